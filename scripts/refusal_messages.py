@@ -138,8 +138,10 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "after it had opened the device exclusively.",
         "… cannot be held exclusively: …; nothing was touched": "Another program opened the device after the check, "
         "or the name is a link now. Find out who uses the device.",
-        "… is locked by …: wait until it ends if it was started by a tkperf that has ended. Nothing was touched": "fio "
-        "or a purge tool of a killed tkperf is still working. Wait, or end the process that the message names.",
+        "… is locked by …: if a tkperf that has ended started this program, wait until the program ends. Nothing was "
+        "touched": (
+            "fio or a purge tool of a killed tkperf is still working. Wait, or end the process that the message names."
+        ),
         "… is erasing itself (… done), perhaps started by a tkperf that was interrupted: wait until it has finished. "
         "Nothing was touched": _TO_WAIT,
         "… is not touched: …": "`tkperf doctor --unlock` found an objection of the table above.",
@@ -147,13 +149,15 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "members that you did not confirm. Stop the set or mapping.",
     },
     "Resuming a run": {
-        "… is shown, but not resumed: …; what it says may be a stranger's. Nothing was touched": "[The run "
+        "… is shown, but not resumed: …; another user may have written its content. Nothing was touched": "[The run "
         "file](../explanation/safety.md#resuming-a-run) belongs to another user, or others can write to the file, to "
         "a journal next to it or to a folder above it. Run `chmod go-w`, or move the file. Run `chown` only if you "
         "know who wrote the file.",
-        "…: the run was begun with --purge-command …: give the same again if it is yours, no command is taken from a "
-        "run file. Nothing was touched": "Pass the same `--purge-command` to `tkperf resume` if the command is yours.",
-        "…: the run was begun without --purge-command: leave it out. Nothing was touched": "Resume the run without "
+        "…: the run was begun with --purge-command …: pass the same option again if the command is yours, because "
+        "tkperf executes no command from a run file. Nothing was touched": (
+            "Pass the same `--purge-command` to `tkperf resume` if the command is yours."
+        ),
+        "…: the run was begun without --purge-command: omit this option. Nothing was touched": "Resume the run without "
         "`--purge-command`.",
     },
     "The host": {
@@ -171,11 +175,13 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "[`--yes-destroy-file`](../how-to/batches.md#consent).",
         "… does not confirm the erasure: …. Nothing was touched": "In the file of `--yes-destroy-file`, a line is "
         "missing, is superfluous or appears twice. The message has the number of the line.",
-        "… is not used: it is no regular file. Nothing was touched": "Pass a regular file to `--yes-destroy-file`. "
-        "tkperf cannot know who writes to a pipe.",
-        "… is not used: …; what it says may be a stranger's. Nothing was touched": "The batch file, or the file of "
-        "`--yes-destroy-file`, belongs to another user, or others can write to it or to a folder above it. Run "
-        "`chmod go-w` or `chown`, or move the file.",
+        "… is not used, because it is not a regular file. Nothing was touched": (
+            "Pass a regular file to `--yes-destroy-file`. tkperf cannot know who writes to a pipe."
+        ),
+        "… is not used: …; another user may have written its content. Nothing was touched": (
+            "The batch file, or the file of `--yes-destroy-file`, belongs to another user, or others can write to it "
+            "or to a folder above it. Run `chmod go-w` or `chown`, or move the file."
+        ),
         "… need a process each, and number … cannot be started: …; see ulimit -n and ulimit -u. Nothing was touched": (
             "Raise the limits of the shell, or measure fewer drives at once. Data was not at risk."
         ),
@@ -186,8 +192,9 @@ REFUSALS: dict[str, Mapping[str, str]] = {
     },
     "Batches over hosts": {
         "no drive was touched: …": "Two hosts of the batch reach the same drive. Name the drive once.",
-        "no word came for … s, so the holds end. Nothing was touched": "The connection to the host was lost before "
-        "the answer. Start the batch again.",
+        "no answer came for … s, so the drives were released. Nothing was touched": (
+            "The connection to the host was lost before the answer. Start the batch again."
+        ),
         "the confirmed drives are not the drives of this host. Nothing was touched": "The drives of a host changed "
         "while the question was open. Start the batch again.",
         "… is another batch, with other drives. Nothing was touched": "Another machine started a batch of this name "
@@ -210,16 +217,17 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "drive … behind the controller reports no serial number, so it cannot be confirmed. Nothing was touched": (
             "Use another drive."
         ),
-        "a drive behind the controller reports no serial number: not touched": "Use another drive. Python shows this "
-        "message.",
+        "a drive behind the controller reports no serial number. Nothing was touched": (
+            "Use another drive. Python shows this message."
+        ),
         "… is in use: its state is '…', but tkperf uses only unconfigured good (UGood) drives. Nothing was "
         "touched": "If you do not need the content of the drive, free the drive with storcli.",
-        "… belongs to drive group … (F: a set of another controller): clear that with storcli first, if it is not "
-        "needed. Nothing was touched": "If you do not need the set, clear its configuration with storcli.",
+        "… belongs to drive group … (F: a set of another controller): delete the group with storcli first, if it is "
+        "not needed. Nothing was touched": ("If you do not need the set, clear its configuration with storcli."),
         "… is being erased (… done), perhaps started by a tkperf that was interrupted: wait until it has finished. "
         "Nothing was touched": _TO_WAIT,
         "… exists already, so the virtual drive will get another name: pass the next free name as DEVICE. "
-        "Nothing was made": "Pass the next free device name as DEVICE.",
+        "Nothing was created": "Pass the next free device name as DEVICE.",
         "… (world-wide name …) is not the virtual drive that was made (…): nothing is written to it": "DEVICE is "
         "another drive. Pass the name of the new virtual drive.",
     },
@@ -227,8 +235,8 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         (
             "a permit to erase is made by grant_permit, after its checks",
             "a permit to erase is made by grant_controller_permit",
-            "a permit to erase is good for one run",
-            "… is written to only while a permit to erase it is in use",
+            "a permit to erase is valid for one run",
+            "… may be written to only while its permit to erase is in use",
             "… is not held exclusively at the moment",
             "… is lent to another program at the moment",
         ),

@@ -150,7 +150,10 @@ SSD = f'suite = "ssd"\n{DRIVES}'
         ('suite = "ssd"\ndrives = ["sim:hdd", { drive = "sim:hdd", host = "lab3" }]', "name a host for every drive"),
         ('suite = "ssd"\ndrives = [{ drive = "sim:hdd", host = "-oProxyCommand=x" }]', "is not a host"),
         ('tkperf = "/a b"\nsuite = "ssd"\ndrives = ["sim:hdd"]', "no absolute path"),
-        ('suite = "ssd"\ndrives = [{ drive = "a/b.img", host = "lab3", size = "1GiB" }]', "give its whole path there"),
+        (
+            'suite = "ssd"\ndrives = [{ drive = "a/b.img", host = "lab3", size = "1GiB" }]',
+            "write its whole path on that host",
+        ),
         (f"{SSD}[options]\nno_purge = true\nremove_set = true", "options, key remove_set"),
     ],
 )

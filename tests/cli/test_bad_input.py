@@ -72,7 +72,7 @@ def assert_clear(done: subprocess.CompletedProcess[str], code: int, *says: str) 
         (["ssd", "n", "sim:sata-ssd", "--purge-command", "x"], 2, "leave --purge-command out"),
         (["ssd", "n"], 2, "Missing argument 'DEVICE'"),
         (["sdd"], 2, "there is no command sdd; did you mean ssd?"),
-        (["show", "nowhere.tkperf"], 6, "there is no run file"),
+        (["show", "nowhere.tkperf"], 6, "there is no run file nowhere.tkperf; 'tkperf status' lists the run files"),
         (["report", "nowhere.tkperf"], 6, "there is no run file"),
     ],
 )
@@ -92,6 +92,16 @@ def test_an_existing_name_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "n.tkperf").write_text("precious")
     assert_clear(tkperf("ssd", "n", "/nowhere", "--output", tmp_path), 6, "not overwritten")
     assert (tmp_path / "n.tkperf").read_text() == "precious"
+
+
+def test_a_new_output_folder_is_named(tmp_path: Path) -> None:
+    """tkperf names an output folder that it created, because the user may have misspelled the name of another one."""
+    words = ("ssd", "n", "sim:sata-ssd", "--profile", "quick", "-ssdt", "lat", "--no-report", "--output")
+    new = tkperf(*words, tmp_path / "new")
+    assert (tmp_path / "new/n.tkperf").is_file()
+    assert f"the folder {tmp_path / 'new'} did not exist and was created" in new.stderr.replace("\n", " ")
+    (tmp_path / "old").mkdir()
+    assert "did not exist" not in tkperf(*words, tmp_path / "old").stderr
 
 
 def test_a_run_file_needs_no_import(tmp_path: Path) -> None:
@@ -191,7 +201,7 @@ PROBE_OK = 'case "$*" in *--version*) echo fio-3.33; exit;; *probe*) echo \'{"jo
     [
         ("", "'fio' is not installed: sudo apt-get install fio"),
         ("echo fio-3.16", "fio-3.16 is too old: tkperf needs fio 3.33"),
-        ("echo hello", "reports no version but: 'hello'"),
+        ("echo hello", "printed this instead of a version: 'hello'"),
         ("exit 1", "reports no version"),
         (f"{PROBE_OK}; exit 3", "fio failed on"),
         (f"{PROBE_OK}; echo rubbish", "ended before its first I/O; it said: rubbish"),

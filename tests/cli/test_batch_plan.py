@@ -20,7 +20,7 @@ from tkperf.batch.draft import BatchDraft, DraftedDrive
 from tkperf.batch.request import BatchSettings
 from tkperf.model.record import RunNote
 from tkperf.model.sharing import DriveGroup, Part, PartBudget, PartKind
-from tkperf.page.batch.batch_plan_page import build_batch_plan_page
+from tkperf.page.batch.batch_plan_page import build_batch_plan_page, describe_neighbours
 from tkperf.page.page import NotesView, TableView
 from tkperf.pipeline.estimate_run import ASSUMED, parse_rating
 
@@ -143,6 +143,13 @@ def test_simulated_drives_alone_are_simulated(tmp_path: Path) -> None:
     assert not look("no-such-serial").simulated
     (tmp_path / "a.img").write_bytes(b"x" * (1 << 20))
     assert not look("sim:sata-ssd", str(tmp_path / "a.img")).simulated
+
+
+def test_simulated_drives_share_nothing() -> None:
+    """A simulated drive uses no link, and its figures do not depend on CPUs, so the plan does not mention either."""
+    simulated = look("sim:sata-ssd", "sim:sata-ssd")
+    assert simulated.groups[0].drives
+    assert list(describe_neighbours(simulated.groups, simulated.cpus)) == []
 
 
 def test_no_drive_at_all_is_left() -> None:

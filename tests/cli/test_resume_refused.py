@@ -303,7 +303,7 @@ def test_a_purge_command_is_given_again(given: str | None, run_file: Path) -> No
     stranger's.
     """
     with_command(run_file, "touch /x {device}")
-    says = "begun with --purge-command 'touch /x {device}': give the same again if it is yours"
+    says = "begun with --purge-command 'touch /x {device}': pass the same option again if the command is yours"
     assert_refused(run_file, 3, says, purge_command=given)
     for wishes in ({"repeat": ("lat",)}, {"accept": True}, {"strict": True}):
         assert_refused(run_file, 3, says, purge_command=given, **wishes)
@@ -323,7 +323,7 @@ def test_no_command_of_a_run_file_is_run(detach: tuple[str, ...], on_a_file: tup
     with_command(path, command)
     confirmed: list[str | Path] = ["resume", path, "-q", "--yes-destroy", scratch, *detach]
     assert_clear(tkperf(*confirmed), 3, "no command is taken from a run file")
-    assert_clear(tkperf(*confirmed, "--purge-command", "true {device}"), 3, "give the same again")
+    assert_clear(tkperf(*confirmed, "--purge-command", "true {device}"), 3, "pass the same option again")
     assert not (tmp_path / "made").exists()
     assert set(scratch.read_bytes()) == {0xA5}
     edit(path, fio_version="fio-3.30")

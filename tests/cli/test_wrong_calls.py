@@ -30,6 +30,11 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
         (["plan", "sdd"], "there is no command sdd; did you mean ssd?"),
         (["ssd"], "'NAME'"),
         (["ssd", "n"], "'DEVICE'"),
+        (
+            ["ssd", "sim:sata-ssd"],
+            "NAME is missing before sim:sata-ssd: choose a name for the run: tkperf ssd my-drive",
+        ),
+        (["hdd", "./x.img"], "NAME is missing before ./x.img: choose a name for the run: tkperf hdd my-drive ./x.img"),
         (["raid", "n", "/dev/md0"], "'-c'"),
         (["ssd", "n", "x", "--sise", "3"], "there is no option --sise; did you mean --size?"),
         (["ssd", "n", "x", "-ssd", "lat"], "there is no option -ssd; did you mean -ssdt?"),

@@ -249,7 +249,7 @@ def test_a_missing_tool_is_told_once_with_its_package(
         ("\x00 nonsense", "printed no JSON object: "),
         ("[1, 2]", "printed no JSON object"),
         ({"smartctl": {"exit_status": 2, "messages": [{"string": "open failed"}]}}, "open failed"),
-        ({}, "reports nothing in its log"),
+        ({}, "has an empty log"),
         ({"smartctl": {"exit_status": 2, "messages": [{"string": "\ud800open\x1b[31m failed"}]}}, ": open[31m failed"),
         (RuntimeError("can't start new thread"), "can't start new thread"),
     ],

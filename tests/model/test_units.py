@@ -44,7 +44,7 @@ def test_any_text_is_a_size_or_a_clear_error(text: str) -> None:
 
 
 def test_absurd_sizes_are_refused() -> None:
-    with pytest.raises(UsageError, match="no drive is as large"):
+    with pytest.raises(UsageError, match="no drive is that large"):
         parse_size_bytes("9" * 400)
 
 

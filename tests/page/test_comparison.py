@@ -65,7 +65,7 @@ def chart_of(view: ReportView, key: str) -> ChartView:
 
 
 def test_a_run_counts_once_however_many_of_its_files_are_given() -> None:
-    """Files with one UUID are one run, as of a copy or of a state before a resumption: the fullest counts.
+    """Files with one UUID belong to one run, as of a copy or of a state before a resumption: the fullest counts.
 
     Runs that differ only in their UUIDs are two, because a second measurement may repeat the first exactly.
     """
@@ -75,7 +75,7 @@ def test_a_run_counts_once_however_many_of_its_files_are_given() -> None:
     assert "A counts once, of 2 files" in build_comparison_page(comparison).subtitle
     fuller = replace(run, tests=tuple(replace(test, steps=(Any,)) for test in run.tests))  # type: ignore[arg-type]
     assert compare_files((run, other, fuller)).results[0] is fuller
-    with pytest.raises(UsageError, match="these 2 files are one run, A"):
+    with pytest.raises(UsageError, match="these 2 files belong to one run, A"):
         compare_files([run, run])
     assert not compare_files([run, run_of("A", 1, uuid="two")]).repeated
 

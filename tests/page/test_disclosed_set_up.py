@@ -346,8 +346,12 @@ def test_pts_tests_that_a_profile_of_it_lacks_are_named(profile: str, missing: s
 @pytest.mark.parametrize(
     ("profile", "range_", "note"),
     [
-        ("pts-2.0-client", None, "The PTS counts 4 × the user capacity; 3 × the user capacity is written here"),
-        ("pts-2.0-client", "16GiB", "The PTS counts the user capacity, not the active range"),
+        (
+            "pts-2.0-client",
+            None,
+            "The PTS requires 4 × the user capacity, and this profile writes 3 × the user capacity",
+        ),
+        ("pts-2.0-client", "16GiB", "In the PTS, the amount refers to the user capacity, not to the active range"),
         ("pts-e-1.1", None, None),
     ],
 )
@@ -356,7 +360,7 @@ def test_the_amount_of_write_saturation_is_set_against_that_of_the_pts(
 ) -> None:
     numbers = apply_options(load_profile(profile), active_range=range_).as_plain_data()
     lines = describe_procedure(run_info(profile=numbers), "writesat").splitlines()
-    assert [line.strip() for line in lines if "PTS counts" in line] == ([note] if note else [])
+    assert [line.strip() for line in lines if "the user capacity" in line] == ([note] if note else [])
 
 
 def test_many_demands_are_given_from_the_least_to_the_greatest() -> None:

@@ -72,7 +72,7 @@ def test_another_file_than_the_one_planned_is_not_erased(scratch: Path, tmp_path
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
     scratch.rename(tmp_path / "before")
     scratch.write_bytes(b"\x5a" * (64 << 20))
-    with pytest.raises(DeviceError, match="is no longer the device that was shown"):
+    with pytest.raises(DeviceError, match="is no longer the device that tkperf showed"):
         tkperf.run(plan, "n", folder=tmp_path, confirm=str(scratch))
     assert set(scratch.read_bytes()) == {0x5A}
 

@@ -1,1 +1,3 @@
-"""Results from records: pure functions that tables, charts and exports all take their numbers from."""
+"""Results from records: functions without side effects, from which tables, charts and exports take all their
+numbers.
+"""

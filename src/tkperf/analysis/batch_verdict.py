@@ -1,5 +1,5 @@
-"""Judge a batch of drives: by the stages of its drives, their runs, claims and outliers; its exit code, its remaining
-time.
+"""Judge a batch of drives by the stages of the drives, their runs, claims and outliers; find its exit code and its
+remaining time.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _RUNS = {
     VerdictState.CAUTIONS: BatchCode.RUN_WITH_CAUTIONS,
 }
 _CLAIMS = {ClaimKind.FAILED: BatchCode.CLAIM_FAILED, ClaimKind.NOT_JUDGED: BatchCode.CLAIM_NOT_JUDGED}
-# Exit codes of drives, the gravest first; any other number comes before them, as it is not tkperf's own.
+# Exit codes of drives, the gravest first. Any other number is graver, because it does not come from tkperf.
 _GRAVITY = (
     ExitCode.DEFECT,
     ExitCode.REFUSED,
@@ -70,12 +70,13 @@ _GRAVITY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchDriveResult:
-    """A drive of a batch with what its run came to.
+    """A drive of a batch with its results.
 
     Attributes:
-        result: None: no run file yet, or it cannot be read, for the reason in ``error``.
-        checked: the claims of the batch on it; None: there are none, or ``not_checked`` says why not.
-        report: the file of its own report next to the batch's page; empty: there is none.
+        result: the results of the run; None: there is no run file yet, or the file cannot be read, for the reason in
+            ``error``.
+        checked: the result of the claims of the batch; None: there are no claims, or ``not_checked`` gives the reason.
+        report: the file of the drive's report next to the page of the batch; empty: there is no report.
     """
 
     state: DriveState
@@ -87,14 +88,14 @@ class BatchDriveResult:
 
     @property
     def hottest_c(self) -> float | None:
-        """The greatest temperature over all tests; None: not known."""
+        """The greatest temperature in all tests; None: not known."""
         return max(
             (one.temperature_most_c for one in self._telemetry() if one.temperature_most_c is not None), default=None
         )
 
     @property
     def throttled_s(self) -> float | None:
-        """The time in which it slowed itself down for heat; None: not known."""
+        """The time for which the drive slowed down because of heat; None: not known."""
         known = [one.throttled_s for one in self._telemetry() if one.throttled_s is not None]
         return sum(known) if known else None
 
@@ -104,7 +105,7 @@ class BatchDriveResult:
 
     @property
     def file(self) -> CheckedFile:
-        """Return the drive as a check of many runs has it."""
+        """Return the drive in the form of a check of many runs."""
         error = self.error or self.not_checked
         if self.checked is None and not error:
             error = self.state.outcome
@@ -120,7 +121,7 @@ class BatchDriveResult:
 
     @property
     def misses(self) -> bool:
-        """Return whether it misses a claim."""
+        """Return whether the drive misses a claim."""
         return self.checked is not None and self.checked.count(ClaimKind.FAILED) > 0
 
     @property
@@ -131,10 +132,10 @@ class BatchDriveResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelGroup:
-    """The cohort of the drives of one model and capacity that were measured to their end.
+    """The cohort of those drives of one model and capacity that were measured to their end.
 
     Attributes:
-        drives: in the order of the cohort's runs.
+        drives: the drives in the order of the cohort's runs.
     """
 
     compared: Comparison
@@ -150,9 +151,10 @@ class BatchResult:
     """A batch and its results.
 
     Attributes:
-        drives: in their order.
-        groups: the largest first; empty: no model has enough drives, or they have nothing in common.
-        not_compared: the reason.
+        drives: the drives in the order of the batch.
+        groups: the groups, the largest first; empty: no model has enough drives, or the drives have no results in
+            common.
+        not_compared: the reason why drives are not compared.
     """
 
     state: BatchState
@@ -167,28 +169,30 @@ class BatchResult:
 
     @property
     def passing(self) -> tuple[BatchDriveResult, ...]:
-        """The drives that pass all claims."""
+        """The drives that meet all claims."""
         return tuple(one for one in self.done if one.checked is not None and not one.checked.not_passed)
 
     @property
     def passes(self) -> bool | None:
-        """Whether every drive passes; None: there are no claims."""
+        """Whether every drive meets all claims; None: there are no claims."""
         return len(self.passing) == len(self.drives) if self.has_claims else None
 
     @property
     def damaged(self) -> tuple[BatchDriveResult, ...]:
-        """The drives that were measured to their end, and whose run files are damaged: they are in no group."""
+        """The drives that were measured to their end, but whose run files are damaged. They are in no group."""
         return tuple(one for one in self.done if one.result and count_damages(one.result))
 
     @property
     def without_group(self) -> tuple[BatchDriveResult, ...]:
-        """The drives that were measured to their end, and are in no group."""
+        """The drives that were measured to their end and are in no group."""
         numbers = {one.number for group in self.groups for one in group.drives}
         return tuple(one for one in self.done if one.number not in numbers)
 
     @property
     def outliers(self) -> Mapping[int, tuple[tuple[Outlier, CohortValue], ...]]:
-        """The outliers of each drive by its number, the farthest first, with their figures; ordered by the numbers."""
+        """The outliers of each drive by its number, the farthest first, with their figures. The order is that of the
+        numbers.
+        """
         found: dict[int, list[tuple[Outlier, CohortValue]]] = {}
         for group in self.groups:
             names = group.compared.names
@@ -200,10 +204,10 @@ class BatchResult:
 
 
 def compare_drives(drives: Sequence[BatchDriveResult], names: Mapping[int, str]) -> tuple[tuple[ModelGroup, ...], str]:
-    """Return the cohorts of the models with enough drives that were measured to their end, the largest first.
+    """Return the cohorts of all models that have enough drives measured to their end, the largest first.
 
-    A drive with a damaged run file is in none: the figures that it lacks would be missing for all drives of its group.
-    Return with them, if there are none, the reason.
+    A drive with a damaged run file is in no cohort, because the figures that the drive lacks would be missing for all
+    drives of the cohort. If there are no cohorts, also return the reason.
 
     Args:
         names: names of the drives by their numbers.
@@ -231,10 +235,10 @@ def compare_drives(drives: Sequence[BatchDriveResult], names: Mapping[int, str])
 
 
 def sort_drives(batch_result: BatchResult) -> list[BatchDriveResult]:
-    """Return the drives, those that need attention first.
+    """Return the drives, with those that need attention first.
 
     The groups are: drives that failed, that miss a claim, that were not measured to their end, that have a claim which
-    is not judged, the others, and those that are not done yet. In each group the drive with the least margin comes
+    is not judged, the others, and those that have not finished yet. In each group the drive with the least margin comes
     first; without claims, the drive that is farthest from the others.
     """
     scores = {number: abs(found[0][0].score) for number, found in batch_result.outliers.items()}
@@ -261,12 +265,14 @@ def sort_drives(batch_result: BatchResult) -> list[BatchDriveResult]:
 
 
 def is_simulated(state: BatchState) -> bool:
-    """Return whether a model of a drive is among the drives."""
+    """Return whether one of the drives is a model."""
     return any(drive.shown.is_simulated for drive in state.drives)
 
 
 def judge_stages(state: BatchState) -> Judgement[NamedReason]:
-    """Return the verdict on a batch by the stages of its drives alone; the names are the drives' numbers."""
+    """Return the verdict on a batch according to the stages of its drives alone. The names are the numbers of the
+    drives.
+    """
     found: dict[VerdictCode, list[str]] = {}
     for drive in state.drives:
         if (code := _STAGES.get(drive.stage)) is not None:
@@ -275,7 +281,7 @@ def judge_stages(state: BatchState) -> Judgement[NamedReason]:
 
 
 def judge_batch(batch_result: BatchResult) -> Judgement[NamedReason]:
-    """Return the verdict on a batch with its results; the names are the drives' numbers."""
+    """Return the verdict on a batch with its results. The names are the numbers of the drives."""
     found: dict[VerdictCode, list[str]] = {}
     for one in batch_result.drives:
         for code in dict.fromkeys(_codes_of(one)):
@@ -296,7 +302,7 @@ def _judge(
 def _codes_of(one: BatchDriveResult) -> Iterator[VerdictCode]:
     if (code := _STAGES.get(one.state.stage)) is not None:
         yield code
-        # What it had measured before can miss a claim all the same.
+        # The results before the end can still miss a claim.
         if one.misses:
             yield BatchCode.CLAIM_FAILED
         return
@@ -315,13 +321,13 @@ def _codes_of(one: BatchDriveResult) -> Iterator[VerdictCode]:
 def exit_code_of(state: BatchState, *, claims_pass: bool | None = None) -> int:
     """Return the exit code of a batch.
 
-    0: all drives are done. 1: all drives are done, and a claim is not met or not judged. Otherwise the gravest code of
-    the drives that are not done, in this order: a number that is not tkperf's own, 70, 3, 4, 5, 6, 2, 130. A drive
-    counts as stopped if its process was killed or stopped, if its consent has ended, or if it is still under way:
-    ``tkperf resume`` continues with it.
+    0: all drives are done. 1: all drives are done, and a claim is not met or not judged. Otherwise the exit code is the
+    gravest code of the drives that are not done, in this order: a number that tkperf does not use, 70, 3, 4, 5, 6, 2,
+    130. A drive counts as stopped if its process was killed or stopped, if its consent has ended, or if its run has not
+    ended. ``tkperf resume`` continues with such drives.
 
     Args:
-        claims_pass: whether every drive passes; None: the batch has no claims.
+        claims_pass: whether every drive meets all claims; None: the batch has no claims.
     """
     codes = [_code_of(drive) for drive in state.drives if drive.stage is not DriveStage.DONE]
     if codes:
@@ -336,7 +342,7 @@ def _code_of(drive: DriveState) -> int:
 
 
 def find_gravity(code: int) -> int:
-    """Return the rank of an exit code; the least is the gravest."""
+    """Return the rank of an exit code. The lowest rank is the gravest."""
     return _GRAVITY.index(ExitCode(code)) if code in _GRAVITY else -1
 
 
@@ -345,7 +351,8 @@ def find_batch_remaining_s(
 ) -> tuple[float, float] | None:
     """Return the shortest and the longest time until all drives are done; None: not known.
 
-    Each that waits is taken to begin when one that runs has ended, and to take as long as the longest of ``whole``.
+    The function assumes that a waiting drive begins when a running one has ended, and takes as long as the longest of
+    ``whole``.
 
     Args:
         running: the remaining times of the drives that run; None: not known.

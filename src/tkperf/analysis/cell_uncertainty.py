@@ -1,4 +1,4 @@
-"""Uncertainty of every figure of a section's cells, from their steps."""
+"""Uncertainty of every figure of the cells of a section, computed from their steps."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from tkperf.model.workload import Workload
 
 NOT_LEVEL = "the rate changed during the stream, so the mean is one of several phases"
 DIRECTION_ONCE = "measured once, and seconds do not keep reads and writes apart"
-_LATENCY_STEP_US = 0.001  # fio's clock
+_LATENCY_STEP_US = 0.001  # resolution of fio's clock
 _WHY_NONE = {IOS: COUNT, LATENCY_WITH_WAIT: "found from counts of each second, not I/O by I/O"}
 
 
 def needs_seconds(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
-    """Return whether a figure rests on one step, a whole stream, areas that differ or an offered rate."""
+    """Return whether a figure depends on one step, a whole stream, areas that differ, or an offered rate."""
     of_cells = find_window_steps(steps, section.window)
     once = any(len(of_cell) == 1 or workload.offered_iops is not None for workload, of_cell in of_cells.items())
     return once or section.areas is not None or _is_one(section, steps)
 
 
 def _is_one(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
-    """Return whether slices are parts of one measurement; with idle time between them each is its own."""
+    """Return whether slices are parts of one measurement. With idle time between them, each slice is a measurement."""
     return is_whole_stream(steps, section.window) and not has_idle(
         [one.start_s for one in section.slices], [one.duration_s for one in section.slices]
     )
@@ -53,12 +53,12 @@ def _is_one(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
 def with_uncertainty(
     section: SectionResult, steps: Sequence[StepRecord], seconds: Mapping[int, Seconds]
 ) -> SectionResult:
-    """Return the section; each of its measured cells has the uncertainties of its figures.
+    """Return the section with the uncertainties of the figures of each measured cell.
 
     Args:
         section: the section.
         steps: steps of the section.
-        seconds: seconds of each step, by its ``id``; steps without kept seconds are missing.
+        seconds: the seconds of each step, by its ``id``. Steps without stored seconds are missing.
     """
     of_cells = find_window_steps(steps, section.window)
     whole = _is_one(section, steps)
@@ -81,7 +81,7 @@ def with_uncertainty(
 
 
 def rounds_before(window: Sequence[int]) -> tuple[int, ...]:
-    """Return as many rounds before a window as the window has, with the same distance between them.
+    """Return as many rounds before a window as the window contains, with the same distance between them.
 
     The distance matters for a stream, in which not every slice is a round.
     """
@@ -101,7 +101,7 @@ def _of_cell(
     *,
     whole: bool,
 ) -> CellUncertainty:
-    # Areas differ and slices follow each other: their differences are no spread of rounds.
+    # Areas differ from each other and slices follow each other, so their differences are not the spread of rounds.
     apart = whole or section.areas is not None
     within: dict[str, Spread | None] = {}
     if apart or len(steps) == 1:
@@ -120,7 +120,7 @@ def _of_cell(
         of_chance = {**means, **_of_percentiles(cell, window, histograms, basis)}
         if not level:
             of_chance = dict.fromkeys(of_chance, Uncertainty(reason=NOT_LEVEL))
-        if section.steady_of(cell.workload) is False:  # has no level yet
+        if section.steady_of(cell.workload) is False:  # the figure has no level yet
             of_chance = {key: replace(one, level=None) for key, one in of_chance.items()}
         found[direction.value] = {**_of_others(cell, window), **of_chance}
     return CellUncertainty(**found)
@@ -131,7 +131,7 @@ def _changes(section: SectionResult, workload: Workload) -> bool:
 
 
 def _within(pieces: Sequence[Seconds], *, as_one: bool) -> dict[str, Spread | None]:
-    """Return the spread of each mean by the seconds of each step; empty if a step has no seconds."""
+    """Return the spread of each mean from the seconds of each step; empty if a step has no seconds."""
     if not all(len(piece) for piece in pieces):
         return {}
     if as_one:
@@ -178,7 +178,7 @@ def _of_others(cell: CellResult, window: Window) -> dict[str, Uncertainty]:
 
 
 def _step(quantity: Quantity, window: Window) -> float:
-    """Return the resolution of the mean; for rates one I/O in the whole time."""
+    """Return the resolution of the mean. For rates, this is one I/O in the whole time."""
     if quantity is LATENCY_MEAN:
         return _LATENCY_STEP_US
     if quantity is CPU:

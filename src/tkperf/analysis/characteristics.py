@@ -1,9 +1,9 @@
-"""Characteristics of a section's course, each one number with its unit: recovery, saturation, levels, spikes.
+"""Characteristics of the course of a section, each with a unit: recovery, saturation, levels, spikes.
 
-All outputs take them from here. A characteristic that the analysis looked for and did not find has
-the value None, often with a bound: a device that had not recovered after 8 hours takes longer than
-8 hours, and one without a backlog at every level saturates beyond the last. A section has no
-characteristic that the analysis did not look for.
+All outputs take the characteristics from this module. A characteristic that the analysis looked for and did not find
+has the value None, often with a bound: a device that had not recovered after 8 hours takes longer than 8 hours, and a
+device without a backlog at any level saturates above the last level. A section has no characteristic that the analysis
+did not look for.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ STEADY_FROM = {
     Recorded.SLICES: Measure(key="steady_from_s", label="steady from", unit="s", better=NEITHER, digits=1),
 }
 DROPS = Measure(key="sudden_drops", label="sudden drops", unit="", better=LOWER, digits=0)
-"""Count of sudden drops: 0 means that the analysis looked and found none."""
+"""Number of sudden drops. 0 means that the analysis looked for drops and found none."""
 SPIKE_PERIODS = {
     (quantity, recorded): Measure(
         key=f"{quantity.removesuffix('_us')}_spike_period_{suffix}",
@@ -66,7 +66,7 @@ SPIKE_PERIODS = {
 
 
 SOUGHT_ALWAYS = (NO_BACKLOG, SATURATED, SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY)
-"""Characteristics that a test is made to find; the others show only in a series that is not level throughout."""
+"""Characteristics that a test is designed to find. The others appear only in a series that is not level throughout."""
 
 CHARACTERISTICS: dict[str, Measure] = {
     measure.key: measure
@@ -93,10 +93,10 @@ class Characteristic:
     """One characteristic of a section's course, by its key in ``CHARACTERISTICS``.
 
     Attributes:
-        workload: the workload that shows it; for an offered rate without that rate.
-        value: None: looked for and not found.
+        workload: the workload that shows the characteristic; for an offered rate, the workload without this rate.
+        value: the value; None: the analysis looked for the characteristic and did not find it.
         at_least, at_most: bounds of a value that was not found; None: not known.
-        uncertainty: uncertainty of the value, or the reason why it has none; None: there is no value.
+        uncertainty: uncertainty of the value, or the reason why the value has none; None: there is no value.
     """
 
     key: str
@@ -111,7 +111,9 @@ class Characteristic:
         return CHARACTERISTICS[self.key]
 
     def text(self) -> str:
-        """Return the value; without one its bound, such as ``at least 28,800.0``, else ``not found``."""
+        """Return the value as text. If there is no value, return its bound, such as ``at least 28,800.0``, or else
+        ``not found``.
+        """
         digits = self.measure.digits
         if self.value is not None:
             return format_number(self.value, digits)

@@ -46,25 +46,25 @@ MOST_SATURATED_RANGE = 0.20
 Rates that differ by more fall with each higher offer, so their mean is no rate of the drive.
 """
 LEAST_BEHIND_S = 0.01
-"""Time whose offered I/Os may wait without being a backlog: ten times the resolution of fio's clock."""
+"""Time whose offered I/Os may wait without a backlog: ten times the resolution of fio's clock."""
 NOISE_SIGMAS = 3.0
 """Number of standard deviations by which noise may increase the number of I/Os that wait at the end
 of a level.
 """
 RECOVERED_WITHIN = 0.05
-"""A rate counts as reached again if it is within this share of the earlier rate."""
+"""A rate counts as recovered if it is within this share of the earlier rate."""
 RECOVERED_SIGMAS = 50.0
-"""The same limit in standard deviations of the earlier slices; the smaller limit counts.
+"""The same limit in standard deviations of the earlier slices. The smaller of the two limits counts.
 
 A rate that never varied must be reached exactly.
 """
 CLOCK_S = 0.001
-"""Resolution of the end of a slice, because fio gives times in ms."""
+"""Resolution of the end of a slice: fio gives times in ms."""
 RANDOM_RATE_ERROR = 0.01
-"""Relative error of fio's rate of random arrivals against the offered rate."""
+"""Relative error of fio's rate of random arrivals in relation to the offered rate."""
 
 _Measured = dict[tuple[Workload, Recorded], list[tuple[float, float, CellResult]]]
-"""For each workload, the begin, end and values of each slice or round."""
+"""For each workload: begin, end and values of each slice or round."""
 
 _BY_RULE = Uncertainty(reason="found by a rule, not measured")
 
@@ -90,7 +90,7 @@ def find_characteristic(section: SectionResult, measure: Measure) -> Characteris
 
 
 def changes(section: SectionResult, workload: Workload) -> bool:
-    """Return whether the course of a workload shows several levels, drops or spikes."""
+    """Return whether the course of a workload contains several levels, drops or spikes."""
     return any(
         timeline.changes or timeline.drops or timeline.spikes
         for timeline in section.timelines
@@ -124,7 +124,7 @@ def has_backlog(cell: CellResult) -> bool:
 
 
 def _saturation(section: SectionResult) -> Iterator[Characteristic]:
-    """Yield the last offered rate without a backlog, and the rate at saturation, of one load at several offered rates.
+    """Yield the last offered rate without a backlog, and the rate at saturation, for a load at several offered rates.
 
     A single level with a backlog is ignored if the next level has no backlog, because a drive may
     do internal work for a while. A level is saturated if it offers more than the highest rate that
@@ -165,9 +165,9 @@ def _saturation(section: SectionResult) -> Iterator[Characteristic]:
 
 
 def _no_backlog(levels: Sequence[CellResult], backlogs: Sequence[bool], first: int, load: Workload) -> Characteristic:
-    """Return the last level before the first level with a backlog, or a bound for that level.
+    """Return the last level before the first level with a backlog, or a bound for this level.
 
-    If the lowest levels have a backlog, but a higher level has none, no bound is true of all levels.
+    If the lowest levels have a backlog but a higher level has none, no bound is true for all levels.
     """
     if not first and backlogs[0] and not all(backlogs):
         return Characteristic(key=NO_BACKLOG.key, workload=load, value=None)
@@ -184,9 +184,9 @@ def _offered(cell: CellResult) -> float:
 
 
 def _of_neighbours(test: TestResult) -> dict[str, tuple[Characteristic, ...]]:
-    """Return the characteristics of streams against the first stream with the same workload, by section.
+    """Return, by section, the characteristics of streams in comparison with the first stream with the same workload.
 
-    Only streams that the test's plan compares with each other have them.
+    Only streams that the plan of the test compares with each other have such characteristics.
     """
     asked = (figure for figure in test.figures if figure.kind is FigureKind.SECTIONS)
     rates = find_quantities(key for figure in asked for key in figure.quantities)
@@ -282,7 +282,7 @@ def _find_measured(section: SectionResult) -> _Measured:
 
 
 def _unit(timeline: Timeline) -> Recorded:
-    """Return the unit of a timeline's places: rounds, or seconds for slices and for seconds."""
+    """Return the unit of the places of a timeline: rounds, or seconds for slices and for seconds."""
     return Recorded.ROUNDS if timeline.recorded is Recorded.ROUNDS else Recorded.SLICES
 
 
@@ -337,10 +337,10 @@ def _of(timeline: Timeline, measure: Measure, value: float | None, *, at_least: 
 
 
 def _drops(timelines: Iterable[Timeline]) -> Iterator[Characteristic]:
-    """Yield the number of drops in each workload's rate, by its seconds if these were searched."""
+    """Yield the number of drops in the rate of each workload, from its seconds if these were searched."""
     by_workload: dict[Workload, Timeline] = {}
     for timeline in timelines:
-        if timeline.quantity == IOPS.key and timeline.bursts is None:  # seconds come last
+        if timeline.quantity == IOPS.key and timeline.bursts is None:  # the series of seconds is last
             by_workload[timeline.workload] = timeline
     for timeline in by_workload.values():
         yield _of(timeline, DROPS, float(len(timeline.drops)))

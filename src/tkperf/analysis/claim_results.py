@@ -26,7 +26,9 @@ LOWER_LIMIT = "only a lower limit of the uncertainty is known"
 
 
 class ClaimKind(StrEnum):
-    """Outcome of a claim: only a failed one speaks against the drive, and only one that is met passes."""
+    """Outcome of a claim. Only a claim that is not met speaks against the drive, and only a claim that is met
+    passes.
+    """
 
     MET = "met"
     FAILED = "failed"
@@ -41,7 +43,7 @@ class ClaimState(StrEnum):
 
     @property
     def kind(self) -> ClaimKind:
-        """Return the outcome by the value alone."""
+        """Return the outcome according to the value alone."""
         return _KINDS.get(self, ClaimKind.NOT_JUDGED)
 
 
@@ -49,7 +51,7 @@ _KINDS = {ClaimState.MET: ClaimKind.MET, ClaimState.NOT_MET: ClaimKind.FAILED}
 
 
 class Doubt(StrEnum):
-    """Reasons not to judge a drive by a value."""
+    """Reasons why a value cannot judge a drive."""
 
     UNDER_WAY = "under way"
     DAMAGED = "damaged"
@@ -76,20 +78,20 @@ _JUDGED = (ClaimState.MET, ClaimState.NOT_MET)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimResult:
-    """A claim's result.
+    """The result of a claim.
 
     Attributes:
-        margin_percent: distance of the value from the limit, in percent of the limit; negative: on the
-            wrong side of it.
-        margin_sigmas: the same distance in standard uncertainties; None: these are not known, or the
-            interval is not even to both sides.
-        certain: the limit lies outside the 95 % interval of the value (with a baseline: of the
-            difference of both values); None: the value has no uncertainty, or it gives no answer.
+        margin_percent: distance between the value and the limit, in percent of the limit. It is negative if the value
+            is on the wrong side of the limit.
+        margin_sigmas: the same distance in standard uncertainties; None: these are not known, or the interval is not
+            symmetrical.
+        certain: whether the limit lies outside the 95 % interval of the value (with a baseline: of the difference of
+            both values); None: the value has no uncertainty, or the uncertainty gives no answer.
         note: facts that a reader must know, such as that steady state was not reached.
-        is_steady: whether the value is of a steady state; None: it was not judged.
-        load_cautions: reasons, known from the load, why the value does not show what the device alone can do.
-        about: the claim as its file has it.
-        workload: the workload that it means; None: the run has none, or several.
+        is_steady: whether the value was measured in steady state; None: this was not judged.
+        load_cautions: reasons, known from the load, why the value does not show the performance of the device alone.
+        about: the claim in the form of its file.
+        workload: the workload that the claim means; None: the run has no such workload, or several.
     """
 
     claim: str
@@ -110,12 +112,12 @@ class ClaimResult:
 
     @property
     def title(self) -> str:
-        """Return the claim with its limit, as its file names them."""
+        """Return the claim with its limit, in the words of its file."""
         return f"{self.claim} {self.limit}"
 
     @property
     def is_confirmed(self) -> bool:
-        """Return whether the claim is met with certainty."""
+        """Return whether the claim is certainly met."""
         return self.state is ClaimState.MET and self.certain is True
 
 
@@ -124,8 +126,8 @@ class Checked:
     """Findings of all claims on a run.
 
     Attributes:
-        baseline: the earlier run that it was checked against; None: none.
-        not_checked: results of the baseline that have no value.
+        baseline: the earlier run with which the run was compared; None: there is no baseline.
+        not_checked: results of the baseline that have no value in this run.
     """
 
     claim_results: tuple[ClaimResult, ...]
@@ -135,7 +137,7 @@ class Checked:
 
     @property
     def not_passed(self) -> tuple[ClaimResult, ...]:
-        """Claims that do not pass: not met, or not judged."""
+        """Claims that do not pass, because they are not met or not judged."""
         return tuple(one for one in self.claim_results if self.judge(one) is not ClaimKind.MET)
 
     @property
@@ -145,7 +147,7 @@ class Checked:
 
     @property
     def worst(self) -> ClaimResult | None:
-        """The claim with the least margin among those that are judged; None: none has a margin."""
+        """The claim with the least margin among those that are judged; None: no claim has a margin."""
         judged = [
             one
             for one in self.claim_results
@@ -155,15 +157,15 @@ class Checked:
 
     @property
     def by_title(self) -> dict[str, ClaimResult]:
-        """The claims by their titles; of equal ones the last."""
+        """The claims by their titles. Of several equal titles, the last claim counts."""
         return {one.title: one for one in self.claim_results}
 
     def count(self, kind: ClaimKind) -> int:
-        """Return the number of claims with an outcome; equal ones count once."""
+        """Return the number of claims with an outcome. Equal claims count once."""
         return sum(self.judge(one) is kind for one in self.by_title.values())
 
     def find_doubts(self, finding: ClaimResult) -> tuple[Doubt, ...]:
-        """Return the reasons not to judge the drive by the value of a claim."""
+        """Return the reasons why the value of a claim cannot judge the drive."""
         doubts = {
             Doubt.UNDER_WAY: self.result.status is RunStatus.RUNNING,
             Doubt.DAMAGED: bool(self.result.left_out),
@@ -175,17 +177,17 @@ class Checked:
         return tuple(doubt for doubt, holds in doubts.items() if holds)
 
     def judge(self, finding: ClaimResult) -> ClaimKind:
-        """Return the outcome of a claim for the drive: a doubtful value is not judged."""
+        """Return the outcome of a claim for the drive. A doubtful value is not judged."""
         return ClaimKind.NOT_JUDGED if self.find_doubts(finding) else finding.state.kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedFile:
-    """A run file of many that were checked.
+    """A run file that was checked together with others.
 
     Attributes:
-        file: its name, as it was given.
-        checked: None: it could not be checked, because of ``error``.
+        file: the name of the file, as the user gave it.
+        checked: the result; None: the file could not be checked, because of ``error``.
         copies: further files of the same run.
     """
 
@@ -202,8 +204,8 @@ class CheckedFile:
 
     @property
     def order(self) -> tuple[int, float]:
-        """Return the key that sorts runs: those that miss a claim, those with a claim that is not judged, the others;
-        in each group the least margin first.
+        """Return the key that sorts runs: first those that miss a claim, then those with a claim that is not judged,
+        then the others. Within each group, the least margin is first.
         """
         checked = self.checked
         if checked is None:
@@ -213,16 +215,15 @@ class CheckedFile:
             group = 0 if checked.count(ClaimKind.FAILED) else 1
         missed = [one for one in checked.claim_results if checked.judge(one) is ClaimKind.FAILED]
         if any(one.margin_percent is None for one in missed):
-            return group, -math.inf  # such as a limit of 0, from which no distance in percent exists
+            return group, -math.inf  # for example a limit of 0, from which no distance in percent exists
         worst = checked.worst
         return group, math.inf if worst is None or worst.margin_percent is None else worst.margin_percent
 
 
 def _find_doubtful(finding: ClaimResult) -> Iterator[LoadCaution]:
-    """Yield the cautions of the load that make a claim's value doubtful.
+    """Yield the cautions about the load that make the value of a claim doubtful.
 
-    A limit of the rate does not explain a rate that reaches the promise: without the limit, the device would not be
-    slower.
+    A limited rate does not make a met claim doubtful, because the device would not be slower without the limit.
     """
     measure = QUANTITIES.get(finding.about.metric)
     is_rate = measure is not None and measure.better is Better.HIGHER
@@ -233,7 +234,7 @@ def _find_doubtful(finding: ClaimResult) -> Iterator[LoadCaution]:
 
 
 def fold_copies(files: Iterable[CheckedFile]) -> tuple[CheckedFile, ...]:
-    """Return one entry for each run: of several files of a run the one with the most steps."""
+    """Return one entry for each run. If several files belong to a run, return the one with the most steps."""
     return tuple(map(_fold, group_by_run(files, _is_same_run)))
 
 
@@ -277,7 +278,8 @@ def build_finding(
         named: the claim in words.
         value: None: not measured.
         known: the uncertainty of the value.
-        of_limit: the uncertainty of the limit; None: it is exact. Two measured values are compared by their levels.
+        of_limit: the uncertainty of the limit; None: the limit is exact. Two measured values are compared by their
+            levels.
         by_round: for a percentile, its value in each round of the window.
     """
     margin, limit = None, NOT_FOUND
@@ -318,7 +320,7 @@ def build_finding(
 
 
 def _is_certain(state: ClaimState, sign: str, difference: Uncertainty) -> bool | None:
-    """Return whether the whole interval of value minus limit is on the value's side of zero.
+    """Return whether the whole interval of value minus limit is on the same side of zero as the value.
 
     None: the interval or the state gives no answer.
     """
@@ -331,9 +333,10 @@ def _is_certain(state: ClaimState, sign: str, difference: Uncertainty) -> bool |
 
 
 def _doubt_of_lower_limit(state: ClaimState, by_round: Sequence[ClaimState]) -> str | None:
-    """Explain why an uncertainty with only a lower limit leaves doubt, although it excludes the claim's limit.
+    """Explain why an uncertainty with only a lower limit leaves a doubt, although its interval excludes the limit of
+    the claim.
 
-    None: it leaves no doubt, because each round alone agrees with the state; that needs no interval.
+    None: there is no doubt, because each single round agrees with the state. No interval is necessary then.
     """
     if not by_round:
         return LOWER_LIMIT
@@ -349,7 +352,7 @@ def _doubt_of_lower_limit(state: ClaimState, by_round: Sequence[ClaimState]) -> 
 
 
 def judge_claim(claim: Claim, value: float | None) -> ClaimState:
-    """Return the state that a value gives a claim; None: not measured."""
+    """Return the state of a claim with this value; None: not measured."""
     if value is None:
         return ClaimState.NOT_MEASURED
     good = value >= claim.at_least if claim.at_least is not None else value <= limit_of(claim)
@@ -378,7 +381,7 @@ _ENDED = {
 
 
 def explain_not_measured(claim: Claim, result: RunResult) -> str | None:
-    """Name the first of test, section, mix and size that the run lacks; None: the run has all of them."""
+    """Return the first of test, section, mix and size that the run lacks, in words; None: the run has all of them."""
     tests = [test for test in result.tests if test.name == claim.test]
     if claim.test in result.not_begun:
         return f"the run {_ENDED[result.status]} before test {claim.test}"

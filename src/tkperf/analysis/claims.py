@@ -1,9 +1,9 @@
-"""Check claims, the promises of a data sheet or an earlier run, against a run.
+"""Check claims against a run. Claims are promises of a data sheet or of an earlier run.
 
-A claims file is TOML (docs/reference/claims.md). Every claim ends as met, not met, not measured or inconclusive,
-by the value alone, with its margin. The finding also says whether the uncertainty of the value leaves
-room for the opposite. A claim about a cell that was not measured, or about a cell of a section that did
-not end, is never met. A baseline under other conditions is judged with a warning for each difference.
+A claims file is TOML (docs/reference/claims.md). Every claim is met, not met, not measured or inconclusive. This
+depends on the value alone. The finding also contains the margin, and says whether the opposite is possible within the
+uncertainty of the value. A claim about a cell that was not measured, or about a cell of a section that did not end, is
+never met. A baseline under other conditions is judged with a warning for each difference.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from tkperf.model.units import NOT_FOUND, format_block_size, format_mix
 from tkperf.model.workload import Workload
 from tkperf.procedures import TESTS
 
-# Values that distinguish workloads of the same mix and block size, and their form in a claim's name; a claim
-# has them as keys.
+# Values that distinguish workloads of the same mix and block size, and their form in the name of a claim. A claim uses
+# them as keys.
 _CONDITIONS: dict[WorkloadAxis, tuple[Callable[[Workload], object], str]] = {
     ACCESS: (lambda work: work.access, "{}"),
     ZONES: (lambda work: work.zones_text or "even", "zones {}"),
@@ -68,15 +68,15 @@ NOT_ENDED = "the section did not end: figures so far"
 
 
 def check_claims(claims: ClaimsFile, result: RunResult, *, load: Callable[[Path], RunResult], folder: Path) -> Checked:
-    """Check every claim, then the cells of the baseline.
+    """Check every claim, and then the cells of the baseline.
 
     Args:
-        load: reads the baseline's run file.
-        folder: the folder that the baseline's path is relative to.
+        load: reads the run file of the baseline.
+        folder: the folder to which the path of the baseline is relative.
 
     Raises:
-        UsageError, RunFileError: a claim names an unknown test, or the baseline cannot be read, holds
-            no result to check, or has no test in common with the run.
+        UsageError, RunFileError: a claim names an unknown test, or the baseline cannot be read, contains no result to
+            check, or has no test in common with the run.
     """
     _require_tests(claims, result)
     cells = _by_place(result)
@@ -96,7 +96,7 @@ def check_claims(claims: ClaimsFile, result: RunResult, *, load: Callable[[Path]
                 "that has finished a test"
             )
         if because := explain_nothing_common((earlier, result)):
-            raise UsageError(f"baseline {path}: it has no test in common with the run{because}")
+            raise UsageError(f"baseline {path}: it has no test of the run{because}")
         findings += [_check(promise, result, cells, note, of_limit) for promise, note, of_limit in promises]
         left = sum(len(section.cells) for test in earlier.tests for section in _judged_sections(test))
         left -= len(promises)
@@ -104,7 +104,9 @@ def check_claims(claims: ClaimsFile, result: RunResult, *, load: Callable[[Path]
 
 
 def _require_tests(claims: ClaimsFile, result: RunResult) -> None:
-    """Reject an unknown test name as a typo; a known test that the run lacks may belong to another run."""
+    """Reject the name of an unknown test, which is a typo. A known test that the run lacks may belong to another
+    run.
+    """
     tests = dict.fromkeys((*(t.name for t in TESTS), *(t.name for t in result.tests), FIO_TEST))
     for number, claim in enumerate(claims.claim, start=1):
         if claim.test not in tests:
@@ -115,7 +117,7 @@ def _require_tests(claims: ClaimsFile, result: RunResult) -> None:
 def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim, str | None, Uncertainty]]:
     """Yield a claim for each cell of an earlier run, with a note and the uncertainty of the limit.
 
-    Each claim is in the measure that its test is about.
+    The measure of each claim is the main quantity of its test.
     """
     share = baseline.within_percent / 100
     source = f"{earlier.info.name} within {baseline.within_percent:g} %"
@@ -150,7 +152,7 @@ def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim
 
 
 def _conditions_of(section: SectionResult) -> Callable[[Workload], dict[str, Any]]:
-    """Return the keys that a claim needs to mean one cell of the section, besides mix and block size."""
+    """Return the keys that identify one cell of the section in a claim, besides mix and block size."""
     axes = [axis for axis in find_axes(cell.workload for cell in section.cells) if axis in _CONDITIONS]
     return lambda workload: {axis.key: _CONDITIONS[axis][0](workload) for axis in axes}
 
@@ -164,8 +166,8 @@ def _check(
     """Check a claim about a cell.
 
     Args:
-        note: a remark to begin the finding's note with.
-        of_limit: the uncertainty of the limit; None: it is exact.
+        note: a remark with which the note of the finding begins.
+        of_limit: the uncertainty of the limit; None: the limit is exact.
     """
     place = (claim.test, claim.section, claim.read_percent, claim.size_bytes())
     several = [candidate for candidate in cells.get(place, ()) if _is_meant(claim, candidate[1].workload)]
@@ -203,12 +205,14 @@ def _check(
 
 
 def _describe_cautions(section: SectionResult) -> Iterator[str]:
-    """Yield the cautions of a section's load, for the note of a claim."""
+    """Yield the cautions about the load of a section, for the note of a claim."""
     return (CAUTION_WORDS[caution] for caution in section.plan.cautions)
 
 
 def _by_round(section: SectionResult, cell: CellResult, quantity: Quantity, direction: Direction) -> list[float | None]:
-    """Return the cell's value in each round or slice of the window; without a window in all of them."""
+    """Return the value of a cell in each round or slice of the window. If there is no window, return the values of all
+    rounds.
+    """
     parts = [
         *((one.number, of_round) for one in section.rounds for of_round in one.cells),
         *((one.number, one.values) for one in section.slices),
@@ -222,9 +226,9 @@ def _by_round(section: SectionResult, cell: CellResult, quantity: Quantity, dire
 
 
 def _check_course(claim: Claim, result: RunResult) -> ClaimResult:
-    """Check a claim about a characteristic of a section's course.
+    """Check a claim about a characteristic of the course of a section.
 
-    A characteristic that was not found is judged by its bounds, if these decide.
+    If a characteristic was not found, its bounds may decide the claim.
     """
     meant = _find_meant(claim, result)
     names = list(dict.fromkeys(section.name for section, _ in meant))
@@ -257,7 +261,7 @@ def _check_course(claim: Claim, result: RunResult) -> ClaimResult:
 
 
 def _holds(claim: Claim, found: Characteristic, state: ClaimState) -> bool:
-    """Return whether a finding about an unfinished section holds, regardless of what would have followed.
+    """Return whether a finding about an unfinished section is final, whatever would have followed.
 
     This is so for a recovery that was seen or that took longer than the claim allows, and for a rate that
     fell below the claim.
@@ -268,7 +272,9 @@ def _holds(claim: Claim, found: Characteristic, state: ClaimState) -> bool:
 
 
 def _find_meant(claim: Claim, result: RunResult) -> list[tuple[SectionResult, Characteristic]]:
-    """Return the characteristics that a claim can mean; if it names a section, only those of this one."""
+    """Return the characteristics that a claim can mean. If the claim names a section, return only those of this
+    section.
+    """
     size_bytes = claim.size_bytes()
     return [
         (section, found)
@@ -284,7 +290,9 @@ def _find_meant(claim: Claim, result: RunResult) -> list[tuple[SectionResult, Ch
 
 
 def _judge_bounds(claim: Claim, found: Characteristic) -> ClaimState:
-    """Judge a characteristic without a value by its bounds: at or above ``at_least``, below ``at_most``."""
+    """Judge a characteristic without a value by its bounds: the value is at or above ``at_least`` and below
+    ``at_most``.
+    """
     limit = limit_of(claim)
     if found.at_least is not None and found.at_least >= limit:
         return ClaimState.MET if claim.at_least is not None else ClaimState.NOT_MET
@@ -335,9 +343,9 @@ Places = dict[tuple[str, str | None, int | None, int | None], list[tuple[Section
 
 
 def _by_place(result: RunResult) -> Places:
-    """Return the cells that a claim can be about, by place; none of preconditioning.
+    """Return the cells that a claim can mean, by place, without those of preconditioning.
 
-    A claim that names no section means the first section with such cells.
+    A claim without a section means the first section with such cells.
     """
     by_place: Places = {}
     for test in result.tests:

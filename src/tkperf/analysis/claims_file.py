@@ -1,4 +1,4 @@
-"""Read a claims file strictly from its TOML (docs/reference/claims.md)."""
+"""Read a claims file (TOML) strictly; see docs/reference/claims.md."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ METRICS = (
     *CHARACTERISTICS,
 )
 _PERCENTS = tuple(f"{percent:g}" for percent in REPORTED_PERCENTILES)
-# A limit, because each claim is searched for in the whole run.
+# The number is limited, because each claim is searched for in the whole run.
 MOST_CLAIMS = 10_000
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A promise about one workload: ``metric`` is at least or at most a value.
+    """A promise about one workload: the value of ``metric`` is at least, or at most, a limit.
 
-    ``access`` to ``io_depth`` are needed only where a section has the same mix and block size with
-    several of them. ``direction`` selects the reads or the writes of a mix. A characteristic of a section's
-    course (``CHARACTERISTICS``) needs no mix and block size if only one workload shows it. A claim may
-    also promise that it is absent: ``not_found``.
+    The keys from ``access`` to ``io_depth`` are necessary only if a section contains the same mix and block size with
+    several values of these keys. ``direction`` selects the reads or the writes of a mix. A characteristic of a
+    section's course (``CHARACTERISTICS``) needs no mix and block size if only one workload shows it. With
+    ``not_found``, a claim promises that the characteristic is absent.
     """
 
     test: Annotated[str, msgspec.Meta(min_length=1)]
@@ -64,7 +64,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A maker's promise about a workload's latency: ``within_us`` by percent, one claim for each.
+    """A maker's promise about the latency of a workload: ``within_us`` contains a limit for each percentile.
 
     ``{"99" = 500, "99.9" = 1000}``: 99 % of the I/Os take at most 500 us, 99.9 % at most 1,000 us.
     """
@@ -89,7 +89,7 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """An earlier run: each of its cells must not be worse by more than ``within_percent``."""
+    """An earlier run. No cell of the new run may be worse by more than ``within_percent``."""
 
     run: str
     within_percent: Annotated[float, msgspec.Meta(gt=0, lt=100)]
@@ -102,10 +102,10 @@ class ClaimsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 def parse_claims(text: str, *, file: str) -> ClaimsFile:
-    """Decode a claims file; errors name ``file``. Quantiles become claims after the others.
+    """Decode a claims file. Errors name ``file``. Quantiles become claims after the others.
 
     Raises:
-        InputFileError: the text is not TOML or has a typo, or a claim says nothing.
+        InputFileError: the text is not TOML or contains a typo, or a claim contains no promise.
     """
     claims = decode_strictly(lambda: tomllib.loads(shallow(text)), ClaimsFile, what=f"claims {file}", language="TOML")
     for number, promised in enumerate(claims.quantiles, start=1):
@@ -145,7 +145,7 @@ def _require_limit(limit: float, where: str) -> None:
 
 
 def _require_promise(claim: Claim, where: str) -> None:
-    """Require exactly one promise, a limit or an absence, and for a cell its mix and block size."""
+    """Require exactly one promise (a limit or an absence) and, for a cell, the mix and the block size."""
     of_course = claim.metric in CHARACTERISTICS
     limits = sum((claim.at_least is not None, claim.at_most is not None, claim.not_found))
     if limits != 1:

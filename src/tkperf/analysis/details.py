@@ -1,4 +1,6 @@
-"""Details behind each cell: its seconds and latency histogram; and every load of a test, by its start time."""
+"""Details about each cell: its seconds and its latency histogram; and every load of a test in the order of its start
+time.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,12 @@ from tkperf.model.workload import Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedStep:
-    """A step at its place in the time of its cell, or of its test.
+    """A step at its place in the time of the cell or of the test.
 
     Attributes:
-        start_s: from the first I/O of the cell or test.
-        seconds: the samples, from the step's own first I/O.
-        judged: it is in the verdict's window.
+        start_s: time since the first I/O of the cell or of the test.
+        seconds: the samples, from the first I/O of the step.
+        judged: whether the step belongs to the window of the verdict.
     """
 
     step: StepRecord
@@ -60,21 +62,21 @@ class TimedStep:
         return self.step.kind is StepKind.FILL
 
     def value(self, quantity: Quantity) -> float | None:
-        """Return a quantity of the whole step; None: not measured."""
+        """Return the value of a quantity for the whole step; None: not measured."""
         return quantity.combine(Window(rounds=(self.measurement,), workload=self.step.workload))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellDetail:
-    """One cell of a section, or its stream.
+    """A cell of a section, or the stream of a section.
 
     Attributes:
-        seconds: seconds of all steps without gaps: the time that other cells took between two rounds is
-            left out. A stream's seconds keep their recorded places; its warm-ups are left out.
+        seconds: the seconds of all steps without gaps: the time between two rounds, in which other cells were measured,
+            is omitted. The seconds of a stream keep their recorded places, and its warm-ups are omitted.
         read, write: all I/Os of the parts ``counted``.
         job_file: the first fio job, which can be run again; empty if there is none.
-        counted: the window's rounds, or all parts of a stream or of a cell without a window.
-        bands: the I/Os of a long stream by time and response time, of each direction; empty: they were not counted.
+        counted: the rounds of the window, or all parts of a stream or of a cell without a window.
+        bands: the I/Os of a long stream by time and response time, for each direction; empty: they were not counted.
     """
 
     test: str
@@ -105,8 +107,8 @@ def build_details(
 
     Args:
         result: the analysis of ``record``.
-        seconds: the samples of each step of each test, in their order; none for a test without kept
-            samples, such as an imported one.
+        seconds: the samples of each step of each test, in their order; none for a test without kept samples, such as an
+            imported test.
     """
     sections = {(test.name, section.name): section for test in result.tests for section in test.sections}
     return tuple(
@@ -133,7 +135,7 @@ def _details(
     }
     for (name, workload), members in by_cell.items():
         window, judged = windows[name]
-        # All I/Os of a stream count, also its slices outside the window.
+        # All I/Os of a stream count, including its slices outside the window.
         stream = members[0][0].kind is StepKind.CONTINUOUS
         whole = stream or not window
         steps_of_cell = [step for step, _ in members]
@@ -157,18 +159,18 @@ def _details(
 
 
 ReadSamples = Callable[[str, StepRecord], Sequence[Sample]]
-# With fewer slices than this share of the columns, the seconds are counted instead.
+# If a stream has fewer slices than this share of the columns, the seconds are counted instead of the slices.
 _LEAST_FILLED = 1 / 3
 
 
 def with_latency_bands(
     details: Iterable[CellDetail], result: RunResult, read: ReadSamples, size: HeatMapSize
 ) -> tuple[CellDetail, ...]:
-    """Return the details. Where a plan asks for a heat map, they have the I/Os by time and response time.
+    """Return the details. If a plan asks for a heat map, the details contain the I/Os by time and response time.
 
     Args:
-        read: returns the seconds of a step with their histograms. It is called only for streams with few slices,
-            because reading all seconds of a long stream takes too long.
+        read: returns the seconds of a step with their histograms. The function is called only for streams with few
+            slices, because it takes too long to read all seconds of a long stream.
     """
     sections = {
         (test.name, section.name)
@@ -185,7 +187,7 @@ def with_latency_bands(
 
 
 def _is_stream(detail: CellDetail) -> bool:
-    """Return whether the steps are parts of one load; rounds of a cell have other cells between them."""
+    """Return whether the steps are parts of one load. Between the rounds of a cell, other cells were measured."""
     first = detail.parts[0].step.kind
     return first is StepKind.CONTINUOUS or (first is StepKind.ROUND and len(detail.parts) == 1)
 
@@ -199,7 +201,7 @@ def _count_directions(detail: CellDetail, read: ReadSamples, size: HeatMapSize) 
 
 
 def _find_pieces(test: str, part: TimedStep, read: ReadSamples | None) -> Iterator[Piece]:
-    """Yield the seconds of a slice, or the slice itself if its seconds are not read or were not kept."""
+    """Yield the seconds of a slice. If its seconds are not read or were not stored, yield the slice itself."""
     seconds = () if read is None else read(test, part.step)
     for second in seconds:
         yield Piece(
@@ -215,7 +217,7 @@ def _judged_rounds(section: SectionResult) -> frozenset[int]:
     return frozenset() if verdict is None or not verdict.judged else frozenset(verdict.rounds)
 
 
-# Longest gap between two loads that are back to back; in a longer one the device was left alone.
+# Longest gap between two loads that follow each other directly. During a longer gap, the device had no load.
 BACK_TO_BACK_S = COLD_START_LIMIT_S
 
 
@@ -233,15 +235,19 @@ class LoadsOfTest:
         return LoadsOfTest(loads=tuple(load for load in self.loads if load.is_fill))
 
     def stretches(self) -> Iterator[tuple[TimedStep, ...]]:
-        """Yield the loads that follow each other in one section; a fill is separate from the loads that it prepares."""
+        """Yield the loads that follow each other in one section. A fill is separate from the loads that it prepares."""
         return _split(self.loads, lambda before, after: _name(before) != _name(after))
 
     def without_gaps(self, longest_s: float) -> Iterator[tuple[TimedStep, ...]]:
-        """Yield the loads that follow each other, cut where nothing was measured for longer than ``longest_s``."""
+        """Yield the loads that follow each other, divided at each time longer than ``longest_s`` in which nothing was
+        measured.
+        """
         return _split(self.loads, lambda before, after: after.start_s - before.end_s > longest_s)
 
     def changes(self) -> Iterator[tuple[tuple[TimedStep, ...], tuple[TimedStep, ...]]]:
-        """Yield the loads before and after each change of load between two sections, back to back."""
+        """Yield the loads before and after each change from one section to another, if they follow each other
+        directly.
+        """
         for before, after in pairwise(self.stretches()):
             loads = before[-1].step.workload, after[0].step.workload
             gap_s = after[0].start_s - before[-1].end_s
@@ -252,7 +258,7 @@ class LoadsOfTest:
 def _split(
     loads: Iterable[TimedStep], parts: Callable[[TimedStep, TimedStep], bool]
 ) -> Iterator[tuple[TimedStep, ...]]:
-    """Yield the loads in order, cut wherever ``parts`` separates two neighbours."""
+    """Yield the loads in order, divided between two neighbours wherever ``parts`` says so."""
     stretch: list[TimedStep] = []
     for load in loads:
         if stretch and parts(stretch[-1], load):
@@ -268,7 +274,7 @@ def _name(load: TimedStep) -> tuple[str, bool]:
 
 
 def loads_by_test(record: RunRecord, seconds: Mapping[str, Sequence[Seconds]]) -> dict[str, LoadsOfTest]:
-    """Return the loads of each test by its name; a test without recorded start times is left out.
+    """Return the loads of each test by its name. A test without recorded start times is omitted.
 
     Args:
         seconds: the samples of each step of each test, in their order.
@@ -277,7 +283,7 @@ def loads_by_test(record: RunRecord, seconds: Mapping[str, Sequence[Seconds]]) -
     for test in record.tests:
         samples = seconds.get(test.name) or [Seconds()] * len(test.steps)
         starts_s = [step.started_s for step in test.steps]
-        # Imported steps all begin at 0.
+        # All imported steps begin at 0.
         if starts_s and (len(starts_s) == 1 or starts_s[0] < starts_s[-1]):
             loads_of_tests[test.name] = LoadsOfTest(
                 loads=tuple(

@@ -1,4 +1,4 @@
-"""Telemetry of drives: during each test in numbers, and its course over a stretch of time for drawing."""
+"""Telemetry of drives: as numbers for each test, and as a course over a stretch of time for charts."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tkperf.model.throttling import (
 # Limits for the host writes according to the drive's counter, divided by the writes according to
 # fio. Beyond these limits a counter or its unit is wrong.
 _LEAST_RATIO, _MOST_RATIO = 0.5, 2.0
-# Smaller amounts prove nothing, because a drive may count in large steps.
+# Smaller amounts prove nothing, because a drive may count in large units.
 _LEAST_WRITTEN_BYTES = 100_000_000
-# A reading a little outside the stretch is still valid at its ends.
+# A reading slightly outside the stretch is still valid at its ends.
 _BEYOND_S = 60.0
 
 
@@ -46,7 +46,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveSeries:
-    """One drive; ``temperatures`` are (time in s, degrees Celsius)."""
+    """The series of one drive. ``temperatures`` contains pairs of time in s and degrees Celsius."""
 
     facts: DriveFacts
     temperatures: tuple[tuple[float, float], ...]
@@ -72,7 +72,7 @@ def find_telemetry_series(
     """Return the course between two times; None if there is nothing to draw.
 
     Args:
-        pauses: (begin, end) of each pause of the run.
+        pauses: begin and end of each pause of the run.
     """
     near = [reading for reading in readings if began_s - _BEYOND_S <= reading.at_s <= ended_s + _BEYOND_S]
     drives = tuple(
@@ -113,7 +113,7 @@ def _course_of(
 
 
 def parse_drives(device: Mapping[str, object]) -> dict[str, DriveFacts]:
-    """Return the drives of a run by their names, from the device facts in its file."""
+    """Return the drives of a run by their names, from the device facts in the file of the run."""
     return {
         drive: DriveFacts(
             drive=drive,
@@ -139,18 +139,19 @@ def _texts(value: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveTelemetry:
-    """Telemetry of one drive during a test; None: the drive does not report it, or it was not asked for.
+    """Telemetry of one drive during a test; None: the drive does not report the value, or the value was not read.
 
     Attributes:
-        temperature_least_c, temperature_mean_c, temperature_most_c: over the test, the mean by time.
-        load_written_bytes: bytes that the test's steps wrote by fio's count; None for a set's members.
-        host_written_bytes, nand_written_bytes: by the drive's own counters.
-        write_amplification: the ratio of these two.
+        temperature_least_c, temperature_mean_c, temperature_most_c: temperatures in the test. The mean is weighted by
+            time.
+        load_written_bytes: bytes that the steps of the test wrote, according to fio; None for members of a set.
+        host_written_bytes, nand_written_bytes: amounts according to the counters of the drive.
+        write_amplification: the ratio of these two amounts.
         throttled_s: time between readings that report throttling.
         media_errors, unsafe_shutdowns, warning_minutes, critical_minutes, thermal_1_count,
             thermal_2_count, thermal_1_s, thermal_2_s, throttle_events: their growth.
         percentage_used_growth: growth in percentage points.
-        percentage_used, spare_percent, power_on_hours, power_state: at the end of the test.
+        percentage_used, spare_percent, power_on_hours, power_state: values at the end of the test.
     """
 
     drive: str
@@ -276,7 +277,7 @@ def _of_drive(
 
 
 def _mean(temperatures: Sequence[tuple[float, float]]) -> float | None:
-    """Return the mean by time, because a reading is kept only when the temperature changed."""
+    """Return the mean weighted by time, because a reading is stored only if the temperature changed."""
     if not temperatures:
         return None
     lasted_s = temperatures[-1][0] - temperatures[0][0]
@@ -289,7 +290,7 @@ def _mean(temperatures: Sequence[tuple[float, float]]) -> float | None:
 
 
 def _written_by_load(test: TestRecord, first: Reading, last: Reading) -> int:
-    """Return the bytes written by steps between two readings; steps that were measured again count, too."""
+    """Return the bytes that steps wrote between two readings. Steps that were measured again count, too."""
     steps = (*test.steps, *(step for _, step in test.set_aside))
     return sum(
         step.measurement.write.bytes
@@ -299,7 +300,7 @@ def _written_by_load(test: TestRecord, first: Reading, last: Reading) -> int:
 
 
 def warn_of_counters(record: RunRecord) -> Iterator[RunNote]:
-    """Yield a warning for each test in which a drive's own counter is far from what fio wrote.
+    """Yield a warning for each test in which a counter of a drive differs greatly from the amount that fio wrote.
 
     Members of a set get no warning, because fio does not count their writes separately.
     """
@@ -335,8 +336,7 @@ def warn_of_counters(record: RunRecord) -> Iterator[RunNote]:
 def _covers(test: TestRecord, edges: tuple[Reading, Reading], record: RunRecord) -> bool:
     """Return whether fio's count covers everything that fio wrote between two readings.
 
-    The count is incomplete if a step was cut off, is still running, or began before the first
-    reading.
+    The count is incomplete if a step was interrupted, is still running, or began before the first reading.
     """
     first, last = edges
     return (
@@ -348,7 +348,7 @@ def _covers(test: TestRecord, edges: tuple[Reading, Reading], record: RunRecord)
 
 
 def count_media_errors(record: RunRecord) -> int:
-    """Return how often, by their own logs, drives could not read or keep data during the run."""
+    """Return how often the drives, according to their logs, could not read or keep data during the run."""
     errors = 0
     for readings in by_drive(record.telemetry).values():
         full = [reading for reading in readings if reading.media_errors is not None]

@@ -1,4 +1,4 @@
-"""Estimates of runs and batches that have not begun: time, bytes written, and whether tkperf would refuse them."""
+"""Estimates of runs and batches before they begin: time, bytes written, and whether tkperf would refuse them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup, PartBudget
 from tkperf.model.workload import Workload
 from tkperf.procedures import Profile, Test
 
-# A run that may take this share of a drive's life or more calls for a warning beforehand.
+# tkperf warns before a run that may take this share of a drive's life or more.
 MUCH_OF_A_LIFE = 0.05
 PURGE = "purge"
 REFUSAL = "would-be-refused"
-"""Code of the warning that a run would be refused."""
-# Code of warnings that are facts about the device and the profile.
+"""Code of the warning that tkperf would refuse a run."""
+# Codes of warnings that are facts about the device and the profile.
 _PREPARATION = "preparation"
 
 
@@ -32,9 +32,9 @@ class RateSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Rates in bytes a second: of large sequential writes, and of each workload measured before.
+    """Rates in bytes per second: of large sequential writes, and of each workload that was measured before.
 
-    ``note`` describes the source of the rates, and why there is no better source.
+    ``note`` describes the source of the rates, and the reason why there is no better source.
     """
 
     bytes_per_s: float
@@ -43,7 +43,9 @@ class Rates:
     measured: Mapping[Workload, float] = field(default_factory=dict)
 
     def rate_of(self, workload: Workload) -> float:
-        """Return the rate of a workload; if never measured, of large sequential writes: it is no faster."""
+        """Return the rate of a workload. If the workload was never measured, return the rate of large sequential
+        writes, which is not exceeded.
+        """
         return self.measured.get(replace(workload, region=None), self.bytes_per_s)
 
     def knows(self, workload: Workload) -> bool:
@@ -56,9 +58,9 @@ class Stage:
     """Consecutive phases of one kind in a section.
 
     Attributes:
-        what: in words, as ``fill 2 × 240.1 GB``.
-        shortest_s, longest_s: 0 for a purge, whose time is unknown.
-        least_bytes, most_bytes: bytes that it writes.
+        what: description, such as ``fill 2 × 240.1 GB``.
+        shortest_s, longest_s: bounds of the time; 0 for a purge, whose time is not known.
+        least_bytes, most_bytes: bounds of the bytes that the phases write.
     """
 
     test: str
@@ -82,8 +84,8 @@ def sum_bytes(stages: Sequence[Stage]) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeated:
-    """Stages that follow each other ``least`` to ``most`` times, as rounds that alternate; ``stages``
-    has each of them.
+    """Stages that follow each other ``least`` to ``most`` times, such as rounds that alternate. ``stages`` contains
+    each of them.
     """
 
     once: tuple[Stage, ...]
@@ -102,7 +104,7 @@ class Repeated:
 
 
 def fold(stages: Sequence[Stage]) -> Iterator[Repeated]:
-    """Yield stages in their order; consecutive equal stages become one."""
+    """Yield stages in their order. Consecutive equal stages become one entry."""
     at = 0
     while at < len(stages):
         size, times = 1, 1
@@ -116,14 +118,14 @@ def fold(stages: Sequence[Stage]) -> Iterator[Repeated]:
 
 
 def _count_alike(stages: Sequence[Stage], at: int, size: int) -> int:
-    """Return how often ``size`` stages from a place on follow each other."""
+    """Return how often the ``size`` stages from a place on are repeated."""
     end = at + size
     while end < len(stages) and _key(stages[end]) == _key(stages[end - size]):
         end += 1
     return (end - at) // size
 
 
-# Stages are alike even if only the first ones are certain.
+# Stages are equal even if only the first of them are certain.
 _key = attrgetter("test", "section", "longest_s", "most_bytes")
 
 
@@ -139,20 +141,21 @@ class PlanCode(VerdictCode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEstimate:
-    """Everything known of a run before it begins.
+    """Everything that is known about a run before it begins.
 
     Attributes:
-        target: DEVICE as it was given.
+        target: the DEVICE argument.
         device: facts of the device.
-        profile: the profile as it would run.
-        active_range_bytes: of a RAID set that is not made yet, the least.
+        profile: the profile of the run.
+        active_range_bytes: length of the active range; for a RAID set that was not made yet, the least length.
         choices, alterations: changes of the profile by the options.
         purges_first: a purge precedes each test.
         conditions: further facts, each with its label: purge method, segments, members, host.
-        asks: the loss of data has to be confirmed before anything is written.
-        rated_bytes: bytes that the drive, or all drives of a set together, may take; None: no rating given.
+        asks: whether the user must confirm the loss of data before anything is written.
+        rated_bytes: bytes that may be written to the drive, or to all drives of a set together; None: no rating was
+            given.
         rated_as: the rating in words.
-        simulated: the time is the simulated drive's own; the user does not wait for it.
+        simulated: whether the time is that of a simulated drive. The user does not wait for this time.
     """
 
     target: str
@@ -183,7 +186,9 @@ class RunEstimate:
 
     @property
     def least_bytes(self) -> float:
-        """Least bytes written. Without the rates of an earlier run: the bytes of the fills, exactly."""
+        """Least number of bytes that are written. Without the rates of an earlier run, this is the exact number of
+        bytes of the fills.
+        """
         return sum_bytes(self.stages)[0]
 
     @property
@@ -196,34 +201,34 @@ class RunEstimate:
 
     @property
     def shares(self) -> tuple[float, float] | None:
-        """Least and most share of the rating; None without one."""
+        """Least and greatest share of the rating; None if no rating was given."""
         if self.rated_bytes is None:
             return None
         return self.least_bytes / self.rated_bytes, self.most_bytes / self.rated_bytes
 
     @property
     def costs_much(self) -> bool:
-        """Return whether the run may take a twentieth of the drive's life or more."""
+        """Return whether the run may use a twentieth of the drive's life or more."""
         return self.shares is not None and self.shares[1] >= MUCH_OF_A_LIFE
 
     @property
     def has_slow_link(self) -> bool:
-        """Return whether the device's link runs below what it could do."""
+        """Return whether the link of the device is slower than possible."""
         return bool(self.device.get("link_downgraded"))
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """Reasons for which a run would be refused now."""
+        """The reasons why tkperf would refuse a run now."""
         return tuple(one.text for one in self.warnings if one.code == REFUSAL)
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Warnings of what would make the result doubtful, or the run fail."""
+        """Warnings of circumstances that would make the result doubtful or the run fail."""
         return tuple(one.text for one in self.warnings if one.code not in (REFUSAL, _PREPARATION))
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Facts about the device and the profile that are no cautions."""
+        """Facts about the device and the profile that are not cautions."""
         return tuple(one.text for one in self.warnings if one.code == _PREPARATION)
 
 
@@ -244,13 +249,13 @@ class DriveEstimate:
     """A drive of a batch and the estimate of its run.
 
     Attributes:
-        number: its place in the batch, from 1.
-        name: the run's name.
+        number: the number of the drive in the batch, from 1.
+        name: the name of the run.
         given: the drive as the user named it.
-        path: None: the name leads to no drive.
-        fault: why nothing more is known of it; empty: nothing is wrong with it so far.
-        estimate: None: it has a fault.
-        host: findings about the host and the drive in it.
+        path: the path of the drive; None: the name leads to no drive.
+        fault: the reason why nothing more is known about the drive; empty: no fault was found so far.
+        estimate: the estimate of the run; None: the drive has a fault.
+        host: findings about the host and about the drive in this host.
     """
 
     number: int
@@ -264,7 +269,7 @@ class DriveEstimate:
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """Reasons for which the drive, and with it the batch, would be refused now."""
+        """The reasons why tkperf would refuse the drive, and therefore the batch, now."""
         if self.estimate is None:
             return (self.fault,)
         return self.estimate.refusals
@@ -272,14 +277,14 @@ class DriveEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchEstimate:
-    """Everything known of a batch before it begins.
+    """Everything that is known about a batch before it begins.
 
     Attributes:
-        groups: the drives without a fault, by their names, as they would be measured at once.
-        cpus: CPUs of each group; None: its drives share all.
+        groups: the drives without a fault, by their names, in the groups in which they would be measured.
+        cpus: the CPUs of each group; None: its drives share all CPUs.
         bounds_s: shortest and longest time of all groups, one after the other.
-        refused: why the batch as a whole would be refused; empty: it would not.
-        settings: how the batch would proceed, each with its label.
+        refused: the reason why tkperf would refuse the whole batch; empty: it would not.
+        settings: descriptions of the course of the batch, each with its label.
     """
 
     name: str
@@ -301,13 +306,13 @@ class BatchEstimate:
 
     @property
     def written_bytes(self) -> tuple[float, float]:
-        """The least and the greatest amount that is written to all drives."""
+        """The least and the greatest amount that would be written to all drives."""
         estimates = self.estimates
         return sum(one.least_bytes for one in estimates), sum(one.most_bytes for one in estimates)
 
     @property
     def shares(self) -> tuple[float, float] | None:
-        """Least and most share of a drive's rating, over all drives; None without a rating."""
+        """Least and greatest share of a drive's rating, over all drives; None if no rating was given."""
         shares = [one.shares for one in self.estimates if one.shares is not None]
         if not shares:
             return None
@@ -320,13 +325,13 @@ class BatchEstimate:
 
     @property
     def simulated(self) -> bool:
-        """Return whether no drive is a real one."""
+        """Return whether all drives are simulated."""
         found = [drive.estimate for drive in self.drives]
         return all(estimate is not None and estimate.simulated for estimate in found)
 
     @property
     def over_budget(self) -> tuple[PartBudget, ...]:
-        """Parts that drives of one group may overload, each once."""
+        """Parts that the drives of a group may overload, each once."""
         found = {
             budget.part.key: budget
             for group in self.groups
@@ -337,7 +342,7 @@ class BatchEstimate:
 
 
 def judge_batch_plan(estimate: BatchEstimate) -> Judgement[NamedReason]:
-    """Return whether the batch could begin, and with which cautions; a reason names its drives or parts."""
+    """Return whether the batch could begin, and with which cautions. A reason names its drives or parts."""
     names: dict[VerdictCode, list[str]] = {}
     for drive in estimate.drives:
         if drive.refusals:

@@ -1,4 +1,6 @@
-"""The state of the host in the results: the findings of its audit, its settings, and its use during a step."""
+"""The state of the host in the results: the findings of the audit, the settings, and the use of the host during a
+step.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,15 @@ from operator import attrgetter
 
 from tkperf.model.host_use import HostUse
 
-# Names of levels: the first two cast doubt on the result, the third is for a finding that is not known.
+# Names of levels. The first two make the result doubtful. The third is for a finding that is not known.
 DISTURBS, ADVICE, UNKNOWN = "would disturb", "advice", "not known"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostCondition:
-    """A finding of the audit, from the run file or a diagnosis; ``remedy`` is a command or advice, if there is one."""
+    """A finding of the audit, from the run file or a diagnosis. ``remedy`` is a command or an advice, if there is
+    one.
+    """
 
     title: str
     level: str
@@ -26,14 +30,14 @@ class HostCondition:
 
     @property
     def text(self) -> str:
-        """Return the finding; a level that disturbs or may disturb follows it."""
+        """Return the finding, followed by its level if the finding disturbs or may disturb."""
         if self.level in (DISTURBS, ADVICE):
             return f"{self.found} ({'may disturb' if self.level == ADVICE else self.level})"
         return self.found
 
 
 def host_findings(host: dict[str, object]) -> tuple[HostCondition, ...]:
-    """Return all findings of the audit, in their order; empty: there was no audit.
+    """Return all findings of the audit in their order; empty if there was no audit.
 
     Titles name the drive if there are several.
     """
@@ -44,12 +48,12 @@ def host_findings(host: dict[str, object]) -> tuple[HostCondition, ...]:
 
 
 def found_settings(host: dict[str, object]) -> dict[str, str]:
-    """Return the host's settings by title: values that stay until a user changes them."""
+    """Return the settings of the host by title. These values remain until a user changes them."""
     return {one.title: one.found for one in host_findings(host) if one.is_setting}
 
 
 def tuned_settings(host: dict[str, object]) -> tuple[str, ...]:
-    """Return the settings that tkperf made for the run, each as ``PATH: BEFORE -> AFTER``."""
+    """Return the settings that tkperf changed for the run, each as ``PATH: BEFORE -> AFTER``."""
     kept = host.get("tuned")
     return tuple(str(row) for row in kept) if isinstance(kept, list) else ()
 
@@ -70,7 +74,7 @@ def _finding(row: dict[str, object], *, named: bool) -> HostCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFact:
-    """One number: its key in exports with the unit, its title for people, and the function that finds it.
+    """A number: its key in exports with the unit, its title for people, and the function that finds it.
 
     The function returns None if the number is not known.
     """
@@ -87,7 +91,7 @@ def _pressure(kind: str) -> Callable[[HostUse], float | None]:
 
 
 def _fact(key: str, title: str, digits: int = 1, value_type: type = float) -> HostFact:
-    """Return the fact that has the name of an attribute of ``HostUse``."""
+    """Return the fact whose key is the name of an attribute of ``HostUse``."""
     return HostFact(key=key, title=title, value=attrgetter(key), digits=digits, value_type=value_type)
 
 
@@ -108,7 +112,7 @@ HOST_FACTS: tuple[HostFact, ...] = (
         for prefix in ("", "own ")
         for resource in ("cpu", "io", "memory")
         for kind in ("some", "full")
-        # The kernel gives no such number for the whole system.
+        # The kernel does not report this number for the whole system.
         if (prefix, resource, kind) != ("", "cpu", "full")
     ),
     _fact("throttled_percent", "stopped by a CPU limit (%)"),

@@ -19,16 +19,17 @@ from tkperf.model.quantity import Direction
 
 SHORTEST_S = 20.0
 FEWEST_COLUMNS = 8
-"""A load that is shorter, or has fewer columns, has no heat map: it would show nothing over time."""
-# Seconds or slices of a column.
+"""A shorter load, or a load with fewer columns, has no heat map, because the map would not show a course over time."""
+# Possible numbers of seconds or slices in a column.
 _SIZES = (1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
-# Bands of a decade; the first number that gives few enough bands is used. Twelve: a band is 21 % wide.
+# Possible numbers of bands in a decade. The first number that results in few enough bands is used. With twelve, a band
+# is 21 % wide.
 _BANDS_A_DECADE = (12, 10, 8, 6, 5, 4, 3, 2, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMapSize:
-    """Most columns and bands of a heat map. Gaps in the stream may add columns."""
+    """The greatest numbers of columns and bands of a heat map. Gaps in the stream may add columns."""
 
     columns: int
     bands: int
@@ -72,7 +73,7 @@ class Piece:
         return self.start_s + self.duration_s
 
     def histogram(self, direction: Direction) -> Histogram:
-        """Return the response times of one direction, or of all I/Os."""
+        """Return the response times of one direction or of all I/Os."""
         if direction is Direction.READ:
             return self.read.histogram
         if direction is Direction.WRITE:
@@ -131,7 +132,9 @@ def group_pieces(ordered: Sequence[Piece], most: int) -> list[list[Piece]]:
 
 
 def _find_ends(columns: Sequence[Sequence[Piece]], longest_gap_s: float) -> list[float]:
-    """Return the end of each column: the start of the next unless nothing was measured for longer than a column."""
+    """Return the end of each column: the start of the next column, unless nothing was measured for longer than a
+    column.
+    """
     ends_s = []
     for column, later in pairwise(columns):
         is_gap = later[0].start_s - column[-1].end_s > longest_gap_s

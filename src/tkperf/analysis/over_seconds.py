@@ -1,4 +1,4 @@
-"""Add results of the seconds to the results of rounds and slices: findings over time, and uncertainties."""
+"""Add the results of the seconds to the results of rounds and slices: findings over time, and uncertainties."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ from tkperf.model.record import LeftOut, RunRecord, StepKind, StepRecord, TestRe
 from tkperf.model.workload import Arrival, Workload
 
 CLOCK_S = 0.001
-"""Resolution of the end of a second, because fio gives times in ms: shorter waits cannot be detected."""
+"""Resolution of the end of a second: fio gives times in ms, so shorter waits cannot be detected."""
 LEAST_SECONDS_OF_LEVEL = 4
-"""Fewest seconds for a median backlog; a level with fewer is judged at its end, because half of them is too short."""
+"""Fewest seconds for a median backlog. A level with fewer seconds is judged at its end, because half of them is too
+short.
+"""
 
 
 def with_waits(section: SectionResult, steps: Sequence[StepRecord], seconds: Mapping[int, Seconds]) -> SectionResult:
-    """Return the section with the median backlog and the mean latency including the wait, for offered rates.
+    """Return the section with the median backlog, and with the mean latency including the wait, for offered rates.
 
     Args:
         steps: steps of the section.
-        seconds: seconds of each step, by its ``id``; none if they were not kept.
+        seconds: the seconds of each step, by its ``id``; none if they were not stored.
     """
     of_cells = find_window_steps(steps, section.window)
     whole = is_whole_stream(steps, section.window)
@@ -40,7 +42,7 @@ def with_waits(section: SectionResult, steps: Sequence[StepRecord], seconds: Map
     def with_wait(cell: CellResult) -> CellResult:
         of_cell = of_cells.get(cell.workload, [])
         latency_us = cell.value(LATENCY_MEAN)
-        # A slice of a stream may begin with waiting I/Os.
+        # I/Os may already wait when a slice of a stream begins.
         begin_idle = whole or all(step.kind is not StepKind.CONTINUOUS for step in of_cell)
         if cell.workload.offered_iops is None or latency_us is None or not begin_idle:
             return cell
@@ -64,9 +66,9 @@ def with_waits(section: SectionResult, steps: Sequence[StepRecord], seconds: Map
 
 
 def find_median_backlog_ios(workload: Workload, seconds: Seconds) -> float | None:
-    """Return the median number of I/Os due and not done at the ends of the second half of the seconds.
+    """Return the median number of I/Os that were due and not done, at the ends of the second half of the seconds.
 
-    None: fewer than four seconds, or no offered rate.
+    None: there are fewer than four seconds, or no offered rate.
     """
     if workload.offered_iops is None or len(seconds) < LEAST_SECONDS_OF_LEVEL:
         return None
@@ -92,12 +94,12 @@ def find_backlog_noise_ios(workload: Workload, seconds: Seconds) -> float | None
 def mean_wait_s(workload: Workload, seconds: Seconds) -> float | None:
     """Return the mean time that an I/O waited for submission, over all submitted I/Os; None: not measured.
 
-    fio counts latency from submission. While all places are taken, an I/O that is due waits for a place. The number
-    of waiting I/Os is the number due minus the number done and the number of places. Its area over time is the sum of
-    their waits (Little's law). The mean is this area, minus the part of I/Os that still wait at the end, divided by
-    the number of submitted I/Os. This is exact if I/Os are submitted in the order in which they are due. The due times
-    of random arrivals, and of a mix of block sizes, are not known. There, half a percent fewer I/Os than offered would
-    look like a wait of 0.1 s in a minute.
+    fio counts latency from the submission of an I/O. While all places of the queue are occupied, an I/O that is due
+    waits for a place. The number of waiting I/Os is the number of due I/Os minus the number of finished I/Os and the
+    number of places. The integral of this number over time is the sum of the waits (Little's law). The mean is this
+    sum, without the part of the I/Os that still wait at the end, divided by the number of submitted I/Os. This is exact
+    if I/Os are submitted in the order in which they are due. The due times of random arrivals, and of a mix of block
+    sizes, are not known. For these, half a percent fewer I/Os than offered would look like a wait of 0.1 s in a minute.
     """
     offered_iops = workload.offered_iops
     if offered_iops is None or workload.arrival is Arrival.POISSON or workload.block_mix:
@@ -120,7 +122,7 @@ def _join(pieces: Sequence[Seconds]) -> Seconds:
     return join(pieces, [0.0] * len(pieces))
 
 
-# Slices shorter than this are as fine as seconds; a step with fewer seconds is not long.
+# Slices shorter than this are as fine as seconds. A step with fewer seconds is not long.
 SHORTEST_SLICE_S = 2.0
 LEAST_SECONDS = 120
 
@@ -137,13 +139,16 @@ class Opened(Protocol):
 
 
 def analyse_opened(opened: Opened, record: RunRecord) -> RunResult:
-    """Return the results of a record with the findings from its seconds; warnings name unreadable seconds, too."""
+    """Return the results of a record with the findings from its seconds. Warnings also name seconds that cannot be
+    read.
+    """
     result = with_seconds(analyse(record), record, opened.seconds)
     return replace(result, left_out=tuple(opened.left_out))
 
 
 def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
-    """Return the result with the uncertainty of its figures, and findings in the seconds of unbroken workloads.
+    """Return the result with the uncertainty of its figures, and with findings in the seconds of uninterrupted
+    workloads.
 
     Args:
         result: the analysis of ``record``.
@@ -166,7 +171,7 @@ def _sections(sections: Sequence[SectionResult], test: TestRecord, read: Read) -
     asked = any(
         _unbroken_steps(steps[section.name]) or needs_seconds(section, steps[section.name]) for section in sections
     )
-    kept = read(test) if asked else ()  # the slowest part
+    kept = read(test) if asked else ()  # this read takes most of the time
     by_step = dict(zip(map(id, test.steps), kept, strict=False))
     return tuple(_section(section, steps[section.name], by_step) for section in sections)
 
@@ -183,7 +188,9 @@ def _section(section: SectionResult, steps: Sequence[StepRecord], by_step: dict[
 
 
 def _unbroken_steps(of_section: Sequence[StepRecord]) -> tuple[StepRecord, ...]:
-    """Return the steps of a section with a single workload, back to back and long enough for a search; else none."""
+    """Return the steps of a section with a single workload, if they follow each other directly and are long enough for
+    a search; otherwise none.
+    """
     steps = tuple(step for step in of_section if step.is_in_results)
     durations_s = [step.measurement.duration_s for step in steps]
     if not steps or sum(durations_s) < LEAST_SECONDS or steps[0].kind is StepKind.AREA:

@@ -1,7 +1,7 @@
-"""Judge before a run: whether a device can be tested, whether this host can measure, what its settings leave to be
-done.
+"""Judge before a run: whether a device can be tested, whether this host can measure, and what remains to be done after
+its settings.
 
-Each function takes the document that ``--json`` prints.
+The argument of each function is the document that ``--json`` prints.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tkperf.analysis.verdict import Judgement, NamedReason, VerdictCode, Verdict
 Data = Mapping[str, Any]
 """A document of ``--json``, or a part of one."""
 
-# Kind of a target that is only a model.
+# The kind of a target that is only a model.
 SIMULATED_DRIVE = "simulated drive"
 
 
@@ -49,14 +49,14 @@ class TuneCode(VerdictCode):
 
 
 class RestoreCode(VerdictCode):
-    """Reasons for the verdict on settings that were to be put back."""
+    """Reasons for the verdict on settings that should have been restored."""
 
     NOT_PUT_BACK = "not-put-back", VerdictState.NOT_PUT_BACK
     LEFT = "left-unchanged", VerdictState.PUT_BACK_IN_PART
 
 
 def judge_device(found: Data) -> Judgement[NamedReason]:
-    """Return whether a device can be tested; with an objection, nothing else is judged."""
+    """Return whether a device can be tested. If there is an objection, nothing else is judged."""
     facts = found["facts"]
     simulated = facts["kind"] == SIMULATED_DRIVE
     reasons = [NamedReason(code=DeviceCode.OBJECTION, names=(objection["text"],)) for objection in found["objections"]]
@@ -72,11 +72,11 @@ def judge_device(found: Data) -> Judgement[NamedReason]:
 
 
 def judge_host(found: Data) -> Judgement[NamedReason]:
-    """Return whether this host can measure; if it cannot, nothing else is judged."""
+    """Return whether this host can measure. If not, nothing else is judged."""
     missing = tuple(found["missing"])
     reasons = []
     if not found["could_measure"]:
-        # Words instead of a version say why fio cannot be used.
+        # A text instead of a version says why fio cannot be used.
         unusable = " " in found["fio"]
         code = HostCode.NO_FIO if unusable else HostCode.NEEDED
         reasons.append(NamedReason(code=code, names=(found["fio"],) if unusable else missing))
@@ -89,7 +89,7 @@ def judge_host(found: Data) -> Judgement[NamedReason]:
 
 
 def judge_tuning(found: Data, *, applied: bool) -> Judgement[NamedReason]:
-    """Return what the settings leave to be done; ``applied``: they were set."""
+    """Return what remains to be done after the settings. ``applied``: the settings were changed."""
     changes = () if applied else tuple(row["path"] for row in find_changes(found))
     reasons = [NamedReason(code=TuneCode.WOULD_CHANGE, names=changes)] if changes else []
     reasons += _of_findings(find_not_tuned(found), TuneCode.WOULD_DISTURB, TuneCode.MAY_DISTURB)
@@ -97,7 +97,7 @@ def judge_tuning(found: Data, *, applied: bool) -> Judgement[NamedReason]:
 
 
 def judge_restored(found: Data) -> Judgement[NamedReason]:
-    """Return whether settings are what they were."""
+    """Return whether the settings have their original values."""
     kinds = {RestoreCode.NOT_PUT_BACK: found["failed"], RestoreCode.LEFT: found["left"]}
     reasons = [NamedReason(code=code, names=tuple(names)) for code, names in kinds.items() if names]
     return judge_by_gravest(reasons, VerdictState.PUT_BACK, simulated=False)
@@ -113,12 +113,12 @@ def find_changes(found: Data) -> list[Data]:
 
 
 def is_changed(row: Data) -> bool:
-    """Return whether a setting would be changed; one that the kernel does not offer stays."""
+    """Return whether a setting would be changed. A setting that the kernel does not offer stays."""
     return row["now"] is not None and row["now"] != row["wanted"] and row["offered"] is not False
 
 
 def find_not_tuned(found: Data) -> list[HostCondition]:
-    """Return what disturbs or may disturb and is no setting of tkperf."""
+    """Return the findings that disturb or may disturb and that tkperf cannot change."""
     own = {row["subject"] for row in find_settings(found)}
     return [
         one

@@ -1,7 +1,7 @@
-"""Results of a run, as plain data: the one source of every table, chart and export.
+"""Results of a run as plain data. They are the only source of every table, chart and export.
 
-A cell has the measurements of one workload over the rounds of a window (``quantity.py`` has the
-rules). A stream without a window is a single measurement. None is "not measured".
+A cell contains the measurements of one workload over the rounds of a window (``quantity.py`` contains the rules). A
+stream without a window is a single measurement. None is "not measured".
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from tkperf.model.workload import Workload
 RESULTS_SCHEMA = "tkperf-results/2"
 
 END_LOST = "how it ended cannot be read"
-"""Why a section of a complete test ended, if the run file does not have it."""
+"""The reason why a section of a complete test ended, if the run file does not contain it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellUncertainty:
-    """Uncertainties of a cell's figures, by their keys; only a mix has ``read`` and ``write``."""
+    """Uncertainties of the figures of a cell, by their keys. Only a mix has ``read`` and ``write``."""
 
     all: Uncertainties
     read: Uncertainties | None = None
@@ -54,12 +54,12 @@ class CellResult:
     """Measurements of one workload of a section: a cell of its tables.
 
     Attributes:
-        all: every quantity by its key, None: not measured.
-        read, write: quantities of one direction; None: the workload has no I/O of it.
-        rounds: number of rounds behind the values.
-        host_limited: None: not watched, as in an imported run.
-        disturbances: the kinds of disturbance of its steps; None: not watched.
-        foreign_bytes: I/O of other programs during it; None: not compared.
+        all: every quantity by its key; None: not measured.
+        read, write: quantities of one direction; None: the workload has no I/O in this direction.
+        rounds: number of rounds from which the values are computed.
+        host_limited: whether the CPUs of the host limited the values; None: not watched, as in an imported run.
+        disturbances: the kinds of disturbance of the steps; None: not watched.
+        foreign_bytes: I/O of other programs during the steps; None: not compared.
     """
 
     workload: Workload
@@ -71,7 +71,9 @@ class CellResult:
     disturbances: tuple[DisturbanceCode, ...] | None = None
     foreign_bytes: int | None = None
     backlog_median_ios: float | None = None
-    """I/Os due and not done at an offered rate, the median over the second half of the level's seconds."""
+    """I/Os that were due and not done at an offered rate: the median over the second half of the seconds of the
+    level.
+    """
     backlog_noise_ios: float | None = None
     """Standard deviation of the number of I/Os that are due but not done at the end of the level,
     computed from the noise of single seconds.
@@ -80,12 +82,12 @@ class CellResult:
     """Uncertainty of each measured figure; None: not calculated, as for single rounds."""
 
     def value(self, quantity: Quantity, direction: Direction = Direction.ALL) -> float | None:
-        """Return a quantity's value; None: not measured."""
+        """Return the value of a quantity; None: not measured."""
         figures: Figures | None = getattr(self, direction)
         return None if figures is None else figures[quantity.key]
 
     def uncertainty_of(self, quantity: Quantity, direction: Direction = Direction.ALL) -> Uncertainty | None:
-        """Return a quantity's uncertainty; None: not measured, or not calculated."""
+        """Return the uncertainty of a quantity; None: not measured, or not computed."""
         if self.uncertainty is None:
             return None
         mixed = self.workload.is_mixed
@@ -95,7 +97,9 @@ class CellResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundResult:
-    """One round of a section; ``complete`` unless the run ended within it or a step is lost."""
+    """One round of a section. It is ``complete`` unless the run ended during the round or a step of the round is
+    lost.
+    """
 
     number: int
     complete: bool
@@ -104,9 +108,9 @@ class RoundResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceResult:
-    """One slice of a continuous stream. Times and amounts count from the stream's start.
+    """One slice of a stream. Times and amounts count from the start of the stream.
 
-    ``total_written_bytes`` is None in an imported run, which has rates only, and where steps are lost.
+    ``total_written_bytes`` is None in an imported run, which contains only rates, and if steps are lost.
     """
 
     number: int
@@ -122,14 +126,14 @@ class SliceResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionResult:
-    """A part of a test with its own purge and verdict.
+    """A part of a test with a separate purge and verdict.
 
     Attributes:
         plan: how outputs show the section.
-        window: rounds that the results are means over.
+        window: the rounds over which the results are averaged.
         verdict: the last verdict; None: the section has no steady-state rule.
-        cells: the results: means over ``window``.
-        rounds: its rounds; with ``areas`` the areas of a hard disk from its start, not rounds in time.
+        cells: the results, which are means over ``window``.
+        rounds: the rounds. With ``areas``, these are areas of a hard disk from its start, and not rounds in time.
         areas: number of areas of a hard disk; None: the section has rounds or slices.
         workload: description of a stream's workload.
         disturbed_in_window: number of disturbed steps in the window; None: not watched.
@@ -151,47 +155,49 @@ class SectionResult:
     filled_bytes: int | None
     filled_s: float | None
     histogram_us: tuple[tuple[float, float, int], ...]
-    """Latency histogram of a stream: (lower edge, upper edge, I/Os) of each bucket with I/Os, in us."""
+    """Latency histogram of a stream: lower edge and upper edge in us, and the number of I/Os, for each bucket with
+    I/Os.
+    """
     disturbed_in_window: int | None = 0
     fill_workload: Workload | None = None
     """Workload of preconditioning."""
     window_verdicts: tuple[SteadyStateVerdict, ...] = ()
     """Verdicts on all tracking variables in the same rounds, in their order; with one variable ``verdict``."""
     timelines: tuple[Timeline, ...] = ()
-    """Findings over time in each series of enough values; a series without findings is included."""
+    """Findings over time in each series with enough values, including series without findings."""
     latency_ceiling_us: float | None = None
-    """Ceiling of the mean latency for the maximum of a grid of demands; None: its test has no ceiling."""
+    """Ceiling of the mean latency for the maximum of a grid of demands; None: the test has no ceiling."""
     complete: bool = True
-    """The section ended, though its test may not have; else its figures are those so far."""
+    """Whether the section ended, even if its test did not. Otherwise its figures are those so far."""
     characteristics: tuple[Characteristic, ...] = ()
-    """Characteristics of its course; one that the analysis did not look for is absent."""
+    """Characteristics of the course of the section. A characteristic that the analysis did not look for is absent."""
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
-        """Return the quantities of the section's plan, the main one first."""
+        """Return the quantities in the plan of the section, the main quantity first."""
         return find_quantities(self.plan.quantities)
 
     @property
     def rate(self) -> Quantity:
-        """Return IOPS, or throughput if the section's plan names it first."""
+        """Return IOPS, or throughput if the plan of the section names throughput first."""
         rates = [quantity for quantity in self.quantities if quantity in (IOPS, THROUGHPUT)]
         return rates[0] if rates else IOPS
 
     @property
     def part_name(self) -> str:
-        """Return the name of what its cells were measured in: ``slice``, ``area`` or ``round``."""
+        """Return the name of the parts in which the cells were measured: ``slice``, ``area`` or ``round``."""
         return "slice" if self.slices else "area" if self.areas else "round"
 
     @property
     def is_as_new(self) -> bool:
-        """Return whether the section measures a device without any write since its purge."""
+        """Return whether the section measures a device to which nothing was written since its purge."""
         return is_as_new(self.purge, self.filled_bytes)
 
     def cell(self, workload: Workload) -> CellResult | None:
         return next((cell for cell in self.cells if cell.workload == workload), None)
 
     def cells_of_rounds(self) -> Iterator[tuple[RoundResult, CellResult]]:
-        """Yield each round, or area, with its cells."""
+        """Yield each round or area with its cells."""
         for each in self.rounds:
             for cell in each.cells:
                 yield each, cell
@@ -206,7 +212,8 @@ class SectionResult:
         return rounds
 
     def steady_of(self, workload: Workload) -> bool | None:
-        """Return whether a cell was steady by its own rounds, if it has its own verdict; else the section's result.
+        """Return whether a cell was steady: according to its own verdict if it has one, otherwise according to that of
+        the section.
 
         None: nothing was judged.
         """
@@ -218,7 +225,7 @@ class SectionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepHost:
-    """A step with its disturbances and the use of the host; None: not known."""
+    """A step with its disturbances and the use of the host during the step; None: not known."""
 
     section: str
     kind: StepKind
@@ -256,15 +263,15 @@ class TestResult:
     disturbed_steps: dict[DisturbanceCode, int] | None = field(default_factory=dict)
     not_compared_steps: int | None = 0
     under_way: UnfinishedStep | None = None
-    """The step that did not end: it is no result."""
+    """The step that did not end. It is not a result."""
     not_measured: tuple[str, ...] = ()
-    """Sections, of a test that did not end, without any measurement yet."""
+    """Sections of an unfinished test that have no measurement yet."""
     figures: tuple[Figure, ...] = ()
     """Figures of the whole test, from its plan."""
     demands: tuple[tuple[int, int], ...] = ()
-    """(Threads, queue depth) of the measured steps, in order; empty: not known."""
+    """Threads and queue depth of the measured steps, in order; empty: not known."""
     written_again_bytes: int = 0
-    """Part of ``written_bytes`` from steps that were measured again and are in no result."""
+    """The part of ``written_bytes`` that steps wrote which were measured again and are in no result."""
     steps: tuple[StepHost, ...] = ()
     """Watched steps with their disturbances and the use of the host, fills included."""
     telemetry: tuple[DriveTelemetry, ...] = ()
@@ -273,7 +280,7 @@ class TestResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacedTest:
-    """A measurement of a test that was repeated later; it is in no result."""
+    """A measurement of a test that was repeated later. The measurement is in no result."""
 
     name: str
     complete: bool
@@ -283,7 +290,7 @@ class ReplacedTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumptionResult(Resumption):
-    """A resumption of a run, with what it set aside.
+    """A resumption of a run, with the steps that were set aside because of it.
 
     Attributes:
         set_aside_steps, set_aside_written_bytes: steps that were measured again and are in no result, and
@@ -297,7 +304,7 @@ class ResumptionResult(Resumption):
 
     @property
     def accepted(self) -> bool:
-        """Return whether results span the interruption, because the user accepted this."""
+        """Return whether results span the interruption. They do if the user accepted this."""
         return self.goes_on is GoesOn.WHERE_IT_STOPPED
 
     def concerns(self, test: str) -> bool:
@@ -307,7 +314,7 @@ class ResumptionResult(Resumption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """All results that a report may show. ``schema`` names this layout for programs."""
+    """All results that a report may show. ``schema`` identifies this layout for programs."""
 
     schema: str
     info: RunInfo
@@ -322,15 +329,15 @@ class RunResult:
     left_out: tuple[LeftOut, ...] = ()
     """Parts of the run file that cannot be read."""
     media_errors: int = 0
-    """Times that a drive could not read or keep data during the run, by its own log."""
+    """Number of times that a drive, according to its log, could not read or keep data during the run."""
 
 
 def is_same_run(result: RunResult, other: RunResult) -> bool:
-    """Return whether two files are of one run: copies of a file, or its states before and after a resumption."""
+    """Return whether two files belong to one run: copies of a file, or its states before and after a resumption."""
     first, second = result.info, other.info
     if first.uuid is not None and second.uuid is not None:
         return first.uuid == second.uuid
-    # Without a seed, as of imported files, facts alone do not identify a run.
+    # Without a seed, as in imported files, the facts alone do not identify a run.
     return first == second and (first.seed is not None or result.tests == other.tests)
 
 
@@ -338,7 +345,7 @@ _File = TypeVar("_File")
 
 
 def group_by_run(files: Iterable[_File], is_same: Callable[[_File, _File], bool]) -> list[list[_File]]:
-    """Return the files of each run together, in the order in which the runs are first given."""
+    """Return the files of each run together, in the order in which the runs were first given."""
     runs: list[list[_File]] = []
     for one in files:
         same = next((run for run in runs if is_same(run[0], one)), None)
@@ -350,5 +357,5 @@ def group_by_run(files: Iterable[_File], is_same: Callable[[_File, _File], bool]
 
 
 def count_steps(result: RunResult) -> int:
-    """Return the number of steps; of several files of a run the fullest has the most."""
+    """Return the number of steps. If several files belong to a run, the one with the most steps is the fullest."""
     return sum(len(test.steps) for test in result.tests)

@@ -1,4 +1,4 @@
-"""A run in brief: its state, place, remaining time and verdict, as a list of runs shows them."""
+"""A summary of a run for a list of runs: its state, place, remaining time and verdict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tkperf.model.record import LogEntry, RunRecord, RunStatus
 from tkperf.runner.log_progress import Progress, describe_place, find_progress
 
 KILLED_STATE, IMPORTED_STATE = "killed", "imported"
-"""States of a run that its file does not name: its process was killed; another tool measured."""
+"""States of a run that its file does not contain: the process was killed, or another tool measured."""
 
 
 class StatusCode(VerdictCode):
@@ -28,7 +28,7 @@ class StatusCode(VerdictCode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOverview:
-    """Progress of one run. Fields are the keys of ``status --json``; null means not known, or not so."""
+    """Progress of one run. The fields are the keys of ``status --json``. null means "not known" or "does not apply"."""
 
     run_file: str
     name: str
@@ -73,11 +73,11 @@ def build_overview(
     """Return the overview of a run.
 
     Args:
-        log: the whole log; a complete run does not need it.
-        now_s: the current time on the run's clock; None: it has ended, or its clock is not known.
-        pid, user: of the process that executes the run.
-        disturbed_steps: None: the run was not watched.
-        verdict: None: the run was not judged.
+        log: the whole log. It is not necessary for a complete run.
+        now_s: the present time on the run's clock; None: the run has ended, or its clock is not known.
+        pid, user: number and user of the process that executes the run.
+        disturbed_steps: number of disturbed steps; None: the run was not watched.
+        verdict: the verdict; None: the run was not judged.
     """
     running = record.status is RunStatus.RUNNING
     progress = find_progress(record, log)
@@ -108,7 +108,7 @@ def build_overview(
 
 
 def judge_runs(runs: Sequence[RunOverview], not_read: Sequence[str] = ()) -> Judgement[NamedReason]:
-    """Return the gravest verdict of several runs; ``not_read``: files that cannot be read."""
+    """Return the gravest verdict of several runs. ``not_read`` contains the files that cannot be read."""
     found: dict[StatusCode, list[str]] = {StatusCode.NOT_READ: list(not_read)}
     for run in runs:
         code = _CODES.get(_STATES.get(run.state, run.verdict))
@@ -119,7 +119,7 @@ def judge_runs(runs: Sequence[RunOverview], not_read: Sequence[str] = ()) -> Jud
     return judge_by_gravest(reasons, VerdictState.VALID, simulated=simulated)
 
 
-# Verdicts of runs that were not judged.
+# The verdicts of runs that were not judged.
 _STATES: dict[str, VerdictState | None] = {
     RunStatus.FAILED: VerdictState.NOT_VALID,
     RunStatus.RUNNING: VerdictState.RUNNING,
@@ -135,9 +135,7 @@ _CODES: dict[VerdictState | None, StatusCode] = {
 
 
 def build_ended_overview(record: RunRecord, log: Sequence[LogEntry], verdict: VerdictState) -> RunOverview:
-    """Return the overview of a run that has ended, without the file name; the record must have its
-    steps.
-    """
+    """Return the overview of a finished run, without the name of the file. The record must contain the steps."""
     return build_overview(
         record,
         log,
@@ -151,8 +149,8 @@ def build_ended_overview(record: RunRecord, log: Sequence[LogEntry], verdict: Ve
 
 
 def find_verdict(record: RunRecord) -> VerdictState:
-    """Return the verdict on a run, for which the record must have its steps. Their histograms may be empty."""
-    # Nothing is graver about a run under way, so its steps are not looked at.
+    """Return the verdict on a run. The record must contain the steps. Their histograms may be empty."""
+    # No verdict on a running run is graver, so its steps are not examined.
     if record.status is RunStatus.RUNNING:
         return VerdictState.RUNNING
     return judge_run(analyse(record, figures=False)).state
@@ -187,7 +185,7 @@ def _device_of(record: RunRecord) -> str | None:
 
 
 def _fill_done(record: RunRecord, progress: Progress) -> float | None:
-    """Return the share of a fill under way that is written, by its last kept minute."""
+    """Return the share of a running fill that is already written, according to its last stored minute."""
     for test in record.tests:
         step = test.under_way
         if step is not None and test.name == progress.test and step.planned_bytes:

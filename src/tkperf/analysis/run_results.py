@@ -1,4 +1,4 @@
-"""Build a run's results from its record: each test, as far as it got, and its resumptions."""
+"""Build the results of a run from its record: each test, as far as it was measured, and the resumptions."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _NOT_SEARCHED = RunNote(
 
 
 def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
-    """Return all results of a run, up to the point that the run reached.
+    """Return all results of a run, up to the point that the run has reached.
 
-    Without ``figures`` the results are those that the verdict needs, which take a tenth of the time: cells have no
-    figures, sections no rounds, histograms and findings over time. The record then needs no histograms.
+    Without ``figures``, the results contain only what the verdict needs, and take a tenth of the time: cells have no
+    figures, and sections have no rounds, histograms or findings over time. The record then needs no histograms.
     """
     resumptions = tuple(_resumption(record, resumption) for resumption in record.resumptions)
     courses = is_of_usual_size(record)
@@ -56,7 +56,7 @@ def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
         _test(record, test, resumptions, telemetry, figures=figures, courses=courses)
         for test, telemetry in zip(record.tests, find_telemetry(record), strict=True)
     )
-    # A run without a known device may be an imported one.
+    # A run whose device is not known may be an imported run.
     if record.info.imported or not record.info.device:
         tests = tuple(_without_guesses(test, record.info) for test in tests)
     begun = {test.name for test in record.tests}
@@ -85,8 +85,8 @@ def is_of_usual_size(record: RunRecord) -> bool:
 
 
 def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
-    """Remove values that the tool of an imported test did not record, although the steps would give them."""
-    # TKperf's XML has rates; the import derived counts from them that give the same rates.
+    """Remove values that the tool of an imported test did not record, although they follow from the steps."""
+    # The XML of TKperf contains rates. The import computed counts that result in the same rates.
     counted = info.profile_name != TKPERF_PROFILE
     demand_known = any("jobs" in table for table in info.profile.values() if isinstance(table, dict))
 
@@ -114,9 +114,9 @@ def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
 
 
 def _without_counts(cell: CellResult) -> dict[str, Any]:
-    """Return the figures without counts; a mix also loses its reads and writes.
+    """Return the figures without counts. A mix also loses its reads and writes.
 
-    The source had only rates of all I/Os together; the counts and directions were derived from them.
+    The source contained only rates of all I/Os together. The counts and directions were computed from these rates.
     """
     mixed = cell.workload.is_mixed
     return {
@@ -141,7 +141,9 @@ def _recorded(name: str, kinds: Collection[StepKind]) -> SectionPlan:
 
 
 def _find_ceiling_us(info: RunInfo, test: str) -> float | None:
-    """Return the latency ceiling of a test's grid of demands, from the run's own profile; None: it has no grid."""
+    """Return the latency ceiling of a test's grid of demands, from the profile of the run; None: the test has no
+    grid.
+    """
     definition = find_test(info.suite, test, info.profile)
     if definition is None or definition.table is None:
         return None
@@ -150,7 +152,7 @@ def _find_ceiling_us(info: RunInfo, test: str) -> float | None:
 
 
 def _planned_areas(info: RunInfo, test: TestRecord) -> dict[str, Round]:
-    """Return the first area of each section from the run's own profile; empty if the profile does not give it."""
+    """Return the first area of each section, from the profile of the run; empty if the profile does not contain it."""
     definition = find_test(info.suite, test.name, info.profile)
     if definition is None or not any(step.kind is StepKind.AREA for step in test.steps):
         return {}
@@ -176,7 +178,7 @@ def _test(
     sections: dict[str, list[StepRecord]] = {}
     for step in test.steps:
         sections.setdefault(step.section, []).append(step)
-    # A planned pause, such as a purge or the creation of a set, is not limited.
+    # The length of a planned pause, such as a purge or the creation of a set, is not limited.
     gaps = [step.gap_s for step in test.steps if step.gap_s is not None and not step.planned_pause]
     watched = [step for step in test.steps if step.disturbances is not None]
     disturbed = Counter(code for step in watched for code in step.disturbance_codes or ())
@@ -186,9 +188,9 @@ def _test(
     again_bytes = sum(each.set_aside_written_bytes for each in interruptions)
     written_bytes = sum(step.measurement.write.bytes for step in test.steps) + again_bytes
     duration_s = None if test.ended_s is None else test.ended_s - test.started_s
-    if duration_s is not None:  # without the time in which nothing ran
+    if duration_s is not None:  # without the time in which no process ran
         duration_s -= sum(each.pause_s for each in interruptions)
-    # An unfinished test names its sections without measurements.
+    # An unfinished test also names its sections without measurements.
     unfinished = test.plan if test.status is not RunStatus.COMPLETE else None
     result = TestResult(
         name=test.name,
@@ -265,7 +267,7 @@ def _resumption(record: RunRecord, resumption: Resumption) -> ResumptionResult:
 
 
 def _set_aside(record: RunRecord, resumption: Resumption) -> tuple[StepRecord, ...]:
-    """Return the steps that this interruption set aside; steps of earlier interruptions are left out."""
+    """Return the steps that were set aside because of this interruption, without those of earlier interruptions."""
     for test in (*record.tests, *record.earlier):
         if test.id == resumption.test_id:
             return tuple(step for sequence, step in test.set_aside if resumption.sets_aside(sequence))

@@ -1,4 +1,4 @@
-"""Build the results of a section from steps and verdicts: cells, rounds, slices, window, and reason for the end."""
+"""Build the results of a section from steps and verdicts: cells, rounds, slices, window, and the reason of the end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tkperf.model.workload import Workload
 
 
 def build_rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundResult, ...]:
-    """Group steps by round; a round whose number is not in ``judged`` is not complete."""
+    """Group steps by round. A round whose number is not in ``judged`` is not complete."""
     by_number: dict[int, list[CellResult]] = {}
     for step in steps:
         by_number.setdefault(step.number, []).extend(_build_cell([part]) for part in step.parts)
@@ -42,9 +42,9 @@ def build_rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundRe
 
 
 def build_slices(steps: Sequence[StepRecord], all_steps: Sequence[StepRecord], lost: bool) -> tuple[SliceResult, ...]:
-    """Build the slices in order; if steps are ``lost``, the written bytes have no total.
+    """Build the slices in order. If steps are ``lost``, the total of the written bytes is not known.
 
-    Bytes that a warm-up wrote count from the next slice on.
+    Bytes that a warm-up wrote are part of the total from the next slice on.
     """
     slices: list[SliceResult] = []
     written_bytes = 0
@@ -69,20 +69,20 @@ def build_slices(steps: Sequence[StepRecord], all_steps: Sequence[StepRecord], l
 def starts_of_slices(slices: Sequence[StepRecord]) -> list[float]:
     """Return the recorded start of each slice, in seconds from the start of the stream.
 
-    An imported run has no times: its slices follow each other without gaps.
+    An imported run contains no times, so its slices follow each other without gaps.
     """
     if not slices:
         return []
     first = slices[0]
     if len(slices) > 1 and slices[-1].started_s <= first.started_s:
         return starts_without_gaps(slices)
-    # The first slices may be lost: the planned duration gives their time.
+    # If the first slices are lost, their planned duration gives their time.
     before_s = (first.number - 1) * (first.planned_s or first.measurement.duration_s)
     return [before_s + step.started_s - first.started_s for step in slices]
 
 
 def starts_without_gaps(steps: Sequence[StepRecord]) -> list[float]:
-    """Return the start of each step when all follow each other without gaps."""
+    """Return the start of each step if all steps follow each other without gaps."""
     ends_s = accumulate((step.measurement.duration_s for step in steps), initial=0.0)
     return list(ends_s)[:-1]
 
@@ -90,10 +90,10 @@ def starts_without_gaps(steps: Sequence[StepRecord]) -> list[float]:
 def build_window_cells(
     steps: Sequence[StepRecord], window: tuple[int, ...], lost: bool, *, figures: bool = True
 ) -> tuple[CellResult, ...]:
-    """Average each cell over the window; treat a stream without a window as a single measurement.
+    """Average each cell over the window. A stream without a window counts as a single measurement.
 
-    If steps are ``lost``, a cell that lacks a round in the window has no mean, and a stream without a
-    window has no cell. Each level of an offered rate is a round of its own and needs no other.
+    If steps are ``lost``, a cell that lacks a round in the window has no mean, and a stream without a window has no
+    cell. Each level of an offered rate is a separate round, which needs no other round.
     """
     found = find_window_steps(steps, window)
     if is_whole_stream(steps, window):
@@ -129,8 +129,8 @@ def _measured(steps: Sequence[StepRecord]) -> Iterator[StepRecord]:
 
 
 def _build_cell(steps: Sequence[StepRecord], *, as_one: bool = False, figures: bool = True) -> CellResult:
-    """Build the cell of the rounds of one workload, with their disturbances; ``as_one``: of slices of
-    one measurement.
+    """Build the cell of the rounds of one workload, with their disturbances. ``as_one``: the rounds are slices of one
+    measurement.
     """
     workload, rounds = steps[0].key, [step.measurement for step in steps]
     whole, read, write = Figures(), Figures(), Figures()
@@ -155,7 +155,7 @@ def _build_cell(steps: Sequence[StepRecord], *, as_one: bool = False, figures: b
 
 
 def _join(slices: Sequence[Measurement]) -> Measurement:
-    """Join slices of a stream into one measurement: each I/O counts the same."""
+    """Join the slices of a stream into one measurement, in which each I/O has the same weight."""
     return Measurement(
         duration_s=sum(measurement.duration_s for measurement in slices),
         read=add_all(measurement.read for measurement in slices),
@@ -166,7 +166,9 @@ def _join(slices: Sequence[Measurement]) -> Measurement:
 
 
 def build_histogram_us(stream: Sequence[StepRecord]) -> tuple[tuple[float, float, int], ...]:
-    """Return (lower edge, upper edge, I/Os) of each bucket with I/Os, in us, over all slices together."""
+    """Return lower edge and upper edge in us, and the number of I/Os, of each bucket with I/Os, for all slices
+    together.
+    """
     if not stream:
         return ()
     whole = Histogram.sum_of(step.measurement.both.histogram for step in stream)
@@ -190,34 +192,34 @@ def build_section(
     """Build one section of a test.
 
     Args:
-        planned: the first area of a hard disk's section, from the profile; None: not known.
-        lost_steps: rows of the test's steps that could not be read.
+        planned: the first area of a section of a hard disk, from the profile; None: not known.
+        lost_steps: rows of steps of the test that cannot be read.
         latency_ceiling_us: ceiling of the mean latency; None: the section has none.
-        figures: compute figures, rounds, histograms and findings over time, which the verdict does not need.
+        figures: whether to compute figures, rounds, histograms and findings over time, which the verdict does not need.
     """
     name = plan.name
-    # Warm-ups count only in the written bytes.
+    # Warm-ups are part of the written bytes only.
     steps = [step for step in all_steps if step.kind is not StepKind.WARM_UP]
     given = [record for record in test.verdicts if record.section == name]
     ended = next((outcome for outcome in test.outcomes if outcome.section == name), None)
     stream = [step for step in steps if step.kind is StepKind.CONTINUOUS]
     in_areas = [step for step in steps if step.kind is StepKind.AREA]
     in_rounds = [step for step in steps if step.kind is StepKind.ROUND]
-    # A round without a verdict is whole if another round followed it.
+    # A round without a verdict is complete if another round followed it.
     whole = _complete_areas(in_areas, planned) or (() if given else _complete_rounds(in_rounds))
     lost = [row for row in lost_steps if row.section in (name, None)]
-    # The rounds of a stream's verdict may be far apart: they are no window unless the stream is steady.
+    # The rounds of a stream's verdict may be far apart. They are a window only if the stream is steady.
     verdicts = () if stream else tuple(record.verdict for record in given)
     window, because = _window(ended, verdicts, whole, test)
     in_window = frozenset(window)
     judged = {record.number for record in given} | set(whole)
-    if ended is not None:  # then also rounds without a verdict
+    if ended is not None:  # in this case, rounds without a verdict count, too
         judged |= {step.number for step in in_rounds}
     if lost:
         judged = _without_holes(steps, judged, lost)
     in_results = [step for step in steps if step.kind in IN_ROUNDS]
     rounds = build_rounds(in_results, judged) if figures else ()
-    # The verdict asks only whether a section has slices.
+    # The verdict needs to know only whether a section has slices.
     slices = build_slices(stream if figures else stream[:1], all_steps, bool(lost))
     verdict = ended.verdict if ended else (given[-1].verdict if given else None)
     purge = next((purge for purge in reversed(test.purges) if purge.section == name), None)
@@ -247,7 +249,7 @@ def build_section(
         fill_workload=fills[-1].workload if fills else None,
         window_verdicts=_window_verdicts(ended, given),
         latency_ceiling_us=latency_ceiling_us,
-        # Areas are no course in time.
+        # Areas are not a course in time.
         timelines=tuple(_find_timelines(() if in_areas else rounds, slices, as_new=is_as_new(purge, filled_bytes)))
         if figures and courses
         else (),
@@ -255,9 +257,9 @@ def build_section(
 
 
 def _last_fills(steps: Sequence[StepRecord], purge: PurgeRecord | None) -> list[StepRecord]:
-    """Return the fills that preconditioned the section: fills since the purge, with the last workload.
+    """Return the fills that preconditioned the section: the fills since the purge with the last workload.
 
-    A user's own test may fill before a purge, too, and with several workloads.
+    A test that a user defined may also fill before a purge, and with several workloads.
     """
     since_s = purge.started_s if purge is not None and is_purged(purge) else 0.0
     fills = [step for step in steps if step.kind is StepKind.FILL and step.started_s >= since_s]
@@ -265,10 +267,10 @@ def _last_fills(steps: Sequence[StepRecord], purge: PurgeRecord | None) -> list[
 
 
 def _window_verdicts(ended: SectionOutcome | None, given: Sequence[VerdictRecord]) -> tuple[SteadyStateVerdict, ...]:
-    """Return the window's verdict on each tracking variable.
+    """Return the verdicts of the window, one for each tracking variable.
 
-    Without an outcome the verdicts on the last judged round count. An imported run's cells are judged one by
-    one and have no window.
+    Without an outcome, the verdicts on the last judged round count. The cells of an imported run are judged separately
+    and have no window.
     """
     if ended is not None:
         return ended.verdicts or ((ended.verdict,) if ended.verdict else ())
@@ -278,7 +280,7 @@ def _window_verdicts(ended: SectionOutcome | None, given: Sequence[VerdictRecord
 def _find_timelines(
     rounds: Sequence[RoundResult], slices: Sequence[SliceResult], *, as_new: bool
 ) -> Iterator[Timeline]:
-    """Yield the findings in the course of each workload over its slices, or over its rounds."""
+    """Yield the findings in the course of each workload over its slices or rounds."""
     courses: dict[tuple[Workload, Recorded], list[tuple[float, float, Figures]]] = {}
     for one in slices:
         of_slice = one.start_s, one.duration_s, one.values.all
@@ -302,10 +304,10 @@ def _disturbed_in(steps: Sequence[StepRecord]) -> int | None:
 def _window(
     ended: SectionOutcome | None, verdicts: Sequence[SteadyStateVerdict], whole: tuple[int, ...], test: TestRecord
 ) -> tuple[tuple[int, ...], str]:
-    """Return the rounds that results are averaged over, and why the section ended."""
+    """Return the rounds over which the results are averaged, and the reason why the section ended."""
     if ended is not None:
         return ended.window, ended.ended_because + _describe_rest(test.status)
-    # Cut short: the last judged rounds are complete and give the results so far.
+    # The section was interrupted. The last judged rounds are complete, and give the results so far.
     window = verdicts[-1].rounds if verdicts else whole
     if test.status is RunStatus.COMPLETE:
         return window, END_LOST
@@ -315,7 +317,7 @@ def _window(
 
 
 def _describe_rest(status: RunStatus) -> str:
-    """Return the state of the test, for a section of it that is complete; empty if the test is complete, too."""
+    """Return the state of the test, for a complete section of the test; empty if the test is complete, too."""
     match status:
         case RunStatus.COMPLETE:
             return ""
@@ -326,7 +328,7 @@ def _describe_rest(status: RunStatus) -> str:
 
 
 def _complete_rounds(steps: Sequence[StepRecord]) -> tuple[int, ...]:
-    """Return the numbers of the rounds with as many steps as a round that another followed.
+    """Return the numbers of the rounds that have as many steps as a round that another round followed.
 
     A single round may be incomplete, so it does not count.
     """
@@ -337,7 +339,7 @@ def _complete_rounds(steps: Sequence[StepRecord]) -> tuple[int, ...]:
 
 
 def _without_holes(steps: Sequence[StepRecord], judged: set[int], lost: Sequence[LeftOut]) -> set[int]:
-    """Return the judged rounds that are whole although steps of their section could not be read."""
+    """Return the judged rounds that are complete, although steps of their section could not be read."""
     ran: dict[int, set[int]] = {}
     for step in steps:
         if step.kind in IN_ROUNDS:
@@ -356,7 +358,7 @@ def _complete_areas(steps: Sequence[StepRecord], planned: Round | None) -> tuple
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variation:
-    """Variation of one figure over the rounds of a steady window.
+    """The variation of a figure over the rounds of a steady window.
 
     Attributes:
         percent: range of the values in percent of their mean; if only the slope exceeds its limit, the change of the
@@ -371,8 +373,8 @@ class Variation:
 
 
 def find_variation(section: SectionResult, cell: CellResult, quantity: Quantity) -> Variation | None:
-    """Return the variation of a cell's figure in the steady window; None: no steady window, or not measured in each
-    round.
+    """Return the variation of a figure in the steady window; None: there is no steady window, or a round has no
+    value.
     """
     verdict = section.verdict
     if not section.steady or verdict is None or not verdict.average > 0:
@@ -381,7 +383,7 @@ def find_variation(section: SectionResult, cell: CellResult, quantity: Quantity)
     values = [value for number in section.window if (value := measured.get(number)) is not None]
     if len(values) < 2 or len(values) < len(section.window):
         return None
-    # The limits of the section's own rule. The verdict has these limits in the unit of its tracking
+    # These are the limits of the section's rule. The verdict contains these limits in the unit of its tracking
     # variable.
     criteria = Criteria(
         window_rounds=len(values),

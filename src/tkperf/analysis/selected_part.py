@@ -32,10 +32,10 @@ class PartSelection:
     """A selected part of a cell. Without ``rounds``, ``seconds`` and ``level`` the whole cell is selected.
 
     Attributes:
-        text: the selection in the user's words.
-        names: names of the test, the section or the workload; the cell must match all of them.
+        text: the selection as the user wrote it.
+        names: names of the test, the section or the workload. The cell must match all of them.
         rounds: the first and the last round, slice or area.
-        seconds: start and end, on the time axis of the charts of every second.
+        seconds: start and end on the time axis of the charts of every second.
         level: offered IOPS.
     """
 
@@ -59,7 +59,7 @@ class PartSelection:
 class SelectedPart:
     """A part that a selection found.
 
-    ``coarse``: it was chosen by seconds, whose histograms have buckets of up to 1/16.
+    ``coarse``: the part was chosen by seconds, whose histograms have buckets of up to 1/16 of their value.
     """
 
     test: str
@@ -77,7 +77,7 @@ def parse_selection(text: str) -> PartSelection:
     """Parse the value of ``--histogram``.
 
     Raises:
-        UsageError: the text has another form, or its part ends before it begins.
+        UsageError: the text has another form, or the part ends before it begins.
     """
     before, colon, after = text.rpartition(":")
     named = before if colon else after
@@ -101,7 +101,7 @@ def parse_selection(text: str) -> PartSelection:
 def find_selected_parts(
     selections: Sequence[PartSelection], result: RunResult, details: Sequence[CellDetail], samples: Samples
 ) -> tuple[SelectedPart, ...]:
-    """Return the part that each selection asks for.
+    """Return the parts that the selections ask for.
 
     Args:
         samples: returns the samples of a step, given the name of its test and the step.
@@ -144,7 +144,7 @@ def _find(asked: PartSelection, result: RunResult, details: Sequence[CellDetail]
 
 
 def _reach(named: Sequence[CellDetail], asked: PartSelection) -> str:
-    """Describe the parts that exist, of the kind that the user asked for."""
+    """Describe the existing parts of the kind that the user asked for."""
     levels = sorted({level for detail in named if (level := detail.workload.offered_iops) is not None})
     asked_level = asked.level
     if asked_level is not None:
@@ -159,7 +159,7 @@ def _reach(named: Sequence[CellDetail], asked: PartSelection) -> str:
 
 def _names_of(detail: CellDetail, title: str) -> set[str]:
     work = detail.workload
-    # A comma divides the names that a user gives, so names have none between thousands.
+    # A comma separates the names that a user gives, so the numbers in names have no comma between thousands.
     names = (
         detail.test,
         title,

@@ -19,7 +19,7 @@ from tkperf.model.record import RunStatus, is_purged
 
 
 class VerdictState(StrEnum):
-    """States of a verdict. Among the states that one verdict can have, a later state is graver."""
+    """States of a verdict. Of the states that a verdict can have, a later state is graver."""
 
     CAN_RUN = "can run"
     CAN_RUN_WITH_CAUTIONS = "can run with cautions"
@@ -49,10 +49,10 @@ class VerdictState(StrEnum):
 
 
 class VerdictCode(StrEnum):
-    """Reasons for a verdict, in the order in which those of one severity are named.
+    """Reasons for a verdict. Reasons of one severity are named in this order.
 
     Attributes:
-        severity: the state that the reason alone leads to.
+        severity: the state to which the reason alone leads.
     """
 
     severity: VerdictState
@@ -102,15 +102,15 @@ class CheckCode(VerdictCode):
 QUICK = "quick"
 """The shipped profile that is too short to judge a drive."""
 
-# As purges word it.
+# The text that purges use.
 NO_PURGE = "purge -> none"
-# A verdict has the first of these that a reason leads to: the gravest.
+# A verdict has the first of these states to which a reason leads, that is, the gravest.
 _ORDER = tuple(reversed(VerdictState))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedReason:
-    """A reason for a verdict, and the names of what it is about; empty: of nothing in particular."""
+    """A reason for a verdict, and the names of the things that it concerns; empty: nothing in particular."""
 
     code: VerdictCode
     names: tuple[str, ...] = ()
@@ -121,7 +121,7 @@ class VerdictReason:
     """A reason for the verdict on a run.
 
     Attributes:
-        sections: titles of the tests or sections that it is about; empty: the whole run.
+        sections: titles of the tests or sections that the reason concerns; empty: the whole run.
         count: number of steps, figures or parts; None: nothing to count.
     """
 
@@ -140,7 +140,7 @@ Reason = TypeVar("Reason", bound=_Reason)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement(Generic[Reason]):
-    """A verdict with its reasons, the gravest first; ``simulated``: a model was measured, not a drive."""
+    """A verdict with its reasons, the gravest first. ``simulated``: a model was measured and not a drive."""
 
     state: VerdictState
     reasons: tuple[Reason, ...]
@@ -148,7 +148,7 @@ class Judgement(Generic[Reason]):
 
 
 def judge_by_gravest(reasons: Iterable[Reason], best: VerdictState, *, simulated: bool) -> Judgement[Reason]:
-    """Return the verdict: the gravest state of its reasons; without any the best.
+    """Return the verdict: the gravest state of the reasons, or the best state if there are no reasons.
 
     Reasons of one severity are in the order of their codes.
     """
@@ -168,7 +168,9 @@ def judge_run(result: RunResult) -> Judgement[VerdictReason]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReason:
-    """A reason for the verdict of a check: run files, the titles of the same claims of each, and what is doubtful."""
+    """A reason for the verdict of a check: the run files, the titles of the same claims of each, and the doubtful
+    facts.
+    """
 
     code: CheckCode
     files: tuple[str, ...]
@@ -177,7 +179,7 @@ class CheckReason:
 
 
 def judge_check(files: Sequence[CheckedFile]) -> Judgement[CheckReason]:
-    """Return the verdict of a check of one run or many; a doubtful value is not judged."""
+    """Return the verdict of a check of one run or of many. A doubtful value is not judged."""
     found: dict[tuple[CheckCode, tuple[str, ...]], list[CheckReason]] = {}
     for one in files:
         for reason in _of_check(one):
@@ -230,7 +232,9 @@ def _reasons(result: RunResult) -> Iterator[VerdictReason]:
 
 
 def count_damages(result: RunResult) -> int:
-    """Count the parts of the run file that cannot be read, or else the sections of complete tests without their end."""
+    """Count the parts of the run file that cannot be read, or else the sections of complete tests whose end is
+    missing.
+    """
     sections = (section for test in result.tests for section in test.sections)
     return len(result.left_out) or sum(section.ended_because == END_LOST for section in sections)
 
@@ -254,7 +258,8 @@ def _of_its_end(result: RunResult) -> Iterator[VerdictReason]:
 def _of_steady_state(result: RunResult) -> Iterator[VerdictReason]:
     """Yield the complete sections without steady state, and those with too few rounds to judge it.
 
-    A stream ends by amount or time, whatever its rounds; the rule is then one observation among others.
+    A stream ends after an amount or a time, whatever its rounds are. The rule of steady state is then one observation
+    among others.
     """
     complete = [section for section in _sections(result.tests) if section.complete]
     missed = [section.name for section in complete if section.steady is False]
@@ -270,7 +275,7 @@ def _of_steady_state(result: RunResult) -> Iterator[VerdictReason]:
 
 
 def _of_influences(result: RunResult) -> Iterator[VerdictReason]:
-    """Yield influences of anything but the device on measured steps."""
+    """Yield influences on measured steps that do not come from the device."""
     disturbed = {
         test.title: sum(bool(find_doubtful(step.disturbances or ())) for step in test.steps) for test in result.tests
     }

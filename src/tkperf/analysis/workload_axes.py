@@ -1,7 +1,7 @@
 """Axes of results: the fields in which workloads differ.
 
-Axes are found in the measured workloads, never declared: a matrix of mixes and block sizes, a grid of
-threads and queue depths and a curve over offered rates are all the same structure.
+The measured workloads determine the axes; no test declares axes. A matrix of mixes and block sizes, a grid of threads
+and queue depths, and a curve over offered rates all have the same structure.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class WorkloadAxis:
     """A field of workloads.
 
     Attributes:
-        key: its name in JSON and links.
-        title: its head in a table, with the unit.
-        text: returns its value for a workload.
-        order: returns a key that sorts its values.
-        words: returns its value in words that need no head, such as ``TC4``.
+        key: the name of the field in JSON and links.
+        title: the head of the field in a table, with the unit.
+        text: returns the value of a workload.
+        order: returns a key that sorts the values.
+        words: returns the value in words that need no head, such as ``TC4``.
     """
 
     key: str
@@ -196,10 +196,10 @@ def text_on(axis: WorkloadAxis, work: Workload) -> str:
 
 
 def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[WorkloadAxis, ...]:
-    """Return the fields that identify a workload's counterpart in another run's section.
+    """Return the fields that identify the corresponding workload in a section of another run.
 
-    The kind of load must be the same. The demand must be the same only where a section has several
-    demands: two runs with other thread counts can be compared, with a warning.
+    The kind of load must be the same. The demand must be the same only if a section has several demands. Two runs with
+    different thread counts can be compared, with a warning.
     """
     varying = {axis for section in sections for axis in find_axes(section)}
     return tuple(axis for axis in AXES if axis in varying or axis not in DEMAND_AXES)

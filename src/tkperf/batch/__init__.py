@@ -1,1 +1,1 @@
-"""Many drives on one host: one plan, one consent, a process and a run file for each drive, one answer."""
+"""Many drives on one host: one plan, one question, a process and a run file for each drive, and one answer."""

@@ -1,4 +1,4 @@
-"""Estimate of a batch: each drive is looked at as before a run, and nothing is opened for writing."""
+"""Estimate of a batch. Each drive is examined as before a run, and nothing is opened for writing."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ RatesOf = Callable[[RunPlan], Rates]
 
 
 def estimate_batch(settled: Settled, rates_of: RatesOf, rating: Rating | None = None) -> BatchEstimate:
-    """Look at every drive of a batch. The estimate of a drive contains its fault, if it has one.
+    """Examine every drive of a batch. The estimate of a drive contains its fault, if the drive has a fault.
 
     Args:
-        rates_of: the device's speed for a plan.
+        rates_of: returns the speed of the device of a plan.
     """
     request = settled.request
     drives: list[DriveEstimate] = []
@@ -84,7 +84,7 @@ def _find_refusal(neighbours: Neighbours) -> str:
 
 
 def _describe_settings(request: BatchRequest) -> Iterator[tuple[str, str]]:
-    """Yield how a batch proceeds, each line with its label."""
+    """Yield the settings of the course of a batch, each line with its label."""
     yield "at once", str(request.parallel) + (" (strict)" if request.strict else "")
     if request.stagger_s:
         yield "stagger", f"{format_duration(request.stagger_s)} between beginnings on one link"

@@ -27,9 +27,10 @@ from tkperf.runner.events import Event, find_place_events
 # many new events.
 LOOKS_A_SECOND = 4.0
 EACH_EVERY_S = 2.0
-# The ledger tells when drives begin and end, but a killed process writes nothing: look at all drives this often.
+# The ledger shows when drives begin and end, but a killed process writes nothing. All drives are therefore examined at
+# this interval.
 _LOOK_AT_ALL_S = 10.0
-# A view that hangs loses older events beyond this number.
+# A view that does not accept events loses older events beyond this number.
 _MOST_EVENTS = 20_000
 
 
@@ -46,7 +47,7 @@ class BatchFollower(Protocol):
     """State of a batch and its new events, for a view.
 
     Attributes:
-        news: new events in runs of this host, which the last look found.
+        news: new events in runs of this host that the last look found.
         passed_on: new events in runs on other hosts, as JSON, each with the number of the drive.
     """
 
@@ -56,10 +57,10 @@ class BatchFollower(Protocol):
 
     @property
     def runs(self) -> Mapping[int, RunState] | Mapping[int, Brief]:
-        """The state of each run that was seen under way, by the drive's number."""
+        """The state of each running run that was seen, by the number of the drive."""
 
     def look(self) -> object:
-        """Look at what may have changed."""
+        """Look at the parts that may have changed."""
 
 
 class WatchedHosts:
@@ -82,13 +83,13 @@ class WatchedHosts:
 
 
 class WatchedBatch:
-    """A batch and the state of each run under way.
+    """A batch and the state of each running run.
 
     Attributes:
-        news: what the last look found in the runs; of a run that was under way before, its place alone.
+        news: the events that the last look found. Of a run that already ran at the first look, only its place.
 
     Args:
-        path: that of the ledger, or a function that returns where it is now.
+        path: the path of the ledger, or a function that returns its present path.
 
     Raises:
         RunFileError: the ledger cannot be read.
@@ -116,7 +117,7 @@ class WatchedBatch:
 
     @property
     def runs(self) -> Mapping[int, RunState]:
-        """The state of each run that was seen under way, by the drive's number."""
+        """The state of each running run that was seen, by the number of the drive."""
         return dict(self._runs)
 
     def look(self) -> bool:
@@ -145,13 +146,13 @@ class WatchedBatch:
         return changed
 
     def look_at_all(self) -> None:
-        """Look at every run under way, once: for a view that shows the batch only once."""
+        """Look at every running run once, for a view that shows the batch only once."""
         for drive in self.state.drives:
             if drive.stage is DriveStage.RUNNING:
                 self._follow(drive.shown.number, Path(drive.run_file))
 
     def _follow_ends(self, before: BatchState) -> None:
-        """Read to their end the runs that were under way before."""
+        """Read the ends of the runs that ran at the previous look."""
         for was, drive in zip(before.drives, self.state.drives, strict=True):
             if was.stage is DriveStage.RUNNING and drive.stage is not DriveStage.RUNNING:
                 self._follow(drive.shown.number, Path(drive.run_file))
@@ -166,7 +167,7 @@ class WatchedBatch:
                 seen = events if number not in self._earlier else list(find_place_events(events))
             else:
                 events = seen = file.new_events()
-        except RunFileError:  # not yet begun, or moved away: the batch continues
+        except RunFileError:  # not begun yet, or moved: the batch continues
             return
         run, record = self._runs[number], file.record
         for event in events:
@@ -191,14 +192,14 @@ def read_batch_result(
     folder: Path | None = None,
     load: Callable[[Path], RunResult] = read_results,
 ) -> BatchResult:
-    """Read the runs of a batch and put them together.
+    """Read the runs of a batch and combine their results.
 
     Args:
-        claims: check these instead of the batch's own; ``folder`` is that of their file.
-        load: reads the baseline of claims.
+        claims: claims that replace those of the batch. ``folder`` is the folder of their file.
+        load: reads the baseline of the claims.
 
     Raises:
-        UsageError: the batch's own claims cannot be read.
+        UsageError: the claims of the batch cannot be read.
     """
     if claims is None and state.claims is not None:
         file = state.claims_path or state.path

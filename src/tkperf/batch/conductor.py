@@ -1,4 +1,4 @@
-"""Conduct a confirmed batch: let its drives begin in turn, and record their progress in the ledger."""
+"""Conduct a confirmed batch: start the drives in turn, and record their progress in the ledger."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from tkperf.model.errors import RunFileError
 from tkperf.model.sharing import SharingState
 from tkperf.system.host import now_utc
 
-# Where one step ends and the next begins, fio's end and the results take tens of milliseconds of a CPU: drives that
-# begin together, with steps of one length, would wait for each other there in every round. 24 drives stay apart with
-# steps of a minute.
+# Between two steps, the end of fio and the results take tens of milliseconds of a CPU. Drives that begin together, with
+# steps of equal length, would wait for each other there in every round. 24 drives stay apart with steps of a minute.
 APART_S = 1.3
 
 
@@ -31,10 +30,10 @@ class Turns:
     """The rule by which drives begin.
 
     Attributes:
-        groups: numbers of the drives that are measured at once, in their order. A group begins when nothing of
-            another one runs any more, so that each drive has the same neighbours all the time.
+        groups: numbers of the drives that are measured at the same time, in their order. A group begins when no drive
+            of another group runs any more, so that each drive has the same neighbours all the time.
         parts: names of the links that each drive shares with others; none: not known.
-        stagger_s: least time between the beginnings of two drives that share a link, or may share one.
+        stagger_s: least time between the starts of two drives that share a link, or may share a link.
         simulated: drives that use no CPU for steps; they begin at once.
     """
 
@@ -48,11 +47,11 @@ class Turns:
     def choose(
         self, waiting: Collection[int], running: AbstractSet[int], now_s: float, *, repeatable: Collection[int] = ()
     ) -> int | None:
-        """Return the drive that begins now; None: none may.
+        """Return the drive that may begin now; None: no drive may begin.
 
         Args:
-            running: the drives that are measured now, also by other processes.
-            repeatable: those that were measured and are measured once more, alone, after all others.
+            running: the drives that are measured now, including those of other processes.
+            repeatable: the drives that were measured, and are measured once more and alone after all others.
         """
         if not waiting and not running:
             return next(iter(repeatable), None)
@@ -80,10 +79,10 @@ class Turns:
         return self.parts.get(number) or frozenset({""})
 
 
-# Effects of neighbours for which --alone-again measures a drive once more.
+# Effects of neighbours because of which --alone-again measures a drive once more.
 _DOUBTFUL = (SharingState.SLOWED, SharingState.OVER_BUDGET)
 STRANGERS_EVERY_S = 5.0
-# Length of each reading of a comparison.
+# Duration of each reading of a comparison.
 READS_S = 10
 
 
@@ -99,13 +98,13 @@ class Conductor:
         *,
         warn: Callable[[str], None],
     ) -> None:
-        """Write the confirmed drives to the ledger. From now on, a fault concerns only its own drive.
+        """Write the confirmed drives to the ledger. From this moment on, a fault concerns only its own drive.
 
         Args:
-            warn: called with what a user has to see, without waiting.
+            warn: called with texts that the user must see. It does not wait.
 
         Raises:
-            RunFileError: it cannot be written.
+            RunFileError: the ledger cannot be written.
         """
         ledger.write(DrivesConfirmed(utc=now_utc(), drives=tuple(one.shown for one in processes.members)))
         self._selection, self._processes, self._neighbours = selection, processes, neighbours
@@ -124,12 +123,12 @@ class Conductor:
         self._began_s = self._looked_s = time.monotonic()
 
     def find_ledger(self) -> Path:
-        """Return where the ledger is: another place than before if another file has taken its name."""
+        """Return the path of the ledger. The path has changed if another file took the name of the ledger."""
         return self._ledger.path
 
     def read_together(self, on_read: Callable[[int, float], None]) -> None:
-        """Have the drives of each group read alone and together, if all of them hold data, because reads of empty
-        places say nothing.
+        """Read the drives of each group alone and together, if all of them contain data. Reads of empty places prove
+        nothing.
 
         Args:
             on_read: called before a group with its drives and the seconds that it takes.
@@ -155,7 +154,9 @@ class Conductor:
             self._note(LedgerNote(text=text))
 
     def go_on(self, timeout_s: float) -> bool:
-        """Let the next drive begin, or listen to the processes for at most this time. Return False after all ends."""
+        """Start the next drive, or listen to the processes for at most this time. Return False after all processes have
+        ended.
+        """
         self._keep_ledger()
         for number in [one for one in self._waiting if self._members[one].has_gone]:
             self._waiting.remove(number)
@@ -188,14 +189,14 @@ class Conductor:
                 self._note_end(member)
 
     def _find_strangers(self) -> frozenset[int]:
-        """Return the drives that still run since a former process of the batch gave them the word."""
+        """Return the drives that still run because a former process of the batch started them."""
         return self._selection.running & {
             drive.shown.number for drive in self._ledger.read_state().drives if drive.stage is DriveStage.RUNNING
         }
 
     def _begin(self, member: DriveProcess) -> bool:
-        """Tell a drive to begin, or to measure once more, alone. Return whether the ledger has recorded this; otherwise
-        the drive does not begin.
+        """Tell a drive to begin, or to measure once more and alone. Return whether the ledger has recorded this.
+        Otherwise the drive does not begin.
         """
         self._places = self._places or self._neighbours.places()
         place = self._places[member.number]
@@ -245,7 +246,9 @@ class Conductor:
             )
 
     def _note(self, line: Line) -> bool:
-        """Write a line; return whether it is written. A full disk ends no batch: what needs the line waits."""
+        """Write a line, and return whether it was written. A full disk does not end a batch; actions that need the line
+        wait.
+        """
         did = self._ledger.keeps_up
         try:
             self._ledger.write(line)
@@ -256,5 +259,5 @@ class Conductor:
 
 
 def _rates(members: Sequence[DriveProcess]) -> dict[str, tuple[float, ...]]:
-    """Return the rates of drives that could be read, by their runs' names."""
+    """Return the rates of drives that could be read, by the names of their runs."""
     return {one.shown.name: one.reads.bytes_per_s for one in members if one.reads is not None and one.reads.bytes_per_s}

@@ -1,4 +1,4 @@
-"""A batch as a file or the command line requests it, before its drives are found."""
+"""A batch as a file or the command line requests it, before tkperf searches for its drives."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
 class DraftedDrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A drive as the user named it, by the keys of a batch file; a text alone is its ``drive``.
+    """A drive as the user named it, with the keys of a batch file. A text alone is the key ``drive``.
 
-    ``size``: it is a file that is created; ``host``: as SSH takes it; ``facts``: added to those of all drives.
+    ``size``: the drive is a file of this size, which is created. ``host``: the name that is passed to SSH. ``facts``:
+    facts that are added to those of all drives.
     """
 
     drive: Text
@@ -49,8 +50,8 @@ class DraftedDrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """A batch whose drives were looked for; ``faults`` by the drive's number, from 1; ``source`` as in
-    ``BatchDraft``.
+    """A batch whose drives were searched for. ``faults`` are sorted by the number of the drive, from 1. ``source`` is
+    that of ``BatchDraft``.
     """
 
     request: BatchRequest
@@ -62,7 +63,7 @@ class Settled:
 
         Raises:
             DeviceError: drives are missing.
-            UsageError: a drive was given twice, or its name could be several.
+            UsageError: a drive was given twice, or its name fits several drives.
         """
         if not self.faults:
             return self.request
@@ -73,13 +74,13 @@ class Settled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchDraft:
-    """A batch as it was asked for.
+    """A batch as the user requested it.
 
     Attributes:
         common: fields of ``RunRequest`` for all drives, without the device.
-        drives: in their order.
-        source: where it is from, for messages: ``batch lab.toml``; empty: the command line.
-        folder: the folder that relative paths of drives begin in.
+        drives: the drives in their order.
+        source: the source of the request, for messages, such as ``batch lab.toml``; empty: the command line.
+        folder: the folder to which paths of drives are relative.
         claims_path: a claims file.
         tkperf: the path of tkperf on the hosts of the drives.
     """
@@ -93,7 +94,7 @@ class BatchDraft:
     tkperf: str = DEFAULT_TKPERF
 
     def settle(self, name: str, finder: DriveFinder | None = None) -> Settled:
-        """Find the drives, and make a run for each. Raises: UsageError: a setting of all drives or the names of runs
+        """Find the drives, and create a run for each. Raises UsageError if a setting of all drives or the names of runs
         are wrong.
         """
         # A fault of all drives is reported once, not for each drive.
@@ -101,7 +102,7 @@ class BatchDraft:
             claims = None if self.claims_path is None else read_claims(self.claims_path)
             common = self._place_files()
             asked = [(drive.drive, (drive.size or common.get("size")) is not None) for drive in self.drives]
-            # Each host looks for its own drives.
+            # Each host searches for its own drives.
             if any(drive.host is not None for drive in self.drives):
                 found = tuple(map(_find_elsewhere, self.drives))
             else:
@@ -143,7 +144,7 @@ class BatchDraft:
         return Settled(request=request, faults=faults, source=self.source)
 
     def _place_files(self) -> dict[str, Any]:
-        """Return the common fields with the paths of profile and workload files as they are from any folder."""
+        """Return the common fields. The paths of profile and workload files in them are valid in any folder."""
         common = {**self.common, "strict": self.settings.strict or self.common.get("strict", False)}
         if isinstance(profile := common.get("profile"), str):
             common["profile"] = self._from_here(profile)
@@ -157,7 +158,9 @@ class BatchDraft:
 
     @contextmanager
     def _naming(self, where: str = "") -> Iterator[None]:
-        """Add the batch file and the place in it to an error; its own text names files that are read for it."""
+        """Add the batch file and the place in it to an error. The error itself names files to which the batch file
+        refers.
+        """
         try:
             yield
         except UsageError as error:
@@ -167,17 +170,17 @@ class BatchDraft:
 
 
 def _find_elsewhere(drive: DraftedDrive) -> FoundDrive:
-    """Return a drive of another host by its name alone, for the name of its run."""
+    """Return a drive of another host with nothing but its name, for the name of its run."""
     name = drive.drive
     fault = None
     if "/" in name and not name.startswith(("/", SIMULATED)):
-        fault = UsageError(f"'{name}' is on {drive.host}: give its whole path there")
+        fault = UsageError(f"'{name}' is on {drive.host}: write its whole path on that host")
     is_serial = "/" not in name and not name.startswith(SIMULATED)
     return FoundDrive(path=name, serial=name if is_serial else None, fault=fault)
 
 
 def _place(source: str, where: str, fault: TkperfError) -> TkperfError:
-    """Return a fault with its place; the call itself is right if that is a file."""
+    """Return a fault with its place. If the place is in a file, the command line is correct."""
     kind: type[TkperfError] = InputFileError if source else UsageError
     if isinstance(fault, DeviceError):
         kind = DeviceError
@@ -185,15 +188,15 @@ def _place(source: str, where: str, fault: TkperfError) -> TkperfError:
 
 
 def _name_drive(source: str, number: int) -> str:
-    """Return the place of a drive: its key in the file, or its place in the call."""
+    """Return the place of a drive: its key in the file, or its position in the command line."""
     return f"drives {number}" if source else f"drive {number}"
 
 
 def find_again(request: BatchRequest, names: Collection[str], finder: DriveFinder | None = None) -> BatchRequest:
-    """Return a request with the paths that its drives have now: the kernel may have named them again since.
+    """Return a request with the present paths of its drives, because the kernel may have renamed them since.
 
     Args:
-        names: the runs whose drives are needed; the others stay as they are.
+        names: the runs whose drives are needed. The other drives do not change.
     """
     finder = finder or DriveFinder(folder=Path())
     drives, faults = [], []
@@ -212,10 +215,10 @@ def find_again(request: BatchRequest, names: Collection[str], finder: DriveFinde
 
 
 def read_claims(path: Path) -> str:
-    """Return the text of a claims file that has no mistake.
+    """Return the text of a claims file after a check that it contains no mistake.
 
     Raises:
-        InputFileError: it cannot be read, or has a mistake.
+        InputFileError: the file cannot be read, or contains a mistake.
     """
     text = read_text_input(path, what="claims", limit_bytes=CLAIMS_BYTES)
     parse_claims(text, file=str(path))
@@ -223,8 +226,8 @@ def read_claims(path: Path) -> str:
 
 
 def _name_run(batch: str, number: int, drive: FoundDrive, taken: Collection[str]) -> str:
-    """Return the name of a run: the batch's with the serial number, or with the place where that names
-    no single run.
+    """Return the name of a run: the name of the batch with the serial number, or with the number of the drive if the
+    serial number identifies no single run.
     """
     serial = _NOT_IN_A_NAME.sub("-", drive.serial or "").strip("-")
     name = f"{batch}-{serial}"
@@ -234,11 +237,11 @@ def _name_run(batch: str, number: int, drive: FoundDrive, taken: Collection[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveSelection:
-    """The drives that one call begins: all of a new batch, or the rest of one that continues.
+    """The drives that one command starts: all drives of a new batch, or the remaining drives of a batch that continues.
 
     Attributes:
-        numbers: their places in the request.
-        resumed: those whose run file continues.
+        numbers: the numbers of the drives in the request.
+        resumed: the drives whose run files are continued.
         running: drives that another process of the batch still measures.
     """
 
@@ -252,11 +255,11 @@ def choose_all(request: BatchRequest, ledger_path: Path, folder: Path, written: 
     """Return all drives of a new batch.
 
     Args:
-        folder: that of the run files.
+        folder: the folder of the run files.
         written: all files that the batch and its runs may write.
 
     Raises:
-        RunFileError: a name is taken or the folder cannot be written to; the message has all names.
+        RunFileError: a name is in use, or the folder cannot be written to. The message contains all names.
     """
     faults = []
     if os.path.lexists(ledger_path):
@@ -271,21 +274,21 @@ def choose_all(request: BatchRequest, ledger_path: Path, folder: Path, written: 
         except RunFileError as error:
             faults.append(str(error))
     if faults:
-        # A fault of the folder is the same for all drives: report it once.
+        # A fault of the folder is the same for all drives, so it is reported once.
         raise RunFileError("; ".join(dict.fromkeys(faults)))
     return DriveSelection(request=request, numbers=tuple(range(1, len(request.drives) + 1)))
 
 
 def choose_rest(ledger: Ledger, without: Collection[str] = ()) -> DriveSelection:
-    """Return the drives of a batch that are neither done nor under way.
+    """Return the drives of a batch that have not finished and do not run.
 
     Args:
-        without: names of runs whose drives are left out.
+        without: names of runs whose drives are omitted.
 
     Raises:
         RunFileError: the ledger cannot be read.
-        DeviceError: a drive that is left to measure is not there.
-        UsageError: nothing is left to do, or no run has a name of ``without``.
+        DeviceError: a remaining drive is missing.
+        UsageError: no drive remains, or a name in ``without`` is not the name of a run.
     """
     request, state = ledger.read().begun.request, ledger.read_state()
     if unknown := sorted(set(without) - {drive.name for drive in request.drives}):
@@ -296,7 +299,7 @@ def choose_rest(ledger: Ledger, without: Collection[str] = ()) -> DriveSelection
         if drive.stage not in (DriveStage.DONE, DriveStage.RUNNING) and drive.shown.name not in without
     ]
     if not rest:
-        raise UsageError(f"{ledger.path}: no drive is left to measure; see tkperf show {ledger.path}")
+        raise UsageError(f"{ledger.path}: no drive remains to be measured; see tkperf show {ledger.path}")
     return DriveSelection(
         request=find_again(request, {drive.shown.name for drive in rest}),
         numbers=tuple(drive.shown.number for drive in rest),
@@ -306,7 +309,9 @@ def choose_rest(ledger: Ledger, without: Collection[str] = ()) -> DriveSelection
 
 
 def _goes_on(run_file: Path) -> bool:
-    """Return whether a run has a beginning. A file without one, left by a process that was killed, is removed."""
+    """Return whether a run file contains the beginning of a run. A file without a beginning, left by a killed process,
+    is deleted.
+    """
     if not run_file.exists():
         return False
     if run_file.stat().st_size and outline_first(run_file).record.planned:
@@ -317,12 +322,12 @@ def _goes_on(run_file: Path) -> bool:
     return False
 
 
-# Fields of a run that a batch file has elsewhere, or that are of sets.
+# Fields of a run that a batch file contains elsewhere, or that only sets have.
 _NOT_OPTIONS = ("suite", "device", "tests", "profile", "raid", "remove_set")
 
 
 class BatchFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The keys of a batch file; ``options`` are fields of ``RunRequest``."""
+    """The keys of a batch file. ``options`` contains fields of ``RunRequest``."""
 
     suite: Literal["ssd", "hdd"]
     drives: Annotated[tuple[DraftedDrive, ...], msgspec.Meta(min_length=1, max_length=MOST_DRIVES)]
@@ -343,8 +348,8 @@ def read_batch_file(path: Path) -> BatchDraft:
     """Read a batch file that only root and the effective user can have written.
 
     Raises:
-        InputFileError: it cannot be read or has a mistake; the message names the file and the key.
-        RefusedError: another user can have written it.
+        InputFileError: the file cannot be read or contains a mistake. The message names the file and the key.
+        RefusedError: another user may have written the file.
     """
     require = partial(require_own_input, path)
     text = read_text_input(path, what="batch", limit_bytes=SETTINGS_BYTES, check=require)
@@ -352,7 +357,7 @@ def read_batch_file(path: Path) -> BatchDraft:
 
 
 def parse_batch_file(text: str, path: Path) -> BatchDraft:
-    """Decode a batch file; errors name ``path``, in whose folder relative paths begin."""
+    """Decode a batch file. Errors name ``path``. Relative paths in the file start at its folder."""
     source = f"batch {path}"
 
     def parse() -> object:
@@ -398,7 +403,7 @@ def _with_tables(data: dict[str, Any], source: str) -> dict[str, Any]:
 
 @cache
 def _options_type() -> type[msgspec.Struct]:
-    """Return the type of the table ``options``: the fields of a run that no other key has."""
+    """Return the type of the table ``options``: those fields of a run for which the file has no other key."""
     hints = get_type_hints(RunRequest)
     fields = [
         (field.name, hints[field.name], msgspec.field(default=None))

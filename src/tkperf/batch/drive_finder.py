@@ -1,5 +1,5 @@
-"""The drives of a batch by the names that the user gave: paths, links, serial numbers. Nothing is opened
-for writing.
+"""Find the drives of a batch by the names that the user gave: paths, links, serial numbers. Nothing is opened for
+writing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tkperf.device.usage.target_nodes import TargetNodes, find_target_nodes
 from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import DeviceError, TkperfError, UsageError, closest
 
-# More drives than any host has bays; each drive needs a process.
+# No host has bays for so many drives. Each drive needs a process.
 MOST_DRIVES = 256
 _MOST_LISTED = 8
 _BY_ID = "disk/by-id"
@@ -25,12 +25,12 @@ _BY_ID = "disk/by-id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundDrive:
-    """A drive as it was found by its name.
+    """A drive that was found by its name.
 
     Attributes:
-        path: the path that is measured; of a drive with a fault, the name as it was given.
-        serial: of a whole drive that reports one.
-        fault: why the batch cannot have it; None: nothing is wrong so far.
+        path: the path of the drive. For a drive with a fault, the name that the user gave.
+        serial: the serial number, if the drive is a whole drive and reports one.
+        fault: the reason why the batch cannot contain the drive; None: no fault was found so far.
     """
 
     path: str
@@ -40,12 +40,12 @@ class FoundDrive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Where a drive is: everything that it shares with another name of the same drive.
+    """The place of a drive: everything that it has in common with other names of the same drive.
 
     Attributes:
-        status: None: there is nothing of this name yet.
-        disk: the whole disk in sysfs; None for a file. ``is_whole``: it is no partition of it.
-        serial: its serial number with its model, as makers number their models independently.
+        status: the status of the file or device; None: the name does not exist yet.
+        disk: the whole disk in sysfs; None for a file. ``is_whole``: the drive is not a partition of the disk.
+        serial: the serial number with the model, because makers number their models independently.
     """
 
     name: str
@@ -59,20 +59,20 @@ class _Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveFinder:
-    """Finder of drives on this host; relative paths begin in ``folder``."""
+    """Finder of drives on this host. Relative paths start at ``folder``."""
 
     folder: Path
     sys_root: Path = SYS_ROOT
     dev_root: Path = DEV_ROOT
 
     def find(self, given: Sequence[tuple[str, bool]]) -> tuple[FoundDrive, ...]:
-        """Return a drive for each name. A drive given twice in any way is a fault of the later name.
+        """Return a drive for each name. If two names mean the same drive, the later name has a fault.
 
         Args:
-            given: the names, and whether the name is that of a file to be created.
+            given: the names, each with the information whether it is the name of a file that will be created.
 
         Raises:
-            UsageError: no drive at all, or more than a host has.
+            UsageError: there is no drive, or there are more drives than a host can have.
         """
         if not 1 <= len(given) <= MOST_DRIVES:
             many = f"{len(given):,} drives" if given else "no drive"
@@ -97,7 +97,7 @@ class DriveFinder:
         return tuple(found)
 
     def find_again(self, path: str, serial: str) -> str:
-        """Return where a whole drive is now: at that path, or at another one."""
+        """Return the present path of a whole drive: the given path, or another one."""
         place = self._locate(FoundDrive(path=path), ())
         if place.serial is not None and place.is_whole and place.serial[1] == serial:
             return path
@@ -113,7 +113,7 @@ class DriveFinder:
         if given.startswith(SIMULATED):
             return FoundDrive(path=given)
         if "\0" in given:
-            raise UsageError("a path or serial number has no zero byte")
+            raise UsageError("a path or serial number cannot contain a zero byte")
         path = str(self.folder.absolute() / given)
         if "/" in given:
             return FoundDrive(path=path)
@@ -140,7 +140,7 @@ class DriveFinder:
         )
 
     def _read_serials(self) -> list[tuple[str, str]]:
-        """Return kernel name and serial number of each whole drive; sets, volumes and loop devices are none."""
+        """Return the kernel name and the serial number of each whole drive, without sets, volumes and loop devices."""
         serials = []
         for entry in sorted((self.sys_root / "block").glob("*")):
             disk = entry.resolve()
@@ -159,7 +159,7 @@ class DriveFinder:
         try:
             status = os.stat(drive.path)  # noqa: PTH116 # a name that no file system takes raises ValueError
         except (OSError, ValueError):
-            # The file will be created, or the later look at the drive reports that it is missing.
+            # The file will be created, or a later look at the drive reports that it is missing.
             return _Place(name=drive.path)
         if not stat.S_ISBLK(status.st_mode):
             files = {(status.st_dev, status.st_ino): drive.path}
@@ -180,7 +180,7 @@ class DriveFinder:
 
 
 def _find_same(one: _Place, other: _Place) -> str | None:
-    """Return what two names have in common, as the end of a sentence about both; None: they are two drives."""
+    """Return what two names have in common, as the end of a sentence about both; None: they mean different drives."""
     if one.status is None or other.status is None:
         same = os.path.realpath(one.name) == os.path.realpath(other.name)
         return "are one file" if same else None

@@ -1,4 +1,4 @@
-"""The processes of a batch's drives, as the batch's own process sees them."""
+"""The processes of the drives of a batch, from the point of view of the batch's own process."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from tkperf.model.sharing import DrivePath
 from tkperf.model.units import format_count
 from tkperf.system.process import fork_early
 
-# A socket accepts more than this at once. The sender cuts a longer message.
+# A socket accepts longer messages at once. The sender shortens a message that exceeds this length.
 MOST_BYTES = 150_000
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A drive's process has looked at its drive and holds it: what it found, before consent.
+    """A process has examined its drive and holds it. The message contains its findings, before consent.
 
     Attributes:
-        resumed: how its run continues; empty for a new run.
-        shortest_s, longest_s: bounds of the run's length.
-        jobs: most threads of fio in a step.
-        way: the drive's links up to the CPU, under the run's name.
+        resumed: how the run continues; empty for a new run.
+        shortest_s, longest_s: bounds of the length of the run.
+        jobs: the largest number of threads of fio in a step.
+        way: the links between the drive and the CPU, under the name of the run.
         warnings: warnings that the user sees before consent.
     """
 
@@ -59,44 +59,44 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The drive's run is in its run file, so it no longer needs the batch."""
+    """The run file contains the run of the drive, so the run no longer needs the batch."""
 
 
 class Repeatable(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The drive's run is done. Its process still holds the drive, and can measure it once more, alone, at the next
-    order to begin.
+    """The run of the drive is done. Its process still holds the drive. After another order to begin, the process
+    measures the drive once more and alone.
     """
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The drive's process ends, with this exit code and reason; empty: its run is done."""
+    """The process of the drive ends, with this exit code and reason; the reason is empty if the run is done."""
 
     exit_code: int
     text: str = ""
 
 
 class ReadsDone(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Bytes per second of reads, second by second; ``text``: why there are none."""
+    """The rates of reads in bytes per second, second by second. ``text``: the reason why there are none."""
 
     bytes_per_s: tuple[float, ...] = ()
     text: str = ""
 
 
 class Read(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Read the held drive for some seconds."""
+    """An order to read the held drive for some seconds."""
 
     seconds: int
 
 
 class Go(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The user's consent for one drive, and the word to begin.
+    """The user's consent for one drive, and the order to begin.
 
     Attributes:
-        digest: digest of what the user was shown of this drive.
-        answer: the text that confirms its erasure; None: nothing is lost.
+        digest: digest of everything that the user saw about this drive.
+        answer: the text that confirms the erasure of the drive; None: no data is lost.
         place: the drive's place in its batch, for the result.
-        siblings: processes of the batch's other drives.
-        repeatable: hold the drive after its run, for another one alone.
+        siblings: processes of the other drives of the batch.
+        repeatable: whether to hold the drive after its run, for a second run in which it is measured alone.
     """
 
     digest: str
@@ -111,7 +111,7 @@ ToDrive: TypeAlias = Read | Go
 
 
 class Channel:
-    """One end of the pair of sockets between a batch and a drive's process."""
+    """One end of the pair of sockets between a batch and the process of a drive."""
 
     _from_drive: ClassVar = make_json_decoder(FromDrive)
     _to_drive: ClassVar = make_json_decoder(ToDrive)
@@ -123,7 +123,7 @@ class Channel:
         return self._end.fileno()
 
     def send(self, message: FromDrive | ToDrive) -> bool:
-        """Send a message; return False if the other side has gone."""
+        """Send a message. Return False if the other side has ended."""
         try:
             self._end.send(msgspec.json.encode(message))
         except OSError:
@@ -131,17 +131,17 @@ class Channel:
         return True
 
     def receive_from_drive(self) -> FromDrive | None:
-        """Wait for the next message of a drive's process; None: it has gone."""
+        """Wait for the next message of a drive's process; None: the process has ended."""
         content = self._receive()
         return None if content is None else self._from_drive.decode(content)
 
     def receive_from_batch(self) -> ToDrive | None:
-        """Wait for the next message of the batch; None: it has gone."""
+        """Wait for the next message of the batch; None: the process of the batch has ended."""
         content = self._receive()
         return None if content is None else self._to_drive.decode(content)
 
     def finish(self) -> None:
-        """Send nothing more. The other side sees an end, as if this process had ended."""
+        """Send nothing more. The other side sees the end of the connection, as if this process had ended."""
         with suppress(OSError):
             self._end.shutdown(socket.SHUT_WR)
 
@@ -156,14 +156,17 @@ class Channel:
 
 
 def make_channels() -> tuple[Channel, Channel]:
-    """Return the batch's end and the drive's end of a new pair; programs inherit neither."""
+    """Return both ends of a new pair: the end of the batch and the end of the drive. Programs inherit neither of
+    them.
+    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
     return Channel(ours), Channel(theirs)
 
 
-# Longest look at a drive before consent: a drive may have to wake up, and a purge left behind to be cleared.
+# Longest time for looking at a drive before consent. The drive may have to wake up, and the remains of a purge may have
+# to be cleared.
 LOOK_LIMIT_S = 180.0
-# When a channel ends, its process ends, too.
+# A process whose channel has ended ends as well.
 _LAST_MOMENT_S = 10.0
 KINDS: Mapping[int, type[TkperfError]] = {
     kind.exit_code: kind for kind in (UsageError, RefusedError, DeviceError, EngineError, RunFileError, Interrupted)
@@ -176,10 +179,10 @@ class DriveProcess:
     """A drive's process.
 
     Attributes:
-        held: what it found.
-        ended: how it ended.
-        begun: its run is in its run file.
-        repeats: its run is done, and it holds its drive for another one.
+        held: the findings of the process about its drive.
+        ended: how the process ended.
+        begun: whether the run file contains the run.
+        repeats: whether the run is done and the process holds its drive for a second run.
     """
 
     number: int
@@ -204,7 +207,7 @@ class DriveProcess:
 
     @property
     def waits(self) -> bool:
-        """Return whether it holds its drive and has not got the word to begin."""
+        """Return whether the process holds its drive and has not received the order to begin."""
         return self.held is not None and not self.has_gone and self.ended is None
 
     def signal(self, number: signal.Signals) -> None:
@@ -214,17 +217,17 @@ class DriveProcess:
 
 
 class DriveProcesses:
-    """The processes of a batch's drives, one each.
+    """The processes of the drives of a batch, one for each drive.
 
     Args:
-        work: what a process does with its number and channel; it never returns.
+        work: the function that a process executes with its number and channel. It never returns.
     """
 
     def __init__(self, numbers: Sequence[int], work: Callable[[int, Channel], NoReturn]) -> None:
         """Fork all processes, before this process has threads, files or views that they would inherit.
 
         Raises:
-            RefusedError: this process may not have so many files or processes.
+            RefusedError: this process may not open so many files or start so many processes.
         """
         self.members: list[DriveProcess] = []
         self._poll = select.poll()
@@ -254,8 +257,8 @@ class DriveProcesses:
         if pid == 0:
             try:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
-                # A process that has a copy of another process's channel keeps it open, and the other process would not
-                # notice the end of the batch.
+                # If a process had a copy of another process's channel, the channel would stay open, and the other
+                # process would not notice the end of the batch.
                 ours.close()
                 for member in self.members:
                     member.channel.close()
@@ -271,7 +274,9 @@ class DriveProcesses:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def gather(self, on_wait: Callable[[Sequence[DriveProcess]], None] = lambda _: None) -> None:
-        """Wait until every process holds its drive or has ended; ``on_wait`` gets those still looking, each second."""
+        """Wait until every process holds its drive or has ended. ``on_wait`` is called each second with the processes
+        that are not ready yet.
+        """
         until_s = time.monotonic() + LOOK_LIMIT_S
         while looking := [one for one in self.members if one.held is None and not one.has_gone]:
             if not self.listen(1.0):
@@ -284,7 +289,7 @@ class DriveProcesses:
         """Refuse the whole batch if the process of one drive has ended before the order to begin.
 
         Raises:
-            TkperfError: of the kind of the gravest fault; the message has all of them.
+            TkperfError: an error of the kind of the gravest fault. The message contains all faults.
         """
         while self.listen(0):  # a process may have ended just now
             pass
@@ -301,7 +306,7 @@ class DriveProcesses:
         raise kind(f"{len(faults)} of {count} cannot be measured, so no drive was touched: {'; '.join(texts)}")
 
     def read(self, members: Iterable[DriveProcess], seconds: int) -> None:
-        """Have these drives read at the same time. The result is in ``reads`` of each drive."""
+        """Make these drives read at the same time. The results are in ``reads`` of each drive."""
         asked = [one for one in members if one.waits]
         for member in asked:
             member.reads = None
@@ -313,12 +318,12 @@ class DriveProcesses:
                 break
 
     def begin(self, member: DriveProcess, go: Go) -> None:
-        """Tell a process to begin. If the process has ended, ``listen`` finds its end."""
+        """Tell a process to begin. If the process has ended, ``listen`` detects this."""
         member.repeats = False
         member.channel.send(go)
 
     def listen(self, timeout_s: float) -> list[DriveProcess]:
-        """Wait for messages, at most so long. Return the members from which something came."""
+        """Wait for messages, for at most the given time. Return the members that sent something."""
         heard = []
         for descriptor, _ in self._poll.poll(timeout_s * 1000):
             member = self._by_descriptor[descriptor]
@@ -329,7 +334,7 @@ class DriveProcesses:
     def _take(self, member: DriveProcess) -> None:
         try:
             message = member.channel.receive_from_drive()
-        except msgspec.DecodeError:  # cut, or not of this version
+        except msgspec.DecodeError:  # an incomplete message, or one of another version
             return
         match message:
             case Held():
@@ -370,7 +375,7 @@ class DriveProcesses:
         return all(one.has_gone for one in self.members)
 
     def dismiss(self) -> None:
-        """End the processes that have not begun: their consent ends with their channels. Waits for them."""
+        """End the processes that have not begun, and wait for them. Their consent ends with their channels."""
         for member in self.members:
             if not member.begun and not member.has_gone:
                 member.channel.finish()
@@ -389,7 +394,9 @@ class DriveProcesses:
 
 
 def _wait_for(pid: int) -> int | None:
-    """Return the exit code of a child that is at its end, negative for a signal; None if it does not end."""
+    """Return the exit code of a child process that is ending, negative for a signal; None if the process does not
+    end.
+    """
     until_s = time.monotonic() + _LAST_MOMENT_S
     while time.monotonic() < until_s:
         try:

@@ -1,8 +1,9 @@
-"""The ledger of a batch, NAME.batch: its drives, their consent, and how each has come, a JSON document a line.
+"""The ledger of a batch, NAME.batch: its drives, their consent, and the progress of each drive. Each line is a JSON
+document.
 
-Each line is appended by one write and is durable then. The batch's process holds the file's lock as long as it lives
-and writes what concerns all drives; a drive's process writes the beginning and the end of its own run, so that nothing
-is lost when the batch's process dies. A torn line costs itself alone.
+Each line is appended with one write, and is durable afterwards. The process of the batch holds the lock of the file as
+long as it lives, and writes the lines that concern all drives. The process of a drive writes the end of its own run, so
+that nothing is lost if the process of the batch dies. An incomplete line does not affect the other lines.
 """
 
 from __future__ import annotations
@@ -37,17 +38,16 @@ FORMAT = 1
 MOST_BYTES = 64 << 20
 _MODE = 0o600
 _BEGINNING = b'\n{"type":"batch"'
-# starttime in proc(5), after pid and name.
+# The field starttime in proc(5), after pid and name.
 _STARTED = 19
 _WAITED = "it waited for its turn when the batch ended; nothing was touched, and 'tkperf resume' asks again"
-# More than a batch has drives.
-# Less than a run file writes at once.
+# No batch has so many drives.
 _LEAST_ROOM_BYTES = 1 << 20
 _KEPT_STATUSES = 1024
 
 
 class BatchBegun(msgspec.Struct, frozen=True, kw_only=True, tag="batch"):
-    """First line: the batch as it was asked for."""
+    """First line: the batch as the user requested it."""
 
     format: int
     tkperf_version: str
@@ -56,21 +56,21 @@ class BatchBegun(msgspec.Struct, frozen=True, kw_only=True, tag="batch"):
 
 
 class DrivesConfirmed(msgspec.Struct, frozen=True, kw_only=True, tag="confirmed"):
-    """The user has seen these drives and agreed; also when the batch is resumed."""
+    """The user has seen these drives and agreed, at the beginning or when the batch was resumed."""
 
     utc: str
     drives: tuple[DriveShown, ...]
 
 
 class LedgerNote(msgspec.Struct, frozen=True, kw_only=True, tag="note"):
-    """Something that concerns the whole batch: budgets, reads alone and together."""
+    """A fact about the whole batch: budgets, or reads alone and together."""
 
     text: str
 
 
 class DriveBegan(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
-    """A drive's process was told to begin; ``pid_started`` distinguishes its process from a later one of
-    that number.
+    """The process of a drive was told to begin. ``pid_started`` distinguishes this process from a later process with
+    the same number.
     """
 
     number: int
@@ -82,7 +82,7 @@ class DriveBegan(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
 
 
 class DriveEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
-    """A run on a drive has ended; ``again``: the one that was measured once more, alone."""
+    """The run of a drive has ended. ``again``: the run in which the drive was measured once more and alone."""
 
     number: int
     utc: str
@@ -93,7 +93,7 @@ class DriveEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
 
 
 class RemoteDriveLine(msgspec.Struct, frozen=True, kw_only=True, tag="heard"):
-    """News of a drive on another host; times by the clock here."""
+    """News about a drive on another host. Times are on the clock of this machine."""
 
     number: int
     utc: str
@@ -111,10 +111,10 @@ _DECODER = make_json_decoder(Line)
 
 
 class Ledger:
-    """The ledger of a batch that this process writes. ``keeps_up``: its last line could be written."""
+    """The ledger of a batch that this process writes. ``keeps_up``: whether its last line could be written."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
-        """Keep the open file, and open it once more for the lock, with which other processes find this process."""
+        """Keep the open file, and open it once more for the lock. The lock lets other processes find this process."""
         self.path = path
         self.keeps_up = True
         self._descriptor = descriptor
@@ -125,7 +125,7 @@ class Ledger:
         """Create the ledger and lock it.
 
         Raises:
-            RunFileError: there is a file of that name, or it cannot be written.
+            RunFileError: a file with this name exists, or the ledger cannot be written.
         """
         begun = BatchBegun(format=FORMAT, tkperf_version=__version__, command_line=command_line, request=request)
         return cls._create(path, _encode(begun))
@@ -155,8 +155,8 @@ class Ledger:
         """Open an existing ledger to continue its batch, and lock it.
 
         Raises:
-            RefusedError: another user can have written it.
-            RunFileError: its batch is under way, or it cannot be written.
+            RefusedError: another user may have written the ledger.
+            RunFileError: the batch is running, or the ledger cannot be written.
         """
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -175,10 +175,10 @@ class Ledger:
         return ledger
 
     def write(self, line: Line) -> None:
-        """Append a line, durably.
+        """Append a line durably.
 
         Raises:
-            RunFileError: it cannot be written.
+            RunFileError: the ledger cannot be written.
         """
         self._append(_encode(line))
 
@@ -191,10 +191,10 @@ class Ledger:
         self.keeps_up = True
 
     def read(self) -> BatchLog:
-        """Return the lines so far, from this very file.
+        """Return the lines so far, from the open file.
 
         Raises:
-            RunFileError: it is no ledger, or of a later tkperf.
+            RunFileError: the file is not a ledger, or comes from a later version of tkperf.
         """
         return _read(self.path, self._content())
 
@@ -206,13 +206,13 @@ class Ledger:
         """Return the state of the batch according to this file alone, as if this process had ended.
 
         Raises:
-            RunFileError: it is no ledger, or of a later tkperf.
+            RunFileError: the file is not a ledger, or comes from a later version of tkperf.
         """
         return _read_twice(lambda: _find_states(self.path, self.read()))
 
     def keep_name(self) -> bool:
-        """Write the file again if its name was removed, or with ``-kept`` in its name if another file now has the name.
-        Return whether it was written; ``path`` is then its new path.
+        """Write the file again if its name was removed. If another file has the name now, add ``-kept`` to the name.
+        Return whether the file was written; ``path`` is then the new path.
         """
         path = self.path
         with suppress(OSError):
@@ -225,7 +225,7 @@ class Ledger:
         return True
 
     def discard(self) -> None:
-        """Remove the ledger of a batch in which nothing has begun."""
+        """Remove the ledger of a batch in which no run has begun."""
         with suppress(OSError):
             self.path.unlink()
         self.close()
@@ -245,12 +245,14 @@ class Ledger:
 
 
 def _encode(line: Line) -> bytes:
-    """Return a line with its end. It begins with a line end, too, as the line before may be torn."""
+    """Return a line with its line end. A line end also precedes the line, because the previous line may be
+    incomplete.
+    """
     return b"\n" + msgspec.json.encode(line) + b"\n"
 
 
 def _write_durably(descriptor: int, content: bytes) -> None:
-    """Append by one write."""
+    """Append the content with one write."""
     if os.write(descriptor, content) < len(content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     os.fsync(descriptor)
@@ -261,7 +263,7 @@ def append_end(path: Path, ended: DriveEnded) -> None:
     pipe, a second name of another file, or another text has taken the ledger's name meanwhile, nothing is written to
     it.
     """
-    # Not blocking: opening a pipe of that name would wait.
+    # The file is opened without blocking, because a pipe with this name would block.
     flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with suppress(OSError):
         descriptor = os.open(path, flags)
@@ -289,7 +291,7 @@ class BatchLog:
 
     @property
     def shown(self) -> Mapping[int, DriveShown]:
-        """The drives by number, as they were last confirmed."""
+        """The drives by number, as they were confirmed last."""
         return {drive.number: drive for selection in self.confirmed for drive in selection.drives}
 
 
@@ -297,7 +299,7 @@ def read_log(path: Path) -> BatchLog:
     """Read a ledger.
 
     Raises:
-        RunFileError: it cannot be read, is no ledger, or of a later tkperf.
+        RunFileError: the file cannot be read, is not a ledger, or comes from a later version of tkperf.
     """
     try:
         content = read_input(path, what="batch", limit_bytes=MOST_BYTES)
@@ -329,7 +331,7 @@ def _read(path: Path, content: bytes) -> BatchLog:
             case DriveBegan(again=True):
                 log.again.add(line.number)
             case DriveEnded(again=True):
-                pass  # the run file also has this end
+                pass  # the run file also contains this end
             case DriveBegan():
                 log.began[line.number] = line
                 log.ended.pop(line.number, None)
@@ -339,10 +341,10 @@ def _read(path: Path, content: bytes) -> BatchLog:
 
 
 def _parse(content: bytes) -> Iterator[Line]:
-    """Yield the lines that can be read: a torn one is left out."""
+    """Yield the lines that can be read. An incomplete line is omitted."""
     for line in content.split(b"\n"):
         if line.strip():
-            with suppress(msgspec.DecodeError, UsageError):  # also of a value that does not fit
+            with suppress(msgspec.DecodeError, UsageError):  # also for a value that does not fit
                 yield _DECODER.decode(line)
 
 
@@ -365,11 +367,11 @@ def read_batch(path: Path) -> BatchState:
 
 
 def ask_batch_to_end(path: Path) -> None:
-    """Ask a batch's process to end, which ends all its runs; without such a process, ask each run.
+    """Ask the process of a batch to end, which ends all its runs. If there is no such process, ask each run.
 
     Raises:
         RunFileError: the ledger cannot be read.
-        UsageError: a process is another user's.
+        UsageError: a process belongs to another user.
     """
     if (writer := find_writing(path)) is not None:
         interrupt(path, writer)
@@ -381,9 +383,9 @@ def ask_batch_to_end(path: Path) -> None:
 
 
 def _read_twice(read: Callable[[], BatchState]) -> BatchState:
-    """Read again if a process seems to be killed.
+    """Read again if a process seems to have been killed.
 
-    A process notes its end in the ledger before it ends, but perhaps after the ledger was read.
+    A process writes its end into the ledger before it ends, but this may happen after the ledger was read.
     """
     state = read()
     if any(drive.stage is DriveStage.KILLED for drive in state.drives):
@@ -424,9 +426,9 @@ def _find_states(path: Path, log: BatchLog, supervisor: int | None = None) -> Ba
 
 
 def _find_room(folder: Path, drives: Sequence[DriveState]) -> Iterator[str]:
-    """Yield the remark that run files cannot be written: they themselves show nothing of it."""
+    """Yield the note that run files cannot be written. The run files themselves do not show this."""
     runs_here = any(one.stage is DriveStage.RUNNING and one.shown.host is None for one in drives)
-    with suppress(OSError):  # the folder may have gone
+    with suppress(OSError):  # the folder may have been removed
         if not runs_here or shutil.disk_usage(folder).free >= _LEAST_ROOM_BYTES:
             return
         yield f"{folder} is full: new results wait in memory, and views stay as they are; make room there"
@@ -455,11 +457,13 @@ def _find_state(log: BatchLog, number: int, shown: DriveShown, run_path: Path, *
 def find_elsewhere(
     shown: DriveShown, report: RemoteDriveLine | None, run_path: Path, *, confirmed: bool, followed: bool
 ) -> DriveState:
-    """Return the state of a drive on another host by the news of it; ``followed``: there may be more."""
+    """Return the state of a drive on another host according to the news about it. ``followed``: further news may
+    arrive.
+    """
     if report is None:
         if followed:
             stage, text = DriveStage.WAITING, ""
-        elif confirmed:  # its host may have begun
+        elif confirmed:  # the host may have begun
             stage, text = DriveStage.WAITING, f"no word from {shown.host} since consent"
         else:
             stage, text = DriveStage.CONSENT_ENDED, _WAITED
@@ -483,7 +487,7 @@ def find_elsewhere(
 def _find_stage(
     began: DriveBegan | None, ended: DriveEnded | None, run_path: Path, *, waits: bool
 ) -> tuple[DriveStage, int | None, str]:
-    """Return stage, exit code and reason. A run that someone continues with by itself counts as well."""
+    """Return stage, exit code and reason. A run that somebody continues without the batch counts as well."""
     if _is_written(run_path):
         return DriveStage.RUNNING, None, ""
     status = _status_of(run_path)
@@ -501,7 +505,7 @@ def _find_stage(
         if waits:
             return DriveStage.WAITING, None, ""
         return DriveStage.CONSENT_ENDED, None, _WAITED
-    # The process counts as running also before it has opened its run file, and after it has closed the file.
+    # The process counts as running before it has opened its run file, and after it has closed the file.
     if began.pid_started is not None and find_start(began.pid) == began.pid_started:
         return DriveStage.RUNNING, None, ""
     return DriveStage.KILLED, None, "its process ended without a report"
@@ -523,8 +527,8 @@ def _status_of(run_path: Path) -> RunStatus | None:
 
 @lru_cache(maxsize=_KEPT_STATUSES)
 def _read_status(run_path: Path, _stamps: object) -> RunStatus:
-    """Read a status once for each state of the files: a batch is looked at every few seconds, and runs that are over
-    stay.
+    """Read a status once for each state of the files, because tkperf looks at a batch every few seconds and finished
+    runs do not change.
     """
     return outline_first(run_path).record.status
 
@@ -537,13 +541,13 @@ def _stamp(path: Path) -> FileStamp | None:
 
 
 def again_path(run_path: Path) -> Path:
-    """Return the run file of a drive that is measured once more, alone."""
+    """Return the run file of a drive that is measured once more and alone."""
     return run_path.with_name(f"{run_path.stem}{AGAIN}{run_path.suffix}")
 
 
 def find_start(pid: int) -> str | None:
-    """Return when a process started, in the kernel's clock ticks; None: there is none, or it has ended."""
+    """Return when a process started, in clock ticks of the kernel; None: the process does not exist or has ended."""
     fields = process_fields(Path(f"/proc/{pid}"))
-    # Its parent, which may be stopped, has not waited for its end yet.
+    # The parent of the process, which may be stopped, has not waited for its end yet.
     has_ended = fields[:1] in (["Z"], ["X"])
     return fields[_STARTED] if len(fields) > _STARTED and not has_ended else None

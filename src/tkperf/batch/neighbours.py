@@ -1,5 +1,5 @@
-"""The drives of a batch that are measured at once: what they share, their CPUs, and whether they slow
-each other down.
+"""The drives of a batch that are measured at the same time: the things that they share, their CPUs, and whether they
+slow each other down.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tkperf.batch.request import BatchRequest
 from tkperf.host.paths import read_cores
 from tkperf.model.batch_state import BatchPlace
 from tkperf.model.errors import RefusedError
-from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup, ReadsCompared, ReadsState
+from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup, PathGap, ReadsCompared, ReadsState
 
 
 def find_neighbours(request: BatchRequest, held: Sequence[Held]) -> Neighbours:
-    """Return the drives of a batch in groups, by the CPUs that this process may use.
+    """Return the drives of a batch in groups, for the CPUs that this process may use.
 
     Raises:
-        RefusedError: the batch is strict, and over the budget of a link.
+        RefusedError: the batch is strict, and the drives exceed the budget of a link.
     """
     neighbours = Neighbours(request=request, held=held, allowed=os.sched_getaffinity(0), cores=read_cores())
     neighbours.require_within()
@@ -31,12 +31,12 @@ def find_neighbours(request: BatchRequest, held: Sequence[Held]) -> Neighbours:
 
 @dataclass(slots=True, kw_only=True)
 class Neighbours:
-    """Drives in the groups in which they are measured; names are those of their runs.
+    """Drives in the groups in which they are measured. Their names are those of their runs.
 
     Attributes:
         allowed: CPUs that this process may use.
-        cores: CPUs of each CPU's core.
-        reads: each drive's reads alone and together, as far as they were compared.
+        cores: the CPUs of the core of each CPU.
+        reads: the reads of each drive alone and together, if they were compared.
     """
 
     request: BatchRequest
@@ -51,21 +51,23 @@ class Neighbours:
         ways = {one.way.drive: one.way for one in self.held}
         threads = {one.way.drive: one.jobs for one in self.held}
         self.groups = group_drives(tuple(ways.values()), self.request.parallel)
+        # A simulated drive needs no CPU of its own: its figures do not depend on the host.
+        measured = [
+            [ways[name] for name in group.drives if ways[name].gap is not PathGap.SIMULATED] for group in self.groups
+        ]
         self.cpus = tuple(
-            assign_cpus([ways[name] for name in group.drives], threads, self.allowed, self.cores)
-            if self.request.own_cpus and len(group.drives) > 1
-            else None
-            for group in self.groups
+            assign_cpus(paths, threads, self.allowed, self.cores) if self.request.own_cpus and len(paths) > 1 else None
+            for paths in measured
         )
 
     @property
     def numbers(self) -> tuple[tuple[int, ...], ...]:
-        """The groups by the drives' numbers."""
+        """The groups, with the numbers of the drives."""
         return tuple(tuple(one.shown.number for one in group) for group in self._held_by_group)
 
     @property
     def bounds_s(self) -> tuple[float, float]:
-        """The shortest and the longest time of the whole batch: the time of each group is its longest run's."""
+        """The shortest and the longest time of the whole batch. The time of a group is that of its longest run."""
         groups = self._held_by_group
         return (
             sum(max(one.shortest_s for one in group) for group in groups),
@@ -87,7 +89,7 @@ class Neighbours:
         return {one.shown.number: frozenset(shared[one.way.drive]) for one in self.held}
 
     def places(self) -> dict[int, BatchPlace]:
-        """Return each drive's place in its group, by its number, with what is known by now of the others' effect."""
+        """Return the place of each drive in its group, by its number, with the known influence of the other drives."""
         states = {name: state for group in self.groups for name, state in judge_sharing(group, self.reads).items()}
         others = {name: len(group.drives) - 1 for group in self.groups for name in group.drives}
         own = {
@@ -110,7 +112,7 @@ class Neighbours:
         }
 
     def require_within(self) -> None:
-        """Refuse a strict batch that is over the budget of a link."""
+        """Refuse a strict batch whose drives exceed the budget of a link."""
         over = {
             budget.part.name: budget.factor
             for group in self.groups
@@ -132,5 +134,5 @@ class Neighbours:
 
     @property
     def slowed(self) -> tuple[ReadsCompared, ...]:
-        """The drives that read slower together than alone."""
+        """The drives that read more slowly together than alone."""
         return tuple(one for one in self.reads.values() if one.state is ReadsState.SLOWED)

@@ -1,4 +1,4 @@
-"""The one question before the drives of a batch are erased, in words, and the judgement of its answers."""
+"""The question before the drives of a batch are erased, in words, and the check of the answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tkperf.pipeline.consent import Question, ask_again
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.runfile.writers import require_own_input
 
-# What a message carries at most, of texts from outside.
+# Largest amount of text from outside that a message contains.
 _MOST_WARNINGS, _LONGEST_TEXT = 20, 1_000
 
 
@@ -36,12 +36,13 @@ def show_drive(
     question: Question | None = None,
     resumed: str = "",
 ) -> Held:
-    """Return what is known of a drive before consent.
+    """Return the facts about a drive that are known before consent.
 
     Args:
-        number: its place in the batch.
-        question: the question before its data is lost; None: nothing is lost, or nothing is asked yet.
-        resumed: how its run continues; empty for a new run.
+        number: the number of the drive in the batch.
+        question: the question before the data of the drive is lost; None: no data is lost, or no question is necessary
+            yet.
+        resumed: how the run continues; empty for a new run.
     """
     identity, facts = plan.dut.identity, plan.dut.facts.values
     way = msgspec.structs.replace(read_path(identity), drive=drive.name)
@@ -71,7 +72,7 @@ def show_drive(
 
 
 def short(text: str | None) -> str:
-    """Return a text from outside in the form for messages: one line without control characters."""
+    """Return a text from outside in the form of messages: one line without control characters."""
     return on_one_line(text or "")[:_LONGEST_TEXT]
 
 
@@ -83,7 +84,7 @@ class BatchQuestion:
     """The question whether drives of the batch ``name`` may lose their data.
 
     Attributes:
-        shown: all drives of the batch, as they were found; the table before the question has them.
+        shown: all drives of the batch, as they were found. The table before the question contains them.
     """
 
     name: str
@@ -100,8 +101,8 @@ class BatchQuestion:
 
     @property
     def expected(self) -> str:
-        """The answer that confirms. It differs from that of another batch, and of this batch with more
-        or fewer drives.
+        """The answer that confirms. It differs from the answer for another batch, and for this batch with more or fewer
+        drives.
         """
         return f"{self.name} {self.count}"
 
@@ -140,7 +141,7 @@ class BatchQuestion:
         )
 
     def refuse_without_terminal(self) -> RefusedError:
-        """Return the refusal where there is no user to ask."""
+        """Return the refusal for a call without a user who could answer."""
         return RefusedError(
             f"all data on {self._loss}. There is no terminal to ask on: confirm with {OPTION} FILE, a file with a line "
             "for each drive: its serial number, or "
@@ -149,7 +150,7 @@ class BatchQuestion:
 
 
 def _name(drive: DriveShown) -> str:
-    """Return a drive with what confirms it: ``/dev/sdb PHYH850500YA``; a file says so."""
+    """Return a drive with the text that confirms it: ``/dev/sdb PHYH850500YA``. For a file, the text says so."""
     serial = "" if drive.confirm_id == drive.path else f" {drive.confirm_id}"
     return drop_controls(f"{'file ' * drive.is_file}{drive.path}{serial}")
 
@@ -166,12 +167,12 @@ def confirm_by_file(path: Path, shown: Sequence[DriveShown]) -> None:
 
     Raises:
         InputFileError: the file cannot be read.
-        RefusedError: another user can have written it, or its lines are not those of the drives.
+        RefusedError: another user may have written the file, or its lines do not match the drives.
     """
 
     def require_trusted(status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
-            raise RefusedError(f"{path} is not used: it is no regular file. Nothing was touched")
+            raise RefusedError(f"{path} is not used, because it is not a regular file. Nothing was touched")
         require_own_input(path, status)
 
     text = read_text_input(path, what=OPTION, limit_bytes=SETTINGS_BYTES, check=require_trusted)
@@ -181,7 +182,7 @@ def confirm_by_file(path: Path, shown: Sequence[DriveShown]) -> None:
 
 
 def find_faults(text: str, shown: Sequence[DriveShown]) -> Iterator[str]:
-    """Yield what is wrong with the lines of a consent file, each with its number, then the drives without a line."""
+    """Yield the faults of the lines of a consent file, each with its number, and then the drives without a line."""
     missing: dict[str, DriveShown] = {}
     for drive in shown:
         other = missing.setdefault(drive.confirm_id or drive.path, drive)
@@ -215,7 +216,7 @@ def _without_comment(line: str) -> str:
 
 
 def _hint(words: str, shown: Sequence[DriveShown]) -> str:
-    """Return the way out if a line has the path of a drive that its serial number confirms."""
+    """Return the remedy if a line contains the path of a drive that its serial number confirms."""
     serials = (drive.confirm_id for drive in shown if words == drive.path)
     return next((f"; it is confirmed by its serial number, {serial}" for serial in serials), "")
 

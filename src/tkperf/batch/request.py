@@ -1,4 +1,4 @@
-"""Request for a batch, before anything is looked at."""
+"""Request for a batch, before tkperf looks at anything."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tkperf.model.errors import UsageError
 from tkperf.pipeline.run_request import RunRequest, require_name
 
 AGAIN = "-alone"
-"""Ending of the name of a second run, alone."""
+"""Ending of the name of a second run, in which the drive is measured alone."""
 DEFAULT_TKPERF = "/usr/local/bin/tkperf"
 LONGEST_STAGGER_S = 86_400
-# Of SSH, and of a shell on the host: no option, and nothing to be quoted.
+# A host name for SSH and for a shell on the host: it must not look like an option, and must not need quotes.
 _HOST = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?[A-Za-z0-9][A-Za-z0-9._:%-]{0,252}")
 _PATH = re.compile(r"(?:/[A-Za-z0-9._+-]+)+")
 _SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -26,12 +26,12 @@ class BatchDrive(msgspec.Struct, frozen=True, kw_only=True):
     """One drive of a batch and the run on it.
 
     Attributes:
-        name: the run's name, so that its file is NAME.tkperf.
-        request: what is measured, with the drive's path as the device.
+        name: the name of the run, whose file is NAME.tkperf.
+        request: the request for the run, with the path of the drive as the device.
         given: the drive as the user named it: a path, a link in /dev/disk/by-id, a serial number, ``sim:PRESET``.
-        slot: where the drive sits, as the user says or the host reports; None: not known.
-        serial: the serial number of the whole drive that is meant, by whatever path; None: it reports none.
-        host: the host that it is attached to, as SSH takes it; None: this one.
+        slot: the slot of the drive, from the user or from the host; None: not known.
+        serial: the serial number of the whole drive, whatever its path is; None: the drive reports none.
+        host: the name, for SSH, of the host to which the drive is attached; None: this host.
     """
 
     name: str
@@ -43,15 +43,15 @@ class BatchDrive(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a batch proceeds.
+    """The settings of the course of a batch.
 
     Attributes:
-        parallel: how many drives are measured at once; ``auto``: as many as share no link over its budget.
+        parallel: the number of drives that are measured at the same time; ``auto``: as many as do not overload a link.
         stagger_s: least time between the beginnings of two drives on one link, in seconds.
-        strict: refuse a batch that is over budget, rather than measure fewer drives at once.
-        compare_reads: read each drive alone and all together before the first purge, and compare.
+        strict: refuse a batch that exceeds a budget, instead of measuring fewer drives at the same time.
+        compare_reads: before the first purge, read each drive alone and all drives together, and compare the rates.
         alone_again: measure a drive again alone if the others slowed it down.
-        own_cpus: give each drive its own CPUs, near it, if there are enough.
+        own_cpus: give each drive separate CPUs near the drive, if there are enough.
     """
 
     parallel: Parallel = "auto"
@@ -63,17 +63,17 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchRequest(BatchSettings, frozen=True, kw_only=True):
-    """A batch as the user asks for it.
+    """A batch as the user requests it.
 
     Attributes:
-        name: its queue and answers are in NAME.batch.
-        drives: in the order of the file.
+        name: the name of the batch, whose ledger is NAME.batch.
+        drives: the drives in the order of the file.
         claims: text of a claims file; None: no claims.
-        claims_path: the file, for messages.
+        claims_path: path of the claims file, for messages.
         tkperf: the path of tkperf on the hosts.
 
     Raises:
-        UsageError: no drive, a name twice, or a number that is impossible.
+        UsageError: there is no drive, a name occurs twice, or a number is impossible.
     """
 
     name: str
@@ -93,13 +93,13 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
                 raise UsageError(f"two drives of the batch have the name {drive.name}")
             seen.add(drive.name)
         if self.name in seen:
-            # Log and report of the batch have its name, too.
+            # The log and the report of the batch have this name, too.
             raise UsageError(f"a drive of the batch has the batch's own name, {self.name}")
         self._check_hosts()
         if isinstance(self.parallel, int) and self.parallel < 1:
-            raise UsageError(f"parallel: {self.parallel} drives at once; at least 1")
+            raise UsageError(f"parallel: {self.parallel} drives at once, but at least 1 is necessary")
         if not 0 <= self.stagger_s <= LONGEST_STAGGER_S:
-            raise UsageError(f"stagger: {self.stagger_s:g} s is not within 0 to {LONGEST_STAGGER_S:,}")
+            raise UsageError(f"stagger: {self.stagger_s:g} s is outside 0 to {LONGEST_STAGGER_S:,}")
 
     def _check_hosts(self) -> None:
         hosts = {drive.host for drive in self.drives}
@@ -112,17 +112,17 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
             if _HOST.fullmatch(host or "") is None:
                 raise UsageError(f"'{host}' is not a host: write user@lab3, or a Host of ~/.ssh/config")
         if _PATH.fullmatch(self.tkperf) is None:
-            raise UsageError(f"tkperf: '{self.tkperf[:60]}' is no absolute path of letters, digits and . _ + -")
+            raise UsageError(f"tkperf: '{self.tkperf[:60]}' is not an absolute path of letters, digits and . _ + -")
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts of the drives, in their order; empty: this one."""
+        """The hosts of the drives, in their order; empty: this host."""
         return tuple(dict.fromkeys(one.host for one in self.drives if one.host is not None))
 
     @property
     def run_names(self) -> tuple[tuple[BatchDrive, str], ...]:
-        """Each drive with the name of its run. If drives may be measured again alone, also with the name
-        of that run.
+        """Each drive with the name of its run. If drives may be measured again and alone, also with the name of the
+        second run.
         """
         once = tuple((drive, drive.name) for drive in self.drives)
         again = ((drive, f"{drive.name}{AGAIN}") for drive in self.drives if self.alone_again)
@@ -130,21 +130,21 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
 
     @property
     def simulated(self) -> frozenset[int]:
-        """The places of simulated drives."""
+        """The numbers of the simulated drives."""
         return frozenset(
             number for number, drive in enumerate(self.drives, start=1) if drive.request.device.startswith(SIMULATED)
         )
 
 
 def parse_seconds(text: str) -> float:
-    """Parse a time as ``30s``, ``5min``, ``1h`` or ``30``.
+    """Parse a time such as ``30s``, ``5min``, ``1h`` or ``30``.
 
     Raises:
-        UsageError: the text is no time.
+        UsageError: the text is not a time.
     """
     match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)\s*([a-z]*)", text.strip(), re.ASCII)
     if match is None or match[2] not in _SECONDS:
-        raise UsageError(f"'{text[:40]}' is not a time: write for example 30s or 5min")
+        raise UsageError(f"'{text[:40]}' is not a time: write, for example, 30s or 5min")
     return float(match[1]) * _SECONDS[match[2]]
 
 
@@ -152,7 +152,7 @@ def parse_parallel(text: str) -> Parallel:
     """Parse ``auto``, ``all`` or a number of drives.
 
     Raises:
-        UsageError: the text is none of these.
+        UsageError: the text has another form.
     """
     if text in ("auto", "all"):
         return cast("Parallel", text)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import InputFileError, UsageError, guess
 
 if TYPE_CHECKING:
@@ -65,7 +66,11 @@ class Command(click.Command):
         with _with_usage(ctx, given):
             if not ctx.resilient_parsing:
                 _refuse_slips(ctx, given)
-            super().parse_args(ctx, args)
+            try:
+                super().parse_args(ctx, args)
+            except click.MissingParameter as error:
+                _refuse_device_as_name(self, ctx, given, error)
+                raise
             if ctx.args and not ctx.resilient_parsing:
                 raise click.UsageError(self.describe_excess(ctx.args), ctx)
         return ctx.args
@@ -178,6 +183,19 @@ def _refuse_slips(ctx: click.Context, words: Sequence[str]) -> None:
 
         if get_close_matches(name, spelled_with_one, n=1, cutoff=_SLIP):
             raise click.NoSuchOption(name, ctx=ctx)
+
+
+def _refuse_device_as_name(
+    command: click.Command, ctx: click.Context, given: Sequence[str], error: click.MissingParameter
+) -> None:
+    """Say that NAME is missing if the only argument is a device: click takes it for NAME, and misses DEVICE."""
+    if error.param is None or error.param.name != "device":
+        return
+    words, _, _ = command.make_parser(ctx).parse_args(list(given))
+    device = words.get("name")
+    if isinstance(device, str) and (device.startswith(SIMULATED) or "/" in device):
+        example = f"{ctx.command_path} my-drive {device[:80]}"
+        raise click.UsageError(f"NAME is missing before {device[:80]}: choose a name for the run: {example}", ctx)
 
 
 def offer(names: Sequence[str], begun: str) -> list[CompletionItem]:

@@ -167,7 +167,9 @@ class _RemoteConsent:
     def ask(self, processes: DriveProcesses) -> None:
         while not isinstance(message := self.lines.receive(SILENCE_LIMIT_S), Consent):
             if message is None:
-                raise RefusedError(f"no word came for {SILENCE_LIMIT_S:.0f} s, so the holds end. Nothing was touched")
+                raise RefusedError(
+                    f"no answer came for {SILENCE_LIMIT_S:.0f} s, so the drives were released. Nothing was touched"
+                )
         if message.digests != {one.number: one.shown.digest for one in processes.members}:
             raise RefusedError("the confirmed drives are not the drives of this host. Nothing was touched")
 

@@ -65,7 +65,7 @@ class CallOptions:
         require_name(self.name)
         if self.detach and self.progress != "auto":
             raise UsageError(
-                f"--detach leaves the terminal, so --progress {self.progress} has nowhere to go: "
+                f"--detach leaves the terminal, so --progress {self.progress} has no terminal: "
                 f"follow the {self.kind} with tkperf attach {self.path} --progress {self.progress}"
             )
         _check_notification(self)

@@ -57,7 +57,10 @@ def run_session(request: RunRequest, options: RunOptions) -> None:
         destination = Destination(
             name=options.name, folder=options.folder, other_files=(options.log_path, options.report_path)
         )
+        is_new_folder = not os.path.lexists(options.folder)
         destination.require_free(request.device)
+        if is_new_folder and not options.quiet:
+            complain(f"tkperf: the folder {options.folder} did not exist and was created")
         _require_log(options)
         plan = plan_run(request, profile=profile)
         destination.require_space(plan.fitted)

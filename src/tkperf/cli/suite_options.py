@@ -85,7 +85,7 @@ DEMAND = (
         "jobs",
         type=Count(1, MOST_JOBS),
         metavar="N",
-        help="Threads (TC) of tests for which the profile sets none.",
+        help="Number of threads (TC), for tests for which the profile sets no number.",
     ),
     common(
         "-iod",
@@ -93,7 +93,7 @@ DEMAND = (
         "io_depth",
         type=Count(1, DEEPEST_QUEUE),
         metavar="N",
-        help="Outstanding I/Os of each thread (QD) of these tests.",
+        help="Outstanding I/Os of each thread (QD), for the same tests.",
     ),
 )
 AUTO_DEMAND = on_test(
@@ -218,9 +218,7 @@ ENDURANCE = (
         help="Rate at which DEVICE writes large blocks, such as 530MB/s. Default: 500MB/s; 'tkperf plan' reads "
         "DEVICE for 10 s instead.",
     ),
-    on_target(
-        "--like", type=RUN_FILE, metavar="RUN_FILE", help="Take the rates of this earlier run of the same model."
-    ),
+    on_target("--like", type=RUN_FILE, metavar="RUN_FILE", help="Use the rates of this earlier run on the same model."),
 )
 PROGRESS = _on_output(
     "--progress",
@@ -292,7 +290,7 @@ RESULT = (
         type=RunFolder(),
         default=Path(),
         metavar="DIR",
-        help="Folder for NAME.tkperf, NAME.log and NAME.html; default: here.",
+        help="Folder for NAME.tkperf, NAME.log and NAME.html; created if it does not exist. Default: here.",
     ),
     _on_output(
         "-dsc",

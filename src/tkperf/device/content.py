@@ -384,7 +384,7 @@ def find_signatures(places: Mapping[str, str]) -> tuple[Signature, ...]:
         except EngineError as error:
             raise DeviceError(f"cannot look for data on {name}: {error}") from error
         except (ValueError, KeyError, TypeError):
-            raise DeviceError(f"cannot look for data on {name}: wipefs printed no list") from None
+            raise DeviceError(f"cannot look for data on {name}: wipefs did not print a list") from None
         # A partition table has several signatures with one meaning.
         kinds = {str(entry["type"]): entry.get("label") for entry in listed}
         signatures += [

@@ -127,7 +127,7 @@ class DriveLog:
         reading = self._tool.read(self._checked_node(), now_s)
         self._require_same(None)
         if reading.is_empty:
-            raise UnreadError(f"{self.name} reports nothing in its log", for_good=True)
+            raise UnreadError(f"{self.name} has an empty log", for_good=True)
         return reading
 
     def read_temperature(self, now_s: Clock) -> Reading | None:

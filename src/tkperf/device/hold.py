@@ -256,7 +256,7 @@ class Hold:
             openers = ", ".join(find_openers(PROC_ROOT, os.fstat(self.anchor)))
             raise RefusedError(
                 f"{self.identity.path} is locked by {openers or 'a process not seen here'}: "
-                "wait until it ends if it was started by a tkperf that has ended. "
+                "if a tkperf that has ended started this program, wait until the program ends. "
                 "Nothing was touched"
             )
 
@@ -272,7 +272,7 @@ def require_shown(now: DeviceIdentity, shown: DeviceIdentity) -> None:
     """Check that two readings are of one device; raise DeviceError if not."""
     if not is_same_device(now, shown):
         raise DeviceError(
-            f"{shown.path} is no longer the device that was shown ({_who(now)}, before "
+            f"{shown.path} is no longer the device that tkperf showed ({_who(now)}, before "
             f"{_who(shown)}): nothing is written to it"
         )
 

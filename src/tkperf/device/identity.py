@@ -229,7 +229,7 @@ def _identify_block_device(descriptor: int, real: Path, status: os.stat_result, 
         raise gone
     if not capacity_bytes:
         raise DeviceError(
-            f"{real} has no capacity: it has no medium, is an unused loop device, or its drive was removed"
+            f"{real} has no capacity: it has no medium, is an unused loop device, or the drive was removed"
         )
     disk = find_disk(node)
     properties = udev_properties(text(disk / "dev") or major_minor)

@@ -69,14 +69,14 @@ class ErasePermit:
             RefusedError: it was used or released before.
         """
         if self._redeemed or not self._held.is_open:
-            raise RefusedError("a permit to erase is good for one run")
+            raise RefusedError("a permit to erase is valid for one run")
         self._redeemed = True
         return self
 
     def require_in_use(self) -> None:
         """Check that the permit was redeemed and not yet given back; raise RefusedError if not."""
         if not self._redeemed or not self._held.is_open:
-            raise RefusedError(f"{self.identity.path} is written to only while a permit to erase it is in use")
+            raise RefusedError(f"{self.identity.path} may be written to only while its permit to erase is in use")
 
     def _require_at_hand(self) -> None:
         self.require_in_use()
@@ -222,7 +222,7 @@ def grant_controller_permit(serials: Mapping[str, str | None], *, confirmed_id: 
     """
     serial_of = {address: serial for address, serial in serials.items() if serial}
     if len(serial_of) < len(serials):
-        raise RefusedError("a drive behind the controller reports no serial number: not touched")
+        raise RefusedError("a drive behind the controller reports no serial number. Nothing was touched")
     expected = ",".join(serial_of.values())
     if confirmed_id != expected:
         raise RefusedError(f"'{confirmed_id}' does not confirm the drives: expected '{expected}'. Nothing was touched")

@@ -299,7 +299,7 @@ def _hard_link_objections(survey: Survey) -> Iterator[Objection]:
         status = stat_named(path, file)
         if status is not None and status.st_nlink > 1:
             what = survey.target_nodes.files[file]
-            yield Objection(Reason.HARD_LINKS, f"{what} has other names too (hard links)")
+            yield Objection(Reason.HARD_LINKS, f"{what} has other names (hard links)")
 
 
 def _backing_file_objections(survey: Survey) -> Iterator[Objection]:

@@ -200,7 +200,7 @@ def plan_file_target(path: Path) -> int:
     tkperf is killed.
 
     Raises:
-        DeviceError: something has that name, or no such file can be created in the folder.
+        DeviceError: something has that name, or no file of this kind can be created in the folder.
     """
     if os.path.lexists(path):
         raise _exists(path)
@@ -268,10 +268,10 @@ def find_shortage(path: Path) -> tuple[int, int] | None:
 
 def _exists(path: Path) -> DeviceError:
     if path.is_dir():
-        return DeviceError(f"{path} is a directory: name a file in it")
+        return DeviceError(f"{path} is a directory: give the path of a file in it")
     if is_dangling(path):
         return DeviceError(f"{describe_dangling(path)}: remove the link, or name the file itself")
-    return DeviceError(f"{path} exists already: omit --size to use it, which erases its content")
+    return DeviceError(f"{path} exists already: omit --size to use the existing file, whose content will be erased")
 
 
 def is_dangling(path: Path) -> bool:

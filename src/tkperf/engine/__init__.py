@@ -1,7 +1,7 @@
-"""Load generators behind one narrow seam: fio for real devices, a simulation for tests.
+"""Load generators behind one narrow interface: fio for real devices, and a simulation for rehearsals and tests.
 
-An engine executes a phase and returns the measurement. It never decides what comes next. ``registry.py`` lists the
-engines for real devices. Other rooms get such an engine from there and import no module of it.
+An engine executes a phase and returns the measurement. It never decides which phase is next. ``registry.py`` lists the
+engines for real devices. Other rooms receive such an engine from the registry, and import no module of the engine.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tkperf.model.phases import Continuous, Fill
 from tkperf.model.plausibility import Evidence
 from tkperf.model.workload import Step
 
-# Receives a sample, and the time at which the engine read it, on the engine's clock; None: the
+# A function that receives a sample, and the time at which the engine read the sample, on the engine's clock; None: the
 # current time.
 OnSample = Callable[[Sample, float | None], None]
-# A load that can be made ready beforehand: a step, or the stream that begins with a slice.
+# A load that can be prepared in advance: a step, or the stream that begins with a slice.
 EngineLoad = Step | Continuous
-# Seconds of a look at a device's read speed.
+# Duration of a test read, in seconds, to find the read speed of a device.
 PROBE_S = 10
 
 
@@ -29,7 +29,7 @@ class Execution:
     """The record of an executed phase. Times are seconds on the engine's monotonic clock.
 
     Attributes:
-        job_file: the fio job as anyone can run it again.
+        job_file: the fio job in a form that anyone can run again.
         output: fio's last JSON document.
         evidence: to judge whether the measurement can be true.
         handed_over_s: when the load that follows was let go; None if it was not yet.
@@ -63,11 +63,11 @@ class Next:
     """The loads that may follow the current one.
 
     Attributes:
-        loads: the engine makes them ready meanwhile and lets one of them go at the end.
-        choose: returns the load that follows, given the measurement so far. It returns None while that cannot be
-            decided, or where none of them follows. Engines ask it shortly before the planned end, and again
-            with the totals.
-        certain: there is only one load, whatever is measured.
+        loads: the engine prepares these loads in the meantime, and releases one of them at the end.
+        choose: returns the load that follows, given the measurement so far; None if this cannot be decided yet, or if
+            none of the loads follows. Engines call this function shortly before the planned end, and again with the
+            totals.
+        certain: whether the load is the same for all measurements. There is then only one load.
         afterwards: the loads that may follow each of the loads in turn, as far as they can be foreseen.
     """
 
@@ -82,13 +82,13 @@ class Next:
 
 
 class Engine(Protocol):
-    """A load generator. Every method raises EngineError or DeviceError when the load could not be measured.
+    """A load generator. Every method raises EngineError or DeviceError if the load could not be measured.
 
-    With StepFailedError another try may help: after ``rest`` the same step can be measured again.
-    tests/engine/test_conformance.py has the requirements for every engine.
+    After StepFailedError, a second attempt may succeed: call ``rest``, then measure the same step again.
+    tests/engine/test_conformance.py contains the requirements for every engine.
 
     Attributes:
-        io_clock: the clock that stamps I/Os, in words; None: unknown.
+        io_clock: the clock that gives the times of I/Os, in words; None: not known.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Engine(Protocol):
     io_clock: str | None
 
     def fill(self, phase: Fill, *, then: Next | None, on_sample: OnSample) -> Execution:
-        """Write the active range ``passes`` times, exactly."""
+        """Write the active range exactly ``passes`` times."""
         ...
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
@@ -104,7 +104,7 @@ class Engine(Protocol):
         ...
 
     def measure_slice(self, phase: Continuous, *, then: Next | None, on_sample: OnSample) -> Execution:
-        """Measure the next slice of a stream. Start the stream if another one runs or none.
+        """Measure the next slice of a stream. Start the stream if it does not run yet.
 
         Args:
             then: the loads that may follow the stream after this slice, if any.
@@ -112,19 +112,19 @@ class Engine(Protocol):
         ...
 
     def idle(self, duration_s: float, *, then: Next | None) -> None:
-        """Do no I/O until ``duration_s`` after the end of the last I/O, then let go a load that is certain."""
+        """Do no I/O until ``duration_s`` after the end of the last I/O, then release a load that is certain."""
         ...
 
     def start_next(self, load: EngineLoad) -> None:
-        """Start a load that was made ready, if it has not started: it is decided to be next."""
+        """Start a load that was prepared, unless it has started. The load is now certain."""
         ...
 
     def rest(self) -> None:
-        """Stop all I/O and all prepared loads: a purge or the end of a test follows."""
+        """Stop all I/O and all prepared loads, because a purge or the end of a test follows."""
         ...
 
     def close(self) -> None:
-        """Stop everything that still runs. Calls are safe at any time, and more than once."""
+        """Stop everything that still runs. The method may be called at any time, and more than once."""
         ...
 
 
@@ -132,7 +132,7 @@ class Engine(Protocol):
 class ChosenEngine:
     """The interface to the kernel that a device engine uses on a device, such as ``io_uring``.
 
-    ``instead_of`` names the interface that was tried before, with the reason why it does not work here.
+    ``instead_of`` names the interface that was tried first, with the reason why it does not work here.
     """
 
     name: str
@@ -140,10 +140,10 @@ class ChosenEngine:
 
 
 class RunSeeds(Protocol):
-    """The seeds of an engine's random numbers in a run; ``run_seed`` determines all of them."""
+    """The seeds of an engine's random numbers in a run. ``run_seed`` determines all of them."""
 
     run_seed: int
 
     def go_on(self, run_seed: int, *, resumptions: int) -> None:
-        """Use the seed of a run that is resumed, with other random numbers than before."""
+        """Use the seed of a run that is resumed, but with other random numbers than before."""
         ...

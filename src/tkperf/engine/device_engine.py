@@ -1,4 +1,6 @@
-"""The protocol of an engine for real devices: its choice before a run, and its start on a permitted device."""
+"""The protocol of an engine for real devices: the choice of an interface before a run, and the start on a permitted
+device.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermittedDevice:
-    """A device, file or set that a run measures, with the permits of everything that the run writes.
+    """A device, file or set that a run measures, with the permits for everything that the run writes.
 
     Attributes:
-        permit: of the measured device.
-        ioengine: as ``choose_ioengine`` returned it.
-        member_permits: the members of a set. A fill writes each of them whole instead of the set.
-        drive_permit: the drive below a mapping of segments. A fill writes this drive instead of the mapping.
+        permit: the permit for the measured device.
+        ioengine: the result of ``choose_ioengine``.
+        member_permits: the permits for the members of a set. A fill writes each member completely instead of the set.
+        drive_permit: the permit for the drive below a mapping of segments. A fill writes this drive instead of the
+            mapping.
         shown_path: the name of the mapping, whichever node it has at the moment. Jobs for people contain this name.
             None: they contain the path of the measured device.
     """
@@ -40,13 +43,13 @@ class PermittedDevice:
 
 
 class DeviceEngine(Protocol):
-    """An engine for real devices before a run: what this host has of the engine, and how a run starts it.
+    """An engine for real devices before a run: its programs on this host, and the way to start the engine for a run.
 
     Attributes:
         name: the engine's name in messages, and the name of its program.
         programs: the programs without which the engine cannot measure, with their purpose.
-        ioengines: the interfaces to the kernel that a request may name, which chooses the engine as well. No two
-            engines have the same one. The engine prefers the first one.
+        ioengines: the interfaces to the kernel. The name of an interface in a request also chooses the engine, so no
+            two engines have the same interface. The engine prefers the first one.
         variable: the environment variable with which users name the engine's program.
     """
 
@@ -56,7 +59,7 @@ class DeviceEngine(Protocol):
     variable: str
 
     def find_named_program(self) -> str | None:
-        """Return the program that the user named by ``variable``; None: the user named none."""
+        """Return the program that the user named with ``variable``; None: the user named no program."""
         ...
 
     def find_version(self) -> str:
@@ -83,10 +86,10 @@ class DeviceEngine(Protocol):
         Args:
             jobs, io_depth: the heaviest load of the run.
             io_depths: the queue depths of all loads of the run. The engine must keep each of them.
-            direct: bypass the page cache, as runs do.
+            direct: whether to bypass the page cache, as runs do.
 
         Raises:
-            UsageError: ``wanted`` is none of the interfaces.
+            UsageError: the engine has no interface ``wanted``.
             EngineError: no interface works; the message contains the reasons.
         """
         ...
@@ -96,7 +99,7 @@ class DeviceEngine(Protocol):
         ...
 
     def find_rounding(self) -> str | None:
-        """Return the version if the installed program rounds queue depths up; None if it keeps them.
+        """Return the version of the installed program if it rounds queue depths up; None if it keeps them.
 
         Raises:
             EngineError: as for ``find_version``.
@@ -112,11 +115,11 @@ class DeviceEngine(Protocol):
         ...
 
     def start(self, device: PermittedDevice, *, version: str) -> tuple[Engine, RunSeeds | None]:
-        """Return the engine on a permitted device, and its seeds. It starts no I/O yet.
+        """Return the engine on a permitted device, and its seeds. The engine does not start any I/O yet.
 
         The seeds are None if the engine draws no random numbers.
 
         Args:
-            version: as ``find_version`` returned it.
+            version: the result of ``find_version``.
         """
         ...

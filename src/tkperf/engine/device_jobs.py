@@ -1,9 +1,8 @@
-"""The fio jobs of steps and fills on one device or set: their seeds, their text, their start, and the evidence that
-they leave, of each slice of a stream, too.
+"""The fio jobs of steps and fills on one device or set: their seeds, their text, their start, and the evidence about
+each job and each slice of a stream.
 
-fio runs on this host, waits at a gate, uses only devices that permits hold, and inherits their
-locks. The job files and gates are in a folder in memory; the folder may move to another place
-during the run.
+fio runs on this host and waits at a gate. It uses only devices for which a permit exists, and inherits the locks of the
+permits. The job files and gates are in a folder in memory; the folder may move to another place during the run.
 """
 
 from __future__ import annotations
@@ -43,9 +42,10 @@ def step_evidence(process: FioProcess, step: Step, active_range: ActiveRange) ->
 
 
 def _holds_a_full_queue(workload: Workload, span: ActiveRange) -> bool:
-    """Return whether a sequential job's region is so long that the queue fills before fio turns back.
+    """Return whether the region of a sequential job is so long that the queue becomes full before fio returns to the
+    start.
 
-    fio waits for all outstanding I/Os before it turns back.
+    fio waits for all outstanding I/Os before it returns to the start.
     """
     regions = split_regions(span, workload.jobs, workload.block_size_bytes)
     shortest_bytes = min(region.length_bytes for region in regions)
@@ -53,7 +53,7 @@ def _holds_a_full_queue(workload: Workload, span: ActiveRange) -> bool:
 
 
 def fill_evidence(process: FioProcess, planned_bytes: tuple[int, ...]) -> Evidence:
-    """Return the evidence of a fill that has ended; each of its jobs was to write its ``planned_bytes``."""
+    """Return the evidence of a fill that has ended. Each job should have written its ``planned_bytes``."""
     jobs = [
         replace(_job_seen(job), planned_bytes=planned)
         for job, planned in zip(process.last.jobs, planned_bytes, strict=True)
@@ -66,7 +66,7 @@ def _job_seen(job: JobReading) -> JobSeen:
 
 
 class StreamWatch:
-    """The watch over a stream, slice by slice. It remembers since when each job has done nothing."""
+    """The watch over a stream, slice by slice. It remembers since when each job has done no I/O."""
 
     def __init__(self) -> None:
         self._active_until_s: dict[int, float] = {}
@@ -89,8 +89,7 @@ class StreamWatch:
 def earliest_s(process: FioProcess, origin: FioReading = NOTHING_YET) -> float:
     """Return the earliest possible time, on the monotonic clock, of I/O that is not in ``origin``.
 
-    fio's clock begins after its gate is opened. Late beginnings and late reports do not
-    change that.
+    The clock of fio starts after the gate is opened. A late beginning or a late report does not change this limit.
     """
     assert process.released_s is not None
     return process.released_s + origin.elapsed_s
@@ -107,38 +106,39 @@ def _at_the_clocks(process: FioProcess, jobs: Sequence[JobSeen], origin: FioRead
     )
 
 
-# A run's seed is short enough to be typed, and exact as a number in JSON.
+# The seed of a run is short enough to type, and is exact as a number in JSON.
 RUN_SEED_BITS = 48
 # fio reads a signed number of 64 bits.
 _JOB_SEED_BITS = 62
 
-# Makes the job file from the targets and the gate's command; None: as anyone can run it again.
+# A function that returns the job file for the targets and the command of the gate; None: the form that anyone can run
+# again.
 Render = Callable[[Sequence[FioTarget], str | None], str]
 
 
 class Seeds:
-    """The seeds of a run's jobs. Runs with the same seed and the same order of jobs give fio the same seeds.
+    """The seeds of the jobs of a run. Runs with the same seed and the same order of jobs give fio the same seeds.
 
-    No two jobs of a run have the same one: the PTS wants no sequence of addresses to be repeated.
+    No two jobs of a run have the same seed, because the PTS wants no sequence of addresses to be repeated.
     """
 
     def __init__(self, run_seed: int) -> None:
         self.go_on(run_seed, resumptions=0)
 
     def go_on(self, run_seed: int, *, resumptions: int) -> None:
-        """Take the seed of a run that is resumed, with other seeds for its jobs than before."""
+        """Use the seed of a run that is resumed, but with other seeds for the jobs than before."""
         self.run_seed = run_seed
         self._resumptions = resumptions
         self._taken: Counter[EngineLoad | Fill] = Counter()
 
     def next_of(self, load: EngineLoad | Fill) -> int:
-        """Return the seed of the next job of a load. Jobs that were made ready but not used do not change it."""
+        """Return the seed of the next job of a load. Jobs that were prepared but not used do not change the seed."""
         text = f"{self.run_seed}:{self._resumptions}:{self._taken[load]}:{load!r}"
         digest = hashlib.sha256(text.encode()).digest()
         return int.from_bytes(digest[:8], "little") >> (64 - _JOB_SEED_BITS)
 
     def take(self, load: EngineLoad | Fill) -> int:
-        """Return the seed of a job that runs now, and count it, so that the next one gets another."""
+        """Return the seed of a job that starts now, and count it, so that the next job receives another seed."""
         seed = self.next_of(load)
         self._taken[load] += 1
         return seed
@@ -147,7 +147,8 @@ class Seeds:
 class DeviceJobs:
     """The fio jobs of one device or set.
 
-    Texts name the devices so that anyone can run them again; fio itself gets the paths that the permits hold.
+    The texts for people contain the names of the devices, so that anyone can run the jobs again. fio itself receives
+    the paths of the permits.
     """
 
     def __init__(self, device: PermittedDevice, *, clocksource: str | None = None) -> None:
@@ -180,7 +181,7 @@ class DeviceJobs:
         return bool(self._members)
 
     def start_fill(self, phase: Fill, seed: int) -> FioProcess:
-        """Start the fio of a fill, on its way to its gate. Raises as ``start_step`` does."""
+        """Start the fio of a fill, which then waits at its gate. Raises the same errors as ``start_step``."""
 
         def render(targets: Sequence[FioTarget], prerun: str | None) -> str:
             return render_fill_job(phase.workload, phase.passes, targets, prerun=prerun, seed=seed)
@@ -188,11 +189,11 @@ class DeviceJobs:
         return self._start(self._fill_permits, self._fill_targets(phase), render)
 
     def start_step(self, step: Step, seed: int, starts_bytes: tuple[int, ...] = (), *, wait: bool = True) -> FioProcess:
-        """Start the fio of a step, on its way to its gate.
+        """Start the fio of a step, which then waits at its gate.
 
         Args:
             starts_bytes: the start of each sequential job within its region.
-            wait: for room for the job file, if there is none; False: there will be another try.
+            wait: whether to wait if there is no room for the job file; False: the caller tries again later.
         """
 
         def render(targets: Sequence[FioTarget], prerun: str | None) -> str:
@@ -217,7 +218,7 @@ class DeviceJobs:
     ) -> FioProcess:
         self._started += 1
         name = f"{self._started:05d}"
-        # The very devices that the permits hold, even if their names come to mean others.
+        # These are the devices for which the permits were given, even if their names now refer to others.
         held_targets = [replace(target, path=permit.path) for target, permit in zip(targets, permits, strict=True)]
         held = {id(permit): permit for permit in (self._permit, *self._fill_permits)}
         inherit = [lock for permit in held.values() for lock in permit.locks]

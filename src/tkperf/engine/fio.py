@@ -1,9 +1,9 @@
-"""The fio engine: hands over to the next load without idle time, and cuts streams into slices.
+"""The fio engine: starts the next load without idle time, and divides streams into slices.
 
-Separate fio processes would leave the device idle for a third of a second in between. So the engine starts the fio
-of each possible next load some seconds early, and it waits at its gate. At the planned end of the current load
-the gate opens while the old fio still writes its report. Where the end cannot be foreseen, or the next load
-depends on the totals, the gate opens after the last I/O.
+Consecutive fio processes would leave the device idle for a third of a second. The engine therefore starts the fio of
+each possible next load some seconds early, and this fio waits at its gate. At the planned end of the current load, the
+engine opens the gate while the old fio still writes its report. If the end cannot be predicted, or the next load
+depends on the totals, the engine opens the gate after the last I/O.
 """
 
 from __future__ import annotations
@@ -26,22 +26,23 @@ from tkperf.model.workload import Access, Step, Workload
 
 # The engine reads no output in the last moments before a hand-over, so that parsing cannot delay it.
 QUIET_BEFORE_HANDOVER_S = 0.02
-# The engine asks this long before the planned end which load follows, where that depends on the measurement:
-# fio reports within 2 ms of a request, and looking ahead takes up to 50 ms on a busy host.
+# The time before the planned end at which the engine asks which load follows, if this depends on the measurement. fio
+# reports within 2 ms of a request, and the look ahead takes up to 50 ms on a busy host.
 CHOOSE_AHEAD_S = 0.15
-# The longest time that fio may take to report on request; a later report would delay the planned end.
+# The longest time that fio may take to report on request. A later report would delay the planned end.
 LONGEST_REPORT_S = 0.05
-# The longest wait for the last I/O after the planned end; then fio's own end decides.
+# The longest wait for the last I/O after the planned end. Afterwards, the end of fio decides.
 LONGEST_DRAIN_S = 2.0
 # While a load uses up the CPUs, tkperf delays I/Os each time that it wakes up, and it finds the CPU
 # caches filled by the load. Within a step, tkperf therefore reads the documents of this period
 # together.
 GATHER_S = 4.5
-# fio leaves no CPU time to spare if its threads use this share of all CPUs.
+# If the threads of fio use this share of all CPUs, fio leaves no CPU time for other programs.
 NO_SPARE_CPU_SHARE = 0.9
 # The interval of fio's reports.
 STATUS_INTERVAL_S = 1.0
-# A fast drive writes so much in the time that its follower needs to start: shorter fills prepare it at once.
+# A fast drive writes this amount in the time that the next fio needs to start. During a shorter fill, the next load is
+# prepared at once.
 SHORT_FILL_BYTES = 8 << 30
 
 
@@ -50,8 +51,8 @@ class _Stream:
     """A running stream.
 
     Attributes:
-        step: the step that fio was started with.
-        planned_s: the part of it that slices were asked of.
+        step: the step with which fio was started.
+        planned_s: the duration of the slices that were requested so far.
     """
 
     phase: Continuous
@@ -63,7 +64,7 @@ class _Stream:
 
 
 class FioEngine:
-    """Engine for one device. It is not thread-safe: one step runs at a time, and others wait at their gates.
+    """Engine for one device. It is not thread-safe. One step runs at a time, and other steps wait at their gates.
 
     The jobs of an engine are made with a permit. The engine writes only to the device that the permit names, and only
     while the permit is in use.
@@ -92,12 +93,12 @@ class FioEngine:
         recorder = Recorder(on_sample)
         planned = planned_bytes(process.shown_job)
         total_bytes = sum(planned)
-        # The preconditioning of members is followed by a set that does not exist yet.
+        # The preconditioning of the members precedes a set that does not exist yet.
         then = None if self._jobs.fills_members else then
 
         def on_reading(reading: FioReading) -> None:
             recorder(reading)
-            # The end of a fill cannot be foreseen: prepare twice as early.
+            # The end of a fill cannot be predicted, so the next load is prepared twice as early.
             rate = reading.write.bytes / reading.elapsed_s if reading.elapsed_s else 0.0
             if total_bytes - reading.write.bytes < 2 * self._waiting.ahead_s * rate:
                 self._prepare(_loads_of(then), phase.workload)
@@ -174,13 +175,13 @@ class FioEngine:
         self.rest()
         self._jobs.close()
 
-    # The end of the current load, and the beginning of the next.
+    # Section: the end of the current load, and the beginning of the next load.
 
     def _run_out(self, process: FioProcess, step: Step, then: Next | None, recorder: Recorder) -> None:
-        """Run a step to its end. Let go the next load at the planned end, or as soon as it is chosen."""
+        """Run a step to its end. Release the next load at the planned end, or as soon as it is chosen."""
 
         def left_s() -> float:
-            # A reading may show that the step began late and so ends late.
+            # A reading may show that the step began late and therefore ends late.
             return process.began_s + step.duration_s - time.monotonic()
 
         self._read_until_left(process, left_s, self._waiting.ahead_s, recorder, gather=True)
@@ -203,15 +204,15 @@ class FioEngine:
         *,
         gather: bool = False,
     ) -> bool:
-        """Take in readings until ``until_s`` seconds are left. Return False if fio ended before."""
+        """Accept readings until ``until_s`` seconds remain. Return False if fio ended earlier."""
         gather_s = self._gather_s(process) if gather else fio_process.at_once
         while not process.ended and (more_s := left_s() - until_s) > 0:
             process.read_until(time.monotonic() + more_s, recorder, gather_s=gather_s)
         return not process.ended
 
     def _gather_s(self, process: FioProcess) -> Callable[[], float]:
-        """Return how long documents may wait, computed from the newest document. The first document
-        never waits, because it shows how late the load began.
+        """Return how long documents may wait, computed from the newest document. The first document never waits,
+        because it shows whether the load began late.
         """
 
         def gather_s() -> float:
@@ -236,13 +237,13 @@ class FioEngine:
         return self._choose_now(process, recorder, then)
 
     def _choose_now(self, process: FioProcess, recorder: Recorder, then: Next) -> EngineLoad | None:
-        """Return the load that follows, if the counters of this moment show it."""
+        """Return the load that follows, if the present counters decide this."""
         process.report_now(time.monotonic() + LONGEST_REPORT_S, ignore)
         so_far = recorder.so_far(process.last)
         return then.choose(so_far) if so_far else None
 
     def _choose_by_totals(self, process: FioProcess, recorder: Recorder, then: Next | None) -> None:
-        """Let go the next load after the last I/O, while fio is still on its way to its last document."""
+        """Release the next load after the last I/O, while fio still prepares its last document."""
         if then is None or process.ended:
             return
         load = then.loads[0] if then.certain else self._choose_now(process, recorder, then)
@@ -253,7 +254,8 @@ class FioEngine:
         self._waiting.let_go(load, lambda until_s: process.read_until(until_s, on_reading))
 
     def _run_to_cut(self, stream: _Stream, slice_s: float, then: Next | None, recorder: Recorder) -> None:
-        """Run a stream to the report nearest to the slice's end: fio's own clock decides when it reports.
+        """Run a stream up to the report that is nearest to the end of the slice. fio reports according to its own
+        clock.
 
         A slice shorter than the interval of reports ends at a report on request.
         """
@@ -267,7 +269,7 @@ class FioEngine:
             process.read_until(process.began_s + stream.planned_s, recorder)
             process.report_now(time.monotonic() + LONGEST_DRAIN_S, recorder)
             cut_s = origin.elapsed_s
-        # After a late report, the one to cut at may be over: take the next.
+        # After a late report, the report at which the slice should end may be over. Take the next report.
         earliest_s = origin.elapsed_s + SHORTEST_SAMPLE_S
         process.read_while(
             lambda: process.last.elapsed_s < max(cut_s, earliest_s),
@@ -275,14 +277,14 @@ class FioEngine:
             until_s=time.monotonic() + slice_s + fio_process.LONGEST_OVERRUN_S,
         )
         if process.ended:
-            process.read_to_end(recorder)  # raises if fio did not end well
+            process.read_to_end(recorder)  # raises an error if fio did not end well
 
-    # The running processes: at most one that measures, or one stream; others wait at their gates.
+    # Section: the running processes. At most one process measures or runs a stream; the others wait at their gates.
 
     def _begin(self, start: Callable[[], FioProcess], started: FioProcess | None = None) -> FioProcess:
-        """Open the gate when all threads of fio wait at it. Start fio again if it was killed before its first I/O.
+        """Open the gate when all threads of fio wait there. Start fio again if it was killed before its first I/O.
 
-        It is restarted only once: a second kill has a reason.
+        fio is restarted only once, because a second kill has a lasting cause.
         """
         self._current = started or start()
         try:
@@ -297,22 +299,23 @@ class FioEngine:
 
     def _start_load(self, load: EngineLoad, *, wait: bool = True) -> FioProcess:
         step = step_of(load)
-        # A stream begins at the start of its jobs' regions; a step goes on where the one before ended.
+        # A stream begins at the start of the regions of its jobs. A step continues where the preceding step ended.
         starts_bytes = self._cursors.starts_bytes(step) if load is step else ()
         return self._jobs.start_step(step, self.seeds.next_of(load), starts_bytes, wait=wait)
 
     def _prepare(self, loads: Sequence[EngineLoad], under_way: Workload) -> None:
-        """Make loads ready that may follow, except loads that go on where the current one has yet to stop."""
+        """Prepare loads that may follow, except loads that begin at the place where the current load stops."""
         for load in loads:
             continues = isinstance(load, Step) and load.workload == under_way
             if not (continues and under_way.access is Access.SEQUENTIAL):
                 self._waiting.prepare(load)
 
     def _prepare_after_next(self, then: Next | None) -> None:
-        """Prepare the loads after the one just let go, if that one is so short that they are needed in moments.
+        """Prepare the loads that follow the load that was just released, if this load is so short that they are needed
+        at once.
 
-        The caller may ask for them too late: before that it writes the last results to a disk, which a
-        deep queue on the same disk can delay for half a second.
+        The caller may request them too late, because the caller first writes the last results to a disk. A deep queue
+        on the same disk can delay this for half a second.
         """
         self._then = then
         under_way = self._waiting.let_go_load
@@ -323,7 +326,7 @@ class FioEngine:
             self._prepare(then.afterwards.get(under_way, ()), step.workload)
 
     def _take(self, load: EngineLoad, then: Next | None) -> FioProcess:
-        """Return the process of a load, after its gate has opened. Discard all that cannot follow it."""
+        """Return the process of a load after its gate was opened. Discard all processes that cannot follow it."""
         process = self._waiting.take(load)
         self._waiting.stop_io()
         if process is None or process.released_s is None:
@@ -339,7 +342,8 @@ class FioEngine:
         if stream and phase.continues(stream.phase):
             if stream.step.duration_s - stream.cut.elapsed_s >= SHORTEST_SAMPLE_S:
                 return stream
-            # The device hung, so fio did not report for a slice or more, and the planned time of this fio has passed.
+            # The device did not answer, so fio did not report for a slice or more, and the planned time of this fio has
+            # passed.
             step = replace(step, duration_s=stream.step.duration_s - stream.planned_s)
             phase = replace(phase, longest_s=step.duration_s)
         self._end_stream()
@@ -371,7 +375,7 @@ class FioEngine:
         origin: FioReading = NOTHING_YET,
         whole: Measurement | None = None,
     ) -> Execution:
-        # By now fio has reported when it really began.
+        # By now, fio has reported when it really began.
         started_s = process.began_s + origin.elapsed_s
         self._last_io_s = started_s + (whole or measurement).duration_s
         return Execution(

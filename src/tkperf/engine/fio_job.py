@@ -1,12 +1,12 @@
-"""Workloads as fio job files. The functions are pure and return text, so every job can be shown and run again.
+"""Workloads as fio job files. The functions return text and have no side effects, so every job can be shown and run
+again.
 
 Choices that hold for every job, with their reasons:
 
 - ``direct=1``, no file system or page cache between fio and the device (PTS User Guide, section 4).
-- ``randseed`` with a 64-bit generator: a uniform sequence of its own for each step (docs/explanation/method.md), and
-  for each of its threads. Without ``randrepeat=0`` fio would take some of its numbers from a constant instead.
-  ``norandommap``: addresses are drawn independently, also when more than the
-  whole range is written.
+- ``randseed`` with a 64-bit generator: each step, and each thread of a step, has another uniform sequence
+  (docs/explanation/method.md). Without ``randrepeat=0``, fio would derive some random numbers from a constant.
+  ``norandommap``: addresses are drawn independently, even if more than the whole range is written.
 - ``refill_buffers``: every write carries new random data (PTS User Guide, section 7).
 - ``invalidate=0``: nothing is cached with direct I/O, and the call would delay the start.
 - sequential jobs own disjoint regions of the active range and go on where they stopped, as far as fio
@@ -15,7 +15,8 @@ Choices that hold for every job, with their reasons:
   nearly all 4 KiB writes would be two halves of the units that a drive keeps together.
 - ``clocksource=cpu`` where fio would choose that clock anyway: it leaves out a test at each start, a thread on
   every CPU, within the step before (``fio_setup.py``).
-- ``allow_file_create=0``: if the device vanishes, fio must not measure a file of that name."""
+- ``allow_file_create=0``: if the device vanishes, fio must not measure a file of that name.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +39,14 @@ from tkperf.model.workload import (
     split_regions,
 )
 
-# A step may run faster than the one before it. Should it run faster still, it goes over the rest of the
-# region a second time, which is harmless.
+# A step may be faster than the preceding step. If the step is faster than this factor allows, it accesses the rest of
+# the region a second time, which is harmless.
 SPEED_MARGIN = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FioTarget:
-    """A target of fio's I/O and the way to do it; ``clocksource`` None: fio chooses."""
+    """A target of fio's I/O and the way to access it. ``clocksource`` None: fio chooses the clock."""
 
     path: str
     ioengine: str
@@ -64,9 +65,9 @@ def render_step_job(
     """Return the job file of a timed step.
 
     Args:
-        seed: the seed of its random numbers; None: another one each time that the job is run.
+        seed: the seed of the random numbers; None: another seed each time that the job is run.
         starts_bytes: for sequential workloads, the start of each job within its region.
-        prerun: the command that fio's threads wait for before their first I/O.
+        prerun: the command that the threads of fio execute before their first I/O, and for whose end they wait.
     """
     workload = step.workload
     if workload.is_combination:
@@ -146,8 +147,8 @@ def render_fill_job(
 ) -> str:
     """Return the job file that writes the active range exactly ``passes`` times, for any number of jobs.
 
-    The jobs split the range. A remainder smaller than a block gets a job of its own, so that
-    every byte of the range is written. Several targets are written at once, each by as many jobs.
+    The jobs divide the range. A remainder that is smaller than a block has a separate job, so that every byte of the
+    range is written. Several targets are written at the same time, each by as many jobs.
     """
     lines = _global_lines(targets[0], prerun, seed, (workload,))
     # A job writes to the files of its section and of [global]: name a single file there, several in their sections.
@@ -180,7 +181,7 @@ def _numjobs(section: str, default: int) -> int:
 
 
 def planned_bytes(job_text: str) -> tuple[int, ...]:
-    """Return the bytes that each job of a fill made here is to write."""
+    """Return the number of bytes that each job of a fill should write."""
     words = (line.partition("=") for line in job_text.splitlines())
     return tuple(int(value) for key, _, value in words if key == "io_size")
 
@@ -253,7 +254,7 @@ def _zone_lines(workload: Workload) -> list[str]:
 
 
 def _rate_lines(workload: Workload) -> list[str]:
-    """Return the options for the offered rate, as fio expects them for each job and direction.
+    """Return the options for the offered rate, in fio's form for each job and direction.
 
     For evenly spaced I/Os, the options use bytes a second: ``rate_iops`` accepts only whole I/Os,
     so each of many jobs would be wrong by up to half an I/O a second. For a mix of block sizes, fio
@@ -280,9 +281,9 @@ def _rate_lines(workload: Workload) -> list[str]:
 
 
 def find_poisson_setting(iops: float) -> int:
-    """Return the ``rate_iops`` with which a job's random arrivals come closest to this rate."""
+    """Return the ``rate_iops`` with which the random arrivals of a job are closest to this rate."""
     near = round(iops)
-    # With short times between I/Os, many settings differ only in a fraction, which fio cuts off.
+    # With short times between I/Os, many settings differ only in a fraction, which fio truncates.
     gap_us = round(1e6 / iops + 0.5)
     choices = {near, near + 1, *(1_000_000 // us for us in (gap_us - 1, gap_us, gap_us + 1) if us)}
     return min(
@@ -293,14 +294,14 @@ def find_poisson_setting(iops: float) -> int:
 def poisson_iops(setting: int) -> float:
     """Return the mean rate of the random arrivals that fio makes of ``rate_iops``.
 
-    fio divides a second into whole us an I/O, draws an exponentially distributed time of that mean
-    and cuts off its fraction of a us (``usec_for_io`` in fio's ``backend.c``).
+    fio divides a second into whole us per I/O, draws an exponentially distributed time with this mean, and truncates
+    the fraction of a us (``usec_for_io`` in fio's ``backend.c``).
     """
     return 1e6 * math.expm1(1 / (1_000_000 // setting))
 
 
 def filename_option(path: str) -> str:
-    """Return fio's option for a path, in which it would take a colon for a list."""
+    """Return fio's option for a path, with escaped colons, because fio separates file names by colons."""
     return f"filename={path.replace(':', chr(92) + ':')}"
 
 
@@ -330,14 +331,14 @@ class _Cursor:
 
 
 class SequentialCursors:
-    """Positions of all sequential streams of a device: each one continues over its steps instead of restarting.
+    """Positions of all sequential streams of a device. Each stream continues over its steps instead of restarting.
 
-    fio can start a job anywhere in its region, but at the end it wraps to its start, not
-    to the region's beginning (tried with fio 3.33; zonemode and several files do not change that). So a
-    step goes on where the stream stopped if the rest of the region lasts for it, at the speed last seen.
-    Otherwise it starts at the region's beginning, and the rest of the region is passed over. A
-    stream that takes more than about half of its region a step therefore begins each step at the
-    region's beginning: only from there does fio's own wrap go round the whole region.
+    fio can start a job anywhere in its region. At the end of the region, however, fio continues at the start of the job
+    and not at the beginning of the region (tried with fio 3.33; zonemode and several files do not change this). A step
+    therefore continues where the stream stopped if the rest of the region suffices at the last measured speed.
+    Otherwise the step starts at the beginning of the region, and the rest of the region is not accessed. A stream that
+    accesses more than about half of its region in a step begins each step at the beginning of the region, because only
+    then does fio access the whole region repeatedly.
 
     The workload identifies each stream, in a combination together with its name. Loads within an area begin at its
     start; each area is seen once.

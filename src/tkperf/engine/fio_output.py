@@ -1,7 +1,8 @@
-"""fio's JSON stream as readings, samples and a measurement; the judgement of its end. This module does no I/O.
+"""The JSON documents of fio as readings, samples and a measurement, and the judgement of fio's end. This module does no
+I/O.
 
-With ``--output-format=json+ --status-interval=1`` fio prints a cumulative document each second.
-The difference of two is that second: I/Os, bytes, latency sum, the whole histogram.
+With ``--output-format=json+ --status-interval=1`` fio prints a cumulative document each second. The difference between
+two documents contains the values of that second: I/Os, bytes, sum of latencies, whole histogram.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement, Sample
 from tkperf.model.plausibility import MOST_CPU_PERCENT
 from tkperf.model.workload import Workload
 
-# Documents closer together than this are merged: fio may print one right at the start or end.
+# Documents that are closer together than this are merged, because fio may print one directly at the start or end.
 SHORTEST_SAMPLE_S = 0.05
-# A document takes up to 60 KB a job; fio takes 4,096 jobs at most, tkperf's runs have some dozens.
+# A document contains up to 60 KB for each job. fio accepts at most 4,096 jobs, and runs of tkperf have some dozens.
 LARGEST_DOCUMENT_BYTES = 32 << 20
-# Apart from documents fio prints a few lines a job.
+# Apart from documents, fio prints a few lines for each job.
 LARGEST_NOTES_BYTES = 16 << 20
 MOST_NOTES, LONGEST_NOTE = 100, 500
-# The lines of its JSON are shorter than a path may be.
+# The lines of fio's JSON are shorter than a path may be.
 LONGEST_LINE_BYTES = 1 << 20
-# A thread that uses this share of a CPU, or a fio that uses this share of all CPUs, is out of CPU time.
+# A thread that uses this share of a CPU, or a fio that uses this share of all CPUs, has no CPU time left.
 CPU_EXHAUSTED = 0.95
 
-# fio's own exit status after SIGTERM or SIGINT: others cut it short, nothing has failed.
+# The exit status of fio after SIGTERM or SIGINT. Another program ended fio early, and nothing has failed.
 _ENDED_BY_SIGNAL = 128
 
-# Far beyond the counts of any device, and small enough that sums fit a 64-bit integer.
+# Far beyond the counts of any device, and so small that sums fit a 64-bit integer.
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 52)]
 _Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
 _Mean = Annotated[float, msgspec.Meta(ge=0, le=float(1 << 60))]
@@ -86,7 +87,9 @@ class _Document(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReading:
-    """One job's part of a reading. ``depth_percents`` has fio's names of depths as keys, ``8`` or ``>=64``."""
+    """The part of a reading that belongs to one job. The keys of ``depth_percents`` are fio's names of depths: ``8`` or
+    ``>=64``.
+    """
 
     ios: int
     bytes: int
@@ -94,7 +97,7 @@ class JobReading:
     depth_percents: Mapping[str, float]
 
     def reached(self, io_depth: int) -> bool | None:
-        """Return whether ``io_depth`` I/Os were outstanding at some time, to within a power of two; None: unknown."""
+        """Return whether ``io_depth`` I/Os were outstanding at some time, to within a power of two; None: not known."""
         if not self.depth_percents:
             return None
         name = ">=64" if io_depth >= 64 else str(1 << (io_depth.bit_length() - 1))
@@ -103,14 +106,14 @@ class JobReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FioReading:
-    """fio's cumulative counters at one moment.
+    """The cumulative counters of fio at one moment.
 
     Attributes:
-        elapsed_s: counts from the first I/O.
-        wall_clock_s: when fio took the reading.
-        arrived_s: when fio made it, or tkperf read it, on the monotonic clock; None: not known.
-        began_wall_clock_s: when the first job passed its gate, on the wall clock; None: fio before
-            3.36 does not report it.
+        elapsed_s: time since the first I/O.
+        wall_clock_s: time of the reading according to fio.
+        arrived_s: time at which fio made the reading, or tkperf read it, on the monotonic clock; None: not known.
+        began_wall_clock_s: time at which the first job passed its gate, on the wall clock; None: not known, because fio
+            before 3.36 does not report it.
         cpu: None if fio's numbers are impossible.
         streams: the parts of the streams that run together; empty: one load runs alone.
     """
@@ -164,9 +167,9 @@ NOTHING_YET = FioReading()
 
 
 class DocumentSplitter:
-    """A splitter of fio's standard output into JSON documents; it keeps other lines as ``notes``.
+    """A splitter, which divides fio's standard output into JSON documents and keeps other lines as ``notes``.
 
-    It keeps no more than a document and the first notes in memory, however much fio prints.
+    The splitter keeps at most a document and the first notes in memory, however much fio prints.
     """
 
     def __init__(self) -> None:
@@ -192,7 +195,7 @@ class DocumentSplitter:
                     self._note(text[begins:ends])
                 begins = ends + 1
                 continue
-            # Take it as a whole: splitting it line by line would take as long as decoding it.
+            # The data is used as a whole, because splitting it line by line would take as long as decoding it.
             ends = begins if text.startswith(b"}\n", begins) else text.find(b"\n}\n", begins) + 1
             is_over = ends > 0 or text.startswith(b"}\n", begins)
             self._document += text[begins : ends if is_over else whole_lines]
@@ -206,7 +209,7 @@ class DocumentSplitter:
             self._refuse_flood(len(self._pending), LONGEST_LINE_BYTES, "in one line")
         elif len(self._pending) > LONGEST_NOTE:
             self._note(self._pending)
-            self._pending = b"..."  # the rest of that line is a note, too
+            self._pending = b"..."  # the rest of this line is also a note
 
     def _note(self, line: bytes) -> None:
         if line.strip() and len(self.notes) < MOST_NOTES:
@@ -307,7 +310,7 @@ def _job_reading(job: _Job) -> JobReading:
 
 
 def _cpu_use(jobs: list[_Job]) -> CpuUse | None:
-    """Return the CPU use of the jobs; None, not measured, if it is impossible for any of them."""
+    """Return the CPU use of the jobs; None (not measured) if the value is impossible for any job."""
     percents = []
     for job in jobs:
         for percent in (job.usr_cpu, job.sys_cpu):
@@ -338,7 +341,7 @@ def _latencies(latency: _Latency, *, ios: int, moved_bytes: int) -> IoStats:
 
 
 def build_sample(earlier: FioReading, later: FioReading, *, origin_s: float = 0.0) -> Sample:
-    """Return the sample between two readings; ``origin_s`` is where the sample's clock starts."""
+    """Return the sample between two readings. ``origin_s`` is the time from which samples count."""
     try:
         return Sample(
             start_s=round(earlier.elapsed_s - origin_s, 6),
@@ -392,15 +395,15 @@ class Recorder:
         return build_sample(earlier, later, origin_s=self._start.elapsed_s)
 
     def so_far(self, now: FioReading) -> Measurement | None:
-        """Return the measurement from the origin to a reading of the running fio; None before the first."""
+        """Return the measurement from the origin to a reading of the running fio; None before the first reading."""
         if now.elapsed_s <= self._origin.elapsed_s:
             return None
         return _totals(build_sample(self._origin, now))
 
     def _all_samples(self, last: FioReading) -> tuple[Sample, ...]:
-        """Return the samples, made to add up to ``last``: nothing may lie between them.
+        """Return the samples, adjusted so that their sum is ``last``.
 
-        A document shortly after the one before has its share added to that one's sample.
+        The I/O of a document that follows shortly after another is added to the sample of the other.
         """
         if last is self._newest:
             return tuple(self.samples)
@@ -445,17 +448,16 @@ def _totals(whole: Sample) -> Measurement:
 def find_fio_fault(
     status: int, job_errors: Sequence[int], *, device: str, has_result: bool, ended_at_gate: bool, output: str
 ) -> EngineError | None:
-    """Return the error that makes a measurement unusable; None: fio ended as it should.
+    """Return the error that makes a measurement unusable; None: fio ended without a fault.
 
-    A status of 0 alone says nothing: jobs have errors of their own, and a program that is not fio
-    may end well.
+    A status of 0 alone proves nothing. Jobs report separate errors, and a program that is not fio may also end with 0.
 
     Args:
         status: fio's exit status; negative if a signal ended fio.
         job_errors: an error number for each job, 0 for no error.
         has_result: fio printed at least one document.
         ended_at_gate: fio ended before its first I/O, while it waited at its gate.
-        output: fio's own output, for the message.
+        output: the output of fio, for the message.
     """
     failed = sorted({error for error in job_errors if error})
     if status < 0 or (status == _ENDED_BY_SIGNAL and not failed):

@@ -1,6 +1,7 @@
 """A running fio process.
 
-The process waits at a gate until tkperf releases it. Readings are parsed from its output. tkperf always ends it.
+The process waits at a gate until tkperf releases it. tkperf parses readings from its output, and always ends the
+process.
 """
 
 from __future__ import annotations
@@ -25,35 +26,36 @@ from tkperf.model.units import format_count
 from tkperf.model.workload import Workload
 from tkperf.system.process import PIPE, Process, ProcessTimeout, start_process, stop_process
 
-# Room for several status documents, so that fio never waits for tkperf to read.
+# The pipe has room for several status documents, so that fio never waits for tkperf.
 PIPE_BYTES = 1 << 20
-# fio prints a document in up to sixty pieces within some ms. Each read of a piece would take a CPU from the
-# load. If a job with 16 I/Os outstanding has to wait sixty times a second, these I/Os reach its 99.9th percentile.
+# fio prints a document in up to sixty pieces within some ms. If tkperf read each piece at once, each read would take a
+# CPU from the load. If a job with 16 outstanding I/Os must wait sixty times a second, these waits change its 99.9th
+# percentile.
 PIECES_S = 0.005
-# fio reports each second. Each time that tkperf wakes up and finds nothing also takes a CPU from the load.
+# fio reports each second. When tkperf wakes up and finds nothing, this also takes a CPU from the load.
 LONGEST_READ_S = 1.5
-# With more time than this left, reading the document can wait for its pieces.
+# If more time than this remains, tkperf waits until all pieces of a document have arrived.
 UNHURRIED_S = 0.1
-# An error message needs no more of fio's stderr than this.
+# An error message quotes at most this much of fio's stderr.
 KEPT_STDERR_BYTES = 8 << 10
-# Before the last document comes, fio may drain a deep queue, or a device may hang until the kernel resets it
-# (30 s by default, several tries).
+# Before the last document, fio may have to wait for a deep queue, or for a device that does not answer until the kernel
+# resets it (30 s by default, several attempts).
 LONGEST_SILENCE_S = 120.0
-# fio comes to its gate in a third of a second; a loaded host may need longer.
+# fio reaches its gate in a third of a second. A loaded host may need longer.
 LONGEST_START_S = 30.0
-# Longest time for which fio may continue after its planned end, or report without moving a byte. A device that
-# answers at 1 IOPS with resets in between ended fio 69 s late in a test; the kernel gives up SCSI disks
-# after 30 s and five tries; a deep queue at 1 IOPS takes minutes to drain.
+# Longest time for which fio may continue after its planned end, or report without moving a byte. In a test, a device
+# with 1 IOPS and resets ended fio 69 s late. The kernel gives up SCSI disks after 30 s and five attempts. A deep queue
+# at 1 IOPS needs minutes to become empty.
 LONGEST_OVERRUN_S = 300.0
-# The first I/O follows the opened gate by some 3 ms; a later beginning than this is late.
+# The first I/O follows about 3 ms after the gate is opened. A beginning later than this is late.
 LATE_S = 0.02
-# The kernel signals the end of a job's helper at the gate to any thread of fio, and wakes it from its
-# wait for I/O. With io_uring fio takes that for an error without a number (3.33 makes the system call
-# past libc, so that errno is not set): a job without a completed I/O ends there and then.
+# When the helper of a job at the gate ends, the kernel sends a signal to any thread of fio, and interrupts its wait for
+# I/O. With io_uring, fio treats this as an error without a number (3.33 makes the system call without libc, so errno is
+# not set), and a job without a completed I/O ends at once.
 NOT_TO_WAKE_FIO = (signal.SIGCHLD,)
 FOREVER = float("inf")
-# The wall clock was set if its distance from the monotonic clock changed by this much within
-# seconds. NTP slews it by 2 ms in 4 s.
+# The wall clock was set if its difference from the monotonic clock changed by this much within seconds. NTP changes it
+# by 2 ms in 4 s.
 CLOCK_SET_S = 0.01
 # Documents that wait in the pipe may fill this share of the pipe.
 GATHERED_SHARE = 0.5
@@ -71,16 +73,17 @@ def at_once() -> float:
 class FioProcess:
     """A fio job behind a gate.
 
-    Readings come through ``on_reading`` while one of the waiting methods runs.
+    ``on_reading`` receives the readings while one of the waiting methods runs.
 
     Attributes:
-        shown_job: the job as anyone can run it again, without the gate.
+        shown_job: the job without the gate, in a form that anyone can run again.
         starts_bytes: the start of each sequential job within its region; empty for other jobs.
-        last: the newest reading, taken in at ``last_at_s``.
-        document: the JSON it came from.
-        start_took_s: the time from the start until all threads had come to the gate, set at the release.
-        released_s: just before the gate opened: no I/O was done by then.
-        began_s: when I/O began, on the monotonic clock: when the gate opened, or later by fio's own clock.
+        last: the newest reading, which arrived at ``last_at_s``.
+        document: the JSON document of this reading.
+        start_took_s: the time from the start until all threads had reached the gate, set at the release.
+        released_s: the time just before the gate was opened. No I/O was done before this time.
+        began_s: the beginning of I/O, on the monotonic clock: the time at which the gate was opened, or a later time
+            according to fio's clock.
     """
 
     def __init__(
@@ -121,7 +124,7 @@ class FioProcess:
         self.ended = False
         self._stopped = False
         self._lost: str | None = None
-        # Threads of fio other than job threads; None: unknown.
+        # Number of fio's threads that are not job threads; None: not known.
         self._other_tasks: int | None = None
         self._process = start_process(
             ["fio", "--output-format=json+", "--status-interval=1", "--eta=never", job_path.name],
@@ -135,31 +138,31 @@ class FioProcess:
         self._wall_ahead_s = _wall_ahead_s()
         self._started_s = self._silent_since_s = self._still_since_s = time.monotonic()
 
-    # At the gate.
+    # Section: at the gate.
 
     @property
     def at_gate(self) -> bool:
-        """Return whether every thread waits at the gate, alive."""
+        """Return whether every thread is alive and waits at the gate."""
         return self._process.poll() is None and self._gate.waiting >= self._threads
 
     @property
     def lost_at_gate(self) -> bool:
-        """Return whether fio or a helper of it was killed, or ended, while it waited."""
+        """Return whether fio or one of its helpers was killed, or ended, while fio waited."""
         return self._lost is not None or self._process.poll() is not None or self._gate.lost
 
     def come_to_gate(self) -> None:
-        """Wait until all threads have come."""
+        """Wait until all threads have reached the gate."""
         while not self.at_gate:
             if self._lost:
                 raise LostAtGateError(self._lost)
             if self._process.poll() is not None:
-                self._gate.close()  # its helpers hold the ends of its pipes
+                self._gate.close()  # the helpers of fio hold the ends of its pipes
                 self.read_to_end(ignore)
             if self._gate.lost:
                 self.stop()
                 raise LostAtGateError(
-                    f"what holds fio's threads on {self._device} before their first I/O was "
-                    "killed, or its folder was removed"
+                    f"the gate that holds fio's threads on {self._device} before their first I/O is "
+                    "lost: a process of the gate was killed, or its folder was removed"
                 )
             if time.monotonic() - self._started_s > LONGEST_START_S:
                 came = self._gate.waiting
@@ -172,16 +175,16 @@ class FioProcess:
             self._read(0.002, ignore)
 
     def release(self) -> None:
-        """Open the gate: fio's first I/O follows within milliseconds.
+        """Open the gate. The first I/O of fio follows within milliseconds.
 
         Raises:
-            LostAtGateError: the gate is gone from its folder, and with it all that waited.
+            LostAtGateError: the gate was removed from its folder, so all waiting threads are lost.
         """
-        self.was_stopped()  # forget what happened before
+        self.was_stopped()  # forget earlier stops
         others = self._count_tasks() - self._threads
         self._other_tasks = others if others > 0 else None
         try:
-            # Read the clocks first: on a busy host fio may have done much I/O before tkperf's next turn.
+            # Read the clocks first. On a busy host, fio may do much I/O before tkperf runs again.
             now_s, wall_clock_s = time.monotonic(), time.time()
             self._gate.open()
         except OSError as error:
@@ -194,7 +197,7 @@ class FioProcess:
         self.released_s = self.began_s = self._silent_since_s = self._still_since_s = now_s
         self.released_wall_clock_s = wall_clock_s
 
-    # Running.
+    # Section: running.
 
     def _count_tasks(self) -> int:
         try:
@@ -204,9 +207,9 @@ class FioProcess:
 
     @property
     def jobs_ended(self) -> bool:
-        """Return whether all job threads have ended, so that all I/Os are done.
+        """Return whether all job threads have ended, so that all I/Os are complete.
 
-        fio itself takes 15 to 35 ms from there to its exit, and 110 to 150 ms from 3.37 on.
+        From this moment, fio needs 15 to 35 ms until its exit, or 110 to 150 ms from version 3.37 on.
         """
         if self.ended:
             return True
@@ -217,14 +220,14 @@ class FioProcess:
     def _jobs_run(self) -> bool:
         """Return whether a job thread exists now.
 
-        If a thread exists, fio wrote everything that it has reported while jobs ran.
+        If a thread exists, all reports so far were written while jobs ran.
         """
         return self._other_tasks is not None and self._count_tasks() > self._other_tasks
 
     def report_now(self, deadline_s: float, on_reading: OnReading) -> None:
-        """Have fio report at once, and take the report in if it comes by the deadline.
+        """Make fio report at once, and accept the report if it arrives before the deadline.
 
-        fio's helper thread reports within 2 ms, also while fio is busy ending.
+        The helper thread of fio reports within 2 ms, even while fio ends its jobs.
         """
         if self.released_s is None or self.ended:
             return
@@ -236,7 +239,7 @@ class FioProcess:
             self._read(left_s, on_reading)
 
     def wait_for_jobs(self, deadline_s: float, on_reading: OnReading) -> bool:
-        """Take in output until every job thread is gone. Return False if some are left at the deadline."""
+        """Accept output until every job thread has ended. Return False if some threads still run at the deadline."""
         while not self.jobs_ended:
             if time.monotonic() >= deadline_s:
                 return False
@@ -244,7 +247,9 @@ class FioProcess:
         return True
 
     def interrupt(self, longest_s: float) -> None:
-        """Have fio end its jobs, and wait for their outstanding I/O up to a limit. ``stop`` has to follow."""
+        """Make fio end its jobs, and wait for their outstanding I/O for a limited time. The caller must call ``stop``
+        afterwards.
+        """
         if not self.ended:
             self._process.send_signal(signal.SIGINT)
         self.wait_for_jobs(time.monotonic() + longest_s, ignore)
@@ -254,7 +259,8 @@ class FioProcess:
         that time.
 
         Args:
-            gather_s: how long documents may wait in the pipe, to be read and parsed together.
+            gather_s: the longest time for which documents may wait in the pipe, so that they are read and parsed
+                together.
         """
         while not self.ended and (left_s := deadline_s - time.monotonic()) > 0:
             wait_s = min(gather_s(), left_s)
@@ -274,10 +280,10 @@ class FioProcess:
         still_s: float = FOREVER,
         every_s: Callable[[], float] = lambda: LONGEST_READ_S,
     ) -> None:
-        """Take in fio's output while ``wanted`` returns True and fio runs.
+        """Accept output of fio while ``wanted`` returns True and fio runs.
 
         Args:
-            every_s: the interval of asking ``wanted`` while fio prints nothing.
+            every_s: the interval at which ``wanted`` is called while fio prints nothing.
             until_s: the moment by which fio should have ended long ago, on the monotonic clock.
             still_s: the longest time in which no byte may move.
         """
@@ -304,7 +310,7 @@ class FioProcess:
         raise kind(f"fio on {self._device} {what}; check the kernel log")
 
     def read_to_end(self, on_reading: OnReading, *, until_s: float = FOREVER, still_s: float = FOREVER) -> None:
-        """Take in fio's output until it exits, and judge the exit."""
+        """Accept output of fio until fio exits, and judge the exit."""
         self.read_while(lambda: True, on_reading, until_s=until_s, still_s=still_s)
         try:
             status = self._process.wait(timeout=30)
@@ -331,8 +337,8 @@ class FioProcess:
         return stopped
 
     def _look_for_stops(self) -> None:
-        """Ask the kernel for stops, also past ones. It reports them until the process has exited."""
-        with suppress(ChildProcessError):  # it was waited for
+        """Ask the kernel for stops, including past ones. The kernel reports them until the process has exited."""
+        with suppress(ChildProcessError):  # the process was waited for
             options = os.WSTOPPED | os.WCONTINUED | os.WNOHANG
             self._stopped |= os.waitid(os.P_PID, self._process.pid, options) is not None
 
@@ -348,8 +354,8 @@ class FioProcess:
         self.ended = True
 
     def _read(self, longest_s: float, on_reading: OnReading, *, waited: bool = False) -> None:
-        """Read what fio prints within ``longest_s``. ``waited``: the documents may have waited in
-        the pipe.
+        """Read the output that fio prints within ``longest_s``. ``waited``: the documents may have waited in the
+        pipe.
         """
         documents = self._pipes.read(longest_s)
         self._look_for_stops()
@@ -387,15 +393,15 @@ class FioProcess:
         self.last = placed.with_bytes_of_counts(self._load)
 
     def _follow_wall_clock(self) -> float | None:
-        """Return how far the wall clock is ahead of the monotonic clock; None if the wall clock was
-        set since the last call.
+        """Return the difference between the wall clock and the monotonic clock; None if the wall clock was set since
+        the last call.
         """
         before_s, self._wall_ahead_s = self._wall_ahead_s, _wall_ahead_s()
         return None if abs(self._wall_ahead_s - before_s) > CLOCK_SET_S else self._wall_ahead_s
 
     def _note_beginning(self) -> None:
-        """Correct ``began_s`` with fio's own clock, because a busy host may let fio begin late. fio
-        3.36 and newer report when their jobs began.
+        """Correct ``began_s`` according to fio's clock, because fio may begin late on a busy host. fio 3.36 and newer
+        report when their jobs began.
 
         Older versions show the beginning only in a document that was written while jobs ran: the
         jobs began as long before the document as they had run. fio writes the last document after
@@ -420,7 +426,7 @@ class FioProcess:
 
 
 class FioPipes:
-    """The output pipes of one fio. The process closes them, not this class."""
+    """The output pipes of one fio. The process closes the pipes, not this class."""
 
     def __init__(self, process: Process) -> None:
         assert process.stdout is not None
@@ -434,7 +440,7 @@ class FioPipes:
         self.ended = False
         for pipe in self._open:
             os.set_blocking(pipe, False)
-        with suppress(OSError):  # a user's share of such room has a limit; less will do
+        with suppress(OSError):  # a user's share of this memory has a limit; a smaller pipe suffices
             fcntl.fcntl(self._stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._room_bytes = fcntl.fcntl(self._stdout, fcntl.F_GETPIPE_SZ)
 
@@ -443,7 +449,9 @@ class FioPipes:
         return document_bytes * (seconds + 1) <= GATHERED_SHARE * self._room_bytes
 
     def read(self, longest_s: float) -> list[bytes]:
-        """Return the documents completed within at most so long or LONGEST_READ_S; ``ended`` is set at the last."""
+        """Return the documents that are completed within the given time or LONGEST_READ_S. ``ended`` is set after the
+        last document.
+        """
         ready, _, _ = select.select(self._open, [], [], max(0.0, min(longest_s, LONGEST_READ_S)))
         if self._stderr in ready:
             self._read_stderr()
@@ -456,7 +464,7 @@ class FioPipes:
         return list(self._splitter.feed(data)) if data else []
 
     def quote(self) -> str:
-        """Return fio's own words, shortened, for an error message."""
+        """Return the text that fio printed, shortened for an error message."""
         with suppress(BlockingIOError):
             if self._stderr in self._open:
                 self._read_stderr()
@@ -465,11 +473,11 @@ class FioPipes:
         return f"; it said: {' | '.join(words[:3])[:400]}" if words else ""
 
     def forget(self) -> None:
-        """Read nothing more: the pipes are closed."""
+        """Read nothing more, because the pipes are closed."""
         self._open = []
 
     def _read_stderr(self) -> None:
-        """Take in fio's standard error, keeping its first words only."""
+        """Accept fio's standard error, and keep only the beginning."""
         data = os.read(self._stderr, PIPE_BYTES)
         if not data:
             self._open = [self._stdout]
@@ -477,9 +485,8 @@ class FioPipes:
 
 
 def _wall_ahead_s() -> float:
-    """Return how far the wall clock is ahead of the monotonic clock. The function reads both clocks
-    three times and uses the quickest reading, because a busy host may stop tkperf between two
-    readings.
+    """Return the difference between the wall clock and the monotonic clock. The function reads both clocks three times
+    and uses the quickest reading, because a busy host may stop tkperf between two readings.
     """
     readings = [(time.monotonic(), time.time(), time.monotonic()) for _ in range(3)]
     before_s, wall_s, after_s = min(readings, key=lambda each: each[2] - each[0])

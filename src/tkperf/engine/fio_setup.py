@@ -1,4 +1,6 @@
-"""Find a usable fio, the clock of that fio, an I/O engine that works on a device, and the read rate of the device."""
+"""Find a usable fio, the clock that this fio uses, an I/O engine that works on a device, and the read rate of the
+device.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from tkperf.model.decoding import decode_json
 from tkperf.model.errors import EngineError, UsageError
 from tkperf.system.process import Completed, run_command
 
-# Tests of json+ histograms, exec_prerun and io_uring used this version.
+# The tests of json+ histograms, exec_prerun and io_uring used this version.
 OLDEST_FIO = (3, 33)
 # Older versions round the queue depth up to a power of two with io_uring: for a depth of 20, they
 # keep 32 I/Os outstanding (engines/io_uring.c, commit af0ad0fa).
@@ -32,14 +34,14 @@ def find_fio_version() -> str:
 
 
 def _read_version() -> tuple[str, tuple[int, int]]:
-    """Return the version as fio prints it, and in numbers. Raise the same errors as
+    """Return the version in the form that fio prints, and as numbers. Raises the same errors as
     ``find_fio_version``.
     """
     answer = run_command(["fio", "--version"], timeout_s=30)
     match = re.match(r"fio-(\d+)\.(\d+)", answer.stdout)
     if answer.exit_status != 0 or match is None:
         output = (answer.stdout or answer.stderr).strip()[:200]
-        raise EngineError(f"'fio --version' reports no version but: {output!r}; is it fio?")
+        raise EngineError(f"'fio --version' printed this instead of a version: {output!r}; is it fio?")
     numbers = int(match[1]), int(match[2])
     if numbers < OLDEST_FIO:
         oldest = ".".join(str(number) for number in OLDEST_FIO)
@@ -52,7 +54,7 @@ def _read_version() -> tuple[str, tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenClock:
-    """The clock that stamps fio's I/Os.
+    """The clock that gives the times of fio's I/Os.
 
     Attributes:
         words: its description.
@@ -64,11 +66,12 @@ class ChosenClock:
 
 
 def choose_clock(root: Path = Path("/")) -> ChosenClock:
-    """Choose the CPU's clock, without fio's test of it at each start, unless something speaks against that clock.
+    """Choose the clock of the CPU, without fio's test of this clock at each start, unless there is a reason not to use
+    it.
 
-    fio takes it by itself if a thread on every CPU, all at once, finds it the same everywhere. That test would
-    run within the step before. Two sources replace it: the kernel, which takes the TSC only as long as it finds it
-    reliable, and one test before the run.
+    fio chooses this clock itself if its threads on all CPUs read equal times at the same moment. This test would run
+    during the preceding step. Two checks replace it: the kernel uses the TSC only as long as the TSC is reliable, and
+    one test runs before the run.
     """
     source_file = root / "sys/devices/system/clocksource/clocksource0/current_clocksource"
     try:
@@ -112,10 +115,9 @@ def choose_ioengine(
 ) -> ChosenEngine:
     """Return the first I/O engine with which fio can read the device: io_uring, else libaio.
 
-    The test uses the jobs and the depth of the run: limits on locked memory or on
-    asynchronous I/O show only then. ``direct``: bypass the page cache, as runs do; not every file
-    allows this. ``io_depths``: the queue depths of all loads of the run, all of which the engine
-    must keep.
+    The test uses the jobs and the depth of the run, because limits on locked memory or on asynchronous I/O appear only
+    then. ``direct``: bypass the page cache, as runs do; not every file allows this. ``io_depths``: the queue depths of
+    all loads of the run, all of which the engine must keep.
 
     Raises:
         UsageError: the wanted engine is not one of these.
@@ -135,7 +137,7 @@ def choose_ioengine(
 
 
 def _why_not_exact(ioengine: str, io_depths: Collection[int]) -> str | None:
-    """Return why this fio would not keep the requested queue depths; None: it keeps them."""
+    """Return why this fio would not keep the requested queue depths; None: fio keeps them."""
     rounded = sorted(depth for depth in io_depths if depth & (depth - 1))
     if ioengine != "io_uring" or not rounded:
         return None
@@ -147,17 +149,17 @@ def _why_not_exact(ioengine: str, io_depths: Collection[int]) -> str | None:
 
 
 def find_rounding() -> str | None:
-    """Return fio's version if this fio rounds queue depths up with io_uring; None if it keeps them.
+    """Return the version of fio if this fio rounds queue depths up with io_uring; None if it keeps them.
 
     Raises:
-        EngineError: as for ``find_fio_version``.
+        EngineError: the same errors as in ``find_fio_version``.
     """
     version, numbers = _read_version()
     return version if numbers < EXACT_URING_DEPTH else None
 
 
 def _why_not(path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: int, direct: bool) -> str | None:
-    """Read a few blocks with fio. Return the reason of a failure, or None."""
+    """Read a few blocks with fio. Return the reason of a failure; None: the read succeeded."""
     answer, job = _read(
         path,
         f"--ioengine={ioengine}",
@@ -179,7 +181,7 @@ def _why_not(path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: in
 
 
 def read_bytes_per_s(path: str, capacity_bytes: int, *, seconds: int = PROBE_S) -> float:
-    """Return the bytes a second of sequential reads from the start of the device, over some seconds.
+    """Return the rate of sequential reads from the start of the device over some seconds, in bytes per second.
 
     Raises:
         EngineError: fio is missing or cannot read the device, with its reason.
@@ -201,9 +203,8 @@ def read_bytes_per_s(path: str, capacity_bytes: int, *, seconds: int = PROBE_S) 
 def _read(path: str, *options: str, timeout_s: float, direct: bool = True) -> tuple[Completed, _ProbeJob | None]:
     """Read from a device without a permit.
 
-    Return fio's answer, with the result of a failed job, or of any job if none failed. Options
-    prevent fio from writing. They also prevent a flush of other programs' cached data, which fio
-    otherwise starts before it opens a device.
+    Return fio's answer with the result of a failed job, or of any job if no job failed. The options prevent fio from
+    writing, and from flushing cached data of other programs, which fio otherwise does before it opens a device.
     """
     answer = run_command(
         [
@@ -231,7 +232,7 @@ def _read(path: str, *options: str, timeout_s: float, direct: bool = True) -> tu
 
 
 def _find_words(answer: Completed) -> str:
-    """Return the first line that fio printed for people, with errors first; the JSON is left out.
+    """Return the first line that fio printed for people, errors first. The JSON is omitted.
 
     Lines such as ``fio: pid=1, err=12/file:...`` only repeat a job's error, with a number that differs each time.
     """

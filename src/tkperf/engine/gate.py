@@ -1,13 +1,12 @@
-"""The gate: holds a started fio just before its first I/O until tkperf lets it go.
+"""The gate: holds a started fio just before its first I/O until tkperf releases it.
 
-Every job thread of the waiting fio runs ``exec_prerun``, a shell. It writes its process id to a file, so
-that tkperf can see which threads wait and which have died. It opens LOCK, waits for a shared lock on it
-(``flock -s 9``) and tests whether GO exists. Once the gate is open, no further program is started:
-``test`` is the shell's own. Starting one took 3 ms with two threads and 15 ms with eight.
-tkperf holds the lock exclusively. To open the gate it creates GO and drops the lock,
-which wakes all threads at once, late comers included. If tkperf dies, the kernel drops the lock,
-GO is missing, and every thread fails instead of starting: the gate fails closed and leaves no
-orphan.
+Every job thread of the waiting fio runs ``exec_prerun``, a shell. It writes its process id to a file, so that tkperf
+can see which threads wait and which have died. It opens LOCK, waits for a shared lock on it (``flock -s 9``) and tests
+whether GO exists. After the gate is opened, no further program is started, because ``test`` is a command of the shell.
+A program took 3 ms to start with two threads and 15 ms with eight. tkperf holds the lock exclusively. To open the gate,
+tkperf creates GO and releases the lock. This wakes all threads at once, and threads that arrive later do not wait. If
+tkperf dies, the kernel releases the lock, but GO does not exist. Every thread then fails instead of starting, so no fio
+remains without its tkperf.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from pathlib import Path
 
 
 class Gate:
-    """A gate, closed at first; ``open`` lets every waiter pass, now and later."""
+    """A gate, which is closed at first. ``open`` lets every thread pass, now and later."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        """Create the gate's files and take its lock.
+        """Create the files of the gate and acquire its lock.
 
         Raises:
-            OSError: the files cannot be made; no lock is held then.
+            OSError: the files cannot be created. No lock is held then.
         """
         self._lock_path = folder / f"{name}.lock"
         self._shut_path = folder / f"{name}.shut"
@@ -37,7 +36,7 @@ class Gate:
 
     @property
     def command(self) -> str:
-        """Return the shell command that exits with 0 once the gate is open, and fails if its owner died."""
+        """Return the shell command that exits with 0 after the gate was opened, and fails if tkperf died."""
         lock, go, arrived = (shlex.quote(str(path)) for path in (self._lock_path, self._go_path, self._arrived_path))
         return f"echo $$ >> {arrived} && exec 9< {lock} && flock -s 9 && test -e {go}"
 
@@ -48,12 +47,12 @@ class Gate:
 
     @property
     def lost(self) -> bool:
-        """Return whether a waiter died, or the gate itself is gone from its folder."""
+        """Return whether a waiting thread died, or the gate was removed from its folder."""
         return not all(map(_is_alive, self._arrived())) or not self._lock_path.exists()
 
     @property
     def came_s(self) -> float | None:
-        """Return the time of the last arrival, by the wall clock; None if none came."""
+        """Return the time of the last arrival, on the wall clock; None if no thread arrived."""
         try:
             return self._arrived_path.stat().st_mtime
         except OSError:
@@ -66,17 +65,17 @@ class Gate:
             return []
 
     def open(self) -> None:
-        """Let all waiters pass.
+        """Let all waiting threads pass.
 
         Raises:
-            OSError: the gate is gone from its folder; all waiters fail then.
+            OSError: the gate was removed from its folder. All waiting threads fail then.
         """
-        # Unlike a new file, a new name needs no room in a folder that has become full.
+        # A new name needs no room in a folder that has become full; a new file would.
         self._shut_path.rename(self._go_path)
         self.close()
 
     def close(self) -> None:
-        """Drop the lock. Without ``open`` before, all waiters fail."""
+        """Release the lock. If the gate was not opened before, all waiting threads fail."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1

@@ -1,4 +1,6 @@
-"""The engines for real devices, by name. A new engine is a module, an entry here, and a row in test_conformance.py."""
+"""The engines for real devices, by name. A new engine needs a module, an entry here, and a row in
+test_conformance.py.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ ENGINES: Mapping[str, DeviceEngine] = {FIO: _Fio()}
 
 
 def find_engine(ioengine: str | None = None) -> DeviceEngine:
-    """Return the engine that has this interface to the kernel; None: the first engine, which runs use by default.
+    """Return the engine that has this interface to the kernel; None: the first engine, which is the default of runs.
 
     Raises:
         UsageError: no engine has the interface.

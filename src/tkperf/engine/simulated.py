@@ -1,7 +1,7 @@
-"""A simulated drive behind the engine's seam: for rehearsals and tests, without any I/O.
+"""A simulated drive with the interface of an engine, for rehearsals and tests, without any I/O.
 
-Its numbers come from a model (``simulation/``, docs/explanation/simulated-drive.md), not from a device; every
-result made with it says SIMULATED. Time is simulated too: an hour of measurement takes no time.
+The numbers come from a model (``simulation/``, docs/explanation/simulated-drive.md) and not from a device, so every
+result says SIMULATED. Time is simulated, too: an hour of measurement takes no time.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from tkperf.model.phases import Continuous, Fill
 from tkperf.model.telemetry.drive_reading import DriveFacts, Reading
 from tkperf.model.workload import ActiveRange, Step, Workload
 
-# The same intervals as for real drives.
+# The intervals are the same as for real drives.
 TEMPERATURE_EVERY_S, LOG_EVERY_S = 10.0, 60.0
 SAMPLE_S = 1.0
-# Smaller rests of a second, or of an amount, are left over by adding up.
+# Smaller remainders of a second, or of an amount, are rounding errors of sums.
 _NO_TIME_S = 1e-9
 _NO_BYTE = 0.5
 
 
 class SimulatedEngine:
-    """Engine that runs a DriveModel. It is deterministic for a seed."""
+    """Engine that runs a DriveModel. The same seed always gives the same results."""
 
     name = "simulated"
     version: str | None = None
@@ -42,7 +42,7 @@ class SimulatedEngine:
         """Build the drive.
 
         Args:
-            cold_start_s: a load that was not made ready and let go in time begins so much later.
+            cold_start_s: delay of a load that was not prepared and released in time.
         """
         self._random = np.random.default_rng(seed)
         self.drive = _build_drive(model, active_range_bytes, self._random)
@@ -64,7 +64,7 @@ class SimulatedEngine:
         return self._clock_s
 
     def wait_until(self, clock_s: float) -> None:
-        """Let time pass without I/O until this moment of simulated time."""
+        """Let time pass without I/O until this moment of the simulated time."""
         self.rest()
         self._clock_s = max(self._clock_s, clock_s)
 
@@ -119,7 +119,7 @@ class SimulatedEngine:
         self._ready, self._let_go = (), None
 
     def _hand_over(self, execution: Execution, then: Next | None) -> Execution:
-        """Let go the load that follows, if it can already be chosen."""
+        """Release the load that follows, if it can already be chosen."""
         self._ready = then.loads if then else ()
         load = then.choose(execution.measurement) if then else None
         if load is None:
@@ -152,7 +152,7 @@ class SimulatedEngine:
         read, write = draw.finish(amount_bytes)
         lasted_s = duration_s if duration_s is not None else lasted_s
         ended_s = self._begins_s = self._lived_s = began_s + lasted_s
-        # The clock may be ahead already, through a wait during the load.
+        # The clock may already be ahead, because of a wait during the load.
         self._clock_s = max(self._clock_s, ended_s)
         kind = "fill" if amount_bytes is not None else "step"
         return Execution(
@@ -199,7 +199,7 @@ class SimulatedEngine:
             left -= second.rate * block_bytes * second_s
 
     def _serve(self, workload: Workload, duration_s: float) -> Second:
-        """Return the drive's next second, or less."""
+        """Return the drive's next second, or a part of it."""
         return self.drive.serve(workload, duration_s)
 
 
@@ -212,7 +212,7 @@ def _build_drive(model: DriveModel, active_range_bytes: int, random: np.random.G
 
 
 class SimulatedTelemetry:
-    """Telemetry of a simulated drive, read as time passes; ``clock`` is the simulated one."""
+    """Telemetry of a simulated drive, which is read as simulated time passes. ``clock`` is the simulated clock."""
 
     def __init__(self, drive: SimulatedDrive, clock: Callable[[], float]) -> None:
         self._drive, self._clock = drive, clock
@@ -221,7 +221,7 @@ class SimulatedTelemetry:
 
     @property
     def facts(self) -> tuple[DriveFacts, ...]:
-        """Return the facts of the drive; empty where the model has no heat and counts nothing."""
+        """Return the facts about the drive; empty if the model has neither heat nor counters."""
         log = self._drive.read_log(0.0)
         if log is None:
             return ()
@@ -236,7 +236,7 @@ class SimulatedTelemetry:
         )
 
     def pass_to(self, now_s: float) -> None:
-        """Read the drive, now in its state at this time, if a reading is due."""
+        """Read the drive, whose state is now that of this time, if a reading is due."""
         if now_s - self._log_s >= LOG_EVERY_S:
             self._look(now_s)
         elif now_s - self._temperature_s >= TEMPERATURE_EVERY_S:
@@ -249,15 +249,15 @@ class SimulatedTelemetry:
         return taken
 
     def take_troubles(self) -> Sequence[str]:
-        """Return nothing: a model has no troubles."""
+        """Return nothing, because a model always answers."""
         return ()
 
     def ask(self) -> None:
-        """Read the drive at once; it takes no time."""
+        """Read the drive at once. This takes no time."""
         self._look(self._clock())
 
     def paused(self) -> AbstractContextManager[None]:
-        """Return an empty context: reading a model disturbs nothing."""
+        """Return an empty context, because reading a model disturbs nothing."""
         return nullcontext()
 
     def finish(self) -> None:
@@ -269,7 +269,7 @@ class SimulatedTelemetry:
         self._read(now_s, whole=True)
 
     def _read(self, now_s: float, *, whole: bool) -> None:
-        """Read the whole log, or the temperature alone."""
+        """Read the whole log, or only the temperature."""
         log = self._drive.read_log(now_s)
         if log is not None and not whole:
             log = Reading(at_s=now_s, drive=log.drive, source=log.source, temperature_c=log.temperature_c)

@@ -1,4 +1,4 @@
-"""The fio processes of all loads that may come next: they wait at their gates until one of them is let go."""
+"""The fio processes of all loads that may be next. They wait at their gates until one of them is released."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from tkperf.engine.fio_process import FioProcess
 from tkperf.model.errors import EngineError, LostAtGateError
 from tkperf.model.workload import Step
 
-# fio needs a third of a second from its start to the gate, and several times that on a host whose
-# CPUs the current step keeps busy.
+# fio needs a third of a second from its start to the gate, and several times as long if the current step keeps the CPUs
+# busy.
 PREPARE_AHEAD_S = 3.0
-# A slow machine needs more: so many times fio's recent time to come to its gate.
+# A slow machine needs more: this factor times the recent time of fio from its start to the gate.
 START_MARGIN = 2.0
-# The interval of looking for threads that should already wait at their gate.
+# The interval at which tkperf checks for threads that should already wait at their gate.
 GATE_POLL_S = 0.005
 
 
 def step_of(load: EngineLoad) -> Step:
-    """Return the step that fio is started with: for a stream, one as long as the stream may last."""
+    """Return the step with which fio is started. For a stream, it is as long as the stream may last."""
     if isinstance(load, Step):
         return load
     return Step(workload=load.workload, duration_s=load.longest_s)
 
 
 class Waiting:
-    """The waiting processes: at most one for each load; at most one of them is let go at a time."""
+    """The waiting processes: at most one for each load. At most one of them is released at a time."""
 
     def __init__(self, start: Callable[[EngineLoad], FioProcess]) -> None:
         self._start = start
@@ -37,11 +37,11 @@ class Waiting:
 
     @property
     def ahead_s(self) -> float:
-        """Return how long before the hand-over a load's fio is to be started."""
+        """Return how long before its start the fio of a load should be started."""
         return max(PREPARE_AHEAD_S, START_MARGIN * self._start_took_s)
 
     def note_start(self, process: FioProcess) -> None:
-        """Learn the start time of a released process; a slow one is forgotten in a few steps."""
+        """Note the start time of a released process. A slow start is forgotten after a few steps."""
         self._start_took_s = max(process.start_took_s, self._start_took_s / 2)
 
     def __contains__(self, load: EngineLoad) -> bool:
@@ -52,12 +52,12 @@ class Waiting:
 
     @property
     def let_go_load(self) -> EngineLoad | None:
-        """Return the load that was let go, if one was."""
+        """Return the load that was released; None: no load was released."""
         return next((load for load in self._prepared if self._is_let_go(load)), None)
 
     @property
     def let_go_s(self) -> float | None:
-        """Return when a load was let go, on the monotonic clock; None if none was."""
+        """Return the time at which a load was released, on the monotonic clock; None: no load was released."""
         load = self.let_go_load
         return None if load is None else self._prepared[load].released_s
 
@@ -65,19 +65,19 @@ class Waiting:
         return self._prepared[load].released_s is not None
 
     def prepare(self, load: EngineLoad) -> None:
-        """Start the fio of a load, unless it waits already. A failed start is tried again later."""
+        """Start the fio of a load, unless it already waits. If the start fails, it is repeated later."""
         if load not in self._prepared:
             with suppress(EngineError):
                 self._prepared[load] = self._start(load)
 
     def let_go(self, load: EngineLoad, keep_up: Callable[[float], bool]) -> None:
-        """Let a load's I/O begin as soon as all its threads wait.
+        """Release the I/O of a load as soon as all its threads wait at the gate.
 
-        The wait lasts at most ``ahead_s``, the time they had to come. If they come later, or are lost,
-        the engine handles it when it is asked for the load.
+        The wait lasts at most ``ahead_s``, the time in which the threads should have arrived. If the threads arrive
+        later, or are lost, the engine handles this when the load is requested.
 
         Args:
-            keep_up: takes in the output of the current load until a moment; False: that load has ended.
+            keep_up: accepts the output of the current load until a moment. It returns False if the load has ended.
         """
         process = self._prepared.get(load)
         if process is None or process.released_s is not None:
@@ -94,8 +94,8 @@ class Waiting:
             process.release()
 
     def take(self, load: EngineLoad) -> FioProcess | None:
-        """Return the process for a load, which waits or whose gate was opened. Other processes stay
-        until ``discard``.
+        """Return the process for a load. The process waits, or its gate was opened. Other processes stay until
+        ``discard``.
         """
         return self._prepared.pop(load, None)
 
@@ -105,7 +105,7 @@ class Waiting:
             self._prepared.pop(load).stop()
 
     def stop_io(self) -> None:
-        """Stop a process whose gate was opened because of a wrong guess; the other processes continue to wait."""
+        """Stop a process whose gate was opened because of a wrong prediction. The other processes continue to wait."""
         for load in list(self._prepared):
             if self._is_let_go(load):
                 self._prepared.pop(load).stop()

@@ -160,8 +160,8 @@ class FioResults:
         self._results += results
         if len(self._results) > MOST_RESULTS:
             raise UsageError(
-                f"{file}: with the results of this file there are more than {MOST_RESULTS:,}, which is the most "
-                "that a run file can contain: import fewer files"
+                f"{file}: together with this file, the results exceed {MOST_RESULTS:,}, which is the maximum "
+                "of a run file: import fewer files"
             )
         for jobname in find_jobs_at_once(document):
             self._at_once.setdefault(jobname, file)

@@ -107,7 +107,7 @@ def parse_number(value: object, kb_base: int = 1024) -> int | None:
 
 
 def parse_time_s(value: object) -> float | None:
-    """Return a time as fio reads it, in seconds without a unit; None if it is no time, or 0."""
+    """Return a time as fio reads it, in seconds without a unit; None if it is not a time, or 0."""
     match = re.fullmatch(r"([0-9]{1,12})\s*([a-z]*)", str(value).strip().lower())
     if match is None or match[2] not in _TIME_UNITS_S:
         return None

@@ -166,9 +166,8 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
     """
     if len(text) > MOST_BYTES:
         raise InputFileError(
-            f"{file}: {format_capacity(len(text))} of XML are too much for a result of TKperf, "
-            "which has at most "
-            f"{format_capacity(MOST_BYTES)}"
+            f"{file}: {format_capacity(len(text))} of XML are more than a result of TKperf can have, "
+            f"which is at most {format_capacity(MOST_BYTES)}"
         )
     try:
         root = fromstring(text, forbid_dtd=True)
@@ -180,7 +179,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
     if not found:
         raise InputFileError(f"{file}: not a result of TKperf: the file contains none of {', '.join(TKPERF_TABLES)}")
     if len(set(found)) < len(found):
-        raise InputFileError(f"{file}: the file contains a test twice")
+        raise InputFileError(f"{file}: the file contains the same test twice")
     elements = [_Element(file, element) for element in root if element.tag in TKPERF_TABLES]
     elements.sort(key=lambda element: list(TKPERF_TABLES).index(element.name))
     tests, warnings = [], []

@@ -16,15 +16,15 @@ from tkperf.model.units import drop_controls
 
 
 class DriveStage(StrEnum):
-    """How far a drive of a batch has come."""
+    """The progress of a drive in a batch."""
 
     WAITING = "waiting"
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
-    """An error ended its run, or it could not begin."""
+    """An error ended the run of the drive, or the run could not begin."""
     STOPPED = "stopped"
-    """The user stopped its run, which can be resumed."""
+    """The user stopped the run. The run can be resumed."""
     KILLED = "killed"
     """The drive's process was killed, or ended without a message. The run can be resumed."""
     CONSENT_ENDED = "consent ended"
@@ -32,13 +32,12 @@ class DriveStage(StrEnum):
 
     @property
     def has_begun(self) -> bool:
-        """Return whether the drive was given the word to begin, so that there may be a run file."""
+        """Return whether the drive was told to begin, so that a run file may exist."""
         return self not in (DriveStage.WAITING, DriveStage.CONSENT_ENDED)
 
 
 IN_TROUBLE = (DriveStage.FAILED, DriveStage.KILLED, DriveStage.CONSENT_ENDED, DriveStage.STOPPED)
-"""Stages of drives that were not measured to their end and are no longer measured: ``tkperf resume`` goes on with them.
-"""
+"""Stages of drives whose measurement ended early and no longer runs. ``tkperf resume`` continues with these drives."""
 
 
 class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,8 +75,8 @@ class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """Its name for people, by its slot and serial number: ``slot 7 (S4510-17)``, without a serial number by its
-        run.
+        """Return the name of the drive for people: the slot with the serial number, such as ``slot 7 (S4510-17)``, or
+        the name of the run if the serial number is not known.
         """
         serial = self.serial or self.name
         if not self.slot:
@@ -87,20 +86,23 @@ class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """Digest of everything shown: the answer carries it, and the drive's process compares it."""
+        """Return a digest of everything that the user saw. The answer contains the digest, and the process of the drive
+        compares it.
+        """
         shown = json.dumps(msgspec.to_builtins(self), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(shown.encode()).hexdigest()
 
 
 class BatchPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of a drive in its batch, as its process gets it with the word to begin and its run file has it.
+    """The place of a drive in its batch. The process of the drive receives the place with the command to begin, and the
+    run file stores it.
 
     Attributes:
-        name: the batch's name.
-        number: the drive's place in it, from 1.
-        others: drives that were measured at the same time, at most.
-        sharing: what is known of their effect.
-        cpus: the CPUs of its own; empty: it shared them.
+        name: the name of the batch.
+        number: the number of the drive in the batch, from 1.
+        others: the largest number of other drives that were measured at the same time.
+        sharing: the known effect of the other drives.
+        cpus: the CPUs that only this drive used; empty: it shared its CPUs with other drives.
     """
 
     name: str
@@ -115,11 +117,11 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
     """A drive of a batch and its run.
 
     Attributes:
-        run_file: path of its run file, which exists once the run has begun.
-        pid: its process; None: none is known.
-        exit_code, text: how its process ended, and why; None and empty before.
-        place: its place among the drives that are measured at the same time; None: it has not begun.
-        again_file: run file of its second run, alone; None: there is none.
+        run_file: path of the run file, which exists once the run has begun.
+        pid: the process of the drive; None: not known.
+        exit_code, text: the exit code of the process and the reason of its end; None and empty while the process runs.
+        place: the place among the drives that are measured at the same time; None: the run has not begun.
+        again_file: run file of a second run, in which the drive was measured alone; None: there is no second run.
     """
 
     shown: DriveShown
@@ -135,16 +137,17 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> str:
-        """How far it has come, and why: ``failed: no space left``, ``stopped by the user``."""
+        """Return the progress of the drive and its reason: ``failed: no space left``, ``stopped by the user``."""
         if self.stage is DriveStage.STOPPED and self.text.startswith(self.stage):
-            # The rest repeats commands for its run; the batch has its own.
+            # The rest of the message repeats commands for the run of the drive, but the user needs the commands for the
+            # batch.
             return drop_controls(self.text.split("; ")[0])
         return drop_controls(": ".join(filter(None, (self.stage, self.text))))
 
 
 def find_place(host: Mapping[str, object]) -> BatchPlace | None:
-    """Return the place of a run in its batch by the facts of its host; None: it was measured by itself, or it is not
-    known.
+    """Return the place of a run in its batch, from the facts of its host. None: the run was not part of a batch, or the
+    place is not known.
     """
     kept = host.get("batch")
     try:
@@ -154,13 +157,15 @@ def find_place(host: Mapping[str, object]) -> BatchPlace | None:
 
 
 class ConnectedHost(msgspec.Struct, frozen=True, kw_only=True, tag="host"):
-    """A host of a batch as it was met last; also a line of the batch's ledger.
+    """A host of a batch, as tkperf found it at the last connection. The ledger of the batch has a line with this
+    record.
 
     Attributes:
-        host: the name that SSH gets.
-        tkperf: the path of tkperf there.
+        host: the name that is passed to SSH.
+        tkperf: the path of tkperf on the host.
         boot_id: changes whenever the host is booted.
-        ahead_s: how far its clock is ahead of the one here, in seconds, known within ``within_s``.
+        ahead_s: the difference between the clock of the host and the clock of this machine, in seconds, known within
+            ``within_s``.
     """
 
     host: str
@@ -172,13 +177,14 @@ class ConnectedHost(msgspec.Struct, frozen=True, kw_only=True, tag="host"):
 
 
 class SnapshotMark(msgspec.Struct, frozen=True, kw_only=True):
-    """Mark of a run file that was copied from another host, while its run went on or afterwards.
+    """Mark of a run file that was copied from another host, during its run or afterwards.
 
     Attributes:
-        host: the host, by the name that was given to the batch.
-        utc: when, by the clock of the batch's host.
-        ahead_s: how far the host's clock, which the times in the file are by, is ahead of that one.
-        running: its run continued.
+        host: the name of the host in the batch.
+        utc: time of the copy, according to the clock of the machine on which the batch runs.
+        ahead_s: the difference between the clock of the host and the clock of that machine. The times in the file are
+            those of the host.
+        running: the run continued after the copy.
     """
 
     host: str
@@ -188,13 +194,13 @@ class SnapshotMark(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """Time and place of the snapshot: ``as of 2026-11-27T12:00:03+00:00 from user@lab3``."""
+        """Return the time and the place of the snapshot: ``as of 2026-11-27T12:00:03+00:00 from user@lab3``."""
         return drop_controls(f"as of {self.utc} from {self.host}")
 
 
 def find_snapshot(host: Mapping[str, object]) -> SnapshotMark | None:
-    """Return the mark of a snapshot from the facts of a run's host; None: the file is no snapshot, or
-    has no such mark.
+    """Return the mark of a snapshot from the facts of a run's host. None: the file is not a snapshot, or has no such
+    mark.
     """
     kept = host.get("snapshot")
     try:
@@ -204,15 +210,15 @@ def find_snapshot(host: Mapping[str, object]) -> SnapshotMark | None:
 
 
 class BatchState(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch as its ledger has it.
+    """A batch as its ledger describes it.
 
     Attributes:
         path: the ledger, NAME.batch.
-        began_utc: when the drives were confirmed.
-        supervisor: the process that begins drives; None: none runs.
+        began_utc: the time at which the user confirmed the drives.
+        supervisor: the process that starts the runs of the drives; None: no such process runs.
         claims: text of the claims file; None: the batch has none.
-        claims_path: the file, for messages and for the path of a baseline.
-        notes: what the whole batch says: budgets, drives that were read alone and together.
+        claims_path: path of the claims file, for messages and to find the baseline.
+        notes: notes about the whole batch, such as budgets, and the read rates of drives alone and together.
     """
 
     name: str
@@ -226,8 +232,8 @@ class BatchState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_under_way(self) -> bool:
-        """Return whether a drive is measured, waits for its turn, or is measured once more, alone; elsewhere: as far as
-        a process follows.
+        """Return whether a drive is being measured (for the first time, or once more and alone) or waits for its turn.
+        If the batch is followed from another machine: according to the last known state.
         """
         return self.supervisor is not None or any(
             drive.stage is DriveStage.RUNNING and drive.shown.host is None for drive in self.drives

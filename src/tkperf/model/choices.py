@@ -36,17 +36,17 @@ OFFERED_TESTS = (
     Offered("iops", ("hdd",)),
     Offered("tp", ("hdd",)),
 )
-# Selects every test of the suite that the profile defines.
+# This name selects every test of the suite that the profile defines.
 ALL_TESTS = "all"
 
-# Profiles that define the tests of hard disks; every profile has tests of SSDs.
+# Profiles that define the tests of hard disks. Every profile defines tests of SSDs.
 HDD_PROFILES = ("quick", "tkperf-2.2")
 DEFAULT_PROFILES = {"ssd": "pts-e-1.1", "hdd": "tkperf-2.2", "raid": "pts-e-1.1"}
 
 SIMULATED = "sim:"
 PRESETS = ("sata-ssd", "nvme-4kn", "client-tlc", "client-qlc", "hdd", "unsteady", "cliffs", "spikes-13min", "dying")
 
-# What ``rank`` and the library rank drives by: the figures that open a comparison, in their order.
+# The figures by which ``rank`` and the library rank drives, in the order in which a comparison shows them.
 FIGURES = (
     *("random-read", "random-write", "random-mix", "large-read", "large-write"),
     *("single-read", "single-write-tail", "kept-rate"),
@@ -70,10 +70,10 @@ ATA_PURGES = (
 )
 SCSI_PURGES = ("scsi-sanitize-block", "scsi-sanitize-crypto", "scsi-sanitize-overwrite", "scsi-format")
 KERNEL_PURGES = ("discard", "write-zeroes")
-# For --purge; the order means nothing.
+# Methods for --purge. Their order has no meaning.
 PURGES = (*NVME_PURGES, *ATA_PURGES, *SCSI_PURGES, *KERNEL_PURGES)
 
-# Limits that no user exceeds on purpose.
+# Limits far beyond every useful value.
 MOST_JOBS = 1024
 DEEPEST_QUEUE = 65_536
 LONGEST_STEP_S = 86_400
@@ -87,7 +87,7 @@ NO_BATCH_OF_SETS = (
 
 
 def tests_of(suite: str) -> dict[str, Offered]:
-    """Return the tests that a suite offers, by their names."""
+    """Return the names of the tests that a suite offers."""
     return {test.name: test for test in OFFERED_TESTS if suite in test.suites}
 
 
@@ -109,7 +109,7 @@ _PURPOSES = {
 }
 # The state before the load: "randwrite-after-precond", "post-fill", "no-trim".
 _AFTERWARDS = r"(?<![a-z])(after|post|no|without)[-_ ].*"
-# Workload-dependent preconditioning is the rounds that the PTS measures until they are steady.
+# Workload-dependent preconditioning consists of the rounds that the PTS measures until they are steady.
 _ROUNDS = r"(?<![a-z])wdpc(?![a-z])|workload[-_ ]?dependent"
 # Conditions, not actions: "read-warm" next to "read-cold", "fill80-randwrite", "steady-trim".
 _CONDITIONS = r"(?<![a-z])(warm(?![-_ ]?up)|trim|discard|wipe|fill(ed)?[-_ ]?\d+)(?![a-z])"
@@ -118,7 +118,7 @@ _FOLDER = r"wipc|pre[-_ ]?condition(ing)?|(pre[-_ ]?)?fill|warm[-_ ]?up|purge"
 
 
 def find_purposes(*names: str, folder: str = "") -> tuple[str, ...]:
-    """Return the purposes that names give; empty: the load is itself a measurement."""
+    """Return the purposes that the names express; empty: the load itself is the measurement."""
     lowered = [name.lower() for name in names]
     if any(re.search(_ROUNDS, name) for name in lowered):
         return ()
@@ -128,10 +128,11 @@ def find_purposes(*names: str, folder: str = "") -> tuple[str, ...]:
 
 
 def prepares(*names: str, folder: str = "", writes: bool = True) -> bool:
-    """Return whether the load with these names prepares the device; a name of the device's state is not enough.
+    """Return whether the load with these names prepares the device. A name of the state of the device does not suffice.
 
     Args:
-        writes: the load writes. A load without writes fills and preconditions nothing; it can warm up a cache.
+        writes: whether the load writes. A load without writes cannot fill or precondition a device, but it can warm up
+            a cache.
     """
     purposes = find_purposes(
         *(re.sub(f"{_AFTERWARDS}|{_CONDITIONS}", "", name.lower(), flags=re.DOTALL) for name in names), folder=folder

@@ -1,7 +1,7 @@
 """Decoding with msgspec that several threads may use at the same moment.
 
-msgspec examines a type when it is used for the first time, and keeps what it learned on the class before it has
-learned all of it. If two threads use a type for the first time at the same moment, the second one works with the
+msgspec examines a type when it is used for the first time, and stores the description in the class before the
+description is complete. If two threads use a type for the first time at the same moment, the second one works with the
 incomplete part, and the process ends with a segmentation fault (seen with msgspec 0.22.0 and Python 3.11 when a batch
 connected two hosts at once). So only one thread at a time examines types. All decoding with a type begins here.
 """

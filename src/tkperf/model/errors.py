@@ -28,7 +28,7 @@ from typing import Self
 
 
 class ExitCode(IntEnum):
-    """Exit codes of tkperf; it has no other of its own. ``meaning`` is the text in its help."""
+    """Exit codes of tkperf, which uses no others. ``meaning`` is the text in the help."""
 
     meaning: str
 
@@ -51,7 +51,7 @@ class ExitCode(IntEnum):
 
 
 BY_SIGNAL = 128
-"""The exit code of a process that signal n killed is n higher, as in shells."""
+"""The exit code of a process that signal n killed is 128 + n, as in shells."""
 
 
 class TkperfError(Exception):
@@ -98,8 +98,7 @@ def not_known(what: str, given: str, choices: Iterable[str]) -> UsageError:
     return UsageError(f"{what} '{given[:40]}': {choose_from(given, choices)}")
 
 
-# Remedies for failures that another file or folder would not avoid. The other reasons need no
-# remedy in words.
+# Remedies for failures that another file or folder would not avoid. The other failures need no remedy in words.
 _ADVICE = {
     errno.EMFILE: "raise the limit of this shell: ulimit -n",
     errno.ENFILE: "the whole host has reached its limit: sysctl fs.file-max",
@@ -114,7 +113,7 @@ _LACK_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def is_full(error: BaseException) -> bool:
-    """Return whether a disk or a quota is full. Waiting can end only this failure to write."""
+    """Return whether a disk or a quota is full. Only this failure of a write can end after some time."""
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -126,7 +125,7 @@ def is_lack_of_resources(error: BaseException) -> bool:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the reason of a failure in words: no error number, no codec, no path again."""
+    """Return the reason of a failure in words, without error number, codec and path."""
     if isinstance(error, UnicodeDecodeError):
         return f"it is not text in UTF-8, from byte {error.start:,} on"
     if isinstance(error, UnicodeError):
@@ -138,7 +137,7 @@ def reason_of(error: BaseException) -> str:
 
 
 class InputFileError(UsageError):
-    """An input file is wrong, though the call of tkperf is right."""
+    """An input file contains a mistake, although the command line is correct."""
 
 
 class ProfileError(InputFileError):
@@ -146,7 +145,7 @@ class ProfileError(InputFileError):
 
 
 class RefusedError(TkperfError):
-    """The safety check refuses the device, or a strict run refuses its host; nothing was touched."""
+    """The safety check refuses the device, or a strict run refuses the host. Nothing was touched."""
 
     exit_code = ExitCode.REFUSED
 
@@ -158,13 +157,13 @@ class DeviceError(TkperfError):
 
 
 class EngineError(TkperfError):
-    """fio is missing, too old, failed, hung or printed something that is not its output."""
+    """fio is missing, is too old, failed, does not answer, or printed something that is not output of fio."""
 
     exit_code = ExitCode.FIO
 
 
 class StepFailedError(EngineError):
-    """A measurement is not plausible, though a second attempt may succeed."""
+    """A measurement is not plausible. A second attempt may succeed."""
 
 
 class StepDisturbedError(StepFailedError):
@@ -172,7 +171,7 @@ class StepDisturbedError(StepFailedError):
 
 
 class LostAtGateError(EngineError):
-    """fio, or a process that holds one of its threads, was killed before any I/O: fio can be started again."""
+    """fio, or a process that holds a thread of fio, was killed before any I/O. fio can be started again."""
 
 
 class RunFileError(TkperfError):
@@ -182,10 +181,10 @@ class RunFileError(TkperfError):
 
 
 class LockedRunFileError(RunFileError):
-    """Another program has locked the run file. The file can be read after the lock ends."""
+    """Another program has locked the run file. The file can be read after the lock is released."""
 
 
 class Interrupted(TkperfError):  # noqa: N818 - nothing failed
-    """The user stopped the run; the run file has everything measured before."""
+    """The user stopped the run. The run file contains everything that was measured before."""
 
     exit_code = ExitCode.STOPPED

@@ -1,7 +1,9 @@
-"""Tables and charts of a section as plain data: its test writes them, the run file keeps them, each output draws them.
+"""Tables and charts of a section as plain data. The test defines them, the run file stores them, and each output draws
+them.
 
-The vocabulary is closed: each output draws a kind of figure in one way, for every test that uses it.
-A chart answers one question. Figures of one question are views of one chart, and a page switches between them.
+The vocabulary is closed: each output draws a kind of figure in one way, for every test that uses it. A chart answers
+one question. Figures with the same question are views of the same chart, and the user of a page switches between the
+views.
 """
 
 from __future__ import annotations
@@ -55,18 +57,18 @@ class Figure:
     Attributes:
         quantities: keys of ``quantity.QUANTITIES``; one, or more for several curves in one chart. For one
             quantity against another, the vertical axis comes first.
-        title: of the figure; empty: made from its quantities.
-        read_percents: the mixes shown; None: all, over rounds a chart for each.
+        title: title of the figure; empty: the title is made from the quantities.
+        read_percents: the mixes that the figure shows; None: all mixes. Over rounds, each mix has a chart.
         log: a logarithmic axis for the quantity.
-        apart: reads and writes of a mix separately; drawn in listings, over time and in distributions.
+        apart: show reads and writes of a mix separately, in listings, over time and in distributions.
         axis: for a chart over an axis, the key of the workload field on that axis; empty: the block size if
             that differs, else the first field that differs. If the field does not differ, no chart is drawn.
-        most_threads: over rounds, only the workloads with the most threads.
+        most_threads: over rounds, show only the workloads with the most threads.
         groups: for a figure of a whole test, sections that follow each other: a timeline has a chart for
             each group, an overlaid figure a curve for each; empty: all sections.
         question: the question that the chart answers; figures of a section with one question are views of one
             chart. Empty: a separate chart.
-        view: the name of the figure among the views, a choice for each switch, such as ``("time", "linear")``.
+        view: the name of the figure among the views, with one word for each switch, such as ``("time", "linear")``.
         printed: whether the figure is printed along with others of its chart, because the specification asks for
             a separate plot. If a chart has no such figure, its first is printed.
     """
@@ -86,7 +88,7 @@ class Figure:
 
 
 TABLE_KINDS = {FigureKind.MATRIX, FigureKind.LISTING, FigureKind.SECTIONS}
-"""Kinds that are no charts, so they answer no question of their own."""
+"""Kinds that are tables and not charts. A table has no question of its own."""
 
 SETTLED = "Did it settle from round to round?"
 WAS_STEADY = "Was the window that was judged steady?"
@@ -114,7 +116,7 @@ PERCENTILE_KEYS = percentile_keys(PercentileUse.CURVES)
 
 
 def asking(question: str, *figures: Figure) -> tuple[Figure, ...]:
-    """Return one chart that answers a question; the figures are its views."""
+    """Return a chart that answers a question. The figures are its views."""
     return tuple(replace(figure, question=question) for figure in figures)
 
 
@@ -152,7 +154,7 @@ def over_rounds(
     view: tuple[str, ...] = (),
     printed: bool = False,
 ) -> Figure:
-    """Return curves of a quantity over the rounds, for some mixes, or only for the workloads with the most threads."""
+    """Return curves of a quantity over the rounds, for some mixes or for the workloads with the most threads."""
     return Figure(
         kind=FigureKind.OVER_ROUNDS,
         quantities=(quantity,),
@@ -173,12 +175,12 @@ WHOLE_TEST = asking(
     drawn(FigureKind.TIMELINE, "megabytes_per_s", view=("whole test",)),
     drawn(FigureKind.PRECONDITIONING, "megabytes_per_s"),
 )
-"""Everything done to the device, and the course of preconditioning: every test shows both."""
+"""Figures that every test shows: everything that was done to the device, and the course of preconditioning."""
 
 
 class LoadCaution(StrEnum):
-    """Reasons, known from the load of a section, why its figures do not show what the device alone
-    can do.
+    """Reasons why the figures of a section do not show the performance of the device alone. The load itself reveals
+    these reasons.
     """
 
     BUFFERED = "buffered-io"
@@ -199,17 +201,17 @@ CAUTION_WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionPlan:
-    """A section of a test, as every output shows it.
+    """A section of a test, as every output shows the section.
 
     Attributes:
         name: as in the phases of the procedure.
-        quantities: shown in a summary, a comparison and a baseline; the first is the most important.
+        quantities: the quantities in a summary, a comparison and a baseline. The first is the most important.
         figures: in the order of a report.
         prepares: the section brings the device into the state that later sections measure. Outputs
             mention such a section only if it did not reach that state.
-        state: the difference from sections of the test with the same load, such as "bursts after 5 s idle"; a
-            headline names it.
-        cautions: of an imported load; each is a reason of the verdict.
+        state: the difference from other sections of the test with the same load, such as "bursts after 5 s idle". A
+            headline names the state.
+        cautions: cautions about an imported load. Each caution is a reason of the verdict.
     """
 
     name: str
@@ -225,7 +227,7 @@ class TestPlan:
     """The presentation of a test's results.
 
     Attributes:
-        sections: in their order; outputs show any other section by its recorded values.
+        sections: the sections in their order. Outputs show any other section with its recorded values.
         figures: of the whole test.
     """
 
@@ -240,7 +242,7 @@ class TestPlan:
 
 
 def distributed(*, apart: bool = False) -> tuple[Figure, ...]:
-    """Return the distribution of the response times of all I/Os; ``apart``: reads and writes separately."""
+    """Return the distribution of the response times of all I/Os. With ``apart``, reads and writes are separate."""
     return asking(
         DISTRIBUTED,
         drawn(FigureKind.HISTOGRAM, view=("histogram",), apart=apart, printed=True),
@@ -249,11 +251,11 @@ def distributed(*, apart: bool = False) -> tuple[Figure, ...]:
 
 
 HEAT_MAP = asking(SPREAD_OVER_TIME, drawn(FigureKind.HEAT_MAP, printed=True))
-"""The I/Os of a stream by time and response time; of a mix a view for reads and one for writes."""
+"""The I/Os of a stream by time and response time. For a mix, there are two views: reads and writes."""
 
 
 def plan_histogram_run(name: str) -> SectionPlan:
-    """Plan the display of a load that ran once more, for the distribution of its response times."""
+    """Plan the display of a load that was run once more to record the distribution of its response times."""
     return SectionPlan(
         name=name,
         quantities=("iops", *LATENCIES),
@@ -314,7 +316,7 @@ def matrix_keys(plan: SectionPlan) -> tuple[str, ...]:
 
 
 def generic_section(name: str, *, areas: bool = False, stream: bool = False) -> SectionPlan:
-    """Return the plan of a section that has none, made from the recorded values alone."""
+    """Return a plan for a section without a plan, made from the recorded values alone."""
     quantities = ("iops", "latency_mean_us", TAIL)
     tables = matrices("iops", "megabytes_per_s", "latency_mean_us")
     figures: tuple[Figure, ...]

@@ -1,8 +1,8 @@
 """Latency histograms in fio's own bucket layout, so that nothing is lost.
 
-fio sorts every completion into logarithmic buckets: exact below 128 ns, then 64 buckets for each
-power of two (stat.h: FIO_IO_U_PLAT_BITS 6). A bucket is at most 1/64 of its value wide.
-The middle value of a bucket is its name, as in fio's own percentiles.
+fio sorts every completion into logarithmic buckets: exact below 128 ns, then 64 buckets for each power of two (stat.h:
+FIO_IO_U_PLAT_BITS 6). A bucket is at most 1/64 of its value wide. The middle value of a bucket represents the bucket,
+as in the percentiles that fio prints.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class PercentileUse(StrEnum):
     SECONDS = "the seconds of exports"
 
 
-# Every percentile that a result has, in percent of the I/Os, with the places that show only some of them.
+# Every percentile that a result contains, in percent of the I/Os, with the places that show only some of the
+# percentiles.
 _USES: dict[float, tuple[PercentileUse, ...]] = {
     50.0: (PercentileUse.CURVES, PercentileUse.LEVELS, PercentileUse.SECONDS),
     90.0: (),
@@ -55,7 +56,7 @@ def find_percentiles(use: PercentileUse) -> tuple[float, ...]:
 
 
 (TAIL_PERCENT,) = find_percentiles(PercentileUse.TAIL)
-# With fewer I/Os beyond it a percentile means little: one more slow I/O would move it.
+# With fewer I/Os beyond a percentile, the percentile means little: one more slow I/O would change it.
 LEAST_IOS_BEYOND = 10
 
 IntArray = NDArray[np.int64]
@@ -97,7 +98,7 @@ def _buckets_of_ns(values_ns: IntArray) -> IntArray:
     """Return ``bucket_of_ns`` of each of many latencies."""
     if np.any(values_ns < 0):
         raise ValueError(f"latency {int(values_ns.min())} ns is negative")
-    # The last bucket takes all longer latencies; below that a float's exponent is the bit length.
+    # The last bucket contains all longer latencies. For shorter ones, the exponent of the float is the bit length.
     within = np.minimum(values_ns, BUCKET_UPPER_NS[-1])
     shift = np.maximum(np.frexp(within.astype(np.float64))[1].astype(np.int64) - 7, 0)
     exact = within < 2 * SUB_BUCKETS
@@ -107,7 +108,9 @@ def _buckets_of_ns(values_ns: IntArray) -> IntArray:
 
 @cache
 def _share(percent: float) -> tuple[int, int]:
-    """Return a percentage as the exact fraction that it is written as: 99.9 is 999 of 1000, not the nearest float."""
+    """Return a percentage as the exact fraction that its decimal digits express: 99.9 is 999 of 1000, not the nearest
+    float.
+    """
     return (Fraction(str(percent)) / 100).as_integer_ratio()
 
 
@@ -121,7 +124,7 @@ def percentile_rank(percent: float, total: int) -> int:
 
 
 def has_percentile(percent: float, total: int) -> bool:
-    """Return whether a number of I/Os is enough for a percentile: ten or more are expected beyond it."""
+    """Return whether the number of I/Os suffices for a percentile: at least ten I/Os are expected beyond it."""
     part, whole = _share(percent)
     return (whole - part) * total >= LEAST_IOS_BEYOND * whole
 
@@ -137,7 +140,7 @@ class Histogram:
     def __init__(self, indices: Iterable[int] = (), counts: Iterable[int] = ()) -> None:
         self.indices: IntArray = np.asarray(indices, dtype=np.int64)
         self.counts: IntArray = np.asarray(counts, dtype=np.int64)
-        # Every percentile needs it, and the same percentiles are read many times.
+        # The sum is stored, because every percentile needs it and the same percentiles are read many times.
         self._total: int | None = None
         self._buckets_of: dict[float, int | None] | None = None
         if self.indices.shape != self.counts.shape or self.indices.ndim != 1:
@@ -159,7 +162,7 @@ class Histogram:
 
     @classmethod
     def _trusted(cls, indices: IntArray, counts: IntArray) -> Histogram:
-        """Build a histogram without checks: the values are right, and there are many histograms to build."""
+        """Build a histogram without checks. The caller guarantees correct values, and builds many histograms."""
         made = cls.__new__(cls)
         made.indices, made.counts, made._total, made._buckets_of = indices, counts, None, None
         return made
@@ -172,7 +175,8 @@ class Histogram:
         counts = np.fromiter(bins.values(), dtype=np.int64, count=len(bins))
         known = [_BUCKET_OF_MIDDLE.get(middle_ns, -1) for middle_ns in bins]
         indices: IntArray = np.array(known, dtype=np.int64)
-        # Fast path for fio's own names in its order. Every second has them, and its CPU time is taken from the load.
+        # Fast path for the bucket names of fio in fio's order. Every second of a run has such a histogram, and the load
+        # loses the CPU time that this function uses.
         if indices[0] >= 0 and (indices[1:] > indices[:-1]).all() and counts.min() > 0:
             return cls._trusted(indices, counts)
         dense = np.zeros(BUCKETS, dtype=np.int64)
@@ -201,7 +205,7 @@ class Histogram:
 
     @classmethod
     def sum_of(cls, histograms: Iterable[Histogram]) -> Histogram:
-        """Return the sum of all histograms, as repeated addition gives it, without the intermediate sums."""
+        """Return the sum of all histograms. The result equals repeated addition, without the intermediate sums."""
         dense = np.zeros(BUCKETS, dtype=np.int64)
         for histogram in histograms:
             dense[histogram.indices] += histogram.counts
@@ -220,14 +224,14 @@ class Histogram:
     def percentile_ns(self, percent: float) -> float | None:
         """Return the latency that ``percent`` of the I/Os did not exceed, to within a bucket.
 
-        The value is the middle of the bucket, as in fio. It is None if the percentile means nothing: fewer than
-        ten I/Os are expected beyond it.
+        The value is the middle of the bucket, as in fio. The result is None if fewer than ten I/Os are expected beyond
+        the percentile.
         """
         bucket = self.bucket_of_percentile(percent)
         return None if bucket is None else float(BUCKET_MIDDLE_NS[bucket])
 
     def bucket_of_percentile(self, percent: float) -> int | None:
-        """Return the index of the bucket that the percentile falls into; None as in ``percentile_ns``."""
+        """Return the index of the bucket that contains the percentile; None as in ``percentile_ns``."""
         if self._buckets_of is None:
             self._buckets_of = self._find_buckets(REPORTED_PERCENTILES)
         if percent not in self._buckets_of:
@@ -235,7 +239,7 @@ class Histogram:
         return self._buckets_of[percent]
 
     def _find_buckets(self, percents: Sequence[float]) -> dict[float, int | None]:
-        """Return the bucket of each percentile. One call takes as long as two single percentiles."""
+        """Return the bucket of each percentile. One call takes as long as two calls for a single percentile."""
         total = self.total
         found: dict[float, int | None] = dict.fromkeys(percents)
         known = [percent for percent in percents if has_percentile(percent, total)]
@@ -246,9 +250,10 @@ class Histogram:
         return found
 
     def gathered(self, ends: Iterable[int]) -> Histogram:
-        """Return the I/Os in few buckets: each counts in the next of ``ends``, I/Os above all ends in the last bucket.
+        """Return the I/Os in few buckets. Each I/O counts in the next bucket of ``ends``; I/Os above all ``ends`` count
+        in the last one.
 
-        Percentiles that fall into one of ``ends`` stay the same; edges and other percentiles do not.
+        Percentiles that fall into one of ``ends`` stay the same; edges and other percentiles change.
         """
         cuts = np.array(sorted(ends), dtype=np.int64)
         if not self.indices.size or not cuts.size:
@@ -289,12 +294,13 @@ class Histogram:
 
 _EMPTY = Histogram()
 
-# A coarse histogram, as seconds have it, joins buckets to groups at most this fraction of their lower edge wide.
+# A coarse histogram, as each second has one, joins neighbouring buckets into groups. The width of a group is at most
+# this fraction of its lower edge.
 COARSE_WIDTH = 1 / 16
 
 
 def _build_coarse_buckets() -> tuple[IntArray, IntArray, IntArray]:
-    """Return for each bucket the bucket at the middle of its group, and the first and last bucket of the group."""
+    """Return for each bucket: the bucket at the middle of its group, and the first and the last bucket of the group."""
     middles = np.arange(BUCKETS, dtype=np.int64)
     firsts, lasts = middles.copy(), middles.copy()
     first = 0
@@ -319,7 +325,9 @@ def coarse_edges_ns(indices: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def coarsen(histogram: Histogram) -> Histogram:
-    """Return the histogram in buckets of at most 1/16 of their value, as seconds keep it."""
+    """Return the histogram in the coarse buckets in which seconds are stored: a bucket is at most 1/16 of its value
+    wide.
+    """
     dense = np.zeros(BUCKETS, dtype=np.int64)
     np.add.at(dense, _COARSE_BUCKETS[histogram.indices], histogram.counts)
     return Histogram.from_dense(dense)
@@ -327,14 +335,15 @@ def coarsen(histogram: Histogram) -> Histogram:
 
 EMPTY = Histogram()
 
-# Each group of a coarse histogram, in ascending order: its first bucket, and its lowest latency in ns.
+# For each group of a coarse histogram, in ascending order: the first bucket, and the lowest latency in ns.
 _GROUP_STARTS = np.unique(_GROUP_FIRSTS)
 _GROUP_LOWER_NS = BUCKET_LOWER_NS[_GROUP_STARTS]
 
 
 @cache
 def bands_of_buckets(per_decade: int) -> tuple[IntArray, IntArray]:
-    """Return the number of the latency band of each bucket; and the lowest latency in ns of each band, then the end.
+    """Return the number of the latency band of each bucket. Also return the lowest latency in ns of each band, and the
+    end of the last band.
 
     A band is about 1 / ``per_decade`` of a decade wide. It consists of whole groups of a coarse histogram. Therefore
     the histogram of a second and that of a step count each I/O in the same band, and no bucket is split.

@@ -1,4 +1,4 @@
-"""The host's activity during a step: looks at its counters, and the difference between two of them."""
+"""The activity of the host during a step: looks at the counters of the host, and the difference between two looks."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-# Programs that use less of a CPU are not named.
+# Programs that use a smaller share of a CPU are not named.
 LEAST_NAMED_PERCENT = 1.0
 MOST_PROCESSES_NAMED = 3
-# A device in trouble repeats its message; the first lines show the trouble.
+# A device in trouble repeats its message. The first lines suffice to show the trouble.
 MOST_LINES = 8
-# A thread that used its CPU for less than this share of the time only waited at its gate.
+# A thread that used its CPU for a smaller share of the time only waited at its gate.
 _AT_WORK = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuTimes:
-    """Time of ``cpus`` CPUs together since the host started, in s, by activity (proc(5), stat)."""
+    """Time that ``cpus`` CPUs together have spent since the host started, in s, by activity (proc(5), stat)."""
 
     cpus: int
     user_s: float
@@ -32,7 +32,9 @@ class CpuTimes:
         return self.user_s + self.system_s + self.interrupts_s
 
     def since(self, earlier: CpuTimes) -> CpuTimes:
-        """Return the growth since an earlier reading, at least 0: the kernel sometimes lets iowait and idle go back."""
+        """Return the growth since an earlier reading, at least 0. The kernel sometimes lets iowait and idle
+        decrease.
+        """
         grown = {
             name: max(0.0, getattr(self, name) - getattr(earlier, name))
             for name in ("user_s", "system_s", "interrupts_s", "idle_s", "iowait_s", "steal_s")
@@ -42,7 +44,7 @@ class CpuTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """CPU time in s of a process and of its children that ended."""
+    """CPU time in s of a process and of its children that have ended."""
 
     name: str
     with_children_s: float
@@ -50,20 +52,22 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLook:
-    """One look at the host. Times add up since the host started; None: not known.
+    """One look at the host. Times accumulate from the start of the host; None: not known.
 
     Attributes:
-        at_s: by the run's clock.
+        at_s: time of the run's clock.
         cpus, allowed_cpus: times of all CPUs, and of the CPUs that tkperf and fio may run on.
-        own_cpu_s, own_user_s: of tkperf, fio and all processes they started.
-        processes: all others by process number, without kernel threads. With many processes not every look has them.
+        own_cpu_s, own_user_s: CPU time of tkperf, of fio, and of all processes that they started.
+        processes: all other processes by their number, without kernel threads. If there are many processes, not every
+            look contains them.
         threads: (time on a CPU, time waiting for one) in s of fio's threads, by thread number.
-        pressure_s: pressure stall totals, such as ``cpu some``; of the own cgroup such as ``own cpu some``.
+        pressure_s: totals of pressure stall information, such as ``cpu some``, and for tkperf's own cgroup, such as
+            ``own cpu some``.
         throttled_s, throttled_times: for how long, and how often, the cgroups of tkperf and fio had no CPU time
             left, as far as looks saw it.
         heat_events: number of times that CPUs slowed down because of heat.
         frequency_mhz, frequency_max_mhz: mean of the CPUs examined.
-        kernel_lines: about the device, logged since the look before.
+        kernel_lines: lines about the device that the kernel logged since the previous look.
     """
 
     at_s: float
@@ -83,35 +87,35 @@ class HostLook:
 
 
 class HostLooks(Protocol):
-    """Looks at the host on request: a look takes from a part of a millisecond to a few milliseconds."""
+    """Looks at the host on request. A look takes between a part of a millisecond and a few milliseconds."""
 
     def look(self) -> HostLook:
         """Look at everything."""
         ...
 
     def look_at_threads(self) -> HostLook:
-        """Look at fio's threads alone; their counters are gone when the step has ended."""
+        """Look only at the threads of fio. Their counters disappear when the step ends."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostUse:
-    """The host's activity during a step, as the run file keeps it; None: not known.
+    """The activity of the host during a step, as the run file stores it; None: not known.
 
     Attributes:
         seen_s: the time between the two looks, which may begin or end some tenths of a second late.
-        cpu_busy_percent, cpu_iowait_percent: of the time of all CPUs.
-        allowed_cpu_busy_percent: of the time of the CPUs that tkperf and fio may run on.
-        steal_percent: the share that the hypervisor gave to others, of the CPU time wanted.
+        cpu_busy_percent, cpu_iowait_percent: shares of the time of all CPUs.
+        allowed_cpu_busy_percent: share of the time of the CPUs on which tkperf and fio may run.
+        steal_percent: share of the requested CPU time that the hypervisor gave to other machines.
         own_cpu_percent, others_cpu_percent: CPU time of tkperf with fio, and of all other programs; 100
             is one CPU.
-        others: names of the other programs, the greatest first, such as ``stress-ng 96 %``.
-        fio_wait_percent: time in which fio's threads were ready to run and got no CPU, of the step's time.
-        pressure_percent: of the time, by the names of ``HostLook.pressure_s``.
-        throttled_percent: of the time; ``throttled_times`` counts the periods.
+        others: names of the other programs, largest CPU time first, such as ``stress-ng 96 %``.
+        fio_wait_percent: share of the step's time in which threads of fio were ready to run and had no CPU.
+        pressure_percent: shares of the time, by the names in ``HostLook.pressure_s``.
+        throttled_percent: share of the time; ``throttled_times`` counts the periods.
         heat_events: number of times that CPUs slowed down.
-        frequency_mhz, frequency_max_mhz: at the step's end.
-        kernel_lines: of the kernel's log about the device.
+        frequency_mhz, frequency_max_mhz: CPU frequencies at the end of the step.
+        kernel_lines: lines of the kernel's log about the device.
     """
 
     seen_s: float
@@ -181,22 +185,22 @@ def _rounded(percent: float) -> float:
 
 
 def _grown(before: float | None, after: float | None) -> float | None:
-    """Return the growth of a count; None if it began again, such as in another cgroup."""
+    """Return the growth of a count. None: the count restarted, for example in another cgroup."""
     return None if before is None or after is None or after < before else after - before
 
 
 def _between(before: CpuTimes | None, after: CpuTimes | None) -> CpuTimes | None:
-    """Return the times between two looks; None also if CPUs came or went."""
+    """Return the times between two looks. None: not known, or CPUs were added or removed."""
     if before is None or after is None or before.cpus != after.cpus:
         return None
     return after.since(before)
 
 
 def _others(looks: Sequence[HostLook], cpus: CpuTimes | None) -> tuple[float | None, tuple[str, ...]]:
-    """Return the CPU time of other programs in s, and the names of the greatest users.
+    """Return the CPU time of other programs in s, and the names of the programs that used most of it.
 
-    If fewer than two looks have the processes, the time is the rest of the user mode. Kernel threads, which work
-    for fio, have no user mode.
+    If fewer than two looks contain the processes, the result is the remaining time in user mode. Kernel threads work
+    for fio, and have no time in user mode.
     """
     walked = [look for look in looks if look.processes is not None]
     before, after = looks[0], looks[-1]
@@ -204,7 +208,7 @@ def _others(looks: Sequence[HostLook], cpus: CpuTimes | None) -> tuple[float | N
         own_s = _grown(before.own_user_s, after.own_user_s)
         return None if cpus is None or own_s is None else max(0.0, cpus.user_s - own_s), ()
     first, last = walked[0].processes or {}, walked[-1].processes or {}
-    # A process that ended leaves its time to its parent.
+    # A process that ended adds its time to its parent.
     total_s = sum(program.with_children_s for program in last.values())
     total_s = max(0.0, total_s - sum(program.with_children_s for program in first.values()))
     seen_s = walked[-1].at_s - walked[0].at_s
@@ -218,9 +222,11 @@ def _others(looks: Sequence[HostLook], cpus: CpuTimes | None) -> tuple[float | N
 
 
 def _name_greatest(used: Sequence[tuple[float, str]], total: float) -> tuple[str, ...]:
-    """Return the greatest users as long as their sum does not exceed the total, both as printed.
+    """Return the programs that used most time, as long as their sum does not exceed the total. Both values are compared
+    as printed.
 
-    A process may add the time of children that began long before the first look, so one can exceed the total.
+    A process may contain the time of children that began long before the first look, so a single process can exceed the
+    total.
     """
     named: list[str] = []
     left = round(total)
@@ -234,7 +240,7 @@ def _name_greatest(used: Sequence[tuple[float, str]], total: float) -> tuple[str
 
 
 def _wait_percent(looks: Sequence[HostLook]) -> float | None:
-    """Return the mean over fio's threads that two looks saw and that did something."""
+    """Return the mean over those threads of fio that two looks contain and that used their CPU."""
     first: dict[int, tuple[float, tuple[float, float]]] = {}
     last: dict[int, tuple[float, tuple[float, float]]] = {}
     for look in looks:

@@ -1,7 +1,7 @@
-"""Read users' input files whole: only files with an end, and only as much as such a file can hold.
+"""Read users' input files completely. A file must have an end, and must not be larger than such a file can be.
 
-A user may name anything as a file: an endless device, a pipe without a writer, a file larger than
-memory. Each gives one clear error, within seconds and a few MB.
+A user may name anything as a file: an endless device, a pipe without a writer, or a file larger than memory. Each of
+these causes one clear error, within seconds and with a few MB of memory.
 """
 
 from __future__ import annotations
@@ -12,32 +12,35 @@ import select
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 
-from tkperf.model.errors import InputFileError, UsageError, reason_of
+from tkperf.model.errors import InputFileError, UsageError, closest, reason_of
 from tkperf.model.units import KIB, MIB, format_capacity
 
-# Many times the size of a file written by hand.
+# Many times the size of a file that a person writes.
 SETTINGS_BYTES = 256 * KIB
 CLAIMS_BYTES = 4 * MIB
 TEXT_BYTES = MIB
 # The largest of fio's own files: a status each second, with histograms, for an hour.
 RESULTS_BYTES = 256 * MIB
 START_OF_A_RUN_FILE = b"SQLite format 3\0"
-# For a pipe, such as <(...): the wait for a writer, and the wait for its next bytes.
+# Limits for a pipe, such as <(...): the wait for a writer, and the wait for the next bytes.
 NO_WRITER_S = 5
 SILENT_WRITER_S = 60
 _PIECE_BYTES = MIB
+# Names in a folder that are compared with the name of a file that does not exist.
+_MOST_COMPARED = 1000
 
 
 _confined_to: tuple[str, ...] = ()
 
 
 def confine(folders: Iterable[Path]) -> None:
-    """Let this process read users' files only below these folders from now on.
+    """From now on, let this process read users' files only below these folders.
 
     Args:
-        folders: their paths without links.
+        folders: the paths of the folders, without links.
     """
     global _confined_to  # noqa: PLW0603 - of the whole process, like its limits of memory
     _confined_to = tuple(f"{str(folder).rstrip('/')}/" for folder in folders)
@@ -58,8 +61,8 @@ def require_confined(descriptor: int) -> None:
 
 @contextmanager
 def only_confined() -> Iterator[None]:
-    """Refuse in the same way files that a library opens by their paths in the block and leaves
-    open.
+    """Refuse files outside these folders also if a library opens them by their paths. The library must leave them open
+    until the end of the block.
 
     Raises:
         OSError: one of the files is elsewhere.
@@ -86,7 +89,9 @@ def _require_below(opened: str) -> None:
 
 
 def is_toml_path(name_or_path: str) -> bool:
-    """Return whether a profile or test is named by its file: the name has a ``/`` or ends with ``.toml``."""
+    """Return whether a profile or test is given as a path to its file: the name contains a ``/`` or ends with
+    ``.toml``.
+    """
     return "/" in name_or_path or name_or_path.endswith(".toml")
 
 
@@ -102,7 +107,8 @@ def read_input(
 
     Args:
         what: the kind of file in the user's words, for errors: ``profile``, ``claims``.
-        check: gets the status of the opened file before it is read, and raises an error if that is not trusted.
+        check: receives the status of the opened file before the file is read, and raises an error if the file is not
+            trusted.
 
     Raises:
         InputFileError: or ``error``: the path is of another kind, too large, endless or unreadable.
@@ -127,7 +133,7 @@ def read_input(
         finally:
             os.close(descriptor)
     except FileNotFoundError:
-        reason = "it does not exist"
+        reason = f"it does not exist{_hint(path)}"
     except OSError as trouble:
         reason = reason_of(trouble)
     except (_UnfitError, ValueError) as trouble:  # ValueError: a path with a NUL
@@ -143,7 +149,7 @@ def read_text_input(
     error: type[UsageError] = InputFileError,
     check: Callable[[os.stat_result], object] = lambda _: None,
 ) -> str:
-    """Return the content as text in UTF-8; otherwise like ``read_input``."""
+    """Return the content as text in UTF-8; in other respects like ``read_input``."""
     content = read_input(path, what=what, limit_bytes=limit_bytes, error=error, check=check)
     try:
         return content.decode()
@@ -151,8 +157,19 @@ def read_text_input(
         raise error(f"cannot read {what} {path}: {reason_of(trouble)}") from None
 
 
+def _hint(path: Path) -> str:
+    """Return the next step for a file that does not exist: use the file with the closest name in that folder, or check
+    the folder.
+    """
+    with suppress(OSError):
+        alike = (each.name for each in path.parent.iterdir() if each.suffix == path.suffix and each.is_file())
+        if meant := closest(path.name, islice(alike, _MOST_COMPARED)):
+            return f"; did you mean {path.with_name(meant)}?"
+    return f"; check its name and its folder, {Path(os.path.abspath(path)).parent}"  # noqa: PTH100  # follow no links
+
+
 class _UnfitError(Exception):
-    """The reason why a file is no input file."""
+    """The reason why a file cannot be an input file."""
 
 
 def _require_readable_kind(mode: int) -> None:

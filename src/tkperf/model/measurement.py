@@ -1,4 +1,4 @@
-"""Measured values: I/O statistics of an interval, samples of each second, whole measurements.
+"""Measured values: I/O statistics of an interval, samples of each second, and whole measurements.
 
 None always means "not measured", never 0. Latency is the whole response time in ns (fio's ``lat``:
 submission plus completion).
@@ -22,10 +22,11 @@ TOO_FEW_IOS = f"fewer than {LEAST_IOS_BEYOND} I/Os expected beyond that percenti
 
 
 def explain_rare(percentiles: Iterable[Mapping[str, float | None]], only: str | None = None) -> tuple[str, ...]:
-    """Return the footnote of a table with dashes for cells with too few I/Os; no footnote without such a dash.
+    """Return the footnote of a table that shows dashes for cells with too few I/Os. A table without such a dash has no
+    footnote.
 
     Args:
-        percentiles: of each cell, by name. A cell without any value was not measured.
+        percentiles: the percentiles of each cell, by name. A cell without any value was not measured.
         only: the one percentile that the table shows; None: all of them.
     """
     rare = any(
@@ -40,8 +41,8 @@ def explain_rare(percentiles: Iterable[Mapping[str, float | None]], only: str | 
 class IoStats:
     """I/Os of one direction, or of both together, over some interval.
 
-    ``latency_sum_ns`` / ``latency_ios`` is the mean. While a job runs, fio's latency count may trail ``ios`` by a
-    few, so it is a separate field.
+    ``latency_sum_ns`` / ``latency_ios`` is the mean. ``latency_ios`` is a separate field, because fio's count of
+    latencies may be a few I/Os behind ``ios`` while a job runs.
     """
 
     ios: int = 0
@@ -59,7 +60,7 @@ class IoStats:
     def percentile_ns(self, percent: float) -> float | None:
         """Return a latency percentile to within a histogram bucket, limited to the exact extremes.
 
-        None if fewer than ten I/Os are expected beyond it.
+        The result is None if fewer than ten I/Os are expected beyond the percentile.
         """
         value = self.histogram.percentile_ns(percent)
         if value is None:
@@ -71,7 +72,7 @@ class IoStats:
         return value
 
     def __add__(self, other: IoStats) -> IoStats:
-        """Return the sum; the mean is weighted by I/O count, extremes are true extremes."""
+        """Return the sum. The mean is weighted by the number of I/Os, and the extremes are the extremes of both."""
         return add_all((self, other))
 
     @property
@@ -113,8 +114,8 @@ NO_IO = IoStats()
 
 
 def add_all(stats: Iterable[IoStats]) -> IoStats:
-    """Return the sum of all, as ``IoStats.__add__`` adds two. A day has 1,440 minutes."""
-    # Most loads only read or only write, and adding histograms takes long.
+    """Return the sum of all statistics, as ``IoStats.__add__`` adds two of them. A day has 1,440 minutes."""
+    # Most loads only read or only write, and the addition of histograms takes long.
     parts = [part for part in stats if not part.is_empty]
     if len(parts) < 2:
         return parts[0] if parts else NO_IO
@@ -206,7 +207,7 @@ class CpuUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One step, or one slice of a continuous stream, as measured.
+    """One step, or one slice of a stream, as it was measured.
 
     ``duration_s`` is measured, not nominal. ``samples`` are the seconds of the measurement.
     ``host_limited`` means that the host's CPUs, not the device, set the pace. ``rates_known`` is
@@ -226,12 +227,12 @@ class Measurement:
     host_limited: bool = False
     rates_known: bool = True
     disturbed_by: tuple[DisturbanceCode, ...] = ()
-    # The sum is kept, because it is read many times and adding histograms takes long.
+    # The sum is stored, because it is read many times and the addition of histograms takes long.
     _both: IoStats | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def doubt(self) -> str | None:
-        """Return in words why the values are not the device's alone; None: no reason is recorded."""
+        """Return in words why the values may not describe the device alone; None: no reason is recorded."""
         words = [HOST_LIMITED] if self.host_limited else []
         words += [WORDS[code] for code in self.disturbed_by]
         return ", ".join(words) or None
@@ -302,10 +303,11 @@ def _changed(parts: Parts, change: Callable[[IoStats], IoStats]) -> Parts:
 
 
 def as_answer(measurement: Measurement, disturbances: Iterable[Disturbance] | None) -> Measurement:
-    """Return the answer to a procedure, also used in its replay and kept in memory for days.
+    """Return the answer for a procedure. A replay uses the same answer, and the answer stays in memory for days.
 
-    The answer has the totals without samples, and the codes of its disturbances. Its histograms are good for the
-    reported percentiles alone, of reads, of writes and of both together: those stay the same, to the bucket.
+    The answer contains the totals without samples, and the codes of the disturbances. Its histograms give the same
+    reported percentiles (of reads, of writes, and of both) as the full histograms, to the bucket. They serve no other
+    purpose.
     """
     parts = tuple(_with_few_buckets(part) for part in measurement.streams)
     answer = replace(measurement, streams=parts, samples=(), disturbed_by=find_doubtful(disturbances or ()))
@@ -356,7 +358,7 @@ class Seconds:
 
 
 def join(pieces: Sequence[Seconds], starts_s: Sequence[float]) -> Seconds:
-    """Return pieces one after the other, each moved to its start."""
+    """Return the pieces one after the other, each moved to its start time."""
     if not pieces:
         return Seconds()
     columns = {
@@ -370,10 +372,10 @@ def join(pieces: Sequence[Seconds], starts_s: Sequence[float]) -> Seconds:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SecondsColumn:
-    """A value over time in a limited number of columns: as many as a plot of that width can show.
+    """A value over time in a limited number of columns, as many as a plot of that width can show.
 
-    ``low`` and ``high`` are the extremes of the samples that begin in a column, so that no spike
-    is lost however many samples share it; ``mean`` is their mean.
+    ``low``, ``high`` and ``mean`` are the extremes and the mean of the samples that begin in a column. No spike is
+    lost, however many samples a column contains.
     """
 
     at_s: FloatArray
@@ -383,10 +385,10 @@ class SecondsColumn:
 
 
 def reduce_to_columns(start_s: FloatArray, values: FloatArray, columns: int) -> SecondsColumn:
-    """Return minimum, mean and maximum of each of ``columns`` equal parts of the time.
+    """Divide the time into ``columns`` equal parts, and return the minimum, mean and maximum of each part.
 
-    Parts without a measured sample are left out. With no more samples than columns each sample
-    has its own column. Samples may come in any order.
+    Parts without a measured sample are omitted. If there are at most as many samples as columns, each sample has its
+    own column. The samples may be in any order.
 
     Raises:
         ValueError: there is no column to fill.
@@ -411,12 +413,13 @@ def reduce_to_columns(start_s: FloatArray, values: FloatArray, columns: int) -> 
 
 
 def places_of_extremes(values: Sequence[float], most: int) -> list[int]:
-    """Return the places of the lowest and the highest of each group of neighbours, at most ``most`` in all.
+    """Return the places of the lowest and the highest value of each group of neighbours, at most ``most`` places in
+    all.
 
-    The result has all places if there are no more, and always the first and the last.
+    The result contains all places if these are not more than ``most``. It always contains the first and the last place.
 
     Raises:
-        ValueError: ``most`` does not leave two groups.
+        ValueError: ``most`` is too small for two groups.
     """
     if most < 6:
         raise ValueError("too few to keep extremes")

@@ -12,7 +12,8 @@ A procedure is a generator: it yields a phase, and the runner sends the answer i
 | SteadyStateVerdict | None (logged, shown)         |
 | SectionOutcome     | None (logged, shown)         |
 
-It yields the outcome of each section as soon as it can: an ended section has its outcome even if the test never ends.
+A procedure yields the outcome of a section as soon as possible. A finished section therefore has its outcome even if
+the test never ends.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Purge:
 class Fill:
     """Write ``passes`` x a range sequentially: workload-independent preconditioning.
 
-    ``length_bytes`` is the length of that range, from the start of the device; None: the active range.
+    ``length_bytes`` is the length of the range, from the start of the device; None: the active range.
     """
 
     section: str
@@ -48,7 +49,7 @@ class Fill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """Steps that run back to back, without idle time between them. Rounds count from 1.
+    """Steps that run one directly after the other, without idle time between them. Rounds count from 1.
 
     With ``areas``, ``number`` counts the areas that the active range is cut into, from its start,
     and the steps stay in that area; there is no steady state over areas. A ``warm_up`` is measured
@@ -67,7 +68,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuous:
-    """The next ``duration_s`` of one uninterrupted stream of a workload.
+    """The next ``duration_s`` of a stream: uninterrupted I/O of one workload.
 
     Consecutive phases of the same section and workload are slices of the same stream: the device
     never sees a pause between them. ``longest_s`` limits the whole stream, which then ends by itself.
@@ -82,13 +83,13 @@ class Continuous:
     warm_up: bool = False
 
     def continues(self, before: object) -> bool:
-        """Return whether this slice continues the stream that ``before`` is a slice of."""
+        """Return whether this slice continues the stream to which the slice ``before`` belongs."""
         return isinstance(before, Continuous) and (self.section, self.workload) == (before.section, before.workload)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idle:
-    """No I/O for ``duration_s``, counted from the end of the last I/O: a planned pause."""
+    """A planned pause: no I/O for ``duration_s`` after the end of the last I/O."""
 
     section: str
     duration_s: float
@@ -100,10 +101,10 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class Interruption:
-    """The answer to a repeatable Round in which the run was cut off, in place of its measurement.
+    """The answer to a repeatable round that was interrupted. It replaces the measurement.
 
-    Afterwards the device had no I/O for an unknown time. The procedure requests the round
-    again, and decides nothing from rounds before and after together.
+    After the interruption, the device had no I/O for an unknown time. The procedure requests the round again. It
+    decides nothing from rounds before and after the interruption together.
     """
 
 
@@ -114,10 +115,11 @@ Answer = Measurement | RoundAnswer | Interruption | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseSequence:
-    """Phases that follow each other whatever their measurements are; the answer is a tuple of all their answers.
+    """Phases that follow each other whatever their measurements are. The answer is a tuple of the answers to all
+    phases.
 
-    The next phase is then known without a new run of the procedure after each phase. Such a run takes
-    longer the more phases there are.
+    tkperf then knows the next phase without a new run of the procedure. Such a run would be necessary after each phase,
+    and takes longer with every phase.
     """
 
     phases: tuple[Phase, ...]
@@ -160,7 +162,7 @@ class SectionOutcome:
     demand: Demand | None = None
 
 
-# A procedure's statements on measurements, for the log: they need no action.
+# Statements of a procedure about measurements, for the log. They need no action.
 Statement = SteadyStateVerdict | SectionOutcome
 Yielded = Phase | PhaseSequence | Statement
 Procedure = Generator[Yielded, Reply, None]

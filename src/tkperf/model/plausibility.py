@@ -1,12 +1,11 @@
-"""Decide whether a measurement can be true: one judgement for every engine, before anything is kept.
+"""Decide whether a measurement can be true. Every engine uses the same checks, before anything is stored.
 
-A load generator that was stopped, lost a thread, met a broken clock or counted I/Os that never happened
-still prints numbers. A check here either follows from physics and arithmetic, which honest
-runs obey on the busiest host, or has a tolerance with its reason next to it.
+A load generator that was stopped, lost a thread, met a broken clock or counted I/Os that never happened still prints
+numbers. A check in this module either follows from physics and arithmetic, which every correct run obeys even on the
+busiest host, or has a tolerance. The reason for the tolerance is in a comment next to it.
 
-A load generator's own counters do not show two things: the depth of the queue at the device, and the
-mean number of outstanding I/Os at a depth of 1. There the host's own work between two I/Os has no
-bound.
+A load generator's own counters do not show two things: the depth of the queue at the device, and the mean number of
+outstanding I/Os at a depth of 1. At a depth of 1, the work of the host between two I/Os has no limit.
 """
 
 from __future__ import annotations
@@ -24,56 +23,58 @@ from tkperf.model.measurement import IoStats, Measurement
 from tkperf.model.units import format_block_size, format_count
 from tkperf.model.workload import Workload
 
-# A timed job looks at its clock before each I/O, so it never ends early. Its duration lacks the ms
-# that fio rounds away and the moments between two passes over a small region.
+# A timed job looks at its clock before each I/O, so the job never ends early. The reported duration lacks the
+# milliseconds that fio rounds off, and the moments between two passes over a small region.
 SHORTEST_SHARE, SHORTEST_SLACK_S = 0.95, 0.05
-# A timed job ends when its last I/O completes, so it may last longer by the longest latency, and
-# by the time that a thread waits on a host without a free CPU.
+# A timed job ends when its last I/O completes. The job may therefore exceed its time by the longest latency, and by the
+# time for which a thread waits for a CPU.
 LATE_SHARE, LATE_SLACK_S = 0.1, 5.0
-# No job can run for longer than the time since its start. Clocks differ by parts of a thousand
-# (CPU counters, NTP); the rest is for the ms between opening the gate and noting the time.
+# No job can run for longer than the time since its start. Two clocks (CPU counters, NTP) differ by thousandths. The
+# rest allows for the milliseconds between the opening of the gate and the reading of the clock.
 CLOCK_SHARE, CLOCK_SLACK_S = 0.01, 0.25
-# A job cannot run for much less either. Between the gate and the first I/O, and the last I/O and the report, a
-# host that swaps may need seconds. A report of a running job waits for its threads; a hanging device
-# delays it for as long as the engine is patient (120 s).
+# A job cannot run for a much shorter time, either. A host that swaps may need seconds between the gate and the first
+# I/O, and between the last I/O and the report. The report of a running job waits for the threads of the job. A device
+# that does not answer delays the report for as long as the engine waits (120 s).
 LAG_SHARE, LAG_SLACK_S, RUNNING_LAG_SLACK_S = 0.1, 30.0, 130.0
-# Mean latency x IOPS is the mean number of I/Os outstanding (Little's law) and cannot exceed
-# threads x depth. fio keeps to it within a percent; the seconds of a simulated drive are drawn.
+# Mean latency x IOPS is the mean number of outstanding I/Os (Little's law) and cannot exceed threads x depth. The
+# results of fio obey this law within a percent. The seconds of a simulated drive are random values.
 MOST_OUTSTANDING = 1.25
-# fio takes completions one by one and refills at once, so a queue of 2 or more is full but for one
-# place. Half of it may be lost while threads drain, and as much again on a starved host.
+# fio processes completions one after the other and submits a new I/O at once. A queue of 2 or more is therefore full
+# except for one place. Half of the queue may be lost while threads end, and again half on a host without free CPUs.
 LEAST_OUTSTANDING = 0.25
-# With fewer rounds through its queue a job may end before the queue was ever full.
+# A job that fills its queue fewer times may end before the queue was ever full.
 FULL_QUEUE_ROUNDS = 4
-# fio meets an offered rate within a percent: it issues whole I/Os in a second, and draws random
-# times in whole us. The number of I/Os in a step of random arrivals has a spread of its square root.
+# fio meets an offered rate within a percent: it issues whole I/Os in a second, and rounds random times to whole us. The
+# number of random arrivals in a step has a standard deviation of its square root.
 OFFERED_SHARE = 0.05
 RANDOM_ARRIVALS_SPREAD = 6.0
-# Each I/O costs its thread two entries into the kernel, clock readings and bookkeeping, on any
-# device: fio's own records, with polling and registered buffers, are near 2 million a thread.
+# For each I/O, a thread enters the kernel twice, reads the clock and updates its counters, on any device. The records
+# of fio itself, with polling and registered buffers, are near 2 million I/Os per second and thread.
 MOST_IOPS_OF_A_JOB = 2.5e6
-# fio resubmits short I/Os; a vanished NVMe drive yields I/Os of 0 bytes with exit status 0.
+# fio resubmits incomplete I/Os. A removed NVMe drive returns I/Os of 0 bytes with exit status 0.
 BYTES_TOLERANCE = 0.01
 # Random values, such as the sizes of a mix, lie within this number of standard deviations.
 CHANCE_DEVIATIONS = 6.0
-# While a job runs, fio reads its counters one after the other; on a host without a free CPU half a
-# second can pass between them.
+# While a job runs, fio reads its counters one after the other. On a host without a free CPU, half a second can pass
+# between two of them.
 RUNNING_TRAIL_S = 0.5
 RUNNING_TRAIL_IOS = 64
-# In a slice, a job is silent if it did no I/O although at the rate of the other jobs its queue would have turned
-# over this often ...
+# In a slice, a job counts as silent if it did no I/O for a time in which its queue, at the rate of the other jobs,
+# would have turned over this often ...
 SILENT_JOB_ROUNDS = 100
-# ... and the job counts as ended if it never did any I/O, or none for longer than a disk retries one sector.
+# ... and as ended if it never did any I/O, or none for longer than a disk retries one sector.
 SILENT_JOB_S = 30.0
-# With fewer I/Os the mean is off by the I/Os that fio had half counted when it printed.
+# With fewer I/Os, the mean is distorted by the I/Os that fio had counted only in part when it printed the document.
 FEW_IOS = 1000
-# Threads of short steps may be charged a clock tick too much.
+# The kernel may charge one clock tick too much to the threads of short steps.
 MOST_CPU_PERCENT = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedLoad:
-    """The requested load. ``duration_s`` None: by amount. ``running``: a slice of a stream that continues."""
+    """The requested load. ``duration_s`` is None for a load that ends after an amount. ``running``: the load is a slice
+    of a stream that continues.
+    """
 
     workload: Workload
     duration_s: float | None
@@ -84,8 +85,8 @@ class RequestedLoad:
 class JobSeen:
     """One thread of the load generator.
 
-    ``reached_depth`` is None if unknown; ``planned_bytes`` is None if there is no
-    plan; ``silent_s`` is the time since its last I/O, infinite if it never did one.
+    ``reached_depth`` is None if it is not known, ``planned_bytes`` is None if no amount is planned. ``silent_s`` is the
+    time since the last I/O of the thread, and infinite if the thread never did an I/O.
     """
 
     ios: int
@@ -98,11 +99,11 @@ class JobSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Facts that an engine has in addition to its counters; None: not known.
+    """Facts that an engine knows in addition to its counters; None: not known.
 
-    ``own_clock_s`` is the time from the first I/O allowed to the last report received, by tkperf's
-    monotonic clock, and so an upper bound. ``wall_clock_s`` is the time up to the engine's own stamp
-    on that report. ``stopped``: a signal stopped the load generator meanwhile.
+    ``own_clock_s`` is the time from the moment at which I/O was allowed to the last report, according to tkperf's
+    monotonic clock. It is therefore an upper limit. ``wall_clock_s`` is the time up to the engine's own stamp on that
+    report. ``stopped``: a signal stopped the load generator meanwhile.
     """
 
     jobs: tuple[JobSeen, ...] | None = None
@@ -158,7 +159,7 @@ def _why_combination_implausible(measurement: Measurement, requested: RequestedL
 def require_plausible(
     measurement: Measurement, requested: RequestedLoad, evidence: Evidence, *, device: object
 ) -> None:
-    """Require a plausible measurement; every measurement passes this check before any part of it is kept.
+    """Check that a measurement is plausible. Every measurement passes this check before any part of it is stored.
 
     Raises:
         StepFailedError: the measurement cannot be true.
@@ -221,7 +222,8 @@ def _duration(measurement: Measurement, requested: RequestedLoad, evidence: Evid
     if own_s is not None:
         if duration_s > own_s * (1 + CLOCK_SHARE) + CLOCK_SLACK_S:
             return f"it reports {duration_s:g} s, only {own_s:.2f} s after its start"
-        # A late report looks late by one clock, a clock that was set looks late by the other.
+        # A late report looks late according to one clock. If a clock was set, the report looks late according to the
+        # other clock.
         since_s = own_s if wall_s is None else min(own_s, wall_s)
         slack_s = RUNNING_LAG_SLACK_S if requested.running else LAG_SLACK_S
         if duration_s < since_s * (1 - LAG_SHARE) - slack_s:
@@ -294,7 +296,7 @@ def _bytes(measurement: Measurement, requested: RequestedLoad, evidence: Evidenc
 
 
 def _chance_ios(load: Workload, ios: int) -> float:
-    """Return the number of mean-sized I/Os by which chance may change the bytes of a mix."""
+    """Return the number of I/Os of mean size by which chance may change the bytes of a mix."""
     mean_bytes = load.mean_block_bytes
     variance = sum(share.percent / 100 * (share.block_size_bytes - mean_bytes) ** 2 for share in load.block_mix)
     return CHANCE_DEVIATIONS * math.sqrt(ios * variance) / mean_bytes
@@ -315,7 +317,7 @@ def _latencies(measurement: Measurement, requested: RequestedLoad, _evidence: Ev
 
 
 def _exact_latencies(stats: IoStats) -> str | None:
-    """Check an ended step: every I/O has its latency, and histogram, mean and extremes agree."""
+    """Check a finished step: every I/O has a latency, and histogram, mean and extremes agree."""
     histogram = stats.histogram
     if not stats.ios == stats.latency_ios == histogram.total:
         return (
@@ -338,7 +340,7 @@ def _exact_latencies(stats: IoStats) -> str | None:
         )
     least = np.dot(histogram.counts.astype(float), BUCKET_LOWER_NS[histogram.indices])
     most = np.dot(histogram.counts.astype(float), BUCKET_UPPER_NS[histogram.indices])
-    # fio prints means with six digits after the point; sums of floats are good to parts of 10^9.
+    # fio prints means with six digits after the decimal point. Sums of floats are exact to parts of 10^9.
     slack = stats.ios + 1e-6 * most
     if stats.latency_sum_ns < least - slack or (last < BUCKETS - 1 and stats.latency_sum_ns > most + slack):
         return f"a mean latency of {mean_ns:.0f} ns is not that of the histogram"
@@ -387,12 +389,14 @@ def _outstanding(measurement: Measurement, requested: RequestedLoad, evidence: E
 
 
 def _offered(measurement: Measurement, requested: RequestedLoad, _evidence: Evidence) -> str | None:
-    """Check that I/Os do not exceed the offered rate: a load generator that missed it measured another workload."""
+    """Check that the I/Os do not exceed the offered rate. A load generator that exceeds the rate measures another
+    workload.
+    """
     offered_iops = requested.workload.offered_iops
     if offered_iops is None:
         return None
     due = offered_iops * measurement.duration_s
-    # I/Os of a slice may have been due before it; a random process has spread.
+    # I/Os of a slice may have been due before the slice. The number of random arrivals varies.
     spread = max(math.sqrt(due), requested.workload.arrivals_deviation(due))
     late = requested.workload.total_outstanding_ios + RANDOM_ARRIVALS_SPREAD * spread
     if requested.running or measurement.ios <= due * (1 + OFFERED_SHARE) + late:

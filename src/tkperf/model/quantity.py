@@ -1,11 +1,11 @@
-"""All quantities measured of a workload, defined once: name, unit, and the way that rounds combine.
+"""All quantities that are measured for a workload, defined once: name, unit, and the way in which rounds are combined.
 
-Tables, charts, comparison, claims and exports use them. Rules (docs/explanation/method.md, formulas): a reported
-rate is the mean over the rounds of a window; a mean latency is the mean of the rounds' means; a minimum
-or maximum is the extreme of the window; percentiles come from the merged histograms of the window. At an
-offered rate the backlog is the number of I/Os due and not done when a round ended; the time behind is the time
-in which the offered rate offers as many. Both are the greatest of the window. The latency with wait
-counts from the time that an I/O was due.
+Tables, charts, comparisons, claims and exports use these definitions. Rules (docs/explanation/method.md, formulas): a
+reported rate is the mean over the rounds of a window; a mean latency is the mean of the rounds' means; a minimum or
+maximum is the extreme of the window; percentiles come from the merged histograms of the window. At an offered rate, the
+backlog is the number of I/Os that were due and not done at the end of a round. The time behind is the time in which the
+offered rate offers that number of I/Os. The result is the greatest value of the window. The latency with wait counts
+from the time that an I/O was due.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tkperf.model.workload import Workload
 
 
 class Direction(StrEnum):
-    """The I/Os of a workload to look at."""
+    """The direction of the I/Os of a workload: reads, writes or all."""
 
     ALL = "all"
     READ = "read"
@@ -40,11 +40,11 @@ class Measure:
     """A number, as every output names it.
 
     Attributes:
-        key: in JSON, CSV, claims; ends with the unit if it has one.
-        label: in tables and on axes, without the unit.
+        key: the name in JSON, CSV and claims. It ends with the unit if there is a unit.
+        label: the name in tables and on axes, without the unit.
         unit: empty for a count.
-        digits: after the decimal point, for numbers known in full; None: as many as a measured figure
-            deserves, ``units.find_place``.
+        digits: digits after the decimal point, for exact numbers; None: as many as a measured figure needs
+            (``units.find_digit_place``).
     """
 
     key: str
@@ -55,28 +55,28 @@ class Measure:
 
     @property
     def title(self) -> str:
-        """Return ``mean latency (µs)``; a rate with its unit as label has no parentheses."""
+        """Return ``mean latency (µs)``. A rate whose label is its unit has no parentheses."""
         return f"{self.label} ({self.unit})" if self.unit and self.unit != self.label else self.label
 
     @property
     def unit_in_data(self) -> str:
-        """Return the unit in ASCII, as in files for programs."""
+        """Return the unit in ASCII, as files for programs write it."""
         return self.unit.replace("µ", "u")
 
     def text(self, value: float | None) -> str:
-        """Return a value with its unit, as people read it; a dash if it was not measured."""
+        """Return a value with its unit for people; a dash if the value was not measured."""
         return format_quantity(value, self.unit, self.digits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity(Measure):
-    """A quantity measured of a workload.
+    """A quantity that is measured for a workload.
 
     Attributes:
         short: the name in a table whose head has the unit.
-        over: the relation of a value to the rounds of a window: their mean, the greatest ...
-        combine: the value of the rounds of a window; None: not measured.
-        of_rounds: for a mean over rounds, the values of the rounds; None: the quantity is no mean.
+        over: how a value relates to the rounds of a window: the mean of the rounds, the greatest value ...
+        combine: computes the value from the rounds of a window; None: not measured.
+        of_rounds: for a mean over rounds, computes the value of each round; None: the quantity is not a mean.
     """
 
     short: str
@@ -111,14 +111,14 @@ class Window:
 
     @cached_property
     def merged(self) -> IoStats:
-        """Return all rounds merged, as if they had been one."""
+        """Return all rounds merged into one."""
         return add_all(self.stats)
 
     @cached_property
     def sides(self) -> tuple[IoStats, ...]:
-        """Return the parts that were measured separately.
+        """Return the directions that were measured separately.
 
-        An extreme or a percentile of one part must not appear as that of all I/Os.
+        An extreme or a percentile of one direction must not appear as that of all I/Os.
         """
         if self.direction is Direction.ALL:
             kinds = ((measurement.read, measurement.write, measurement.trim) for measurement in self.rounds)
@@ -128,7 +128,7 @@ class Window:
 
     @cached_property
     def has_histograms(self) -> bool:
-        """Return whether all measured parts have histograms; without them there are no percentiles."""
+        """Return whether all measured directions have histograms. Without histograms there are no percentiles."""
         return all(side.histogram.total for side in self.sides)
 
     @cached_property
@@ -217,7 +217,9 @@ def _behind_us(window: Window) -> float | None:
 
 
 def _not_by_rounds(_window: Window) -> None:
-    """Return None: the seconds of the rounds give the value (``analysis/over_seconds.py``), not their totals."""
+    """Return None, because the totals of the rounds do not give this value: ``analysis/over_seconds.py`` computes it
+    from their seconds.
+    """
     return
 
 
@@ -307,7 +309,7 @@ IOS = Quantity(
 )
 CPU = _build_mean("cpu_percent", "CPU use of fio", "CPU", "% of one CPU", Better.NEITHER, _cpu_percents)
 
-# In the order of tables and exports.
+# The order is that of tables and exports.
 QUANTITIES: dict[str, Quantity] = {
     quantity.key: quantity
     for quantity in (
@@ -327,7 +329,7 @@ QUANTITIES: dict[str, Quantity] = {
 
 
 def find_quantities(keys: Iterable[str]) -> tuple[Quantity, ...]:
-    """Return quantities by their keys; a key that this version does not know is left out."""
+    """Return quantities by their keys. A key that this version does not know is omitted."""
     return tuple(QUANTITIES[key] for key in keys if key in QUANTITIES)
 
 
@@ -341,6 +343,6 @@ Figures = dict[str, float | int | None]
 
 
 def combine(rounds: Sequence[Measurement], workload: Workload, direction: Direction = Direction.ALL) -> Figures:
-    """Return every quantity of the rounds of a window, by its key; None: not measured."""
+    """Combine the rounds of a window and return every quantity by its key; None: not measured."""
     window = Window(rounds=rounds, workload=workload, direction=direction)
     return {key: quantity.combine(window) for key, quantity in QUANTITIES.items()}

@@ -19,7 +19,7 @@ from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import Workload, key_of_flushes, key_of_stream
 
-# The method of a purge that was omitted.
+# The purge method of a run that omitted the purge.
 NO_PURGE = "none"
 
 
@@ -28,7 +28,7 @@ class StepKind(StrEnum):
     ROUND = "round"
     AREA = "area"
     CONTINUOUS = "continuous"
-    # Measured and kept, but part of no result.
+    # Kinds of steps that are measured and stored, but are not part of any result.
     WARM_UP = "warm-up"
 
 
@@ -46,7 +46,7 @@ def kind_of(phase: Fill | Round | Continuous) -> StepKind:
 
 
 class RunStatus(StrEnum):
-    """Status of a run or test. ``running`` in a file without a writer means that tkperf was killed."""
+    """Status of a run or test. ``running`` in a file that no process writes means that tkperf was killed."""
 
     RUNNING = "running"
     COMPLETE = "complete"
@@ -87,12 +87,12 @@ class StepRecord:
 
     @property
     def answer(self) -> Measurement:
-        """Return the answer that the step's procedure got."""
+        """Return the answer that the procedure received for this step."""
         return as_answer(self.measurement, self.disturbances)
 
     @property
     def key(self) -> Workload:
-        """Return the key of the step's result."""
+        """Return the key of the result of this step."""
         return key_of(self.kind, self.workload)
 
     @property
@@ -115,7 +115,7 @@ class StepRecord:
 
     @property
     def foreign_bytes(self) -> int | None:
-        """Return the bytes that others moved meanwhile; None: they could not be compared."""
+        """Return the bytes that other programs moved during the step; None: they could not be compared."""
         if self.foreign_read_bytes is None or self.foreign_write_bytes is None:
             return None
         return self.foreign_read_bytes + self.foreign_write_bytes
@@ -135,7 +135,7 @@ def _with_flushes(step: StepRecord) -> tuple[StepRecord, ...]:
 
 
 def key_of(kind: StepKind, workload: Workload) -> Workload:
-    """Return the key of a step's result: in all areas of a disk it is the same workload."""
+    """Return the key of the result of a step. In all areas of a disk, the workload is the same."""
     return replace(workload, region=None) if kind is StepKind.AREA else workload
 
 
@@ -149,24 +149,25 @@ class PurgeRecord:
 
 
 def is_purged(purge: PurgeRecord | None) -> bool:
-    """Return whether a purge was done: omitted purges have a record, too."""
+    """Return whether a purge was done. Omitted purges have a record, too."""
     return purge is not None and purge.method != NO_PURGE
 
 
 def is_as_new(purge: PurgeRecord | None, filled_bytes: int | None) -> bool:
-    """Return whether a section measures a device without any write since its purge."""
+    """Return whether a section measures a device to which nothing was written since the purge."""
     return is_purged(purge) and filled_bytes is None
 
 
-# Takes the finished share (0..1) of a purge or of making a set ready, None where it is unknown.
+# A function that receives the finished share (0 to 1) of a purge or of the preparation of a set; None where the share
+# is not known.
 OnProgress = Callable[[float | None], None]
-# Takes the code and the text of a note that must be on record before a purge.
+# A function that receives the code and the text of a note that must be recorded before a purge.
 OnNote = Callable[[str, str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeResult:
-    """A target's answer to a purge: its method, and the findings afterwards."""
+    """The answer of a target to a purge: the method, and the findings afterwards."""
 
     method: str
     note: str | None = None
@@ -174,7 +175,7 @@ class PurgeResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRecord:
-    """A steady-state verdict as the run gave it after round ``number``."""
+    """A steady-state verdict, as the run gave it after round ``number``."""
 
     section: str
     number: int
@@ -185,7 +186,7 @@ class VerdictRecord:
 class RunNote:
     """A warning or a note of a run. ``code`` is stable: ``ata-password-set``, ``run-file-waited`` ...
 
-    Every reader of the result must know a warning. A note is a fact that must be on record before an action, or that
+    Every reader of the result must see a warning. A note is a fact that must be recorded before an action, or that
     explains a result later.
     """
 
@@ -197,9 +198,9 @@ class RunNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfinishedStep:
-    """The measurement so far of a step that has not ended, or was cut off. It is no result.
+    """The measurement so far of a step that has not ended or was interrupted. It is not a result.
 
-    ``measured_so_far`` covers the seconds up to the newest one kept, without its samples.
+    ``measured_so_far`` covers the seconds up to the newest stored second, without samples.
     """
 
     section: str
@@ -215,9 +216,9 @@ class UnfinishedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A part of a run file that no reader can use: name, reason, and its place if known.
+    """A part of a run file that no reader can use: name, reason, and place if the place is known.
 
-    ``is_step``: the part is a whole step, so its round, or its stream, is not complete.
+    ``is_step``: the part is a whole step, so the round or the stream to which the step belongs is not complete.
     """
 
     what: str
@@ -234,13 +235,13 @@ class LeftOut:
 class GoesOn(StrEnum):
     """The point at which a test continued after an interruption."""
 
-    # The interrupted round is repeated; earlier judgements no longer decide anything.
+    # The interrupted round is repeated. Earlier verdicts no longer decide anything.
     ROUND = "round"
     # The last purge before the interruption, and everything after that purge, is repeated.
     PURGE = "purge"
     # The test is repeated from its beginning, because it has no purge.
     TEST = "test"
-    # The user accepts the point at which the test stopped: only the interrupted part is measured again.
+    # The user accepts the point at which the test stopped. Only the interrupted part is measured again.
     WHERE_IT_STOPPED = "where it stopped"
     # Nothing was interrupted.
     NEXT = "next"
@@ -248,20 +249,20 @@ class GoesOn(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumption:
-    """A run taken up again: after an interruption, to repeat tests, or to add tests.
+    """The continuation of a run: after an interruption, to repeat tests, or to add tests.
 
     Attributes:
-        test, test_id: the test under way, with its row; None between tests.
-        section: of the part that was cut off; None if nothing was.
-        round_number: of the round requested again, with ``GoesOn.ROUND``.
-        set_aside_from: the first of the test's rows of the log, by their sequence, that were
-            measured again and are in no result; None: no row.
+        test, test_id: the test that was running, with its row; None between tests.
+        section: section of the interrupted part; None if nothing was interrupted.
+        round_number: number of the repeated round, with ``GoesOn.ROUND``.
+        set_aside_from: the sequence of the first row of the test that was measured again. This row and the later ones
+            are part of no result; None: no row.
         set_aside_to: the last row of the log at that time.
-        again: in words, the parts measured again; empty if none.
-        cut_off: in words, the step under way, as far as known.
-        cut_off_written_bytes: bytes known to be written in it.
+        again: the parts that were measured again, in words; empty if none.
+        cut_off: the step that was running, in words, as far as it is known.
+        cut_off_written_bytes: bytes that this step wrote, as far as they are known.
         stopped_s: the last moment before the stop in the run file.
-        resumed_s: the time at which the run continued, by the host's clock.
+        resumed_s: the time at which the run continued, according to the clock of the host.
         because: the reason of the stop.
         repeated, repeated_ids: tests to measure again, and the rows of their earlier measurements.
         added: tests to measure in addition.
@@ -292,16 +293,16 @@ class Resumption:
 
     @property
     def interrupted(self) -> bool:
-        """Return whether the run had not ended by itself."""
+        """Return whether the run ended because of an interruption."""
         return self.status is not RunStatus.COMPLETE
 
     @property
     def pause_s(self) -> float:
-        """Return the longest time for which the device may have had no I/O."""
+        """Return the longest time for which the device may have been without I/O."""
         return self.resumed_s - self.stopped_s
 
     def sets_aside(self, sequence: int) -> bool:
-        """Return whether a row of the test's log was measured again."""
+        """Return whether this row of the test's log was measured again."""
         first, last = self.set_aside_from, self.set_aside_to
         return first is not None and last is not None and first <= sequence <= last
 
@@ -311,7 +312,7 @@ Logged = PurgeRecord | StepRecord | VerdictRecord | SectionOutcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """A row of a run's log: a step or purge, a verdict or an end. ``set_aside``: it was measured again later.
+    """A row of the log of a run: a step, a purge, a verdict or an end. ``set_aside``: the row was measured again later.
 
     ``test_id`` distinguishes a repeated test from its earlier measurement.
     """
@@ -324,10 +325,10 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestRecord:
-    """One test of a run as far as it got. ``outcomes`` are of the sections that ended, in order.
+    """One test of a run, as far as the test was measured. ``outcomes`` are those of the finished sections, in order.
 
-    ``plan`` is its presentation, None if its file has none. ``set_aside`` are steps, by their sequence, that were
-    measured again after an interruption: they count only in the amount written.
+    ``plan`` is the presentation of the test, None if the file contains no plan. ``set_aside`` are steps, by their
+    sequence, that were measured again after an interruption: they count only in the amount written.
     """
 
     __test__ = False  # pytest must not collect this class as a test case.
@@ -348,11 +349,11 @@ class TestRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """A whole run as read back from its file. ``ended_because`` is for people.
+    """A whole run as read from its file. ``ended_because`` is a text for people.
 
-    ``left_out`` are the unreadable parts of its file; everything else is there. ``earlier``
-    are measurements of tests that were then repeated, ``planned`` the names of all tests planned;
-    ``telemetry`` are the readings of its drives, in the order of time.
+    ``left_out`` are the parts of the file that cannot be read; everything else is in the record. ``earlier`` are
+    measurements of tests that were repeated later. ``planned`` are the names of all planned tests. ``telemetry`` are
+    the readings of the drives in the order of time.
     """
 
     info: RunInfo

@@ -1,4 +1,6 @@
-"""What is fixed about a run before its first I/O, and facts that the operator adds; every result discloses both."""
+"""Facts about a run that are known before its first I/O, and facts that the operator adds. Every result discloses
+both.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,15 @@ MOTHERBOARD = "Motherboard"
 FORM_FACTOR = "Form factor"
 NOTE = "Note"
 FACT_NAMES = (SPONSOR, PLATFORM, MANUFACTURER, NAND_TYPE, FORM_FACTOR, MOTHERBOARD, NOTE)
-"""Names of facts that no tool can find out, or not for every drive and host."""
+"""Names of facts that no tool can find out, or cannot find out for every drive and host."""
 LONGEST_FACT = 1000
 SIMULATED_NOTICE = "SIMULATED: these numbers come from a model, no device was measured"
-"""Notice on every page of a result of a model."""
+"""Notice on every page of a result that a model gave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserFacts:
-    """Date of a report, and the operator's facts.
+    """Date of a report, and the facts that the operator adds.
 
     Attributes:
         report_date: date of the report; None: not shown.
@@ -43,14 +45,16 @@ class UserFacts:
     facts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def of(self, name: str, known: str | None = None) -> str | None:
-        """Return the known value of a fact, else the operator's; both if they differ."""
+        """Return the known value of a fact, or the value of the operator. Return both if they differ."""
         given = self.facts.get(name)
         if known is None or given is None:
             return known or given
         return known if known == given else f"{known} (the operator's: {given})"
 
     def with_those_of(self, info: RunInfo) -> UserFacts:
-        """Return these facts, and those that the run was begun with; of two with one name, these."""
+        """Return these facts together with the facts that were given at the start of the run. If both contain a name,
+        these facts count.
+        """
         return replace(self, facts={**dict(_readable_facts(info)), **self.facts})
 
 
@@ -58,7 +62,7 @@ NO_USER_FACTS = UserFacts()
 
 
 def _readable_facts(info: RunInfo) -> Iterator[tuple[str, str]]:
-    """Yield the facts in a run file, which may hold anything."""
+    """Yield the facts in a run file, which may contain anything."""
     facts = info.options.get("facts")
     for name, text in facts.items() if isinstance(facts, dict) else ():
         if name in FACT_NAMES and isinstance(text, str) and on_one_line(text):
@@ -66,7 +70,7 @@ def _readable_facts(info: RunInfo) -> Iterator[tuple[str, str]]:
 
 
 def find_run_id(info: RunInfo) -> str:
-    """Return the id of a run, 32 hexadecimal digits: its UUID; of a file without one a digest of its facts."""
+    """Return the id of a run, 32 hexadecimal digits: the UUID, or for a file without a UUID a digest of its facts."""
     try:
         return UUID(info.uuid).hex
     except (TypeError, ValueError):
@@ -78,7 +82,8 @@ def parse_facts(texts: Iterable[str], file_text: str = "") -> dict[str, str]:
     """Parse facts from ``NAME=TEXT`` or ``NAME: TEXT``, and return them by their names in reports.
 
     Args:
-        file_text: content of a file with a fact on each line; lines with # are comments. ``texts`` prevail.
+        file_text: content of a file with a fact on each line; lines with # are comments. ``texts`` override these
+            facts.
 
     Raises:
         UsageError: a text has another form, is too long, or has a name that reports do not have.
@@ -101,7 +106,7 @@ def check_names(option: str, facts: Iterable[tuple[object, object]]) -> dict[str
     """Return facts by their names in reports, after a check of the names.
 
     Raises:
-        UsageError: a name is not one of reports, or its text is none or too long.
+        UsageError: reports do not have the name, or the text is missing or too long.
     """
     names = {name.lower(): name for name in FACT_NAMES}
     found = {}
@@ -121,13 +126,13 @@ def check_names(option: str, facts: Iterable[tuple[object, object]]) -> dict[str
     return found
 
 
-# The device kind of a run made by another tool.
+# The device kind of a run that another tool made.
 IMPORTED = "imported result"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
-    """Everything fixed before the first I/O; every result discloses it.
+    """Everything that is known about a run before its first I/O. Every result discloses it.
 
     ``device`` and each of ``hosts`` are facts as plain data (name -> value, None = not known);
     ``profile`` is the whole profile as plain data, with user options applied, or for an imported run
@@ -163,7 +168,9 @@ class RunInfo:
 
     @property
     def specification(self) -> str | None:
-        """Return the specification for every header; "altered" means that the run does not keep to its numbers."""
+        """Return the specification for every header. "altered" means that the run departs from the numbers of the
+        specification.
+        """
         title = self.profile.get("title")
         if title is None:
             return None
@@ -171,17 +178,17 @@ class RunInfo:
 
     @property
     def host(self) -> dict[str, object]:
-        """Return the first host, which has the device; no facts if it is not known."""
+        """Return the facts of the first host, which has the device; no facts if the host is not known."""
         return self.hosts[0] if self.hosts else {}
 
     @property
     def is_simulated(self) -> bool:
-        """Return whether a model was measured: no other process can reach it, so there is nothing to distinguish."""
+        """Return whether a model was measured. No other process can reach a model, so there are no disturbances."""
         return self.ioengine == "simulated"
 
     @property
     def fills_members(self) -> bool:
-        """Return whether the members of a RAID set were filled before it was made, and not the set itself."""
+        """Return whether the members of a RAID set were filled before the set was made, instead of the set itself."""
         return self.suite == "raid" and self.device.get("preconditioned") == "members"
 
     @property
@@ -191,12 +198,12 @@ class RunInfo:
 
     @property
     def command_text(self) -> str:
-        """Return the command line as a shell takes it; for an imported run as the other tool wrote it."""
+        """Return the command line in the form of a shell; for an imported run as the other tool wrote it."""
         words = self.command_line
         return " ".join(words) if self.imported else shlex.join(words)
 
     def table(self, name: str) -> dict[str, object]:
-        """Return a table of the profile; empty if it is not known, as in an imported run."""
+        """Return a table of the profile; empty if the table is not known, as in an imported run."""
         table = self.profile.get(name)
         return table if isinstance(table, dict) else {}
 
@@ -210,7 +217,9 @@ class RunInfo:
 
     @property
     def active_range_place(self) -> str | None:
-        """Return ``active_range_text`` with its place; for segments with the data to draw their places again."""
+        """Return ``active_range_text`` with the place of the range. For segments, this includes the data from which
+        their places can be drawn again.
+        """
         if self._segments == 1:
             offset_bytes = self.active_range_offset_bytes
             return None if offset_bytes is None else f"{self.active_range_text} from byte {offset_bytes}"
@@ -247,5 +256,5 @@ class RunInfo:
 
     @property
     def imported(self) -> bool:
-        """Return whether another tool made the measurement: values that it did not record are then not known."""
+        """Return whether another tool made the measurement. Values that this tool did not record are not known."""
         return self.device.get("kind") == IMPORTED

@@ -14,8 +14,8 @@ from tkperf.model.units import format_capacity
 
 Facts = Mapping[str, object]
 _FILE = "file"
-# Kinds of world-wide names that are unique to a unit. A name of the kind t10 is built from model
-# and serial number, which the two bays of a dock may share.
+# Kinds of world-wide names that are unique to a unit. A name of the kind t10 is made of the model and the serial
+# number, which the two bays of a dock may share.
 _UNIQUE = ("naa.", "eui.", "uuid.", "nvme.", "0x")
 
 
@@ -32,10 +32,10 @@ class ComparedFact:
 
     Attributes:
         name: the name of the fact in ``DeviceIdentity`` and in the run file.
-        words: for messages.
-        within_run: compared from the question to the last write; during this time the kernel's
-            numbers do not change.
-        at_resume: compared when a run is resumed, perhaps after a boot or on another host.
+        words: the name in messages.
+        within_run: whether the fact is compared from the question to the last write. During this time, the numbers of
+            the kernel do not change.
+        at_resume: whether the fact is compared when a run is resumed, perhaps after a boot or on another host.
         may_be_unknown: at resume, the fact is not compared if the run file says that it is not
             known.
     """
@@ -90,7 +90,7 @@ def require_same_device(recorded: Facts, now: Facts) -> None:
 
 
 def find_differences(before: Facts, now: Facts, when: When) -> Iterator[str]:
-    """Yield the differences between two readings, each in words; nothing for readings of one device."""
+    """Yield the differences between two readings, each in words. Two readings of the same device yield nothing."""
     if before.get("kind") != now.get("kind"):
         yield f"a {now.get('kind')}, not a {before.get('kind')}"
         return
@@ -107,7 +107,7 @@ def _differs_at_resume(fact: ComparedFact, before: Facts, now: Facts) -> bool:
     if then == here or _is_identified_better(fact.name, before):
         return False
     if then is None and fact.may_be_unknown:
-        # A drive that had no number then, and has a number now, may be another drive.
+        # A drive that had no number at the first reading, and has a number now, may be another drive.
         return fact.name in ("serial", "wwn") and not (before.get("serial") or before.get("wwn"))
     return True
 
@@ -139,7 +139,7 @@ def _is_identified_better(name: str, before: Facts) -> bool:
 
 
 def is_unique_name(wwn: object) -> bool:
-    """Return whether a world-wide name is of a kind that is unique to a unit of a drive."""
+    """Return whether a world-wide name is of a kind that is unique to each drive."""
     return str(wwn or "").startswith(_UNIQUE)
 
 
@@ -168,8 +168,8 @@ def _word(value: object) -> str:
 
 
 def find_measured_part(facts: Facts) -> tuple[object, ...] | None:
-    """Return what identifies the measured part of a drive among results; None if the serial number
-    is not known.
+    """Return the facts that identify the measured part of a drive among results; None if the serial number is not
+    known.
 
     Firmware, path and host may differ between results of one drive.
     """

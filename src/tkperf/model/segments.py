@@ -1,4 +1,4 @@
-"""Places of the segments of an active range: random places that do not touch, from a seed. This module is pure.
+"""Places of the segments of an active range: random places that do not touch each other, drawn from a seed.
 
 The layout is drawn with SHA-256 alone, so one seed gives one set of places with every version
 of Python; docs/explanation/method.md describes the procedure.
@@ -13,21 +13,21 @@ from dataclasses import dataclass
 from tkperf.model.errors import UsageError
 from tkperf.model.units import MIB, format_capacity, format_count
 
-# Changes with any change of the places that a seed gives.
+# This number changes when the places that a seed gives change.
 LAYOUT = "tkperf-1"
-# Places of larger segments are multiples of this, so that no block of any test is split in two.
+# The places of larger segments are multiples of this size, so that the border of a segment splits no block of any test.
 LARGEST_STEP_BYTES = MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segments:
-    """Equal pieces of a device in the order of their places; joined, they are the active range.
+    """Equal pieces of a device in the order of their places. Together they are the active range.
 
     Attributes:
-        seed: the places were drawn from it.
-        length_bytes: of each.
+        seed: the seed from which the places were drawn.
+        length_bytes: length of each segment.
         within_bytes: length of the range, from the start of the device, that contains them.
-        starts_bytes: start of each on the device.
+        starts_bytes: start of each segment on the device.
     """
 
     seed: int
@@ -41,7 +41,7 @@ class Segments:
 
     @property
     def table(self) -> str:
-        """Return a line ``START LENGTH`` in bytes for each."""
+        """Return a line ``START LENGTH`` in bytes for each segment."""
         return "".join(f"{start} {self.length_bytes}\n" for start in self.starts_bytes)
 
     @property
@@ -50,7 +50,7 @@ class Segments:
         return hashlib.sha256(self.table.encode()).hexdigest()
 
     def facts(self) -> dict[str, object]:
-        """Return the data to draw the places again, as plain data for the run file."""
+        """Return the data from which the places can be drawn again, as plain data for the run file."""
         return {
             "count": len(self.starts_bytes),
             "length_bytes": self.length_bytes,
@@ -62,20 +62,20 @@ class Segments:
 
 
 def draw_segments(*, count: int, amount_bytes: int, within_bytes: int, seed: int) -> Segments:
-    """Draw one of all layouts in which no two segments touch, each as likely as any other.
+    """Draw one of all layouts in which no two segments touch. Each layout has the same probability.
 
     Args:
-        within_bytes: the range from the start of the device that they may lie in.
+        within_bytes: length of the range, from the start of the device, in which the segments may lie.
         seed: at least 0 and less than 2**64.
 
     Raises:
-        UsageError: they do not fit.
+        UsageError: the segments do not fit into the range.
     """
     length_bytes = amount_bytes // count
-    # The largest power of two in the length: a whole number of steps makes up each segment.
+    # The step is the largest power of two that divides the length, so a segment consists of a whole number of steps.
     step_bytes = min(length_bytes & -length_bytes, LARGEST_STEP_BYTES)
     steps = length_bytes // step_bytes
-    # At least one step follows each segment but the last; the other free steps are dealt out.
+    # At least one step follows each segment except the last. The other free steps are distributed at random.
     free = within_bytes // step_bytes - count * steps - (count - 1)
     if free < 0:
         raise UsageError(
@@ -88,7 +88,7 @@ def draw_segments(*, count: int, amount_bytes: int, within_bytes: int, seed: int
 
 
 def _choose(size: int, count: int, draws: Iterator[int]) -> set[int]:
-    """Return ``count`` of the numbers below ``size``, every choice as likely (Floyd's algorithm)."""
+    """Return ``count`` of the numbers below ``size``. Every choice has the same probability (Floyd's algorithm)."""
     chosen: set[int] = set()
     for last in range(size - count, size):
         one = _below(last + 1, draws)
@@ -97,7 +97,9 @@ def _choose(size: int, count: int, draws: Iterator[int]) -> set[int]:
 
 
 def _below(limit: int, draws: Iterator[int]) -> int:
-    """Return a number below a limit, each equally likely: a draw that would favour the low ones is drawn again."""
+    """Return a number below a limit; every number has the same probability. A draw that would favour the low numbers is
+    repeated.
+    """
     fair = 2**64 - 2**64 % limit
     return next(draw for draw in draws if draw < fair) % limit
 

@@ -1,5 +1,5 @@
-"""What drives that are measured at once share: budgets of parts, CPUs, reads alone and together. The module has
-codes and numbers, no words.
+"""The things that drives share when they are measured at the same time: bandwidth of parts, CPUs, and the effect on
+reads. This module contains codes and numbers, no texts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import msgspec
 
 
 class PartKind(StrEnum):
-    """Kind of a part; the drive's own link comes first on each path."""
+    """Kind of a part on the path of a drive. The link of the drive comes first on each path."""
 
     DRIVE_LINK = "drive's link"
     EXPANDER = "SAS expander"
@@ -44,14 +44,14 @@ class PathGap(StrEnum):
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """A part on the paths of drives: its link toward the CPU.
+    """A part on the paths of drives, and the link from this part toward the CPU.
 
     Attributes:
-        key: distinguishes the parts of one host.
-        name: its name for people.
+        key: identifies the part among those of the host.
+        name: the name for people.
         link: negotiated speed and width, such as ``PCIe gen 3 x8``; None: not known.
-        bytes_per_s: what that carries in one direction after line encoding; None: not known.
-        gap: why ``bytes_per_s`` is not known.
+        bytes_per_s: the bandwidth of the link in one direction, after line encoding; None: not known.
+        gap: the reason why ``bytes_per_s`` is not known.
     """
 
     key: str
@@ -63,13 +63,13 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DrivePath(msgspec.Struct, frozen=True, kw_only=True):
-    """The path of a drive.
+    """The parts between a drive and the CPU.
 
     Attributes:
-        drive: the drive as its target is named.
-        parts: from the drive to the CPU, the drive's own link first; empty: not known.
-        gap: why there are no parts.
-        slot: slot, bay or port by the name that the host gives it.
+        drive: the path of the drive or the name of its run.
+        parts: the parts from the drive to the CPU, the link of the drive first; empty: not known.
+        gap: the reason why the parts are not known.
+        slot: slot, bay or port, with the name that the host uses.
         numa_node: None: not known.
         near_cpus: CPUs nearest to the drive; empty: not known.
     """
@@ -83,26 +83,28 @@ class DrivePath(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def link_bytes_per_s(self) -> int | None:
-        """The greatest rate of the drive's own link; None: not known."""
+        """Return the greatest rate of the link of the drive; None: not known."""
         return self.parts[0].bytes_per_s if self.parts else None
 
     @property
     def slot_order(self) -> tuple[tuple[str, ...], str, str]:
-        """Key that sorts drives by controller and expander, then by slot, numbers in words by value."""
+        """Return a key that sorts drives by controller and expander, then by slot. Numbers inside words are sorted by
+        value.
+        """
         above = tuple(_padded(part.key) for part in reversed(self.parts[1:]))
         own = self.slot or (self.parts[0].key if self.parts else "")
         return above, _padded(own), _padded(self.drive)
 
 
 def _padded(words: str) -> str:
-    # Addresses of PCI functions are hexadecimal, and as long as each other.
+    # Addresses of PCI functions are hexadecimal and have equal lengths.
     if words.startswith("pci "):
         return words
     return re.sub(r"\d+", lambda found: found[0].zfill(12), words)
 
 
 class BudgetState(StrEnum):
-    """State of a budget; not known is never within."""
+    """State of a budget. A budget that is not known is never within."""
 
     WITHIN = "within budget"
     OVER = "over budget"
@@ -110,12 +112,12 @@ class BudgetState(StrEnum):
 
 
 class PartBudget(msgspec.Struct, frozen=True, kw_only=True):
-    """Demand on a part by drives that share it, against what it carries.
+    """The demand of the drives that share a part, and the bandwidth of the part.
 
     Attributes:
-        drives: in slot order.
-        demand_bytes_per_s: what the drives' own links carry together, as far as they are known.
-        drives_not_known: the drives whose own links are not known.
+        drives: the drives in slot order.
+        demand_bytes_per_s: sum of the bandwidths of the drives' links, as far as these are known.
+        drives_not_known: the drives whose links are not known.
     """
 
     part: Part
@@ -125,7 +127,7 @@ class PartBudget(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def factor(self) -> float | None:
-        """Demand divided by what the part carries, at least; None: not known."""
+        """Return the demand divided by the bandwidth of the part. The true quotient may be larger. None: not known."""
         if self.part.bytes_per_s is None:
             return None
         return self.demand_bytes_per_s / self.part.bytes_per_s
@@ -143,8 +145,9 @@ class DriveGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Drives that are measured at once, in slot order.
 
     Attributes:
-        budgets: of every part that two or more of them share.
-        without_path: drives that may share anything with the others.
+        budgets: the budget of every part that two or more of the drives share.
+        without_path: drives whose path is not known. They may share any part with the others. Simulated drives are
+            not among them, because they share nothing.
     """
 
     drives: tuple[str, ...]
@@ -162,13 +165,13 @@ class DriveGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CpuAssignment(msgspec.Struct, frozen=True, kw_only=True):
-    """CPUs of a drive's load.
+    """The CPUs for the load of a drive.
 
     Attributes:
-        threads: job threads of fio at once, at most.
-        is_shared: another drive of the group has at least one of these CPUs, too.
-        shares_cores: another drive has the sibling of at least one of them.
-        is_near: all are at the drive's NUMA node; None: the node is not known.
+        threads: the largest number of threads that fio runs at the same time.
+        is_shared: whether another drive of the group uses at least one of these CPUs.
+        shares_cores: whether another drive uses another CPU of the same core.
+        is_near: whether all CPUs belong to the NUMA node of the drive; None: the node is not known.
     """
 
     drive: str
@@ -180,7 +183,7 @@ class CpuAssignment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CpuBudget(msgspec.Struct, frozen=True, kw_only=True):
-    """Job threads of drives that draw on the same CPUs, against these CPUs."""
+    """The threads of drives that use the same CPUs, and these CPUs."""
 
     numa_node: int | None
     cpus: tuple[int, ...]
@@ -197,7 +200,7 @@ class CpuBudget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CpuPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """CPUs of a group of drives; ``rest``: the one that is left for everything else, if there is more than one."""
+    """The CPUs of a group of drives. ``rest`` is the CPU for everything else; it is empty if there is only one CPU."""
 
     assignments: tuple[CpuAssignment, ...]
     budgets: tuple[CpuBudget, ...]
@@ -205,7 +208,7 @@ class CpuPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadsState(StrEnum):
-    """Outcome of a comparison of reads; not known: the interval lies on both sides of the limit, or there is none."""
+    """Outcome of a comparison of reads. Not known: the interval contains the limit, or there is no interval."""
 
     NOT_SLOWED = "not slowed"
     SLOWED = "slowed"
@@ -213,12 +216,12 @@ class ReadsState(StrEnum):
 
 
 class ReadsCompared(msgspec.Struct, frozen=True, kw_only=True):
-    """A drive's reads while others read as well, compared with its reads alone.
+    """The reads of a drive while other drives read, compared with its reads alone.
 
     Attributes:
-        alone, together: mean rates, of I/Os or bytes.
-        ratio: together divided by alone; None: not known, as for a rate of 0.
-        low, high: interval of 95 % coverage of the ratio of both levels; None: not known.
+        alone, together: mean rates of I/Os or of bytes.
+        ratio: ``together`` divided by ``alone``; None: not known, for example if a rate is 0.
+        low, high: the 95 % interval of the ratio; None: not known.
     """
 
     drive: str
@@ -231,7 +234,9 @@ class ReadsCompared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SharingState(StrEnum):
-    """Outcome of the judgement. The first two come from a comparison of reads, the next two from budgets."""
+    """How the drives of a group influence each other. The first two outcomes are the result of a comparison of reads,
+    the next two follow from budgets.
+    """
 
     NOT_SLOWED = "not slowed"
     SLOWED = "slowed"

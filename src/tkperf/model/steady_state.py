@@ -1,4 +1,4 @@
-"""Steady state: the window rule of the PTS and its verdict as data.
+"""Steady state: the rule of the PTS for the window, and the verdict as data.
 
 Rule (PTS 2.0.2, definition 2.1.24, and the same in 1.1; sources in docs/explanation/method.md): over the last five
 consecutive rounds of the tracking variable y, with A = mean(y),
@@ -6,9 +6,9 @@ consecutive rounds of the tracking variable y, with A = mean(y),
 - data excursion: max(y) - min(y) <= 20 % of A, and
 - slope excursion: (max - min) of the least-squares line over the window <= 10 % of A.
 
-The comparison is inclusive. The +-10 % lines drawn in reports are a drawing convention; the
-criterion is the range. The rule is about the device alone: a value that something else influenced
-keeps its window from being steady, unless the user accepts that (docs/explanation/method.md).
+The comparison is inclusive. The +-10 % lines drawn in reports are a drawing convention; the criterion is the range. The
+rule judges the device alone. A window with a value that something else influenced is not steady, unless the user
+accepts such values (docs/explanation/method.md).
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from math import isfinite, sqrt
 class Criteria:
     """Limits of the window rule, as fractions of the window's average.
 
-    ``accept_disturbed``: a window can be steady even if something other than the device influenced its values.
+    ``accept_disturbed``: a window can be steady even if something other than the device influenced one of its values.
     """
 
     window_rounds: int = 5
@@ -37,7 +37,7 @@ WITHIN_LIMITS = "data and slope excursion are within their limits"
 class Fit:
     """Least-squares line y = slope * round + intercept over the window.
 
-    ``correlation`` is Pearson's r; None if all values are equal, as it is then undefined.
+    ``correlation`` is Pearson's r. It is None if all values are equal, because r is not defined then.
     """
 
     slope: float
@@ -50,7 +50,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyStateVerdict:
-    """The verdict after one round, with everything needed to audit it.
+    """The verdict after one round, with everything that a reader needs to check it.
 
     ``rounds`` and ``values`` are the window: the last ``window_rounds`` rounds, or fewer while
     there are fewer. Excursions are absolute, in ``unit``; ``fit`` is None with fewer
@@ -115,8 +115,8 @@ def judge(
         rounds: numbers of all rounds so far, ascending.
         values: tracking variable of each round, in ``unit``.
         tracking: name of the tracking variable for people, e.g. ``RND 4k R/W 0/100 IOPS``.
-        doubts: for each round, the influence of anything other than the device; None: nothing. Left out:
-            nothing in any round.
+        doubts: for each round, the influence of anything other than the device; None: no influence. If the argument is
+            omitted, no round was influenced.
 
     Raises:
         ValueError: the two sequences differ in length or are empty.

@@ -1,4 +1,4 @@
-"""Strict reading of users' files: an error names the key, the value and the values allowed."""
+"""Strict reading of users' files. An error names the key, the value and the allowed values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def decode_strictly(
 
 
 def convert_strictly(value: object, type_: type[T], *, what: str, error: type[UsageError] = InputFileError) -> T:
-    """Return plain data as a ``type_``; errors name ``what`` and the key.
+    """Return plain data as a ``type_``. Errors name ``what`` and the key.
 
     Raises:
         InputFileError: or ``error``: a typo, or a value of another type.
@@ -55,7 +55,8 @@ def convert_strictly(value: object, type_: type[T], *, what: str, error: type[Us
 
 
 def shallow(text: str) -> str:
-    """Return TOML that has no keys of thousands of parts; its parser would take minutes for them.
+    """Return the TOML text, after a check that no key has thousands of parts. The parser would take minutes for such a
+    key.
 
     Raises:
         RecursionError: the text has such a key.
@@ -67,7 +68,9 @@ def shallow(text: str) -> str:
 
 @cache
 def _inspect(type_: Any) -> msgspec.inspect.Type:
-    """Return the description of a type, kept because a damaged file may have thousands of rows of that type."""
+    """Return the description of a type. The description is stored, because a damaged file may have thousands of rows of
+    that type.
+    """
     return _bare(msgspec.inspect.type_info(type_))
 
 
@@ -96,14 +99,14 @@ def describe_mistake(mistake: msgspec.ValidationError, type_: Any, value: object
     if words and isinstance(value, str):
         return f"{where} '{value[:_LONGEST_QUOTED]}': {choose_from(value, words)}"
     if not reason.startswith(_OF_VALUES) or isinstance(info, msgspec.inspect.AnyType):
-        # The type itself gives the reason, or the place cannot be found.
+        # The type itself contains the reason, or the place cannot be found.
         return f"{where}: {reason}"
     given = "a value" if value is _UNSEEN else quote_value(value)
     return f"{where}: {given} is not allowed, it takes {_with_kind(info)}"
 
 
 def quote_value(value: object) -> str:
-    """Return a value as JSON, cut short; a number of thousands of digits cannot even be written."""
+    """Return a value as JSON, shortened. A number of thousands of digits cannot even be written."""
     if isinstance(value, dict):
         return f"a table of {len(value):,}"
     if isinstance(value, list | tuple):
@@ -117,7 +120,7 @@ def quote_value(value: object) -> str:
 
 
 def describe_values(type_: msgspec.inspect.Type) -> str:
-    """Return the values that a type takes: ``0 to 100``, ``true or false``, ``"on", "off" or "keep"``."""
+    """Return the values that a type accepts: ``0 to 100``, ``true or false``, ``"on", "off" or "keep"``."""
     match bare := _bare(type_):
         case msgspec.inspect.BoolType():
             return "true or false"
@@ -145,7 +148,7 @@ def describe_values(type_: msgspec.inspect.Type) -> str:
 
 
 def _with_kind(type_: msgspec.inspect.Type) -> str:
-    """Return the values that a type takes, numbers and text with their kind."""
+    """Return the values that a type accepts. For numbers and texts, the result names the kind."""
     values = describe_values(type_)
     match _bare(type_):
         case msgspec.inspect.IntType():
@@ -169,7 +172,7 @@ def _with_kind(type_: msgspec.inspect.Type) -> str:
 
 
 def _bare(type_: msgspec.inspect.Type) -> msgspec.inspect.Type:
-    """Return the type without metadata, and without the None of an optional value."""
+    """Return the type without metadata. For an optional value, return the type without None."""
     if isinstance(type_, msgspec.inspect.Metadata):
         return _bare(type_.type)
     if isinstance(type_, msgspec.inspect.UnionType):
@@ -179,7 +182,7 @@ def _bare(type_: msgspec.inspect.Type) -> msgspec.inspect.Type:
 
 
 def _below(type_: msgspec.inspect.Type, value: object, step: str) -> tuple[msgspec.inspect.Type, object]:
-    """Return the type at a key or place, and its value if it can be found."""
+    """Return the type at a key or place, and the value if it can be found."""
     match type_:
         case msgspec.inspect.StructType() | msgspec.inspect.DataclassType():
             below = next(field.type for field in type_.fields if field.encode_name == step)

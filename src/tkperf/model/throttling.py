@@ -1,6 +1,7 @@
-"""Judge readings: changes between two of them, throttled times and steps, write amplification, warnings.
+"""Judge readings: changes between two readings, throttled times and steps, write amplification, warnings.
 
-A drive's log covers a minute, so its data may arrive only after a step was kept: steps are marked when a run is read.
+A drive's log covers a minute. Its data may therefore arrive after a step was stored, so steps are marked when a run is
+read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.record import RunRecord, StepRecord, TestRecord
 from tkperf.model.telemetry.drive_reading import TEMPERATURE_WARNING, DriveFacts, Reading
 
-# A counter may be off by one step at both ends: with fewer steps a ratio is off by over 5 %.
+# A counter may be wrong by one unit at both ends. With fewer units, a ratio is wrong by more than 5 %.
 LEAST_UNITS = 20
 # The values of a reading that show heat, with the meaning of their growth.
 _HEAT = {
@@ -32,7 +33,7 @@ _heat_values = attrgetter(*_HEAT)
 
 
 class Intervals:
-    """Intervals that may overlap. The time of a search grows with the logarithm of their number."""
+    """Intervals that may overlap. The time of a search grows with the logarithm of the number of intervals."""
 
     def __init__(self, pairs: Iterable[tuple[float, float]]) -> None:
         ordered = sorted(pairs)
@@ -41,21 +42,19 @@ class Intervals:
         self._ends = list(accumulate((end for _, end in ordered), max))
 
     def overlap(self, begin: float, end: float) -> bool:
-        """Return whether any interval overlaps the given part; a common border is not an
-        overlap.
-        """
+        """Return whether any interval overlaps the given part. A common border is not an overlap."""
         before = bisect_left(self._begins, end)
         return before > 0 and self._ends[before - 1] > begin
 
     def contain(self, value: float) -> bool:
-        """Return whether a value is in any interval, or on its border."""
+        """Return whether a value lies in any interval, or on its border."""
         before = bisect_right(self._begins, value)
         return before > 0 and self._ends[before - 1] >= value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttled:
-    """A stretch of time, between two readings, in which a drive was throttled, and the evidence."""
+    """A stretch of time, between two readings, in which a drive was throttled, and the evidence for it."""
 
     drive: str
     began_s: float
@@ -75,7 +74,7 @@ def find_throttling(readings: Iterable[Reading], pauses: Sequence[tuple[float, f
     """Yield each stretch of time in which a drive was throttled.
 
     Args:
-        pauses: (begin, end) of each pause of the run; readings on both sides of a pause are not compared.
+        pauses: begin and end of each pause of the run. Readings before and after a pause are not compared.
     """
     paused = Intervals(pauses)
     for of_drive in by_drive(readings).values():
@@ -98,15 +97,15 @@ def find_heat(before: Reading, after: Reading) -> str:
 
 
 def counter_delta(before: Reading, after: Reading, name: str) -> int | None:
-    """Return the growth of a counter; None: not known, also if it fell, for example after a reset."""
+    """Return the growth of a counter. None: not known, or the counter decreased, for example after a reset."""
     first, last = getattr(before, name), getattr(after, name)
     return None if first is None or last is None or last < first else int(last - first)
 
 
 def find_amplification(before: Reading, after: Reading, facts: DriveFacts | None = None) -> float | None:
-    """Return the bytes written to the flash for each byte from the host between two readings.
+    """Return the write amplification between two readings: the bytes written to the flash for each byte from the host.
 
-    None: the drive does not count both, or wrote too little for its counting units.
+    None: the drive does not count both, or wrote too little in relation to its counting units.
     """
     host, nand = (counter_delta(before, after, name) for name in ("host_written_bytes", "nand_written_bytes"))
     if not host or nand is None:
@@ -117,12 +116,13 @@ def find_amplification(before: Reading, after: Reading, facts: DriveFacts | None
     return nand / host
 
 
-# A reading requested at the beginning or end of a test may come this much later and still count for it.
+# A reading that was requested at the beginning or end of a test may arrive this much later and still belong to it.
 EDGE_S = 30.0
 
 
 def find_edges(readings: Sequence[Reading], began_s: float, ended_s: float) -> tuple[Reading, Reading] | None:
-    """Return the full readings of one drive that are nearest to the ends of a stretch of time, such as a test.
+    """Return the two full readings of a drive that are nearest to the beginning and the end of a stretch of time, such
+    as a test.
 
     If no reading arrived in time at an end, the first or the last full reading within the stretch replaces it. None:
     there are not two readings.
@@ -141,13 +141,13 @@ def find_edges(readings: Sequence[Reading], began_s: float, ended_s: float) -> t
 
 
 def _nearest(readings: Sequence[Reading], at_s: float) -> Reading | None:
-    """Return the reading requested at a moment; None if none came in time."""
+    """Return the reading that was requested at a moment; None if no reading arrived in time."""
     near = [reading for reading in readings if abs(reading.at_s - at_s) <= EDGE_S]
     return min(near, key=lambda reading: abs(reading.at_s - at_s), default=None)
 
 
 def with_throttled_steps(record: RunRecord) -> RunRecord:
-    """Return the run with a mark on each step in which a drive was throttled, or may have been."""
+    """Return the run with a mark on each step in which a drive was throttled or may have been throttled."""
     stretches = find_stretches(record)
     if not stretches:
         return record
@@ -156,7 +156,7 @@ def with_throttled_steps(record: RunRecord) -> RunRecord:
 
 
 def count_throttled_steps(record: RunRecord, *, most: int) -> int:
-    """Return how many marks ``with_throttled_steps`` would make; counting ends beyond ``most``."""
+    """Return how many marks ``with_throttled_steps`` would make. The count ends beyond ``most``."""
     stretches, count = find_stretches(record), 0
     for test in record.tests if stretches else ():
         for step in test.steps:
@@ -179,7 +179,7 @@ def find_stretches(record: RunRecord) -> list[list[Throttled]]:
 
 
 def is_throttled(stretches: Sequence[Sequence[Throttled]], began_s: float, ended_s: float) -> bool:
-    """Return whether any drive was throttled in this time, or may have been."""
+    """Return whether any drive was throttled, or may have been throttled, during this time."""
     return any(any(_overlapping(of_drive, began_s, ended_s)) for of_drive in stretches)
 
 
@@ -194,7 +194,7 @@ class Pause(Protocol):
 
 
 def find_pauses(resumptions: Iterable[Pause]) -> tuple[tuple[float, float], ...]:
-    """Return (begin, end) of each pause of the run."""
+    """Return begin and end of each pause of the run."""
     return tuple((resumption.stopped_s, resumption.resumed_s) for resumption in resumptions)
 
 
@@ -203,7 +203,9 @@ def _test(test: TestRecord, stretches: Sequence[Sequence[Throttled]]) -> TestRec
 
 
 def _overlapping(stretches: Sequence[Throttled], began_s: float, ended_s: float) -> Iterator[Throttled]:
-    """Yield the overlapping stretches of one drive, which are in order: a day may have one for each minute."""
+    """Yield the stretches of one drive that overlap a time. They are in order; a day may have one stretch for each
+    minute.
+    """
     first = bisect_right(stretches, began_s, key=lambda stretch: stretch.ended_s)
     yield from takewhile(lambda stretch: stretch.began_s < ended_s, islice(stretches, first, None))
 
@@ -225,7 +227,7 @@ def _step(step: StepRecord, stretches: Sequence[Sequence[Throttled]]) -> StepRec
     return replace(step, disturbances=(*(step.disturbances or ()), *found)) if found else step
 
 
-# A constant temperature is stored once per ``STILL_S``; a change by a degree is stored at once.
+# A constant temperature is stored once per ``STILL_S``. A change by a degree is stored at once.
 STILL_S = 60.0
 LEAST_CHANGE_C = 1.0
 
@@ -242,11 +244,11 @@ class TelemetryLog:
     _warned: set[tuple[str, str]] = field(default_factory=set)
 
     def test_begins(self) -> None:
-        """Begin a test: each drive and kind gives one warning in a test."""
+        """Begin a test. Each drive and each kind gives at most one warning in a test."""
         self._warned = set()
 
     def is_news(self, reading: Reading) -> bool:
-        """Return whether a reading is worth keeping; if so, it counts as kept."""
+        """Return whether a reading is worth storing. If so, the reading counts as stored."""
         kept = self._kept.get(reading.drive)
         temperature_c = reading.temperature_c
         if kept is not None and reading.is_full and kept.is_full and reading.at_s <= kept.at_s:
@@ -264,7 +266,9 @@ class TelemetryLog:
         return not still
 
     def find_warnings(self, reading: Reading) -> Iterator[tuple[str, str]]:
-        """Yield code and text of the news in a full reading since the full one before, once a test."""
+        """Yield code and text of each new warning in a full reading, compared with the previous full reading; once in
+        each test.
+        """
         if not reading.is_full:
             return
         before = self._full.get(reading.drive)

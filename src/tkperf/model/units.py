@@ -1,7 +1,7 @@
-"""Sizes, times and their spelling: the one place that turns text into numbers and back.
+"""Sizes, times and their text forms. This is the only module that turns text into numbers and back.
 
-Block sizes and offsets are binary (KiB = 1024), capacities and rates decimal (MB = 10^6), as the
-PTS has it (PTS User Guide, section 2, note on units).
+Block sizes and offsets are binary (KiB = 1024), capacities and rates are decimal (MB = 10^6), as in the PTS (PTS User
+Guide, section 2, note on units).
 """
 
 import re
@@ -41,32 +41,32 @@ _TOO_LARGE = 1 << 63
 
 NOT_MEASURED = "-"
 NOT_FOUND = "not found"
-"""For a value that was searched for in measured values."""
+"""Text for a value that was searched for among the measured values and not found."""
 
 
 def parse_size_bytes(text: str) -> int:
-    """Return the bytes meant by a size such as ``512MiB``, ``1g``, ``960GB`` or ``4096``.
+    """Return the bytes of a size such as ``512MiB``, ``1g``, ``960GB`` or ``4096``.
 
     A bare letter is binary, as fio reads it; ``kB MB GB TB`` are decimal.
 
     Raises:
-        UsageError: the text is not a size or not positive.
+        UsageError: the text is not a size, or the size is not positive.
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
     if match is None or match[2].lower() not in _FACTORS:
-        raise UsageError(f"'{text[:40]}' is not a size; write for example 512MiB, 16GiB, 960GB or a number of bytes")
+        raise UsageError(f"'{text[:40]}' is not a size; write, for example, 512MiB, 16GiB, 960GB or a number of bytes")
     amount = Decimal(match[1])
-    # Compare first: a product with more digits than Decimal's precision raises its own error.
+    # The comparison comes first, because a product with more digits than the precision of Decimal raises another error.
     size_bytes = _TOO_LARGE if amount >= _TOO_LARGE else int(amount * _FACTORS[match[2].lower()])
     if size_bytes <= 0:
         raise UsageError(f"'{text[:40]}' is not a size: it must be more than 0 bytes")
     if size_bytes >= _TOO_LARGE:
-        raise UsageError(f"'{text[:40]}' is not a size: no drive is as large")
+        raise UsageError(f"'{text[:40]}' is not a size: no drive is that large")
     return size_bytes
 
 
 def format_block_size(block_size_bytes: int) -> str:
-    """Return a block size as fio and TKperf users write it: ``1024k``, ``4k``, ``512``."""
+    """Return a block size in the form that users of fio and TKperf write: ``1024k``, ``4k``, ``512``."""
     if block_size_bytes >= KIB and block_size_bytes % KIB == 0:
         return f"{block_size_bytes // KIB}k"
     return str(block_size_bytes)
@@ -115,12 +115,12 @@ def format_window(numbers: Sequence[int]) -> str:
 
 
 def spaced(size: str) -> str:
-    """Return a size as a user wrote it, for people: ``100 %`` for ``100%``, ``1 GiB`` for ``1GiB``."""
+    """Return a size that a user wrote in the form for people: ``100 %`` for ``100%``, ``1 GiB`` for ``1GiB``."""
     return re.sub(r"(?<=\d)(?=[A-Za-z%])", " ", size.strip())
 
 
 def capital(text: str) -> str:
-    """Return the text with a capital at its beginning."""
+    """Return the text with a capital letter at its beginning."""
     return text[:1].upper() + text[1:]
 
 
@@ -128,7 +128,7 @@ _COPIED = re.compile(r"\s*[a-z ]+: +(tkperf [a-z].*|\S+)$")
 
 
 def is_copied(line: str) -> bool:
-    """Return whether a line is a label with a command or a path, which users copy as a whole."""
+    """Return whether a line is a label with a command or a path. Users copy such a line as a whole."""
     return _COPIED.match(line) is not None
 
 
@@ -136,12 +136,13 @@ _COMMAND = re.compile(r"'(?:sudo )?tkperf [^']*'")
 
 
 def wrap_words(text: str, width: int, *, indent: int = 0, hanging: int = 0, break_long_words: bool = True) -> list[str]:
-    """Return a text in lines of whole words; a quoted command that fits on a line stays whole, as users copy it.
+    """Break a text into lines of whole words. A quoted command that fits on a line is not broken, because users copy
+    it.
 
     Args:
-        indent: blanks before the first line.
-        hanging: blanks before the others.
-        break_long_words: a word that is longer than a line goes on in the next.
+        indent: number of blanks before the first line.
+        hanging: number of blanks before the other lines.
+        break_long_words: whether a word that is longer than a line continues in the next line.
     """
 
     def bind(command: re.Match[str]) -> str:
@@ -169,14 +170,14 @@ name.
 
 
 def escape_controls(json_text: str) -> str:
-    """Return a JSON text in which escapes replace control characters (RFC 8259); the values stay
-    the same.
-    """
+    """Return a JSON text in which control characters are escaped (RFC 8259). The values stay the same."""
     return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
 
 
 def drop_controls(text: str) -> str:
-    """Return text from outside without control and direction characters; line ends and no-break spaces stay."""
+    """Return text from outside without control characters and direction characters. Line ends and no-break spaces
+    stay.
+    """
     if text.replace("\n", "").isprintable():  # as nearly all is
         return text
     return "".join(each for each in text if each.isprintable() or each in "\n\u00a0")
@@ -187,8 +188,8 @@ def format_number(value: float | None, digits: int | None = None) -> str:
     """Return a number as people read it.
 
     Args:
-        digits: after the decimal point, for a number known in full, such as a count; default: as many
-            as a measured figure deserves (``find_digit_place``).
+        digits: digits after the decimal point, for an exact number such as a count; default: as many as a measured
+            figure needs (``find_digit_place``).
     """
     if value is None or isnan(value):
         return NOT_MEASURED
@@ -196,10 +197,10 @@ def format_number(value: float | None, digits: int | None = None) -> str:
 
 
 def find_digit_place(value: float) -> int:
-    """Return the place of the last digit that a measured figure shows: 2 hundreds, -1 tenths.
+    """Return the place of the last digit that a measured figure shows: 2 for hundreds, -1 for tenths.
 
-    A figure has three digits, four if the first is 1: figures with equal texts differ by less than a hundredth, and
-    by a thousandth on average. docs/reference/reports.md, Digits.
+    A figure has three digits, or four if the first digit is 1. Figures with equal texts therefore differ by less than 1
+    %, and by 0.1 % on average. See docs/reference/reports.md, Digits.
     """
     if not value or not isfinite(value):
         return 0
@@ -225,13 +226,13 @@ def format_exact(value: float) -> str:
 
 
 def format_quantity(value: float | None, unit: str, digits: int | None = None) -> str:
-    """Return a number with its unit, or the dash alone."""
+    """Return a number with its unit; a dash alone if the number was not measured."""
     number = format_number(value, digits)
     return number if number == NOT_MEASURED else f"{number} {unit}".rstrip()
 
 
 def format_latency(latency_us: float) -> str:
-    """Return a latency in the unit that suits it: ``37.2 µs``, ``1.204 ms``, ``2.10 s``."""
+    """Return a latency in the most suitable unit: ``37.2 µs``, ``1.204 ms``, ``2.10 s``."""
     for factor, unit in ((1e6, "s"), (1e3, "ms")):
         if latency_us >= factor:
             return f"{format_number(latency_us / factor)} {unit}"
@@ -249,12 +250,12 @@ def format_mix(read_percent: int) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Return a name from outside on one line: no control characters, white space as single blanks."""
+    """Return a name from outside on one line, without control characters. White space becomes single blanks."""
     return " ".join(drop_controls(text).split())
 
 
 MOST_NAMED_RUNS = 4
-"""Most runs that a sentence names."""
+"""The largest number of runs that a sentence names."""
 
 
 def format_ranges(numbers: Iterable[int]) -> str:

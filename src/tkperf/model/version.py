@@ -1,3 +1,3 @@
-"""The version of tkperf; every run file and output names it."""
+"""The version of tkperf, which every run file and every output states."""
 
 __version__ = "3.0.0.dev0"

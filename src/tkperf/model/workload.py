@@ -1,4 +1,4 @@
-"""Workloads and steps of a test. No I/O, no clock, no fio."""
+"""Workloads and steps of a test. This module contains no I/O, no clock and nothing of fio."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import NamedTuple
 from tkperf.model.errors import UsageError
 from tkperf.model.units import KIB, format_block_size, format_capacity, format_count, format_mix
 
-# A mix of more sizes is named by its smallest and largest size.
+# The name of a mix of more sizes contains only the smallest and the largest size.
 LONGEST_MIX_LISTED = 4
-# The alignment of I/Os of a mix of block sizes, including smaller I/Os.
+# The alignment of the I/Os of a mix of block sizes, including the smaller I/Os.
 MIX_ALIGNMENT_BYTES = 4 * KIB
 
 
@@ -32,7 +32,7 @@ class Access(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveRange:
-    """The part of the device that a run touches (PTS: active range, AR)."""
+    """The part of the device that a run uses (PTS: active range, AR)."""
 
     offset_bytes: int
     length_bytes: int
@@ -45,7 +45,7 @@ class ActiveRange:
         return f"{format_capacity(self.length_bytes)} from {format_capacity(self.offset_bytes)}"
 
     def within(self, outer: ActiveRange) -> ActiveRange:
-        """Return this range, counted from the start of another one, as bytes of the device."""
+        """Return the range that this range, counted from the start of ``outer``, occupies on the device."""
         return ActiveRange(offset_bytes=outer.offset_bytes + self.offset_bytes, length_bytes=self.length_bytes)
 
 
@@ -64,7 +64,9 @@ class BlockShare(NamedTuple):
 
 
 class Zone(NamedTuple):
-    """A percentage of the range, and the percentage of all accesses that fall into it; zones follow each other."""
+    """A percentage of the range, and the percentage of all accesses in this part of the range. Zones follow each
+    other.
+    """
 
     access_percent: int
     range_percent: int
@@ -79,12 +81,12 @@ class Burst(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The work of the load generator, and the key of its results.
+    """The work of the load generator. It is also the key of the results.
 
     ``jobs`` is the PTS's thread count (TC), ``io_depth`` its queue depth for each thread (QD).
 
     Attributes:
-        block_size_bytes: of every I/O; with ``block_mix`` the largest of them.
+        block_size_bytes: size of every I/O; with ``block_mix`` the largest size.
         block_mix: several block sizes and the share of each; empty: one size only.
         zones: distribution of random accesses over the range, from its start; empty: even.
         offered_iops: the rate that all jobs together should issue; None: as fast as the device answers.
@@ -167,9 +169,9 @@ class Workload:
 
     def _check_zones(self) -> None:
         if self.access is not Access.RANDOM:
-            raise ValueError("zones are of random accesses only")
+            raise ValueError("only random accesses can have zones")
         if any(zone.access_percent < 0 or zone.range_percent < 1 for zone in self.zones):
-            raise ValueError("a zone is at least 1 percent of the range")
+            raise ValueError("a zone needs at least 1 percent of the range")
         for name in ("access_percent", "range_percent"):
             if sum(getattr(zone, name) for zone in self.zones) != 100:
                 raise ValueError(f"the zones' {name} do not add up to 100")
@@ -233,8 +235,8 @@ class Workload:
         return sum(share.block_size_bytes * share.percent for share in self.block_mix) / 100
 
     def arrivals_deviation(self, due_ios: float) -> float:
-        """Return the standard deviation of the number of I/Os offered in a time in which ``due_ios`` are due on
-        average.
+        """Return the standard deviation of the number of I/Os that are offered in a time in which ``due_ios`` are due
+        on average.
 
         The number of random arrivals varies by definition. A mix of block sizes is offered evenly
         in bytes, while fio draws the size of each I/O: the number of I/Os varies with the sizes.
@@ -257,7 +259,9 @@ class Workload:
 
     @property
     def blocks_name(self) -> str:
-        """Return ``blocks_text``, or for a long mix its ends and mean: ``12 sizes 512-64k, mean 7.6k``."""
+        """Return ``blocks_text``, or for a long mix its smallest and largest size and the mean: ``12 sizes 512-64k,
+        mean 7.6k``.
+        """
         if len(self.block_mix) <= LONGEST_MIX_LISTED:
             return self.blocks_text
         sizes = sorted(share.block_size_bytes for share in self.block_mix)
@@ -357,7 +361,7 @@ def key_of_stream(combination: Workload, name: str) -> Workload:
 
 
 def split_regions(active_range: ActiveRange, jobs: int, block_size_bytes: int) -> tuple[ActiveRange, ...]:
-    """Return disjoint regions of whole blocks, one for each job, equal to within a block.
+    """Return separate regions of whole blocks, one for each job. Their sizes differ by at most one block.
 
     Raises:
         UsageError: the range has fewer blocks than jobs.
@@ -367,7 +371,7 @@ def split_regions(active_range: ActiveRange, jobs: int, block_size_bytes: int) -
         raise UsageError(
             f"the active range of {format_capacity(active_range.length_bytes)} is too small for "
             f"{format_count(jobs, 'job')} with blocks of {format_block_size(block_size_bytes)}: "
-            "take a larger range or fewer jobs"
+            "choose a larger range or fewer jobs"
         )
     edges = [blocks * job // jobs for job in range(jobs + 1)]
     return tuple(

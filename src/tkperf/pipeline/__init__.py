@@ -1,4 +1,4 @@
-"""A run from a request to its results, for the command line and for Python.
+"""A run from the request to its results, for the command line and for Python.
 
     request -> plan -> consent -> permit -> equipment -> execute -> results
 

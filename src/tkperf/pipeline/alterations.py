@@ -1,4 +1,6 @@
-"""What the user's options change: choices left to the operator, and departures from the specification."""
+"""The changes by the user's options: choices that a specification leaves to the operator, and departures from the
+specification.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +19,19 @@ from tkperf.procedures import find_shipped_namesake, fit_to_sector
 from tkperf.procedures.profiles import resolve_active_range
 from tkperf.procedures.profiles.profile_tables import TestTable
 
-# TKperf's suite is no specification.
+# The suite of TKperf is not a specification.
 _NO_SPECIFICATION = ("tkperf-2.2",)
-# Options set threads and queue depth only where a specification leaves them open.
+# Options set threads and queue depth only if the specification leaves them open.
 _DEMAND = ("threads ", "queue depth ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Changes by the options, each once, as ``runtime 60 s -> 1 s``.
+    """Changes by the options, each once, such as ``runtime 60 s -> 1 s``.
 
     Attributes:
-        choices: what is left to the operator: threads and queue depth where the specification has none, and every
-            number of a profile that follows no specification.
+        choices: numbers that the operator may choose: threads and queue depth if the specification does not define
+            them, and every number of a profile that follows no specification.
         alterations: departures from the specification.
     """
 
@@ -38,7 +40,7 @@ class Changes:
 
 
 def find_changes(request: RunRequest, fitted: FittedProfile) -> Changes:
-    """Return what the options change.
+    """Return the changes that the options cause.
 
     Compares the phases of the tests with and without the options. A number that the chosen tests do not
     use does not count as changed.
@@ -69,7 +71,7 @@ def find_changes(request: RunRequest, fitted: FittedProfile) -> Changes:
 
 
 def _of_tables(fitted: FittedProfile) -> Iterator[str]:
-    """Yield the differences between a profile made in Python and the shipped profile of its name.
+    """Yield the differences between a profile made in Python and the shipped profile of the same name.
 
     Tables of tests count only for the chosen tests. A workload file alters no specification.
     """
@@ -91,7 +93,7 @@ def _of_tables(fitted: FittedProfile) -> Iterator[str]:
 
 
 def _as_text(value: object) -> str:
-    """Return a value on one line, as a profile's TOML writes it."""
+    """Return a value on one line, as in the TOML of a profile."""
     if isinstance(value, tuple):
         return ", ".join(map(_as_text, value))
     plain = msgspec.to_builtins(value)
@@ -108,14 +110,14 @@ def _of_range(fitted: FittedProfile) -> Iterator[str]:
     device = (fitted.identity.capacity_bytes, fitted.identity.logical_block_bytes)
     try:
         same = before.segments == 1 and (resolve_active_range(fitted.unaltered, *device) == fitted.active_range)
-    except UsageError:  # the profile's own range does not fit the device
+    except UsageError:  # the range of the profile does not fit the device
         same = False
     if not same:
         yield f"active range {before} -> {after}"
 
 
 def _of_test(plain: TestPhases, run: TestPhases) -> Iterator[str]:
-    """Yield the differences between phases that follow each other in the same order."""
+    """Yield the differences between phases in the same order."""
     last: tuple[Phase, Phase] | None = None
     for before, after in zip(plain.phases, run.phases, strict=False):
         if type(before) is not type(after) or isinstance(before, Purge):

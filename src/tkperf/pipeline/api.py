@@ -1,4 +1,4 @@
-"""The Python API: plan, run and resume in one call each; results of run files."""
+"""The Python API: plan, run and resume with one call each, and read the results of run files."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from tkperf.runner.events import Observer
 
 
 def load(path: str | Path) -> RunResult:
-    """Return the results of a run file: what reports show, as typed data; None is "not measured".
+    """Return the results of a run file: the same as in reports, as typed data; None is "not measured".
 
     Raises:
-        RunFileError: the file is missing, damaged, or no run file.
+        RunFileError: the file is missing, damaged, or not a run file.
     """
     return read_results(Path(path))
 
 
 def open_run(path: str | Path) -> RunFile:
-    """Open a run file for its steps, seconds, jobs and fio's output; close it after use.
+    """Open a run file to read its steps, seconds, jobs and fio's output. Close it after use.
 
     Raises:
-        RunFileError: the file is missing, damaged, or no run file.
+        RunFileError: the file is missing, damaged, or not a run file.
     """
     return RunFile(Path(path))
 
 
 def make_plan(suite: str, device: str | Path, **options: Any) -> RunPlan:
-    """Plan a run on a device: look and check. Asks, creates and writes nothing.
+    """Plan a run on a device: look at the device and check the request. The function asks, creates and writes nothing.
 
     Args:
         suite: ``ssd``, ``hdd`` or ``raid``.
@@ -74,21 +74,21 @@ def run(
     observers: Sequence[Observer] = (),
     description: str | None = None,
 ) -> RunResult:
-    """Execute a plan, keep everything in ``NAME.tkperf``, and return the results.
+    """Execute a plan, store everything in ``NAME.tkperf``, and return the results.
 
     Args:
         plan: a plan that was just made. The run looks at the device again before it writes to it.
         name: name of the run file, shown in every report.
-        folder: folder of the run file; created if need be.
+        folder: folder of the run file; created if it does not exist.
         confirm: ``plan.confirm_id``, from a caller who knows that this data may be destroyed.
         ask: used instead of ``confirm``; asks the user, and returns the answer.
-        observers: get every event of the run (``tkperf.runner.events``) in the run's own thread, so they must
-            be quick; one that raises a ``TkperfError`` ends the run.
+        observers: receive every event of the run (``tkperf.runner.events``) in the thread of the run, so they must be
+            quick. An observer that raises a ``TkperfError`` ends the run.
         description: text about the device for the report.
 
     Raises:
         RefusedError: no consent, or the device is in use; nothing was touched.
-        RunFileError: the name is taken, or the folder has no room.
+        RunFileError: the name is in use, or the folder has no room.
         TkperfError: an error ended the run early; everything measured is in the run file.
     """
     destination = Destination(name=name, folder=Path(folder))
@@ -107,7 +107,7 @@ def resume(
     """Continue a run in its own run file, and return the results of the whole run.
 
     Args:
-        plan: a plan just made by ``tkperf.pipeline.resume_plan.make_resume_plan``.
+        plan: a plan that ``tkperf.pipeline.resume_plan.make_resume_plan`` has just made.
         confirm, ask, observers: see ``run``.
 
     Raises:
@@ -134,7 +134,7 @@ def read_and_check(claims_file: Path, result: RunResult) -> Checked:
     """Read a claims file and check a run against it.
 
     Raises:
-        UsageError, RunFileError: the file, or the baseline that it names, cannot be read or checks nothing.
+        UsageError, RunFileError: the file cannot be read or contains no claim, or its baseline cannot be read.
     """
     claims = read_claims(claims_file)
     return check_claims(claims, result, load=load, folder=claims_file.parent)

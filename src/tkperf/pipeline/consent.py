@@ -1,8 +1,8 @@
-"""plan -> show -> permit: the one rule by which data may be destroyed, on any medium.
+"""plan -> show -> permit: the rule by which data may be destroyed, which is the same for all media.
 
-A question names the devices to erase and the data to lose, and asks for the identifier of each device.
-The answer comes beforehand, from the user when asked, or not at all. ``force`` answers only where nothing
-can be lost. Permits then compare the answer with the device once more.
+A question names the devices to erase and the data to lose, and asks for the identifier of each device. The answer is
+given in advance, or by the user after the question, or not at all. ``force`` answers only if nothing can be lost.
+Permits then compare the answer with the device once more.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Question:
         ids: the text that confirms each device, in the same order.
         data: data recognised on the devices, or data that tkperf could not see; empty if there is
             none.
-        empty: the devices were just made, so nothing can be lost: the question is never asked.
-        given_as: DEVICE as the user gave it; it confirms a device that its path confirms.
+        empty: the devices were just created, so nothing can be lost and the question is not asked.
+        given_as: the DEVICE argument of the user. It confirms a device that the path confirms.
         shares_serial: another disk of this host reports the serial number of a device, so the
             serial number alone does not confirm the device.
     """
@@ -51,12 +51,12 @@ class Question:
 
     @property
     def expected(self) -> str:
-        """Answer that confirms."""
+        """The answer that confirms."""
         return ",".join(self.ids)
 
     @property
     def what(self) -> str:
-        """Kind of the expected answer, in words."""
+        """The kind of the expected answer, in words."""
         serial = not set(self.ids) & set(self.devices)
         return ("serial number" if serial else "path") + "s" * (len(self.ids) > 1)
 
@@ -66,14 +66,12 @@ class Question:
 
     @property
     def loss(self) -> str:
-        """Sentence about the data, with a space before it; empty if no data was recognised."""
+        """A sentence about the data, with a space before it; empty if no data was recognised."""
         return f" It holds: {', '.join(self.data)}." if self.data else ""
 
     @property
     def why_more(self) -> str:
-        """Sentence with the reason why a serial number alone is not the answer, with a space before
-        it.
-        """
+        """A sentence with the reason why the serial number alone does not suffice, with a space before it."""
         if not self.shares_serial:
             return ""
         return " Other disks of this host report the same serial number, so the answer must name one disk."
@@ -84,13 +82,13 @@ Ask = Callable[[Question], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
-    """Way in which a user agrees to the loss of data.
+    """The way in which a user agrees to the loss of data.
 
     Attributes:
-        confirm: the answer, given beforehand.
-        force: do not ask where nothing can be lost. Never skips a check.
-        ask: asks the user; None if there is no user to ask.
-        way: the option that gives the answer beforehand, for messages.
+        confirm: the answer that was given in advance.
+        force: do not ask if nothing can be lost. No check is skipped.
+        ask: a function that asks the user; None if there is no user to ask.
+        way: the option that gives the answer in advance, for messages.
     """
 
     confirm: str | None = None
@@ -100,7 +98,7 @@ class Consent:
 
 
 def obtain(question: Question, consent: Consent) -> tuple[str, ...]:
-    """Return the answer to a question, one word for each device, if it confirms them.
+    """Return the answer to a question, with one word for each device, if the answer confirms them.
 
     Raises:
         RefusedError: there is no user to ask, or the answer does not confirm every device.
@@ -122,7 +120,7 @@ def obtain(question: Question, consent: Consent) -> tuple[str, ...]:
 
 
 def confirmed_by(question: Question, given: str) -> tuple[str, ...] | None:
-    """Return the answer for each device; None if it does not confirm them."""
+    """Return the answer for each device; None if the answer does not confirm them."""
     if question.given_as and given == question.given_as and question.ids == question.devices:
         return question.ids
     answers = (given,) if len(question.ids) == 1 else tuple(map(str.strip, given.split(",")))
@@ -136,7 +134,7 @@ def ask_again(expected: str, answer: str) -> str:
 
 
 def nobody_to_ask(question: Question, way: str) -> RefusedError:
-    """Return the refusal to erase without an answer. It names the option that confirms beforehand."""
+    """Return the refusal to erase without an answer. It names the option that gives the answer in advance."""
     space = "" if way.endswith("=") else " "
     expected = repr(question.expected) if way.endswith("=") else question.expected
     return RefusedError(
@@ -149,11 +147,11 @@ def nobody_to_ask(question: Question, way: str) -> RefusedError:
 def permitted(
     identities: Sequence[DeviceIdentity], consent: Consent, *, empty: bool = False, given_as: str = ""
 ) -> Iterator[tuple[ErasePermit, ...]]:
-    """Hold devices from before the question, and yield their redeemed permits. Releases them in the end.
+    """Hold devices from before the question, and yield their redeemed permits. Release the devices at the end.
 
     Raises:
         RefusedError: a device is in use, the answer is wrong, or there is no user to ask.
-        DeviceError: a device is gone, or is now a different one.
+        DeviceError: a device disappeared, or is now a different device.
     """
     with ExitStack() as held:
         holds = []
@@ -164,7 +162,7 @@ def permitted(
         if consent.confirm is None and not empty:
             _require_same_data(holds)
         permits = tuple(grant_permit(hold, confirmed_id=answer) for hold, answer in zip(holds, answers, strict=True))
-        # Releasing twice does no harm: a permit and its hold are one.
+        # Releasing twice does no harm, because a permit and its hold are the same object.
         yield tuple(permit.redeem() for permit in permits)
 
 
@@ -202,7 +200,7 @@ def ask_about(holds: Sequence[Hold], *, empty: bool = False, given_as: str = "")
 def permit_controller_drives(title: str, serials: dict[str, str | None], consent: Consent) -> ControllerPermit:
     """Return the permit for drives that only a RAID controller sees, by their serial numbers.
 
-    tkperf cannot look at their data, so there is always something to lose.
+    tkperf cannot read these drives, so it always assumes that data can be lost.
 
     Raises:
         RefusedError: a drive reports no serial number, the answer is wrong, or there is no user to ask.

@@ -1,4 +1,6 @@
-"""The device under test (DUT): looked at first, then opened with consent as equipment, an engine and a target."""
+"""The device under test (DUT). tkperf first looks at it, then opens it with consent as equipment: an engine and a
+target.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ from tkperf.pipeline.fitted_profile import FittedProfile, find_heaviest
 from tkperf.pipeline.run_request import RunRequest
 from tkperf.runner.runner import RunTarget
 
-# Codes of the warnings shown before consent even if no others are.
+# Codes of warnings that are shown before consent even if no other warnings are.
 USERS_NOT_VISIBLE = "users-not-visible"
 NO_ROOM = "no-room"
 SAID_ALWAYS = (USERS_NOT_VISIBLE, NO_ROOM)
@@ -43,14 +45,14 @@ class Equipment:
     """Everything needed to execute a run, while it is open.
 
     Attributes:
-        fitted, facts: describe the measured device; for a RAID set they are complete only after it is made.
-        write_cache: setting of the drive's cache during the run, in words.
-        instead_of: the I/O engine that does not work here, and why.
-        counters: look at the device; ``fill_counters`` look at the members of a set during a fill.
-        telemetry: reads the drives' own logs; ``drives``: facts about these logs from before the run.
-        began: whether a run file was begun: a device made for the run then stays.
+        fitted, facts: describe the measured device. For a RAID set, they are complete only after the set was made.
+        write_cache: setting of the write cache during the run, in words.
+        instead_of: the I/O engine that does not work here, and the reason.
+        counters: the counters of the device. ``fill_counters`` are those of the members of a set during a fill.
+        telemetry: reads the logs of the drives. ``drives``: facts about these logs from before the run.
+        began: whether a run file was begun. A device that was made for the run is then kept.
         siblings: processes that measure other drives of the same batch.
-        seeds: of the engine's random numbers; None: the engine draws none.
+        seeds: the seeds of the engine's random numbers; None: the engine uses none.
     """
 
     engine: Engine
@@ -71,11 +73,11 @@ class Equipment:
 
     @property
     def seed(self) -> int | None:
-        """Seed of the engine's random numbers in this run; None for a simulated drive."""
+        """The seed of the engine's random numbers in this run; None for a simulated drive."""
         return None if self.seeds is None else self.seeds.run_seed
 
     def go_on_with_seed(self, run_seed: int | None, *, resumptions: int) -> None:
-        """Draw addresses from the seed of the resumed run; if it has none, from a fresh seed."""
+        """Draw addresses from the seed of the resumed run. If the run has no seed, use a new seed."""
         if self.seeds is not None and run_seed is not None:
             self.seeds.go_on(run_seed, resumptions=resumptions)
 
@@ -88,7 +90,7 @@ class Equipment:
 
 
 def find_ioengine(wanted: str | None, fitted: FittedProfile, permit: ErasePermit) -> ChosenEngine:
-    """Return an I/O engine that reads the permitted device at the heaviest load of the chosen tests."""
+    """Return an I/O engine that can read the permitted device at the heaviest load of the chosen tests."""
     heaviest = find_heaviest(fitted.workloads)
     return find_engine(wanted).choose_ioengine(
         permit.path,
@@ -112,12 +114,13 @@ def equipment_on(
     write_cache: str,
     drives: Sequence[DeviceIdentity] = (),
 ) -> Iterator[Equipment]:
-    """Yield the equipment of a permitted device: an engine on it, and what is read beside the engine.
+    """Yield the equipment of a permitted device: an engine on the device, and the sources that are read beside the
+    engine.
 
     Args:
-        fitted: the run; the counters of its device show other I/O.
-        version: the engine's.
-        drives: drives whose own logs are read.
+        fitted: the fitted profile. The counters of the device show other I/O.
+        version: the version of the engine.
+        drives: the drives whose logs are read.
     """
     engine, seeds = find_engine(device.ioengine.name).start(device, version=version)
     members = [each.identity for each in device.member_permits]
@@ -145,14 +148,15 @@ def equipment_on(
 
 
 class DeviceUnderTest(ABC):
-    """A device, file or set. Making one looks at everything and changes nothing.
+    """A device, file or set. Creating the object looks at everything and changes nothing.
 
     Attributes:
-        identity: for a device that is not made yet: its name, its sector and its least capacity.
-        facts: facts found before it is opened.
-        drives: drives under load, as far as the kernel shows them: the device, or the members of a set.
+        identity: identity of the device. For a device that is not made yet: its name, its sector size and its least
+            capacity.
+        facts: facts that are known before the device is opened.
+        drives: the drives under load, as far as the kernel shows them: the device, or the members of a set.
         lines: description and purge method, for people: pairs of a label and a text.
-        confirm_id: text that confirms the erasure; None if nothing is lost.
+        confirm_id: text that confirms the erasure; None if no data is lost.
         overwritten_by: name of the purge if it leaves the device written and not as new.
         filled_bytes: bytes that one pass of preconditioning writes; None: the active range.
     """
@@ -168,27 +172,27 @@ class DeviceUnderTest(ABC):
 
     @abstractmethod
     def open(self, fitted: FittedProfile, consent: Consent) -> AbstractContextManager[Equipment]:
-        """Ask, set up, and put everything back in the end, however the run ends.
+        """Ask, set up, and restore everything at the end, however the run ends.
 
         Raises:
             RefusedError: no consent, or the device is now in use; nothing was touched.
-            DeviceError, EngineError: the run cannot begin, or the device could not be put back.
+            DeviceError, EngineError: the run cannot begin, or the device could not be restored.
         """
 
 
 def would_be_refused(reason: TkperfError) -> RunNote:
-    """Return a refusal as a warning, for a plan that no run follows."""
+    """Return a refusal as a warning, for a plan without a run."""
     return RunNote(code=REFUSAL, text=str(reason))
 
 
 def find_unseen(identities: Sequence[DeviceIdentity]) -> tuple[RunNote, ...]:
-    """Return the places with possible users of the devices that tkperf cannot see, each place once."""
+    """Return the places where tkperf cannot see possible users of the devices, each place once."""
     spots = {spot.text: None for identity in identities for spot in find_blind_spots(identity)}
     return tuple(RunNote(code=USERS_NOT_VISIBLE, text=text) for text in spots)
 
 
 def warn_of_room(identity: DeviceIdentity) -> tuple[RunNote, ...]:
-    """Warn if a sparse file, the target or one behind a loop device, cannot be written in full."""
+    """Warn if a sparse file (the target, or the file of a loop device) cannot be written completely."""
     is_file = identity.kind is TargetKind.FILE
     path = identity.path if is_file else identity.backing
     shortage = find_shortage(Path(path)) if path else None
@@ -220,7 +224,7 @@ def warn_of_zones(identity: DeviceIdentity) -> tuple[RunNote, ...]:
 
 
 def warn_of_link(facts: DeviceFacts) -> tuple[RunNote, ...]:
-    """Warn if a device's link runs below the speed that both ends could reach."""
+    """Warn if the link of a device is slower than both ends permit."""
     if not facts.values.get("link_downgraded"):
         return ()
     text = (

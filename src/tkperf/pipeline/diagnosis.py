@@ -1,4 +1,4 @@
-"""Diagnosis of a device or of this host: whether it could be tested, and what is missing."""
+"""Diagnosis of a device or of this host: whether it can be tested, and what is missing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tkperf.system.process import PACKAGES, find_program
 
 _NOT_ROOT = ("not root: block devices cannot be tested, files and sim: can",)
 
-# Programs that tkperf calls, with their purpose. Without those of the engine nothing can be measured.
+# Programs that tkperf calls, with their purpose. Without those of the engine, tkperf can measure nothing.
 TOOLS = {
     **find_engine().programs,
     "wipefs": "recognising data on a device",
@@ -43,9 +43,9 @@ class DeviceDiagnosis:
     """Facts about a device, and the obstacles to testing it.
 
     Attributes:
-        objections: reasons for which it could not be tested.
-        data: what was recognised on it.
-        reading: its telemetry now; None: it has none.
+        objections: reasons why the device cannot be tested.
+        data: the data that was recognised on the device.
+        reading: the present telemetry of the device; None: the device has none.
     """
 
     identity: DeviceIdentity
@@ -82,10 +82,10 @@ class HostDiagnosis:
     """Abilities and shortcomings of this host for measurements.
 
     Attributes:
-        engine: the version of the engine, or why it has none.
-        could_measure: everything is there without which nothing can be measured.
-        missing: programs that are not there; ``packages`` bring them.
-        remarks: circumstances that limit what can be tested.
+        engine: the version of the engine, or the reason why it is not known.
+        could_measure: whether everything that is necessary to measure exists.
+        missing: missing programs. ``packages`` contain them.
+        remarks: circumstances that limit which tests are possible.
     """
 
     host: dict[str, object]
@@ -121,7 +121,7 @@ class HostDiagnosis:
 
 
 def diagnose_device(device: str) -> DeviceDiagnosis:
-    """Look at a device; nothing is written to it. At a simulated drive there is nothing to look at but its model.
+    """Look at a device, without writing to it. A simulated drive has no facts except those of its model.
 
     Raises:
         DeviceError: there is no such device.
@@ -160,7 +160,7 @@ def diagnose_device(device: str) -> DeviceDiagnosis:
 
 
 def _find_erase(identity: DeviceIdentity) -> tuple[Objection, ...]:
-    """Return the objection to a drive that is erasing itself, or whose state is not known."""
+    """Return the objection to a drive that is erasing itself, or for which this is not known."""
     try:
         refuse_purge_under_way(identity)
     except (DeviceError, RefusedError) as error:
@@ -169,7 +169,7 @@ def _find_erase(identity: DeviceIdentity) -> tuple[Objection, ...]:
 
 
 def diagnose_host() -> HostDiagnosis:
-    """Look for the programs that tkperf calls, and at what of the host would disturb a run of a day."""
+    """Look for the programs that tkperf calls, and for circumstances on the host that would disturb a run of a day."""
     missing = tuple(name for name in TOOLS if find_program(name) is None)
     could_measure = not set(missing) & set(find_engine().programs)
     try:
@@ -188,16 +188,17 @@ def diagnose_host() -> HostDiagnosis:
 
 
 def _is_named(program: str) -> bool:
-    """Return whether the user named a program that does not belong to a package."""
+    """Return whether the user named a program that belongs to no package."""
     return program == find_engine().name and find_engine().find_named_program() is not None
 
 
 def unlock(device: str) -> bool:
-    """Clear the password of an interrupted Security Erase, under the same checks as an erase; False: none is set.
+    """Clear the password of an interrupted Security Erase, after the same checks as before an erase. False: no password
+    is set.
 
     Raises:
-        UsageError: the device is no SATA drive.
-        RefusedError: it is in use.
+        UsageError: the device is not a SATA drive.
+        RefusedError: the device is in use.
     """
     identity = read_identity(Path(device))
     if identity.kind is not TargetKind.BLOCK or identity.interface != "SATA":

@@ -1,8 +1,8 @@
-"""A drive, a partition, a loop device or a regular file: an existing one, or one created for the run.
+"""A drive, a partition, a loop device or a file. It exists already, or is created for the run.
 
-Tests may touch only segments of a drive: random places that do not touch each other. Only a mapping keeps fio to them
-exactly and without pauses (docs/adr/0027). It takes a whole block device, root and the kernel's device-mapper. Missing
-requirements are reported before any question.
+Tests may touch only segments of a drive: random places that do not touch each other. Only a mapping keeps fio within
+the segments exactly and without pauses (docs/adr/0027). A mapping requires a whole block device, root, and the
+device-mapper of the kernel. Missing requirements are reported before any question.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ class DriveUnderTest(DeviceUnderTest):
     """An existing block device or file."""
 
     def __init__(self, request: RunRequest, *, look_only: bool = False) -> None:
-        """Look at the device. Removes a password that an earlier purge by tkperf left on a drive.
+        """Look at the device. Remove a password that an earlier purge by tkperf left on a drive.
 
         Args:
-            look_only: removes nothing; a reason to refuse a run becomes a warning.
+            look_only: remove nothing, and turn a reason to refuse a run into a warning.
         """
         self._request = request
         self.identity = self._identify()
@@ -142,7 +142,7 @@ class DriveUnderTest(DeviceUnderTest):
 
 
 class ScratchFileUnderTest(DriveUnderTest):
-    """A file created for the run. It is removed again if no run begins."""
+    """A file that is created for the run. If no run begins, the file is removed again."""
 
     def _identify(self) -> DeviceIdentity:
         path = Path(self._request.device)
@@ -162,14 +162,14 @@ class ScratchFileUnderTest(DriveUnderTest):
         )
 
     def _unseen(self) -> tuple[RunNote, ...]:
-        """Return nothing: a file that does not exist yet has no users."""
+        """Return nothing, because a file that does not exist yet has no users."""
         return ()
 
     @contextmanager
     def open(self, fitted: FittedProfile, consent: Consent) -> Iterator[Equipment]:
         version = find_engine(self._request.ioengine).find_version()
         path = Path(self._request.device)
-        # The hard disk suite reads without having written before.
+        # The hard disk suite reads addresses that it has not written.
         written = self._request.suite == "hdd"
         made = create_file_target(path, self.identity.capacity_bytes, written=written)
         began = False
@@ -189,13 +189,13 @@ class ScratchFileUnderTest(DriveUnderTest):
                 finally:
                     began = equipment.began
         finally:
-            # A scratch file without results is of no use.
+            # A scratch file without results has no use.
             if not began:
                 remove_file_target(Path(os.path.realpath(path)), made)
 
 
 def measurable(path: Path) -> DeviceIdentity:
-    """Return the identity of a device or file, a file with the block size that direct I/O takes on it."""
+    """Return the identity of a device or file. For a file, the block size is one that direct I/O accepts."""
     identity = read_identity(path)
     if identity.kind is not TargetKind.FILE:
         return identity
@@ -212,10 +212,10 @@ def choose_purge(request: RunRequest, identity: DeviceIdentity) -> PurgeMethod |
 
 
 def _refuse_use(identity: DeviceIdentity, *, look_only: bool) -> None:
-    """Raise RefusedError if anything speaks against erasing the device."""
+    """Raise RefusedError if there is any reason not to erase the device."""
     is_block = identity.kind is TargetKind.BLOCK
     if is_block and not look_only:
-        # Uses come first: a drive that an interrupted purge left locked cannot be read.
+        # Uses are checked first, because a drive that an interrupted purge left locked cannot be read.
         refuse_objections(identity, use_only=True)
     if is_block:
         refuse_purge_under_way(identity)
@@ -230,10 +230,10 @@ def _is_among_devices(path: Path) -> bool:
 
 
 class SegmentsUnderTest(DriveUnderTest):
-    """A block device with a profile that tests segments of it."""
+    """A block device with a profile that tests only segments of the device."""
 
     def __init__(self, request: RunRequest, plain: Profile, *, look_only: bool = False) -> None:
-        """Look at the device, and draw the places. Touches nothing."""
+        """Look at the device, and draw the places of the segments. Nothing is changed."""
         if request.raid is not None:
             raise refuse_segments(plain, "tkperf maps no layers below a RAID set")
         if request.size is not None:
@@ -272,7 +272,7 @@ class SegmentsUnderTest(DriveUnderTest):
                     self._request,
                     device,
                     target,
-                    # The drive's own counters also see I/O outside the mapping.
+                    # The counters of the drive also see I/O outside the mapping.
                     replace(fitted, identity=permit.identity),
                     facts,
                     version=version,
@@ -321,7 +321,7 @@ def _draw(profile: Profile, dut: DriveUnderTest) -> Segments:
 
 @contextmanager
 def _taken_away(target: SegmentsTarget) -> Iterator[None]:
-    """Remove the mapping in the end. An error that ended the run matters more than an error in removing."""
+    """Remove the mapping at the end. An error that ended the run takes precedence over an error of the removal."""
     try:
         yield
     except BaseException as error:

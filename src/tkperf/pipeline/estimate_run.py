@@ -1,4 +1,6 @@
-"""Estimate of a run, from a walk through it: time, bytes written, share of the drive's life."""
+"""Estimate of a run: time, bytes written, and share of the drive's life, from a simulation of the phases of all
+tests.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +41,10 @@ ASSUMED = Rates(
 
 
 def parse_rate(text: str) -> Rates:
-    """Parse a rate as ``530MB/s``.
+    """Parse a rate such as ``530MB/s``.
 
     Raises:
-        UsageError: the text is no rate, 0, or faster than any drive.
+        UsageError: the text is not a rate, or the rate is 0 or faster than any drive.
     """
     amount = re.sub(r"/s$", "", text.strip())
     try:
@@ -50,14 +52,16 @@ def parse_rate(text: str) -> Rates:
     except UsageError:
         bytes_per_s = 0
     if not 0 < bytes_per_s <= _FASTEST_BYTES_PER_S:
-        raise UsageError(f"--rate '{text[:40]}': write for example 530MB/s, more than 0 and at most 1 TB/s")
+        raise UsageError(
+            f"--rate '{text[:40]}': write, for example, 530MB/s; the rate must be more than 0 and at most 1 TB/s"
+        )
     return Rates(bytes_per_s=bytes_per_s, source=RateSource.GIVEN, note="given by --rate")
 
 
 def probe_rates(dut: DeviceUnderTest) -> Rates:
-    """Read the device for ten seconds. Opens it to read only; writes and asks nothing.
+    """Read the device for ten seconds. The device is opened only to read; nothing is written or asked.
 
-    A device that cannot be read gets the assumed rate, and the reason.
+    For a device that cannot be read, the result is the assumed rate with the reason.
     """
     identity = dut.identity
     nothing = identity.kind is TargetKind.SIMULATED or _is_to_be_made(identity)
@@ -75,7 +79,7 @@ def probe_rates(dut: DeviceUnderTest) -> Rates:
 
 
 def probe_each_model() -> Callable[[DeviceUnderTest], Rates]:
-    """Return a function that reads the first device of each model; devices without a model are all read."""
+    """Return a function that reads the first device of each model. It reads every device whose model is not known."""
     found: dict[tuple[str | None, int], Rates] = {}
 
     def probe(dut: DeviceUnderTest) -> Rates:
@@ -89,7 +93,7 @@ def probe_each_model() -> Callable[[DeviceUnderTest], Rates]:
 
 
 def _is_to_be_made(identity: DeviceIdentity) -> bool:
-    """Return whether it is a file that the run would create."""
+    """Return whether the device is a file that the run would create."""
     return identity.kind is TargetKind.FILE and identity.inode is None
 
 
@@ -121,7 +125,7 @@ def _model(facts: Mapping[str, object]) -> str:
 
 
 def _measured(record: RunRecord) -> dict[Workload, float]:
-    """Return the bytes a second of every workload over all its steps, without warm-ups."""
+    """Return the rate of every workload over all its steps in bytes per second, without warm-ups."""
     sums: dict[Workload, tuple[int, float]] = {}
     for test in record.tests:
         for step in test.steps:
@@ -136,7 +140,7 @@ def _measured(record: RunRecord) -> dict[Workload, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rating:
-    """An endurance rating as the user gave it: ``amount`` of ``unit`` TBW or DWPD."""
+    """An endurance rating in the user's form: ``amount`` of ``unit`` TBW or DWPD."""
 
     text: str
     amount: float
@@ -144,7 +148,7 @@ class Rating:
     warranty_years: float
 
     def bytes_of(self, capacity_bytes: int) -> float:
-        """Return the bytes that may be written to the drive in all."""
+        """Return the total bytes that may be written to the drive."""
         if self.unit == "DWPD":
             return self.amount * capacity_bytes * DAYS_A_YEAR * self.warranty_years
         rated_bytes = self.amount * _FACTORS[self.unit]
@@ -152,12 +156,12 @@ class Rating:
         if rated_bytes < capacity_bytes or writes_a_day > _MOST_DWPD:
             raise UsageError(
                 f"--rated {self.text}: impossible for a drive of {format_capacity(capacity_bytes)}, "
-                f"which it would write {rated_bytes / capacity_bytes:,.3g} times in all"
+                f"because the rating would write the whole drive {rated_bytes / capacity_bytes:,.3g} times in all"
             )
         return rated_bytes
 
     def describe(self, capacity_bytes: int) -> str:
-        """Return the rating in words, as ``1DWPD over 5 years, 876.0 TB``."""
+        """Return the rating in words, such as ``1DWPD over 5 years, 876.0 TB``."""
         whole = format_capacity(self.bytes_of(capacity_bytes))
         if self.unit == "DWPD":
             return f"{self.text} over {self.warranty_years:g} years, {whole}"
@@ -168,11 +172,11 @@ def parse_rating(text: str, warranty_years: float | None = None) -> Rating:
     """Parse ``600TBW``, ``1.2PBW`` or ``1DWPD``.
 
     Raises:
-        UsageError: the text is none of these, or no drive has such a rating.
+        UsageError: the text has another form, or no drive has such a rating.
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", text)
     if match is None or match[2].upper() not in (*_FACTORS, "DWPD"):
-        raise UsageError(f"--rated '{text[:40]}': write for example 600TBW, 1.2PBW or 1DWPD")
+        raise UsageError(f"--rated '{text[:40]}': write, for example, 600TBW, 1.2PBW or 1DWPD")
     amount, unit = float(match[1]), match[2].upper()
     if not 0 < amount < 1e9 or (unit == "DWPD" and amount > _MOST_DWPD):
         raise UsageError(f"--rated '{text[:40]}': no drive has such a rating")
@@ -182,7 +186,7 @@ def parse_rating(text: str, warranty_years: float | None = None) -> Rating:
 
 
 def estimate_run(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> RunEstimate:
-    """Walk every test of a plan at these rates.
+    """Estimate every test of a plan at these rates.
 
     Raises:
         UsageError: no such device has this rating.
@@ -223,7 +227,7 @@ def _stages(plan: RunPlan, test: TestPhases, rates: Rates) -> Iterator[Stage]:
     rates_known = rates.source is RateSource.RUN and all(map(rates.knows, test.workloads))
     best = _walk(plan, test, rates, Case.BEST)
     unsteady = _walk(plan, test, rates, Case.UNSTEADY)
-    # With rates that are only bounds, the writes may never reach an amount.
+    # If the rates are only bounds, the writes may never reach an amount.
     longest = unsteady if rates_known else _walk(plan, test, rates, Case.WORST)
     for key, phases in longest.items():
         most, least = unsteady.get(key, phases), best.get(key, [])
@@ -242,9 +246,10 @@ def _stages(plan: RunPlan, test: TestPhases, rates: Rates) -> Iterator[Stage]:
 
 
 def _walk(plan: RunPlan, test: TestPhases, rates: Rates, case: Case) -> dict[tuple[str, type[Phase], int], _Walked]:
-    """Walk a test, and group consecutive phases of one kind: by section, kind, and number of earlier such rows.
+    """Simulate the phases of a test, and group consecutive phases of one kind: by section, kind, and number of earlier
+    such rows.
 
-    A pause belongs to the phase before it, so thousands of bursts and pauses are one row.
+    A pause belongs to the preceding phase, so thousands of bursts and pauses form one row.
     """
     length_bytes = plan.active_range.length_bytes
     procedure = test.test.procedure(plan.profile, length_bytes)
@@ -281,7 +286,7 @@ def _written(plan: RunPlan, walked: _Walked, rates: Rates) -> float:
 
 
 def _describe(plan: RunPlan, least: _Walked, most: _Walked) -> str:
-    """Describe a row; with pauses, their number and the phases between them."""
+    """Describe a row. If the row contains pauses, the text contains their number and the phases between them."""
     pauses = sum(isinstance(phase, Idle) for phase, _ in most)
     if 0 < pauses < len(most):
         least = [entry for entry in least if not isinstance(entry[0], Idle)]

@@ -1,7 +1,7 @@
-"""Fit a profile and an active range to a device, and check that the chosen tests can run there.
+"""Fit a profile and an active range to a device, and check that the chosen tests can run on it.
 
-Walking a test's phases shows what the test needs. There is no separate list of needs, so a refusal always names
-something that the test does.
+The phases of a test show what the test needs. There is no separate list of needs, so a refusal always names something
+that the test does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _USUAL_BYTES = 1_000_204_886_016
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestPhases:
-    """Phases of a test in its shortest course, and the bounds of its length in seconds.
+    """The phases of a test in its shortest course, and the bounds of its length in seconds.
 
     Purges count as 0 s, because their length is unknown.
     """
@@ -52,20 +52,20 @@ class TestPhases:
 
     @property
     def reads_first(self) -> bool:
-        """Return whether the first load reads, before this test has written anything."""
+        """Return whether the first load reads before the test has written anything."""
         load, is_fill = next(_loads(self.phases))
         return not is_fill and load.read_percent > 0
 
     @property
     def starts_as_purged(self) -> bool:
-        """Return whether the test measures right after the purge, with no write in between."""
+        """Return whether the test measures directly after the purge, without a write in between."""
         busy = [phase for phase in self.phases if not isinstance(phase, Idle)]
         return any(isinstance(purge, Purge) and isinstance(then, Round | Continuous) for purge, then in pairwise(busy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedProfile:
-    """A profile fitted to a device: ``unaltered`` as its file has it, ``profile`` as it runs."""
+    """A profile fitted to a device. ``unaltered`` is the profile of the file, ``profile`` the one of the run."""
 
     identity: DeviceIdentity
     unaltered: Profile
@@ -87,7 +87,7 @@ def find_heaviest(workloads: Iterable[Workload]) -> Workload:
 
 @lru_cache(maxsize=1)
 def find_default_workloads() -> tuple[Workload, ...]:
-    """Return the workloads of a run that a user starts without options, on an SSD of a usual size."""
+    """Return the workloads of a run without options on an SSD of a usual size."""
     profile = load_profile(DEFAULT_PROFILES["ssd"])
     tests = choose_tests(profile, "ssd")
     ahead = [look_ahead(test, profile, _USUAL_BYTES) for test in tests]
@@ -95,11 +95,11 @@ def find_default_workloads() -> tuple[Workload, ...]:
 
 
 def choose_profile(request: RunRequest) -> Profile:
-    """Return the profile asked for, or the suite's own, without the user's options.
+    """Return the profile of the request, or the default profile of the suite, without the user's options.
 
     Raises:
-        UsageError: no profile has that name, it is no profile, it does not know the suite, or a workload file
-            has a mistake.
+        UsageError: no profile has this name, the file is not a profile, the profile does not define the suite, or a
+            workload file contains a mistake.
     """
     wanted = request.profile or DEFAULT_PROFILES[request.suite]
     if isinstance(wanted, Path):
@@ -111,7 +111,7 @@ def choose_profile(request: RunRequest) -> Profile:
 
 
 def find_needs(profile: Profile) -> str | None:
-    """Return what a profile needs besides a device or file, and the way out; None for nothing."""
+    """Return the requirements of a profile besides a device or file, and the remedy; None: no requirements."""
     used = profile.active_range
     if used.segments == 1:
         return None
@@ -123,14 +123,14 @@ def find_needs(profile: Profile) -> str | None:
 
 
 def refuse_segments(profile: Profile, reason: str) -> UsageError:
-    """Return the refusal to measure a profile's segments here, and the way out."""
+    """Return the refusal to measure the segments of a profile on this device, and the remedy."""
     return UsageError(f"{find_needs(profile)}: {reason}")
 
 
 def _require_capacity(wanted: str | None, identity: DeviceIdentity) -> None:
     """Check an active range that the user gave as a size.
 
-    A profile's size means the whole of a smaller device. A size given as an option has to fit.
+    A size in a profile means the whole device if the device is smaller. A size in an option must fit on the device.
     """
     if wanted is None or wanted.strip().endswith("%"):
         return
@@ -142,9 +142,9 @@ def _require_capacity(wanted: str | None, identity: DeviceIdentity) -> None:
 
 
 def fit_profile(request: RunRequest, unaltered: Profile, identity: DeviceIdentity) -> FittedProfile:
-    """Fit the profile and the active range to a device, and walk through the chosen tests.
+    """Fit the profile and the active range to a device, and simulate the phases of the chosen tests.
 
-    A larger device takes everything that this device takes.
+    Everything that this device accepts is also possible on a larger device.
     """
     profile = apply_options(unaltered, **(request.profile_options | {"auto_demand": request.searches_demand}))
     sector_bytes = identity.logical_block_bytes
@@ -174,12 +174,12 @@ def fit_profile(request: RunRequest, unaltered: Profile, identity: DeviceIdentit
 
 
 def _searches(request: RunRequest, profile: Profile) -> bool:
-    """Return whether a search finds the demand first, by the option or by the profile."""
+    """Return whether a search finds the demand first, because of the option or the profile."""
     return request.auto_demand or profile.demand.searched
 
 
 def look_ahead(test: Test, profile: Profile, active_range_bytes: int) -> TestPhases:
-    """Return a test's phases and its length, from a walk in the best and in the worst case."""
+    """Return the phases and the length of a test, from simulations of the best and of the worst case."""
 
     def walk(case: Case) -> tuple[tuple[Phase, float], ...]:
         procedure = test.procedure(profile, active_range_bytes)
@@ -215,7 +215,7 @@ def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) ->
         if load.block_size_bytes % sector_bytes:
             raise UsageError(
                 f"the device's logical sector is {sector_bytes} bytes: test {test.test.name} of profile "
-                f"{profile} cannot run, as its blocks of {format_block_size(load.block_size_bytes)} are not a "
+                f"{profile} cannot run, because its blocks of {format_block_size(load.block_size_bytes)} are not a "
                 "multiple of the sector"
             )
         if not is_fill and load.region and load.region.offset_bytes % sector_bytes:
@@ -226,7 +226,7 @@ def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) ->
 
 
 def _require_whole_segments(tests: Sequence[TestPhases], profile: Profile, active_range: ActiveRange) -> None:
-    """Raise UsageError if an I/O could cross the end of a segment: the drive would see two I/Os."""
+    """Raise UsageError if an I/O could cross the end of a segment, because the drive would see two I/Os."""
     count = profile.active_range.segments
     if count == 1:
         return
@@ -243,12 +243,12 @@ def _require_whole_segments(tests: Sequence[TestPhases], profile: Profile, activ
                 )
             if load.region is not None:
                 raise UsageError(
-                    f"test {test.test.name} measures a part of the range, and a range in segments has no such part"
+                    f"test {test.test.name} measures a part of the range, but a range in segments has no such part"
                 )
 
 
 def _require_use_of_demand(tests: Sequence[TestPhases], profile: Profile, active_range_bytes: int) -> None:
-    """Raise UsageError if no test uses the demand found: a search takes hours, mostly for its fill."""
+    """Raise UsageError if no test uses the demand that a search finds. A search takes hours, mostly for its fill."""
     demand = profile.demand
     other = profile.at_demand(demand.jobs % 1024 + 1, demand.io_depth)
     for test in tests:
@@ -260,11 +260,13 @@ def _require_use_of_demand(tests: Sequence[TestPhases], profile: Profile, active
             if measured != changed:
                 return
     names = ", ".join(test.test.name for test in tests if not test.test.finds_demand)
-    raise UsageError(f"--auto-demand: {names} would not use it, because the test chooses every TC and QD itself")
+    raise UsageError(
+        f"--auto-demand: {names} would not use the found demand, because the test chooses every TC and QD itself"
+    )
 
 
 def _require_room(tests: Sequence[TestPhases], active_range: ActiveRange) -> None:
-    """Check that the range has room: one block per thread for a sequential step, one block for a random step.
+    """Check that the range has enough room: one block per thread for a sequential step, one block for a random step.
 
     Fills write a smaller range with fewer threads. If several steps do not fit, the error names the largest.
     """
@@ -281,5 +283,5 @@ def _require_room(tests: Sequence[TestPhases], active_range: ActiveRange) -> Non
         elif room.length_bytes < load.block_size_bytes:
             raise UsageError(
                 f"the active range of {format_capacity(room.length_bytes)} is smaller than one "
-                f"block of {format_block_size(load.block_size_bytes)}: take a larger range"
+                f"block of {format_block_size(load.block_size_bytes)}: choose a larger range"
             )

@@ -1,4 +1,4 @@
-"""The host before a run: audited, refused if the user asked for that, and tuned during the run."""
+"""The host before a run: tkperf audits it, refuses it if the user asked for that, and tunes it during the run."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from tkperf.model.record import RunNote
 from tkperf.model.workload import Workload
 from tkperf.pipeline.fitted_profile import find_default_workloads, find_heaviest
 
-# Codes of warnings in a run.
+# Codes of warnings about a run.
 HOST_DISTURBS, TUNING_LEFT_BEHIND = "host-disturbs", "tuning-left-behind"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostState:
-    """The host as a run finds it; ``changes``: settings changed for the run, before -> after."""
+    """The host as a run finds it. ``changes`` contains the settings that were changed for the run: before -> after."""
 
     audit: Audit
     changes: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, object]:
-        """Return the facts for the run file, next to other facts of the host."""
+        """Return the facts for the run file. They are stored beside other facts about the host."""
         facts: dict[str, object] = {"audit": self.audit.as_plain_data()} if self.audit.findings else {}
         return facts | ({"tuned": list(self.changes)} if self.changes else {})
 
@@ -58,7 +58,7 @@ def describe_audited_host(
 
     Args:
         ioengine: the I/O engine that a run would use, if it was tried.
-        rounding: as in ``AuditedHost``.
+        rounding: the same as in ``AuditedHost``.
     """
     return AuditedHost(
         cpus=frozenset(os.sched_getaffinity(0)),
@@ -76,8 +76,8 @@ def describe_audited_host(
 def try_ioengines(identity: DeviceIdentity | None, workloads: Sequence[Workload]) -> ChosenEngine | None:
     """Return the I/O engine that a run with these workloads would use; a run calls the same function.
 
-    None: the engine cannot try any. The engine reads a few blocks of the device. If the device cannot be read, or
-    without a device, the engine reads a file of its own.
+    The engine reads a few blocks of the device. If there is no device, or the device cannot be read, the engine reads
+    one of its own files. None: the engine cannot try any interface.
     """
     heaviest = find_heaviest(workloads)
     io_depths = frozenset(load.io_depth for load in workloads)
@@ -92,7 +92,7 @@ def try_ioengines(identity: DeviceIdentity | None, workloads: Sequence[Workload]
 
 @lru_cache(maxsize=8)
 def _try_ioengines_without_device(jobs: int, io_depth: int, io_depths: frozenset[int]) -> ChosenEngine | None:
-    """Try each load only once, because a batch asks for each of its drives."""
+    """Try each load only once, because a batch asks for every drive."""
     path = find_engine().find_readable_file()
     if path is None:
         return None
@@ -111,7 +111,7 @@ def _find_rounding() -> str | None:
 
 
 def find_drives(identities: Sequence[DeviceIdentity]) -> tuple[AuditedDrive, ...]:
-    """Return the drives of these devices, or below these files, as far as the kernel describes them."""
+    """Return the drives of these devices, or the drives below these files, as far as the kernel describes them."""
     drives = {}
     for identity in identities:
         is_file = identity.kind is TargetKind.FILE
@@ -139,10 +139,10 @@ def audit_for(
     workloads: Sequence[Workload] | None = None,
     read_device: bool = False,
 ) -> Audit:
-    """Audit this host for a run on these devices; empty if all are simulated.
+    """Audit this host for a run on these devices. The result is empty if all devices are simulated.
 
     Args:
-        workloads: the workloads of the run; None: the workloads of a run without options are tried.
+        workloads: the workloads of the run; None: the function tries the workloads of a run without options.
         read_device: try the interfaces on the first device instead of a file of the host.
     """
     if identities and all(one.kind is TargetKind.SIMULATED for one in identities):
@@ -162,20 +162,20 @@ def audit_for(
 
 
 def find_disturbing(audit: Audit, *, tune: bool) -> tuple[AuditResult, ...]:
-    """Return the findings that disturb a run. With ``tune``, those that tuning corrects do not count."""
+    """Return the findings that disturb a run. With ``tune``, findings that the tuning corrects are omitted."""
     own = {"CPU governor", "energy preference", "I/O scheduler"} if tune else set()
     return tuple(one for one in audit.at_levels(AuditLevel.DISTURBS) if one.subject not in own)
 
 
 def refuse_unfit(audit: Audit, *, tune: bool) -> None:
-    """Raise RefusedError if anything would disturb a run; the message names the remedy."""
+    """Raise RefusedError if anything would disturb a run. The message names the remedy."""
     disturbing = find_disturbing(audit, tune=tune)
     if disturbing:
         raise RefusedError(f"this host is not fit to measure on (--strict): {'; '.join(map(str, disturbing))}")
 
 
 def refuse_untunable() -> None:
-    """Raise DeviceError if tkperf cannot change settings. Called before any question."""
+    """Raise DeviceError if tkperf cannot change settings. The function is called before any question."""
     if os.geteuid() != 0:
         raise DeviceError("--tune sets CPUs and the device's queue: run tkperf as root")
 
@@ -183,7 +183,8 @@ def refuse_untunable() -> None:
 def warn_of_host(audit: Audit, *, tune: bool) -> Iterator[RunNote]:
     """Yield the warnings about the host for a reader of the result."""
     for finding in find_disturbing(audit, tune=tune):
-        # The warning has no advice, which is too late when a reader sees the result; doctor shows the advice.
+        # The warning contains no advice, because the advice would be too late for a reader of the result. ``doctor``
+        # shows the advice.
         text = f"{finding.title}: {finding.found}; {finding.why}"
         yield RunNote(code=HOST_DISTURBS, text=text)
     left = find_left_behind() if audit.findings else 0
@@ -196,7 +197,7 @@ def warn_of_host(audit: Audit, *, tune: bool) -> Iterator[RunNote]:
 def prepared_host(
     audit: Audit, identities: Sequence[DeviceIdentity], *, tune: bool, lasts_s: float, workloads: Sequence[Workload]
 ) -> Iterator[HostState]:
-    """Yield the host in the state that the run asks for. Puts settings back however the run ends."""
+    """Yield the host in the state that the run requests. Restore the settings however the run ends."""
     if not tune or not audit.findings:
         yield HostState(audit=audit)
         return
@@ -207,7 +208,7 @@ def prepared_host(
 
 
 def describe_host(audit: Audit, device: str) -> str | None:
-    """Return one line for the user before the question; None if nothing matters."""
+    """Return one line about the host for the user before the question; None if nothing is important."""
     counts = [
         f"{len(findings)} thing{'s' * (len(findings) > 1)} {verb} disturb this run "
         f"({', '.join(dict.fromkeys(one.subject for one in findings))})"

@@ -1,4 +1,4 @@
-"""Results of other tools as run files."""
+"""Write run files from the results of other tools."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _COMPRESSED = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "z
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """Run files made of other tools' results.
+    """Run files that were made from the results of other tools.
 
     Attributes:
-        warnings: what was left out or is odd.
-        summary: what was taken, in words.
+        warnings: facts that were omitted or are unusual.
+        summary: the imported results, in words.
     """
 
     paths: tuple[Path, ...]
@@ -61,7 +61,7 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> I
     """Write run files from results of other tools.
 
     Raises:
-        UsageError: the files make several runs, but ``name`` names one.
+        UsageError: the files contain several runs, but ``name`` names only one.
         InputFileError: nothing could be imported.
     """
     refuse_long_name("--name", name or "")
@@ -96,12 +96,16 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> I
 
 
 def _expand(given: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the files, with the files of folders. A folder without any stays in the list, to be left out later."""
+    """Return the files, and the files in the folders. A folder without results stays in the list, and is omitted
+    later.
+    """
     return tuple(file for path in given for file in (_find_results(path) or [path]))
 
 
 def _find_results(folder: Path) -> list[Path]:
-    """Return the files below a folder with a JSON or XML name; links to folders are not followed."""
+    """Return the files below a folder whose names end as those of JSON or XML files. Links to folders are not
+    followed.
+    """
     found: list[Path] = []
     if folder.is_dir():
         unread: list[OSError] = []
@@ -119,13 +123,15 @@ def _is_result_name(name: str) -> bool:
 
 
 def _name_of_run(first: Path, given: Sequence[Path]) -> str:
-    """Return the name of the given folder, else of the first file."""
+    """Return the name of the given folder, or else the name of the first file."""
     folder = next((path for path in given if path != first and path in first.parents), None)
     return one_line(first.stem if folder is None else folder.resolve().name)
 
 
 def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[Path]:
-    """Write a run file for each run and its source: all or none, so that the user can repeat the command."""
+    """Write a run file for each run and its source. If one fails, none is written, so that the user can repeat the
+    command.
+    """
     paths: dict[Path, str] = {}
     for run, source in runs:
         path = folder / f"{_file_name(run.name)}{RUN_FILE_SUFFIX}"
@@ -143,9 +149,7 @@ def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[P
 
 
 def _require_readable(path: Path) -> None:
-    """Read a run file as every output does, because imported results may exceed the limits of a run
-    file.
-    """
+    """Read a run file in the same way as every output, because imported results may exceed the limits of a run file."""
     try:
         read_run(path)
     except RunFileError as error:
@@ -166,9 +170,9 @@ def _summarise(runs: Sequence[ImportedRun], taken: int, left_out: int) -> str:
 
 
 def _read_all(files: Sequence[Path]) -> tuple[list[tuple[Path, ImportedRun]], FioResults, Path | None]:
-    """Read each file and keep only its results. Return XML runs, fio results, and the first file of fio.
+    """Read each file and keep only its results. Return runs from XML, results of fio, and the first file of fio.
 
-    A file that cannot be read or understood is left out, with its reason.
+    A file that cannot be read or understood is omitted, and the reason is recorded.
     """
     xml: list[tuple[Path, ImportedRun]] = []
     fio, of_fio = FioResults(), set()
@@ -185,7 +189,7 @@ def _read_all(files: Sequence[Path]) -> tuple[list[tuple[Path, ImportedRun]], Fi
             continue
         of_fio.add(file)
         text, file_bytes = _text(content), len(content)
-        del content  # the values of the text need this memory
+        del content  # the memory is needed for the values
         fio.add(str(file), text, file_bytes)
     return xml, fio, next((file for file in files if file in of_fio), None)
 
@@ -193,8 +197,8 @@ def _read_all(files: Sequence[Path]) -> tuple[list[tuple[Path, ImportedRun]], Fi
 def _is_xml(file: Path, content: bytes) -> bool:
     """Return whether a file is XML.
 
-    The beginning of the file decides, or else its name, so that errors speak of XML. Lines of fio's
-    client begin with the name of a server, as ``<host>``.
+    The beginning of the file decides, or else its name, so that errors refer to XML. Lines of fio's client begin with
+    the name of a server in the form ``<host>``.
     """
     beginning = _text(content[:1024]).lstrip()
     if beginning.startswith(("<?xml", "<!")):
@@ -250,7 +254,7 @@ def _write_events(write: Observer, run: ImportedRun, source: str) -> None:
 
 
 def _day(written_s: float | None) -> str | None:
-    """Return the day only, as fio does not give the time of the first I/O."""
+    """Return only the day, because fio does not report the time of the first I/O."""
     try:
         return None if not written_s else datetime.fromtimestamp(written_s, UTC).date().isoformat()
     except (ValueError, OverflowError, OSError):
@@ -258,7 +262,7 @@ def _day(written_s: float | None) -> str | None:
 
 
 def _info(run: ImportedRun, source: str) -> RunInfo:
-    """Return the facts that the other tool kept; everything else is not known."""
+    """Return the facts that the other tool recorded. All other facts are not known."""
     imported = now_utc()
     return RunInfo(
         name=run.name,

@@ -1,7 +1,7 @@
-"""RAID sets made for the run from confirmed drives: by mdadm, or by a MegaRAID controller.
+"""RAID sets that are made for the run from confirmed drives, with mdadm or with a MegaRAID controller.
 
-Before a set is made, the run is fitted to a stand-in with the least capacity of the set and the sector of
-its members, and walked through. This finds every foreseeable fault before the members lose their data.
+Before a set is made, the run is fitted to a stand-in with the least possible capacity of the set and the sector size of
+its members, and all phases are simulated. This finds every foreseeable fault before the members lose their data.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from tkperf.pipeline.run_request import RunRequest
 
 
 class SoftwareRaidUnderTest(DeviceUnderTest):
-    """A set that mdadm will make of whole drives."""
+    """A set that mdadm will make from whole drives."""
 
     def __init__(self, request: RunRequest, config: RaidConfig) -> None:
-        """Look at the members. Touches nothing."""
+        """Look at the members. Nothing is changed."""
         path = Path(request.device)
         if not path.is_absolute() or not path.name.startswith("md") or path.parent != Path("/dev"):
-            raise UsageError(f"DEVICE {path}: the node of a software RAID set is /dev/md0 or the like")
+            raise UsageError(f"DEVICE {path}: the node of a software RAID set has a name such as /dev/md0")
         self._request = request
         self._raid = MdadmSet(path, config)
         looks = [_look_at(request, device) for device in config.devices]
@@ -82,7 +82,7 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
         opened: list[Equipment] = []
         with ExitStack() as undo:
             permits = undo.enter_context(permitted(self.drives, consent))
-            # Try the I/O engine on a member now, before anything is erased: an error then leaves all data in place.
+            # Try the I/O engine on a member now, before anything is erased. After an error, all data is still in place.
             find_ioengine(self._request.ioengine, fitted, permits[0])
             caches = [WriteCache(member_permit, fitted.profile.write_cache.setting) for member_permit in permits]
             undo.enter_context(restoring(*caches))
@@ -95,7 +95,7 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
                 Member(permit=member_permit, method=method, cache=cache)
                 for member_permit, method, cache in zip(permits, self._methods, caches, strict=True)
             ]
-            # The set's size is known now.
+            # The size of the set is known now.
             fitted, facts = _fit_to_set(self._request, fitted, permit.identity, self.facts)
             device = PermittedDevice(
                 permit=permit,
@@ -120,10 +120,10 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
 
 
 class MegaRaidUnderTest(DeviceUnderTest):
-    """A virtual drive that a MegaRAID controller will make. Only the controller sees the members."""
+    """A virtual drive that a MegaRAID controller will make. Only the controller can see the members."""
 
     def __init__(self, request: RunRequest, config: RaidConfig) -> None:
-        """Ask the controller. Touches nothing."""
+        """Query the controller. Nothing is changed."""
         for option, given, instead in (
             ("--purge", request.purge_method, "the controller erases its drives"),
             ("--purge-command", request.purge_command, "the controller erases its drives"),
@@ -159,7 +159,7 @@ class MegaRaidUnderTest(DeviceUnderTest):
         version = find_engine(self._request.ioengine).find_version()
         opened: list[Equipment] = []
         drives = permit_controller_drives(self._raid.title, self._serials, consent)
-        # The question may have been open for long.
+        # The user may have answered the question after a long time.
         self._raid.refuse_taken_node()
         with ExitStack() as undo:
             undo.enter_context(_cleared_away(self._request, opened, self._raid.remove))
@@ -184,7 +184,7 @@ class MegaRaidUnderTest(DeviceUnderTest):
 
 
 def _look_at(request: RunRequest, device: str) -> tuple[DeviceIdentity, PurgeMethod | None]:
-    """Return a member and its purge method; None: no purge."""
+    """Return a member and its purge method; None: the member is not purged."""
     identity = read_identity(device)
     if identity.kind is not TargetKind.BLOCK:
         raise DeviceError(f"{device} is a file: members of a RAID set are block devices")
@@ -194,7 +194,7 @@ def _look_at(request: RunRequest, device: str) -> tuple[DeviceIdentity, PurgeMet
 
 
 def _unused_policies(config: RaidConfig) -> Iterator[RunNote]:
-    """Warn of keys in raid.json that only controllers have."""
+    """Warn of keys in raid.json that only controllers use."""
     given = [key for key in ("readpolicy", "writepolicy") if getattr(config, key) is not None]
     if given:
         text = f"{' and '.join(given)} in raid.json: mdadm has no such thing, they change nothing"
@@ -202,7 +202,7 @@ def _unused_policies(config: RaidConfig) -> Iterator[RunNote]:
 
 
 def _stand_in(path: Path, capacity_bytes: int, sector_bytes: int) -> DeviceIdentity:
-    """Return the expected identity of a set that is not made yet."""
+    """Return the expected identity of a set that was not made yet."""
     return DeviceIdentity(
         path=str(path), kind=TargetKind.BLOCK, capacity_bytes=capacity_bytes, logical_block_bytes=sector_bytes
     )
@@ -219,7 +219,7 @@ def _describe(identity: DeviceIdentity, title: str, filled: str, members: list[d
 def _fit_to_set(
     request: RunRequest, fitted: FittedProfile, identity: DeviceIdentity, planned: DeviceFacts
 ) -> tuple[FittedProfile, DeviceFacts]:
-    """Fit the run to the new set, and return it with the facts about the set and its members."""
+    """Fit the run to the new set, and return the run with the facts about the set and its members."""
     facts = inspect_device(identity)
     facts.add("tkperf", **{name: planned.values[name] for name in ("raid", "preconditioned")})
     facts.values["members"] = planned.values["members"]
@@ -249,7 +249,7 @@ def _cleared_away(request: RunRequest, opened: Sequence[Equipment], remove: Call
             try:
                 remove()
             except TkperfError as trouble:
-                # The error that ended the run matters more than an error in clearing away.
+                # The error that ended the run takes precedence over an error of the removal.
                 text = f"{request.device} could not be taken away again: {trouble}"
                 if isinstance(error, TkperfError):
                     raise type(error)(f"{error}; {text}") from error

@@ -37,17 +37,17 @@ from tkperf.system.output_files import find_cache_folder, replace_file
 MOST_BYTES = 256 << 20
 """Size of all entries of one kind; a thousand runs of four tests take less."""
 _MOST_BYTES_OF_ENTRY = 64 << 20
-# Each look at the size of all entries takes microseconds for each of them.
+# The check of the total size takes microseconds for each entry.
 _KEEPS_BETWEEN_LOOKS = 100
 _MOST_ENTRIES = 20_000
-# Rooms whose code the results depend on.
+# Rooms whose code influences the results.
 _ROOMS = ("analysis", "interop", "model", "procedures", "runfile", "runner")
 
 
 _RESULTS, _OVERVIEWS, _FIGURES = "results", "overviews", "figures"
 
 _keeps = Counter[str]()
-"""Entries of each kind that this process has written."""
+"""Number of entries of each kind that this process has written."""
 
 Content = TypeVar("Content", RunResult, RunOverview, RunFigures)
 
@@ -59,10 +59,10 @@ class _Entry(msgspec.Struct, Generic[Content], array_like=True, frozen=True):
 
 
 def read_results(path: Path) -> RunResult:
-    """Return the results of a run file, from the cache if it has them.
+    """Return the results of a run file, from the cache if the cache contains them.
 
     Raises:
-        RunFileError: the file is missing, damaged, or no run file.
+        RunFileError: the file is missing, damaged, or not a run file.
     """
     _, kept = _look_up(_RESULTS, RunResult, path)
     if kept is not None:
@@ -72,10 +72,10 @@ def read_results(path: Path) -> RunResult:
 
 
 def read_figures(path: Path) -> RunFigures:
-    """Return the figures of a run file by which it is ranked, from the cache if it has them.
+    """Return the figures by which a run file is ranked, from the cache if the cache contains them.
 
     Raises:
-        RunFileError: the file is missing, damaged, or no run file.
+        RunFileError: the file is missing, damaged, or not a run file.
     """
     state, kept = _look_up(_FIGURES, RunFigures, path)
     if kept is not None:
@@ -84,13 +84,15 @@ def read_figures(path: Path) -> RunFigures:
     figures = build_run_figures(result)
     if state is not None and _is_final(result):
         with suppress(OSError):
-            if state_of(path.stat()) == state:  # else the results may be those of a later state
+            if state_of(path.stat()) == state:  # otherwise the results may be those of a later state
                 _keep(_FIGURES, state, figures)
     return figures
 
 
 def find_results(opened: RunFile, record: RunRecord) -> RunResult:
-    """Return the results of an open run file, of which ``record`` was read, from the cache if it has them."""
+    """Return the results of an open run file, from the cache if the cache contains them. ``record`` was read from the
+    file.
+    """
     running = record.status is RunStatus.RUNNING
     kept = None if running else _find_kept(_RESULTS, RunResult, opened.state)
     return kept or _compute(opened, record)
@@ -106,8 +108,8 @@ def _compute(opened: RunFile, record: RunRecord) -> RunResult:
 
 
 def keep_results(state: FileStamp, result: RunResult) -> None:
-    """Keep the results of a file in this state; those of a run under way, or of a damaged file, are not kept. Never
-    raises.
+    """Store the results of a file in this state. The results of a running run, or of a damaged file, are not stored.
+    The function never raises an error.
     """
     if _is_final(result):
         _keep(_RESULTS, state, result)
@@ -119,18 +121,22 @@ def _is_final(result: RunResult) -> bool:
 
 
 def find_overview(path: Path) -> RunOverview | None:
-    """Return the overview of a run that has ended, from the cache; None: the cache does not have it. Never raises."""
+    """Return the overview of a finished run from the cache; None: the cache does not contain it. The function never
+    raises an error.
+    """
     _, kept = _look_up(_OVERVIEWS, RunOverview, path)
     return None if kept is None else replace(kept, run_file=str(path))
 
 
 def keep_overview(state: FileStamp, overview: RunOverview) -> None:
-    """Keep the overview, with its verdict, of a run that has ended and whose file is not damaged. Never raises."""
+    """Store the overview, with its verdict, of a finished run whose file is not damaged. The function never raises an
+    error.
+    """
     _keep(_OVERVIEWS, state, overview)
 
 
 def _keep(kind: str, state: FileStamp, content: RunResult | RunOverview | RunFigures) -> None:
-    # A step that was cut off has its histogram, which msgspec does not write.
+    # An interrupted step has a histogram, which msgspec does not write.
     with suppress(OSError, UsageError, TypeError):
         encoded = msgspec.msgpack.encode(_Entry(describe_maker(), state, content))
         if len(encoded) <= _MOST_BYTES_OF_ENTRY and (place := _place_of(kind, state)) is not None:
@@ -141,7 +147,9 @@ def _keep(kind: str, state: FileStamp, content: RunResult | RunOverview | RunFig
 
 
 def _look_up(kind: str, type_: type[Content], path: Path) -> tuple[FileStamp | None, Content | None]:
-    """Return the state of a run file and its entry; both are None if the file is being written or cannot be read."""
+    """Return the state of a run file and its entry. Both are None if a process writes the file, or if the file cannot
+    be read.
+    """
     with suppress(OSError):
         if not is_being_written(path):
             state = state_of(path.stat())
@@ -161,14 +169,14 @@ def _find_kept(kind: str, type_: type[Content], state: FileStamp) -> Content | N
 
 
 def _place_of(kind: str, state: FileStamp) -> Path | None:
-    """Return the place of a file's entry, which a later one replaces; None without a cache."""
+    """Return the path of the entry of a file. A later entry replaces it. None: there is no cache."""
     folder = find_cache_folder(kind)
     device, inode, *_ = state
     return None if folder is None else folder / f"{device:x}-{inode:x}"
 
 
 def _remove_oldest(folder: Path) -> None:
-    """Remove the oldest quarter of the entries if there are too many, or if all together are too large."""
+    """Remove the oldest quarter of the entries if there are too many entries, or if they are too large together."""
     stats = ((one, one.stat()) for one in folder.iterdir())
     found = sorted((stat.st_mtime_ns, stat.st_size, one) for one, stat in stats)
     kept_bytes, kept = sum(size for _, size, _ in found), len(found)
@@ -183,7 +191,7 @@ def _remove_oldest(folder: Path) -> None:
 
 @cache
 def describe_maker() -> str:
-    """Return tkperf's version, with a digest of the code that results depend on."""
+    """Return the version of tkperf, with a digest of the code that influences results."""
     digest = blake2b(np.__version__.encode(), digest_size=16)
     package = Path(str(resources.files("tkperf")))
     for room in _ROOMS:

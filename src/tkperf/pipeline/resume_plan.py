@@ -1,9 +1,9 @@
-"""Resume a run that was cut off, or repeat or add tests in a run that has ended.
+"""Resume an interrupted run, or repeat or add tests in a finished run.
 
     run file -> same device -> plan from the stored data -> replay -> consent -> permit -> execute
 
-Stored data decides everything; current options and profiles do not. All faults are found before the first
-byte is written.
+Only stored data decides; current options and profiles have no influence. All faults are found before the first byte is
+written.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from tkperf.runner.log_progress import describe_under_way
 from tkperf.runner.replay import NOTHING, Replay, Resumed, at_found_demand, replay
 from tkperf.system.host import now_utc, parse_utc, read_host
 
-# Facts of the host that results depend on.
+# Facts about the host that influence results.
 _HOST = (
     "hostname",
     "kernel",
@@ -68,10 +68,10 @@ _HOST = (
 def build_resumed(
     plan: ResumePlan, equipment: Equipment, host: HostState, command_line: tuple[str, ...] = ()
 ) -> Resumed:
-    """Return the resumed run at the moment at which it continues."""
+    """Return the resumed run at the moment when it continues."""
     stopped_s, resumed_s = _times(plan, equipment)
     record, replayed, under_way = plan.record, plan.replayed, plan.under_way
-    # A simulated drive has no unfinished step: without an end the step never began.
+    # A simulated drive has no unfinished step: a step without an end did not begin.
     cut_off = None if under_way is None or plan.is_simulated else under_way.under_way
     resumption = Resumption(
         resumed_utc=now_utc(),
@@ -99,9 +99,10 @@ def build_resumed(
 
 
 def _times(plan: ResumePlan, equipment: Equipment) -> tuple[float, float]:
-    """Return when the run stopped, as far as its file shows, and now, in seconds since its start.
+    """Return the time at which the run stopped, according to its file, and the present time, in seconds since its
+    start.
 
-    The time of a simulated drive does not pass meanwhile.
+    The time of a simulated drive does not pass between the two.
     """
     if plan.is_simulated:
         now_s = equipment.clock()
@@ -133,7 +134,7 @@ def _known_moments(plan: ResumePlan) -> Iterator[float]:
 
 
 def _changes(plan: ResumePlan, equipment: Equipment, state: HostState) -> Iterator[str]:
-    """Yield the differences between now and the beginning of the run."""
+    """Yield the differences between the present state and the state at the beginning of the run."""
     info, host = plan.info, read_host()
     for key in _HOST:
         if info.host.get(key) != host.get(key):
@@ -161,12 +162,12 @@ class ResumeRequest:
 
     Attributes:
         path: the run file.
-        device: the device's path now, if it changed.
-        accept: continue where the run stopped, and mark all results that span the interruption.
+        device: the present path of the device, if it changed.
+        accept: continue at the point where the run stopped, and mark all results that span the interruption.
         repeat: tests to measure again.
         add: tests to measure in addition.
         strict: be strict from now on, even if the run began without this option.
-        purge_command: the command that the run was begun with, if any: tkperf runs no command from a run file.
+        purge_command: the purge command of the run, if there was one. tkperf never executes a command from a run file.
     """
 
     path: Path
@@ -180,14 +181,15 @@ class ResumeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumePlan:
-    """A run that could continue: looked at and checked, nothing asked or written yet.
+    """A run that could continue. tkperf has looked at everything and checked it, but has not asked or written anything
+    yet.
 
     Attributes:
         plan: plan of the whole run.
         info: facts about the run for its results, from now on.
         done: outcomes of the sections of each finished test that is not repeated.
         replayed: replay of the test under way.
-        under_way: that test; None if there was none.
+        under_way: the test that was running; None: no test was running.
         file_state: state of the run file when it was read.
     """
 
@@ -217,32 +219,32 @@ class ResumePlan:
 
     @property
     def warnings(self) -> tuple[RunNote, ...]:
-        """Warnings that the run file does not have."""
+        """Warnings that are not in the run file."""
         known = {(warning.code, warning.text) for warning in self.record.warnings}
         return tuple(warning for warning in self.plan.warnings if (warning.code, warning.text) not in known)
 
     def require_unchanged(self) -> None:
-        """Raise RunFileError if the run file was written to since it was read."""
+        """Raise RunFileError if another process wrote to the run file after it was read."""
         if self.file_state != state_of(self.request.path.stat()):
-            raise RunFileError(f"{self.request.path} was changed since it was read: nothing was done, try again")
+            raise RunFileError(f"{self.request.path} was changed after it was read. Nothing was done; try again")
 
 
 def make_resume_plan(request: ResumeRequest) -> ResumePlan:
-    """Read a run file, look at its device, and find where it continues. Writes and asks nothing.
+    """Read a run file, look at its device, and find the point at which the run continues. Nothing is written or asked.
 
     Raises:
-        RunFileError: the file is damaged, of another tkperf, cannot be written to, its run still continues, or
-            its log does not match its tests.
-        UsageError: the run has ended, or is of a kind that cannot continue.
-        DeviceError: the device is missing, or is another.
-        EngineError: fio is of another version.
+        RunFileError: the file is damaged, comes from another version of tkperf, or cannot be written to; or its run
+            still continues; or its log does not match its tests.
+        UsageError: the run has ended, or a run of this kind cannot continue.
+        DeviceError: the device is missing, or is another device.
+        EngineError: fio has another version.
         RefusedError: another user may have written the run file, its purge command was not given again, or the
             device is in use.
     """
     path = request.path
     with RunFile(path, own=True) as run_file:
         record, log = run_file.record(), run_file.log()
-        file_state = run_file.state  # any later write shows
+        file_state = run_file.state  # any later write is detected
     _require_possible(path, record)
     require_resumable(path)
     _require_purge_command(request, record.info)
@@ -283,7 +285,7 @@ def _require_possible(path: Path, record: RunRecord) -> None:
     if record.status is RunStatus.RUNNING:
         raise still_written(path)
     if not record.planned or info.started_utc is None or info.active_range_length_bytes is None:
-        raise RunFileError(f"{path}: nothing was measured in it yet: remove it, and start a new run")
+        raise RunFileError(f"{path}: it contains no measurement yet: delete it, and start a new run")
     if record.left_out:
         raise RunFileError(
             f"{path} is damaged, so the run cannot be resumed: {record.left_out[0]}; see the readable part with "
@@ -329,24 +331,25 @@ def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
 def _require_purge_command(request: ResumeRequest, info: RunInfo) -> None:
     """Compare the purge command with the one in the run file.
 
-    The user has to give the command; the file only confirms it.
+    The user must give the command. The file only confirms the command.
     """
     begun_with = info.options.get("purge_command")
     if request.purge_command == begun_with:
         return
     if begun_with is None:
         raise RefusedError(
-            f"{request.path}: the run was begun without --purge-command: leave it out. Nothing was touched"
+            f"{request.path}: the run was begun without --purge-command: omit this option. Nothing was touched"
         )
     raise RefusedError(
         f"{request.path}: the run was begun with --purge-command {shlex.quote(str(begun_with))}: "
-        "give the "
-        "same again if it is yours, no command is taken from a run file. Nothing was touched"
+        "pass the "
+        "same option again if the command is yours, because tkperf executes no command from a run file. Nothing was "
+        "touched"
     )
 
 
 def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> RunRequest:
-    """Return the request that the run was made from. Its stored profile contains changes by options."""
+    """Return the request from which the run was made. The stored profile contains the changes by its options."""
     stored = {
         name: value
         for name, value in info.options.items()
@@ -413,7 +416,7 @@ def _replay(
     done: Mapping[str, tuple[SectionOutcome, ...]],
     under_way: TestRecord,
 ) -> Replay:
-    """Replay the test that was cut off, at the demand that an earlier search found."""
+    """Replay the interrupted test, at the demand that an earlier search found."""
     test = find_test(record.info.suite, under_way.name, record.info.profile)
     if test is None:
         raise RunFileError(
@@ -435,14 +438,14 @@ def _replay(
 
 
 def _info_of(record: RunRecord, plan: RunPlan, added: Sequence[str]) -> RunInfo:
-    """Return the run's facts, with the numbers that its options alter in the added tests."""
+    """Return the facts about the run, including the numbers that its options alter in the added tests."""
     info = record.info
     if not added or not any(info.options.get(key) for key in profile_option_names()):
         return info
     if info.profile_name not in built_in_profiles():
         raise UsageError(
             f"--test: the run's options changed numbers of {info.profile_name}, a profile of your own, so the "
-            "original numbers are not known; measure the test in a run of its own"
+            "original numbers are not known; measure the test in a new run"
         )
     fitted = replace(plan.fitted, unaltered=load_profile(info.profile_name))
     found = find_changes(plan.request, fitted)

@@ -1,4 +1,4 @@
-"""Disclosure of a run: everything fixed before its first I/O, with the notices for every page of its result."""
+"""Disclosure of a run: everything that is known before its first I/O, with the notices for every page of the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tkperf.system.host import now_utc, read_host
 FILE_NOTICE = "FILE TARGET: measured through a file system on a scratch file, not on a device of its own"
 
 
-# Whether tkperf can distinguish other I/O from the test's own, for each kind of target.
+# For each kind of target: whether tkperf can distinguish other I/O from the I/O of the test.
 _OTHER_IO = {
     TargetKind.BLOCK: "watched: {}'s bytes are compared with the device's own counters",
     TargetKind.FILE: "not comparable: a file has no counters of its own",
@@ -35,7 +35,7 @@ NO_PURGE_NOTICE = "NOT PURGED: the device was not put in as-new state before eac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTitle:
-    """Title of a result: its name, the user's texts, the command line, and facts about the batch that it belongs to."""
+    """Title of a result: its name, the texts of the user, the command line, and facts about the batch of the run."""
 
     name: str
     command_line: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class RunTitle:
 
 
 def build_run_info(request: RunRequest, title: RunTitle, equipment: Equipment, host: HostState) -> RunInfo:
-    """Return the disclosure of a run that is about to begin."""
+    """Return the disclosure of a run that will begin now."""
     fitted = equipment.fitted
     kind = fitted.identity.kind
     changes = find_changes(request, fitted)
@@ -98,12 +98,12 @@ def build_run_info(request: RunRequest, title: RunTitle, equipment: Equipment, h
 
 
 def describe_own(test: Test) -> str:
-    """Return the notice of a user's own test, for every page of the result."""
+    """Return the notice about a test that the user defined, for every page of the result."""
     return f"OWN WORKLOAD: {test.title} is a test of a workload file, not of a specification"
 
 
 def describe_alterations(specification: str, alterations: tuple[str, ...]) -> str:
-    """Return the notice of altered numbers, for every page; empty if there are none."""
+    """Return the notice about altered numbers, for every page; empty if no number is altered."""
     if not alterations:
         return ""
     return f"ALTERED: not by the numbers of {specification}: {', '.join(alterations)}"

@@ -1,4 +1,4 @@
-"""Run files below folders. No link below a folder is followed, and the number of files has a limit."""
+"""Run files below folders. Links below a folder are not followed, and the number of files is limited."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import RunFileError, UsageError, reason_of
 
 MOST_RUN_FILES = 20_000
-"""Run files that one command reads."""
+"""Largest number of run files that one command reads."""
 _MOST_ENTRIES = 500_000
 
 
 def walk_folder(folder: Path) -> Iterator[tuple[os.DirEntry[str], str]]:
-    """Yield each entry below a folder with its place; folders that cannot be read have none."""
+    """Yield each entry below a folder with its place. A folder that cannot be read has no entries."""
     waiting = [""]
     while waiting:
         below = waiting.pop()
@@ -30,11 +30,11 @@ def walk_folder(folder: Path) -> Iterator[tuple[os.DirEntry[str], str]]:
 
 
 def expand_folders(given: Sequence[Path]) -> list[Path]:
-    """Return the named files, and the run files below the named folders in the order of their names; each once.
+    """Return the named files, and the run files below the named folders sorted by name, each file once.
 
     Raises:
         RunFileError: a folder cannot be read.
-        UsageError: a folder has no run file, or there are too many.
+        UsageError: a folder contains no run file, or there are too many run files.
     """
     found: dict[Path, None] = {}
     for path in given:
@@ -57,7 +57,7 @@ def _find_below(folder: Path) -> Iterator[Path]:
         raise RunFileError(f"the folder {folder} cannot be read: {reason_of(error)}") from error
     for count, (entry, place) in enumerate(walk_folder(folder)):
         if count > _MOST_ENTRIES:
-            raise UsageError(f"{folder} has more than {_MOST_ENTRIES:,} files and folders: name folders further down")
+            raise UsageError(f"{folder} has more than {_MOST_ENTRIES:,} files and folders: name subfolders")
         if entry.name.endswith(RUN_FILE_SUFFIX):
             with suppress(OSError):
                 if S_ISREG(entry.stat(follow_symlinks=False).st_mode):

@@ -1,4 +1,6 @@
-"""Plan of a run, made from a request and a look at the device: everything before the question."""
+"""Plan of a run, made from a request and a look at the device. It contains everything that is known before the
+question.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,14 @@ from tkperf.procedures.profiles import Profile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
-    """A run that could begin: looked at and checked, nothing asked, created or written yet.
+    """A run that could begin. tkperf has looked at everything and checked it, but has not asked, created or written
+    anything yet.
 
     Attributes:
-        request: the request that the plan was made from.
+        request: the request from which the plan was made.
         dut: the device, file or set.
         fitted: profile, active range and tests, fitted to the DUT.
-        warnings: warnings for a reader of the result, as far as they are known beforehand.
+        warnings: warnings for a reader of the result, as far as they are known before the run.
         audit: findings about the host that would disturb the run; empty for a simulated drive.
     """
 
@@ -42,12 +45,12 @@ class RunPlan:
 
     @property
     def profile(self) -> Profile:
-        """Profile with the user's options in place, and only block sizes that the device takes."""
+        """The profile with the user's options, and only with block sizes that the device accepts."""
         return self.fitted.profile
 
     @property
     def active_range(self) -> ActiveRange:
-        """Active range; for a set that is not made yet, its least size."""
+        """The active range. For a set that was not made yet, this is the least size."""
         return self.fitted.active_range
 
     @property
@@ -57,46 +60,46 @@ class RunPlan:
 
     @property
     def shortest_s(self) -> float:
-        """Length with steady state as soon as possible, without purges; fills at 500 MB/s."""
+        """The length if every test is steady as soon as possible, without purges, with fills at 500 MB/s."""
         return sum(test.shortest_s for test in self.tests)
 
     @property
     def longest_s(self) -> float:
-        """Longest time, if no section reaches steady state: without purges, with fills at 500 MB/s."""
+        """The length if no section reaches steady state, without purges, with fills at 500 MB/s."""
         return sum(test.longest_s for test in self.tests)
 
     @property
     def filled_bytes(self) -> int:
-        """Bytes that preconditioning writes, exactly; ``estimate_run`` covers the other writes."""
+        """The exact number of bytes that preconditioning writes. ``estimate_run`` computes the other writes."""
         return sum(fill.passes * self.pass_bytes(fill) for test in self.tests for fill in test.fills)
 
     def pass_bytes(self, fill: Fill) -> int:
-        """Return the bytes of one pass: all members of a set, the fill's own range, or the active range."""
+        """Return the bytes of one pass: all members of a set, the range of the fill, or the active range."""
         return self.dut.filled_bytes or fill.length_bytes or self.active_range.length_bytes
 
     @property
     def alterations(self) -> tuple[str, ...]:
-        """Numbers of the specification that the options change, as ``runtime 60 s -> 1 s``."""
+        """Numbers of the specification that the options change, such as ``runtime 60 s -> 1 s``."""
         return self.changes.alterations
 
     @property
     def changes(self) -> Changes:
-        """Everything that the options change of the profile."""
+        """Every change of the profile by the options."""
         return find_changes(self.request, self.fitted)
 
     @property
     def confirm_id(self) -> str | None:
-        """Text that confirms the loss of the data; None if there is no data to lose."""
+        """The text that confirms the loss of the data; None if there is no data to lose."""
         return self.dut.confirm_id
 
 
 def plan_run(request: RunRequest, *, look_only: bool = False, profile: Profile | None = None) -> RunPlan:
-    """Look at the device and fit everything to it. Writes, creates and asks nothing.
+    """Look at the device and fit everything to it. Nothing is written, created or asked.
 
     Args:
-        look_only: no run follows: a reason to refuse becomes a warning, and a password that a purge left on the
-            drive stays.
-        profile: result of ``choose_profile`` for the request, if it was called before.
+        look_only: no run follows. A reason to refuse becomes a warning, and a password that a purge left on the drive
+            stays.
+        profile: the result of ``choose_profile`` for the request, if the caller already has it.
 
     Raises:
         UsageError: the request, the profile or a test does not suit the device.
@@ -147,7 +150,7 @@ def _look_at(request: RunRequest, plain: Profile, look_only: bool) -> DeviceUnde
 
 
 def _not_as_new(dut: DeviceUnderTest, fitted: FittedProfile) -> Iterator[RunNote]:
-    """Warn of tests that begin with an empty device if the purge leaves a written one."""
+    """Warn of tests that should begin with an empty device if the purge leaves a written device."""
     for test in fitted.tests:
         if dut.overwritten_by is not None and test.starts_as_purged:
             text = (
@@ -159,7 +162,9 @@ def _not_as_new(dut: DeviceUnderTest, fitted: FittedProfile) -> Iterator[RunNote
 
 
 def _never_written(request: RunRequest, fitted: FittedProfile) -> Iterator[RunNote]:
-    """Warn of own tests that read unwritten addresses: flash answers those from its map, not its cells."""
+    """Warn of the user's tests if they read unwritten addresses: flash answers such reads from its map, not from its
+    cells.
+    """
     for test in fitted.tests:
         if request.suite != "hdd" and test.test.own and test.reads_first:
             text = (

@@ -1,4 +1,4 @@
-"""Request for a run, before anything is looked at."""
+"""Request for a run, before tkperf looks at anything."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from tkperf.model.units import parse_size_bytes
 from tkperf.procedures import SUITES
 from tkperf.procedures.profiles import Profile, resolve_range
 
-# File systems take 255 bytes, including the text before and after NAME in file names.
+# File systems accept 255 bytes, including the text before and after NAME in file names.
 LONGEST_NAME = 200
 
 T = TypeVar("T")
 _OF_PROFILE = "of the profile"
 OfProfile: TypeAlias = Annotated[T, _OF_PROFILE]
-"""An option that changes numbers of the profile, which is kept with these numbers in place."""
+"""An option that changes numbers of the profile. The profile is stored with the changed numbers."""
 
 _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES = 2**62, 512
 
-# Fields that a run file has elsewhere than among its options.
+# Fields that a run file stores elsewhere than among its options.
 NO_OPTIONS = ("suite", "device", "tests", "profile", "raid")
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A run as the user asks for it, on the command line, from Python or in a file.
+    """A run as the user requests it, on the command line, in Python or in a file.
 
-    None: the profile decides, or the facts found.
+    None: the profile or the facts about the device decide.
 
     Attributes:
         suite: ``ssd``, ``hdd`` or ``raid``.
@@ -47,7 +47,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             workload files; empty for the default tests.
         profile: name of a shipped profile, path of a TOML file, or a profile.
         jobs, io_depth: thread count and queue depth of every test that has none of its own.
-        auto_demand: find both first, by a search on the preconditioned device.
+        auto_demand: find thread count and queue depth first, with a search on the preconditioned device.
         step_s: length of each step, and of each slice of write saturation.
         active_range: ``75%`` or ``16GiB``, from the start of the device.
         size: a scratch file of this size is created as the device, e.g. ``1GiB``.
@@ -55,11 +55,11 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         write_cache: ``on``, ``off`` or ``keep``.
         strict: refuse an unfit host; measure disturbed steps again, and end if that does not help.
         accept_disturbed: a window may be steady although a tracked value in it was disturbed.
-        tune: set governor, scheduler and the like for the run, and put them back.
+        tune: set CPU governor, I/O scheduler and similar settings for the run, and restore them.
         purge_method, purge_command, no_purge: at most one of them.
-        telemetry: read the drives' own logs during the run.
-        raid: configuration of the set; for the suite ``raid`` only, and required there.
-        remove_set: take the set down again after the run.
+        telemetry: read the logs of the drives during the run.
+        raid: configuration of the set. Only the suite ``raid`` has it, and requires it.
+        remove_set: remove the set after the run.
         facts: facts for reports that no tool can find out, by name: ``NAND type``, ``Test sponsor`` ...
 
     Raises:
@@ -111,7 +111,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def options(self) -> dict[str, object]:
-        """Return everything but suite, device, tests, profile and set, as a run file keeps it."""
+        """Return everything except suite, device, tests, profile and set, in the form of the run file."""
         return {name: getattr(self, name) for name in self.__struct_fields__ if name not in NO_OPTIONS}
 
     @property
@@ -124,14 +124,14 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return None if self.size is None else parse_size_bytes(self.size)
 
     def _check_types(self) -> None:
-        """Check the types: Python accepts any value here, and a wrong one would fail in the middle of a run."""
+        """Check the types. Python accepts any value here, and a wrong value would fail in the middle of a run."""
         if isinstance(self.tests, str):
             raise UsageError(f"tests: '{self.tests[:40]}' is a single text: pass a list of names")
         for name in self.__struct_fields__:
             if fault := find_type_fault(name, getattr(self, name)):
                 raise UsageError(f"{name}: {fault}")
         if "\0" in self.device:
-            raise UsageError("device: a path has no zero byte")
+            raise UsageError("device: a path cannot contain a zero byte")
         if self.profile == "":
             raise UsageError("the name of the profile is empty: omit it, or pass a name")
 
@@ -149,7 +149,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             find_engine(self.ioengine)
         if self.write_cache is not None:
             _one_of("write cache", self.write_cache, WRITE_CACHE)
-        # A text that is no size on any device is refused before a device is looked at.
+        # A text that is not a size on any device is refused before tkperf looks at a device.
         with _naming("--active-range"):
             if self.active_range is not None:
                 resolve_range(self.active_range, _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES)
@@ -162,7 +162,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def searches_demand(self) -> bool:
-        """Return whether a search finds the demand for tests that have none of their own."""
+        """Return whether a search finds the demand for tests that have no demand of their own."""
         tests = SUITES[self.suite]
         return self.auto_demand or any(test.finds_demand for test in tests.values() if test.name in self.tests)
 
@@ -187,7 +187,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             if value
         ]
         if len(given) > 1:
-            raise UsageError(f"{' and '.join(given)} exclude each other: give one of them")
+            raise UsageError(f"{' and '.join(given)} exclude each other: pass one of them")
         if self.purge_method is not None:
             _one_of("purge method", self.purge_method, PURGES)
         if given and self.suite == "hdd":
@@ -195,7 +195,9 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def find_type_fault(field: str, value: object) -> str | None:
-    """Return why a field of a request cannot have this value: ``'yes' is not of type bool``; None: its type fits."""
+    """Return the reason why a field of a request cannot have this value, such as ``'yes' is not of type bool``; None:
+    the type is right.
+    """
     kinds = _find_kinds()[field]
     if isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds):
         return None
@@ -212,7 +214,7 @@ def profile_option_names() -> tuple[str, ...]:
 
 @cache
 def _find_kinds() -> dict[str, tuple[type, ...]]:
-    """Return the types that each field takes, as it is declared."""
+    """Return the types that each field accepts, according to its declaration."""
     kinds: dict[str, tuple[type, ...]] = {}
     for name, hint in get_type_hints(RunRequest).items():
         types = get_args(hint) if isinstance(hint, UnionType) else (hint,)
@@ -223,7 +225,7 @@ def _find_kinds() -> dict[str, tuple[type, ...]]:
 
 @contextmanager
 def _naming(option: str) -> Iterator[None]:
-    """Add the name of the option to an error about its value."""
+    """Add the name of the option to an error about the value of the option."""
     try:
         yield
     except UsageError as error:
@@ -248,4 +250,6 @@ def require_name(name: str) -> None:
 def refuse_long_name(what: str, name: str) -> None:
     """Raise UsageError if a name is too long for a file name."""
     if len(name) > LONGEST_NAME:
-        raise UsageError(f"{what} has {len(name)} characters; it becomes a file name: use {LONGEST_NAME} at most")
+        raise UsageError(
+            f"{what} has {len(name)} characters; because it becomes a file name, use {LONGEST_NAME} at most"
+        )

@@ -1,4 +1,4 @@
-"""The state of a run according to the events so far, from any source. Views that show the whole run use this state."""
+"""The state of a run according to the events so far, from any source. Views of the whole run use this state."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from tkperf.runner.events import (
 )
 from tkperf.runner.log_progress import Progress
 
-# More columns than any terminal has.
+# No terminal has more columns.
 _MOST_SECONDS = 500
 _MOST_VALUES = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The newest value of a section's main quantity."""
+    """The newest value of the main quantity of a section."""
 
     workload: Workload
     quantity: Quantity
@@ -52,10 +52,11 @@ class Newest:
 
 @dataclass(slots=True)
 class RunState:
-    """State of a run by the events so far; ``at_s`` is the run's own time, ``progress`` its current phase.
+    """State of a run according to the events so far. ``at_s`` is the time of the run's clock, ``progress`` the current
+    phase.
 
     Attributes:
-        throttled: the drives that slowed themselves down for heat, by their logs.
+        throttled: the drives that slowed down because of heat, according to their logs.
     """
 
     name: str = ""
@@ -146,7 +147,7 @@ class RunState:
             longest_s=event.longest_s if is_known else None,
         )
         if isinstance(event.phase, Round):
-            # All cells of a round have their place from the beginning.
+            # All cells of a round have a place from the beginning.
             for step in event.phase.steps:
                 key = key_of(kind_of(event.phase), step.workload)
                 self.histories.setdefault(key, [])
@@ -155,13 +156,17 @@ class RunState:
         return self.tests.index(test) + 1 if test in self.tests else 0
 
     def _enter(self, section: str) -> None:
-        """Enter the section of an event: a view that attaches may get its steps before its phase."""
+        """Enter the section of an event. A view that attaches later may receive the steps of a section before its
+        phase.
+        """
         if section != self.section:
             self.section, self.verdict, self.histories = section, None, {}
             self.quantity = self._first_quantity(section)
 
     def _first_quantity(self, section: str) -> Quantity:
-        """Return the main quantity of a section that needs no histogram, as views get steps without one."""
+        """Return the main quantity of a section that needs no histogram, because views receive steps without
+        histograms.
+        """
         plan = None if self.plan is None else self.plan.section(section)
         keys = () if plan is None else plan.quantities
         asked = find_quantities(keys)
@@ -193,7 +198,7 @@ class RunState:
 
     @property
     def current_cell(self) -> Workload | None:
-        """The cell under way, or None."""
+        """The current cell; None if there is none."""
         return None if self.step is None else key_of(self.step.kind, self.step.workload)
 
     @property
@@ -202,7 +207,7 @@ class RunState:
 
     @property
     def step_done(self) -> float | None:
-        """The share of the step under way that is done, from 0 to 1, or None."""
+        """The finished share of the current step, from 0 to 1; None if it is not known."""
         step = self.step
         if step is None:
             return None
@@ -214,12 +219,14 @@ class RunState:
 
     @property
     def remaining_s(self) -> tuple[float, float] | None:
-        """The shortest and the longest remaining time of the run, or None if not known."""
+        """The shortest and the longest remaining time of the run; None if they are not known."""
         return self.progress.remaining_s(self.at_s)
 
     @property
     def run_done(self) -> tuple[float, float] | None:
-        """The share of the whole run that is done, from 0 to 1: if it takes the longest, and the shortest time."""
+        """The finished share of the whole run, from 0 to 1: if the run takes the longest time, and if it takes the
+        shortest.
+        """
         remaining_s = self.remaining_s
         passed_s = self.at_s - self.stood_still_s
         if remaining_s is None or passed_s + remaining_s[0] <= 0:
@@ -228,18 +235,18 @@ class RunState:
         return passed_s / (passed_s + longest_s), passed_s / (passed_s + shortest_s)
 
 
-# A different host may send any number. The limits are what a calendar can show.
+# A different host may send any number. These are the limits of a calendar.
 _Seconds = Annotated[float, msgspec.Meta(ge=-1e10, le=1e10)]
 
 
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in a line, as a view of many runs shows it; texts are empty where there is nothing to show.
+    """A run in one line, for a view of many runs. Texts are empty if there is nothing to show.
 
     Attributes:
-        round: the place in a section: ``3 of 25``, ``fill 41 %``.
+        round: the place in a section, such as ``3 of 25`` or ``fill 41 %``.
         load, newest: workload and value of the newest step.
-        left_s: the shortest and the longest time that is left.
-        passed_s: the run's own time so far, without interruptions.
+        left_s: the shortest and the longest remaining time.
+        passed_s: the time of the run so far, without interruptions.
     """
 
     test: str = ""
@@ -254,5 +261,5 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def value_of(quantity: Quantity, workload: Workload, measurement: Measurement) -> float | None:
-    """Return a quantity of one step, or None if not measured."""
+    """Return a quantity of one step; None if it was not measured."""
     return quantity.combine(Window(rounds=[measurement], workload=workload))

@@ -1,4 +1,4 @@
-"""Execute a run, and keep everything that happens in its run file."""
+"""Execute a run, and store everything that happens in its run file."""
 
 from __future__ import annotations
 
@@ -43,22 +43,23 @@ from tkperf.runner.runner import RunParts, execute_run
 from tkperf.system.host_looks import ProcHostLooks
 from tkperf.system.output_files import make_folder
 
-# Facts of the run, its warnings, and the part done before.
+# Size of the facts of a run, its warnings, and the part of the run before an interruption.
 _Beginning = tuple[RunInfo, Sequence[RunNote], Resumed | None]
 
-# On a simulated drive a day of one stream took 9.1 MB for its seconds, a day of a mix 13.8 MB
-# (bench/three_days.py). Steps of a minute, each with its histograms and fio's own report, take as much
-# again. Rounded up.
+# On a simulated drive, a day of a stream took 9.1 MB for its seconds, and a day of a mix 13.8 MB (bench/three_days.py).
+# Steps of a minute, each with histograms and the report of fio, take the same amount again. The number is rounded up.
 RUN_FILE_BYTES_A_DAY = 30_000_000
 LEAST_FREE_BYTES = 4_000_000
 
-# Opens the observers of all events; its argument is an observer that gets the notes on events they could not show.
+# A function that opens the observers of all events. Its argument is an observer of notes about events that the others
+# could not show.
 OpenViews = Callable[[Observer], AbstractContextManager[Sequence[Observer]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """The place of a run: ``NAME.tkperf`` in a folder; ``other_files``: paths of all else that the run writes.
+    """The place of a run: ``NAME.tkperf`` in a folder. ``other_files`` are the paths of all other files that the run
+    writes.
 
     Raises:
         UsageError: the name cannot be the name of a file.
@@ -76,11 +77,11 @@ class Destination:
         return self.folder / f"{self.name}{RUN_FILE_SUFFIX}"
 
     def require_free(self, device: str) -> None:
-        """Check first of all that results can be kept.
+        """Check that results can be stored, before anything else. The output folder is created if it does not exist.
 
         Raises:
-            RunFileError: the name is taken, the folder cannot be written to, or the device is a file that the
-                results would overwrite.
+            RunFileError: the name is in use, the folder cannot be written to, or the device is a file that the results
+                would overwrite.
         """
         try:
             if os.path.lexists(self.run_path):
@@ -96,7 +97,7 @@ class Destination:
             raise RunFileError(f"cannot write to the output folder {self.folder}: {reason_of(error)}") from error
 
     def _refuse_side_files(self, device: str) -> None:
-        """Refuse side files of SQLite that already exist, and a device that is one of the run's own files."""
+        """Refuse side files of SQLite that already exist, and a device that is one of the files of the run."""
         sides = [Path(f"{self.run_path}{ending}") for ending in SQLITE_ENDINGS]
         for path in sides:
             if os.path.lexists(path):
@@ -110,19 +111,19 @@ class Destination:
                 raise RunFileError(f"{device} is a file that tkperf would write results to: choose another NAME")
 
     def require_space(self, fitted: FittedProfile) -> None:
-        """Check that the run file would fit even for the longest course of the run.
+        """Check that the folder has room for the run file, even for the longest course of the run.
 
         Raises:
-            RunFileError: too little room. A file system that does not report its room passes.
+            RunFileError: there is too little room. A file system that does not report its room passes the check.
         """
         require_space(self.folder, [sum(test.longest_s for test in fitted.tests)])
 
 
 def require_space(folder: Path, longest_s: Sequence[float]) -> None:
-    """Check that all run files of a folder would fit, by the longest course of each.
+    """Check that a folder has room for all run files, for the longest course of each run.
 
     Raises:
-        RunFileError: too little room. A file system that does not report its room passes.
+        RunFileError: there is too little room. A file system that does not report its room passes the check.
     """
     count = len(longest_s)
     needed_bytes = LEAST_FREE_BYTES * count + sum(longest_s) / DAY_S * RUN_FILE_BYTES_A_DAY
@@ -150,12 +151,12 @@ def run_to_file(
     began: Callable[[], None] = lambda: None,
     ended: Callable[[], None] = lambda: None,
 ) -> None:
-    """Execute a run with open equipment, and keep every event in the run file.
+    """Execute a run with open equipment, and store every event in the run file.
 
     Args:
-        began: called once, before the first I/O, when the run file holds the run's beginning; later if it could
-            not be written at first.
-        ended: called when the run file is closed, however the run ended.
+        began: called once, before the first I/O, when the run file contains the beginning of the run. The call is later
+            if the file could not be written at first.
+        ended: called after the run file was closed, however the run ended.
 
     Raises:
         TkperfError: an error ended the run early; everything before it is in the run file.
@@ -178,10 +179,10 @@ def resume_to_file(
     began: Callable[[], None] = lambda: None,
     ended: Callable[[], None] = lambda: None,
 ) -> None:
-    """Continue a run with open equipment, and keep every event in its own run file.
+    """Continue a run with open equipment, and store every event in its run file.
 
     Raises:
-        RunFileError: the run file was changed since it was read, or cannot be written to.
+        RunFileError: another process changed the run file after it was read, or the file cannot be written to.
         TkperfError: an error ended the run early; everything before it is in the run file.
     """
 
@@ -206,7 +207,7 @@ def _keep(
     ended: Callable[[], None],
     appends: bool = False,
 ) -> None:
-    """Execute a run; ``begin`` is called once the host is prepared and the run file is open."""
+    """Execute a run. ``begin`` is called once the host is prepared and the run file is open."""
     destination.require_space(equipment.fitted)
     request = plan.request
     with prepared_host(
@@ -255,7 +256,7 @@ def _keep(
         except KeyboardInterrupt:
             if has_event or appends:
                 raise
-            # A file in which nothing has begun would look like a run that was killed.
+            # A file in which no run has begun would look like a run that was killed.
             destination.run_path.unlink(missing_ok=True)
             raise Interrupted("stopped by the user before the run began; nothing was kept") from None
         finally:
@@ -265,7 +266,7 @@ def _keep(
 
 @contextmanager
 def _looking_at_host(equipment: Equipment) -> Iterator[HostLooks | None]:
-    """Yield looks at the host and at its kernel log about the device; None for a simulated drive."""
+    """Yield a source of looks at the host and at its kernel log about the device; None for a simulated drive."""
     identity = equipment.fitted.identity
     if identity.kind is TargetKind.SIMULATED:
         yield None
@@ -295,7 +296,7 @@ def _naming_lack() -> Iterator[None]:
 
 @contextmanager
 def _say_what_is_kept(destination: Destination, writer: RunFileWriter) -> Iterator[None]:
-    """Add to an error that ends a run: the data that could not be kept, and the way to see the rest."""
+    """Add to an error that ends a run: which data could not be stored, and how to see the rest."""
     try:
         with _naming_lack():
             yield

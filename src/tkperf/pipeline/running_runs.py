@@ -1,4 +1,6 @@
-"""Runs of other processes, by their run files alone: followed, listed, and asked to end."""
+"""Runs of other processes, according to their run files alone. tkperf follows them, lists them, and asks them to
+end.
+"""
 
 from __future__ import annotations
 
@@ -32,22 +34,22 @@ Seen = TypeVar("Seen")
 
 
 def look(path: Path, since: Delta | None = None) -> Delta:
-    """Return the new rows of a run file. Its writer waits only while its bytes are copied.
+    """Return the new rows of a run file. The writer waits only while its bytes are copied.
 
     Raises:
-        RunFileError: see RunFile.
+        RunFileError: the same errors as in ``RunFile``.
     """
     with RunFile(path, briefly=True) as run_file:
         return run_file.delta(since)
 
 
 def look_first(path: Path) -> Delta:
-    """Return the whole content of a run file that may be just created."""
+    """Return the whole content of a run file that may have just been created."""
     return _once_made(path, look)
 
 
 def outline_first(path: Path) -> Outline:
-    """Return the outline of the run in such a file, which takes less time than a look at its log."""
+    """Return the outline of the run in such a file. This takes less time than reading its log."""
 
     def outline(path: Path) -> Outline:
         with RunFile(path) as run_file:
@@ -71,9 +73,10 @@ def _once_made(path: Path, read: Callable[[Path], Seen]) -> Seen:
 
 
 def find_clock_s(record: RunRecord, now: datetime | None = None) -> float | None:
-    """Return the run's own time now, by the host's calendar clock; None if the file does not give it.
+    """Return the present time of the run's clock, according to the calendar clock of the host; None if the file does
+    not show it.
 
-    A run's clock goes on during an interruption. A simulated run has a clock of its own.
+    The clock of a run continues during an interruption. A simulated run has a simulated clock.
     """
     if record.info.device.get("kind") == TargetKind.SIMULATED:
         return None
@@ -87,7 +90,7 @@ def find_clock_s(record: RunRecord, now: datetime | None = None) -> float | None
 
 
 class FileStamp(NamedTuple):
-    """Values that change when a writer writes or ends."""
+    """Values that change when a writer writes to the file or ends."""
 
     inode: int
     size_bytes: int
@@ -96,10 +99,10 @@ class FileStamp(NamedTuple):
 
 
 class FollowedFile:
-    """A run file that is looked at now and then, without its content if nothing has changed.
+    """A run file that tkperf looks at from time to time. If nothing has changed, it does not read the content.
 
     Raises:
-        RunFileError: see RunFile.
+        RunFileError: the same errors as in ``RunFile``.
     """
 
     def __init__(self, path: Path) -> None:
@@ -111,7 +114,7 @@ class FollowedFile:
 
     @property
     def record(self) -> RunRecord:
-        """The run at the last look, with its new steps only."""
+        """The run at the last look, with only its new steps."""
         return self._delta.record
 
     @property
@@ -120,7 +123,9 @@ class FollowedFile:
 
     @property
     def is_held(self) -> bool:
-        """Whether a process held the file at the last look: that of a run, or of a resumption that has not begun."""
+        """Whether a process held the file at the last look: the process of a run, or of a resumption that has not begun
+        yet.
+        """
         return (self._state or self._find_state()).is_held
 
     @property
@@ -133,11 +138,11 @@ class FollowedFile:
         return self._is_due(self._find_state())
 
     def first_events(self) -> list[Event]:
-        """Return all events until the file was opened."""
+        """Return all events up to the moment at which the file was opened."""
         return list(self._follower.take(self._delta))
 
     def new_events(self) -> list[Event]:
-        """Look at the file, and return the events since the look before.
+        """Look at the file, and return the events since the previous look.
 
         Raises:
             RunFileError: the file can no longer be read.
@@ -153,17 +158,17 @@ class FollowedFile:
         return events
 
     def _is_due(self, state: FileStamp) -> bool:
-        """Return whether to read the file now, whose present state is given.
+        """Return whether the file, whose present state is given, should be read now.
 
-        After each reading, a pause follows that is as long as the reading: a file that changes all
-        the time then takes half of a CPU. The end of the run is seen at once.
+        After each reading follows a pause that is as long as the reading, so a file that changes all the time takes
+        half of a CPU. The end of the run is detected at once.
         """
         if self._state is None or state.is_held != self._state.is_held:
             return True
         return state != self._state and time.monotonic() >= self._rests_until_s
 
     def _find_state(self) -> FileStamp:
-        """Return values that change when the writer writes or ends."""
+        """Return values that change when the writer writes to the file or ends."""
         try:
             status = self._path.stat()
             is_held = is_being_written(self._path)
@@ -209,7 +214,7 @@ def read_overview(path: Path, *, judged: bool = False) -> RunOverview:
 
 
 def _judge_ended(path: Path) -> RunOverview | None:
-    """Return the overview of a run that has ended, with its verdict, and keep it; None: the run is under way."""
+    """Return the overview of a finished run with its verdict, and store it; None: the run has not ended."""
     with suppress(OSError):
         if is_being_written(path):
             return None
@@ -224,7 +229,7 @@ def _judge_ended(path: Path) -> RunOverview | None:
 
 
 def find_run_files() -> tuple[list[Path], list[Writer]]:
-    """Return the run files under way and in this folder, and the writers whose run file is out of reach."""
+    """Return the run files of running runs and of this folder, and the writers whose run file cannot be reached."""
     paths, unseen = [], []
     for writer in find_running():
         if writer.path is not None and writer.path.is_file():
@@ -238,7 +243,7 @@ def find_run_files() -> tuple[list[Path], list[Writer]]:
 
 
 def find_writing(run_file: Path) -> Writer | None:
-    """Return the process that writes a run file, if one does.
+    """Return the process that writes a run file; None: no process writes it.
 
     Raises:
         RunFileError: the file cannot be read.
@@ -250,11 +255,11 @@ def find_writing(run_file: Path) -> Writer | None:
 
 
 def interrupt(run_file: Path, writer: Writer) -> None:
-    """Ask a run to end: signal only the process that holds the file's lock, never another one that has taken its
-    number.
+    """Ask a run to end. The signal reaches only the process that holds the lock of the file, and never a process that
+    has received its number later.
 
     Raises:
-        UsageError: the process is not seen from here, is another user's, or is no tkperf.
+        UsageError: the process is not visible from here, belongs to another user, or is not a tkperf.
     """
     pid = writer.pid
     if pid is None:
@@ -271,9 +276,9 @@ def interrupt(run_file: Path, writer: Writer) -> None:
     try:
         process = os.pidfd_open(pid)
     except ProcessLookupError:
-        return  # it has ended just now
+        return  # the process has just ended
     try:
-        # The descriptor holds that very process: while it is alive, no other one gets its number.
+        # The descriptor refers to this process. While the process is alive, no other process receives its number.
         if find_writing(run_file) == writer:
             signal.pidfd_send_signal(process, signal.SIGINT)
     except ProcessLookupError:
@@ -285,7 +290,9 @@ def interrupt(run_file: Path, writer: Writer) -> None:
 
 
 def format_stop_command(path: Path) -> str:
-    """Return the command that ends the run or batch in a file; with sudo if another user's process writes the file."""
+    """Return the command that ends the run or batch of a file. The command uses sudo if a process of another user
+    writes the file.
+    """
     writer = None
     with suppress(OSError):
         writer = find_writer(path)

@@ -1,4 +1,4 @@
-"""A simulated drive for a rehearsal: nothing to lose, so no question."""
+"""A simulated drive for a rehearsal. No data can be lost, so tkperf asks no question."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def refuse_simulated(device: str) -> None:
     """Refuse a simulated drive for commands that look at devices.
 
     Raises:
-        UsageError: it is a simulated drive.
+        UsageError: the device is a simulated drive.
     """
     if device.startswith(SIMULATED):
         raise UsageError(
@@ -55,7 +55,7 @@ class SimulatedDriveUnderTest(DeviceUnderTest):
     """A simulated drive, ``sim:PRESET``."""
 
     def __init__(self, request: RunRequest, in_segments: Profile | None = None) -> None:
-        """Find the model of the preset; ``in_segments`` is the profile if its tests touch segments only."""
+        """Find the model of the preset. ``in_segments`` is the profile, if its tests touch only segments."""
         _refuse_what_is_for_devices(request)
         self._model = find_preset(request.device.removeprefix(SIMULATED))
         self._no_purge = request.no_purge
@@ -92,9 +92,9 @@ class SimulatedDriveUnderTest(DeviceUnderTest):
 
 
 def relive(engine: Engine, log: Sequence[LogEntry], fitted: FittedProfile) -> None:
-    """Bring a simulated drive to the end of a run's log by simulating all of it again.
+    """Bring a simulated drive into the state at the end of a run's log, by simulating the whole run again.
 
-    The model is deterministic, so the results are the same. Anything missing in the log never happened.
+    The model is deterministic, so the results are the same. Steps that are missing in the log did not happen.
     """
     if not isinstance(engine, SimulatedEngine):
         return
@@ -106,7 +106,7 @@ def relive(engine: Engine, log: Sequence[LogEntry], fitted: FittedProfile) -> No
         if isinstance(done, StepRecord):
             engine.wait_until(done.started_s)
             _relive_step(engine, entry.sequence, done, fitted)
-    engine.telemetry.take()  # the log has it
+    engine.telemetry.take()  # the log already contains it
 
 
 def _relive_step(engine: SimulatedEngine, sequence: int, step: StepRecord, fitted: FittedProfile) -> None:
@@ -138,7 +138,7 @@ def _refuse_what_is_for_devices(request: RunRequest) -> None:
         ("--tune", request.tune or None, "it depends on no setting of the host"),
     ):
         if value is not None:
-            raise UsageError(f"{request.device} is a simulated drive: {why}, so leave {option} out")
+            raise UsageError(f"{request.device} is a simulated drive: {why}, so omit {option}")
 
 
 class _SimulatedTarget:
@@ -147,13 +147,13 @@ class _SimulatedTarget:
         self._no_purge = no_purge
 
     def recheck(self) -> None:
-        """Do nothing: nothing can change."""
+        """Do nothing, because nothing can change."""
 
     def make_ready_to_fill(self) -> None:
-        """Do nothing: the drive is always ready."""
+        """Do nothing, because the drive is always ready."""
 
     def make_ready(self, **_: object) -> None:
-        """Do nothing: the drive is always ready."""
+        """Do nothing, because the drive is always ready."""
 
     def purge(self, **_: object) -> PurgeResult:
         if self._no_purge:

@@ -1,4 +1,6 @@
-"""Parts that several tests share: preconditioning, steps, rounds and streams until steady state, offered rates."""
+"""Parts that several tests share: preconditioning, steps, rounds and streams that run until steady state, and offered
+rates.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ ARRIVALS_SPREAD = 3.0  # standard deviations of the number of arrivals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracked:
-    """A tracking variable: its name and unit for people, its workload in a round, and its value."""
+    """A tracking variable: its name and unit for people, the workload in a round that it belongs to, and its value."""
 
     tracking: str
     unit: str
@@ -41,7 +43,7 @@ class Tracked:
 
 
 def track_iops(workload: Workload, name: str) -> Tracked:
-    """Track the IOPS of one workload of a round; ``name`` is the workload in the variable's name."""
+    """Track the IOPS of one workload of a round. ``name`` is the name of the workload in the name of the variable."""
     return Tracked(tracking=f"{name} IOPS", unit="IOPS", workload=workload, value=lambda measured: measured.iops)
 
 
@@ -74,13 +76,13 @@ def at_each_mix_and_size(
 
 
 def unjudged(section: str, because: str, window: Iterable[int] = ()) -> SectionOutcome:
-    """Return the outcome of a section that no rule for steady state ended."""
+    """Return the outcome of a section that did not end because of the rule for steady state."""
     return SectionOutcome(section=section, window=tuple(window), verdict=None, ended_because=because)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """Outcome of a stream. ``verdict`` is the last verdict; None if nothing was judged."""
+    """Outcome of a stream. ``verdict`` is the last verdict; None if no slice was judged."""
 
     slices: int
     written_bytes: int
@@ -92,7 +94,7 @@ class Stream:
 
 
 def workload_independent_preconditioning(profile: Profile, section: str, workload: Workload | None = None) -> Fill:
-    """Return WIPC: the range of preconditioning written sequentially, twice in the PTS.
+    """Return the phase of WIPC: sequential writes to the range of preconditioning, twice in the PTS.
 
     Args:
         workload: the writes, if they differ from the profile's table.
@@ -115,16 +117,18 @@ def rounds_until_steady(
     before_each: Callable[[int], Phase] | None = None,
     results: list[RoundAnswer] | None = None,
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run rounds of the same steps until all tracking variables are steady in one window, or rounds run out.
+    """Run rounds of the same steps until all tracking variables are steady in the same window, or until the largest
+    number of rounds is reached.
 
-    The rounds are also the workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). The rule judges each
-    variable, and each verdict is yielded. Without steady state the window is the last rounds, and the outcome
-    says so. After an interruption the window and the count of allowed rounds begin again: a window never spans
-    an interruption (docs/adr/0028).
+    The rounds are also the workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). The rule judges each variable,
+    and each verdict is yielded. Without steady state the window is the last rounds, and the outcome says so. After an
+    interruption, the window and the count of rounds start again, because a window never spans an interruption
+    (docs/adr/0028).
 
     Args:
-        before_each: returns the phase before a round, given the round's number; it is no part of the round.
-        results: gets the measurements of each round.
+        before_each: returns the phase before a round, given the number of the round. This phase is not part of the
+            round.
+        results: receives the measurements of each round.
     """
     series = [_Series(variable=variable, rules=rules) for variable in tracked]
     number = 1
@@ -158,7 +162,7 @@ def rounds_until_steady(
 
 @dataclass(slots=True, kw_only=True)
 class _Series:
-    """Values of a tracking variable so far, each with any influence from outside the device."""
+    """The values of a tracking variable so far, each with any influence from outside the device."""
 
     variable: Tracked
     rules: SteadyStateTable
@@ -184,7 +188,7 @@ class _Series:
 def as_many_rounds_as(
     first: SectionOutcome, section: str, steps: tuple[Step, ...]
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run as many rounds as another section had, with the same window; they are not judged themselves."""
+    """Run as many rounds as another section had, with the same window. These rounds are not judged."""
     last_round = first.window[-1]
     for number in range(1, last_round + 1):
         yield Round(section=section, number=number, steps=steps)
@@ -193,7 +197,7 @@ def as_many_rounds_as(
 
 
 def find_tracked(steps: Sequence[Step], read_percent: int, block_size_kib: float) -> Workload:
-    """Return the workload that decides steady state, among the steps of a round."""
+    """Return the workload that decides steady state from the steps of a round."""
     block_size_bytes = round(block_size_kib * KIB)
     return next(
         step.workload
@@ -203,7 +207,7 @@ def find_tracked(steps: Sequence[Step], read_percent: int, block_size_kib: float
 
 
 def find_decisive(verdicts: Sequence[SteadyStateVerdict]) -> SteadyStateVerdict:
-    """Return the first verdict on a window that is not steady; if all are steady, the first verdict."""
+    """Return the first verdict that the window is not steady; if all verdicts are positive, return the first one."""
     if not verdicts:
         raise ValueError("steady state needs a tracking variable")
     return next((verdict for verdict in verdicts if not verdict.reached), verdicts[0])
@@ -230,13 +234,14 @@ def stream_until(
     warm_up_slices: int = 0,
     results: list[Measurement] | None = None,
 ) -> Generator[Yielded, Reply, Stream]:
-    """Run the tracked workload as one uninterrupted stream until it is steady, has written enough, or slices run out.
+    """Run the tracked workload as a stream until it is steady, has written enough, or reaches the largest number of
+    slices.
 
     Args:
         judge_every: interval n of judged slices: 1, 1 + n, 1 + 2n ...; None: no slice is judged.
         enough_bytes: the stream ends after the slice that reaches this amount of writes.
         warm_up_slices: first slices, measured and kept apart. Slices count from 1 after them.
-        results: gets the measurement of each slice after the warm-up.
+        results: receives the measurement of each slice after the warm-up.
     """
     written_bytes = 0
     judged = _Series(variable=tracked, rules=rules)
@@ -271,10 +276,11 @@ def stream_outcome(section: str, stream: Stream, otherwise: str) -> SectionOutco
 def write_until_steady(
     profile: Profile, section: str, workload: Workload, name: str, *, slice_s: float, every: int
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run one stream until its IOPS are steady. Judges at most as many slices as the rule allows rounds.
+    """Run one stream until its IOPS are steady. The number of judged slices is at most the number of rounds in the
+    rule.
 
     Args:
-        name: the workload in the name of the tracking variable.
+        name: the name of the workload in the name of the tracking variable.
         every: interval n of judged slices: 1, 1 + n, 1 + 2n ...
     """
     stream = yield from stream_until(
@@ -289,7 +295,7 @@ def write_until_steady(
 
 
 def why_not_steady(stream: Stream) -> str:
-    """Return why a judged stream that ran out of slices was not steady."""
+    """Return why a judged stream was not steady when it reached the largest number of slices."""
     assert stream.verdict is not None, "the first slice is judged"
     return f"no steady state in {format_count(stream.slices, 'slice')}: {stream.verdict.reason}"
 
@@ -302,7 +308,7 @@ def describe_enough(stream: Stream, multiple: float) -> str:
 def slices_of(
     section: str, workload: Workload, slice_s: float, count: int, *, warm_ups: int = 0
 ) -> Iterator[Continuous]:
-    """Yield one uninterrupted stream: warm-up slices, then ``count`` slices, for any measurements."""
+    """Yield one stream: warm-up slices, then ``count`` slices, whatever their measurements are."""
     for place in range(1, warm_ups + count + 1):
         yield Continuous(
             section=section,
@@ -322,10 +328,10 @@ def response_time_histogram(
     section: str = HISTOGRAM_SECTION,
     ran: str = "ran its full time",
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run the load of a test once more, for the distribution of its response times.
+    """Run the load of a test once more to record the distribution of its response times.
 
     Args:
-        steady: whether the test before was steady; if not, the outcome says so.
+        steady: whether the preceding test was steady; if not, the outcome says so.
         ran: the end of the run, in words.
     """
     yield from slices_of(section, workload, duration_s, 1)
@@ -333,36 +339,36 @@ def response_time_histogram(
 
 
 def expect_round(answer: Reply) -> RoundAnswer:
-    """Return the answer to a Round phase, checked."""
+    """Return the answer to a Round phase after a check of its type."""
     if answer is None or isinstance(answer, Measurement | Interruption | tuple):
         raise TypeError("a Round is answered with a measurement of each workload")
     return answer
 
 
 def expect_measurement(answer: Reply) -> Measurement:
-    """Return the answer to a Fill or Continuous phase, checked."""
+    """Return the answer to a Fill or Continuous phase after a check of its type."""
     if not isinstance(answer, Measurement):
         raise TypeError("a Fill or Continuous phase is answered with a measurement")
     return answer
 
 
 def expect_answers(answer: Reply) -> tuple[Answer, ...]:
-    """Return the answers to the phases of a Course, in their order, checked."""
+    """Return the answers to the phases of a sequence, in their order, after a check of their types."""
     if not isinstance(answer, tuple):
-        raise TypeError("a Course is answered with the answers to all of it")
+        raise TypeError("the answer to a PhaseSequence is the answers to all its phases")
     return answer
 
 
 def mean_latency_us(measurement: Measurement) -> float:
-    """Return the mean response time over all I/Os in us; NaN, which is never steady, if not measured."""
+    """Return the mean response time over all I/Os in us. If it was not measured, return NaN, which is never steady."""
     mean_us = measurement.latency_mean_us
     return float("nan") if mean_us is None else mean_us
 
 
 def keeps_up(workload: Workload, measured: Sequence[Measurement], kept_up_percent: float) -> bool:
-    """Return whether this share of the offered I/Os was done.
+    """Return whether the device did this share of the offered I/Os.
 
-    With random arrivals or sizes, fewer I/Os may be offered by chance.
+    With random arrivals or sizes, fewer I/Os may be due by chance.
     """
     assert workload.offered_iops is not None
     due = workload.offered_iops * sum(step.duration_s for step in measured)
@@ -371,7 +377,7 @@ def keeps_up(workload: Workload, measured: Sequence[Measurement], kept_up_percen
 
 
 def describe_missed(workload: Workload, measured: Sequence[Measurement]) -> str:
-    """Return ``of 4,000 it did 3,000 (75.0 %) and was 60,000 I/Os behind after 60 s``; the longest backlog."""
+    """Return ``of 4,000 it did 3,000 (75.0 %) and was 60,000 I/Os behind after 60 s``, with the longest backlog."""
     assert workload.offered_iops is not None
     iops = sum(step.ios for step in measured) / sum(step.duration_s for step in measured)
     backlog_ios = BACKLOG.combine(Window(rounds=measured, workload=workload)) or 0.0
@@ -389,7 +395,9 @@ def purge(circumstances: Circumstances) -> tuple[str, ...]:
 def preconditioning(
     profile: Profile, circumstances: Circumstances, load: str | None = None, *, passes: int | None = None
 ) -> str:
-    """Describe the preconditioning; ``load``, ``passes``: the writes, if they differ from the profile's table."""
+    """Describe the preconditioning. ``load`` and ``passes`` describe the writes if they differ from the profile's
+    table.
+    """
     table = profile.preconditioning
     load = load or f"SEQ {table.block_size_kib:g} KiB writes, {demand(profile)}"
     if circumstances.describe_fill is None:
@@ -409,7 +417,7 @@ def steady_state(profile: Profile) -> str:
         f"Steady state: over {table.window_rounds} rounds, range <= "
         f"{table.max_data_excursion_percent:g} % and best linear fit <= "
         f"{table.max_slope_excursion_percent:g} % of the average"
-        + (", disturbed rounds taken as they are" if table.accept_disturbed else "")
+        + ("; disturbed rounds count, too" if table.accept_disturbed else "")
     )
 
 
@@ -419,7 +427,7 @@ def until_steady(
     """Describe purge, preconditioning and rounds of nested loops until steady state.
 
     Args:
-        loops: the name and the values of each, the outermost first.
+        loops: the name and the values of each loop, the outermost first.
         step: the step in the innermost loop.
     """
     indented = [f"{'    ' * level}For {name} {values}:" for level, (name, values) in enumerate(loops, 1)]
@@ -440,7 +448,7 @@ def mixes_and_sizes(read_percents: Sequence[int], block_sizes_kib: Sequence[floa
 
 
 def demand(profile: Profile, jobs: int | None = None, io_depth: int | None = None) -> str:
-    """Return the demand in words: the profile's, or a test's own."""
+    """Return the demand in words: the demand of the profile, or the demand of the test."""
     if profile.demand.searched and not (jobs and io_depth):
         return "TC and QD as the demand search found them"
     return f"TC {jobs or profile.demand.jobs} / QD {io_depth or profile.demand.io_depth}"

@@ -24,8 +24,9 @@ from tkperf.procedures.profiles.profile_tables import SteadyStateTable, means
 class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):
     """The grid with a mix of blocks.
 
-    ``block_shares`` are pairs: a block size in KiB, and its percentage of all I/Os. ``zone_shares`` are pairs:
-    a percentage of accesses, and the percentage of the range that they fall into, from its start.
+    ``block_shares`` contains pairs of a block size in KiB and the percentage of all I/Os with this size.
+    ``zone_shares`` contains pairs: a percentage of the accesses, and the percentage of the range to which these
+    accesses go, from the start of the range.
     """
 
     key: ClassVar[str] = "composite_blocks"

@@ -1,4 +1,4 @@
-"""Cross stimulus recovery test of the PTS: one kind of writes after another, and back."""
+"""Cross stimulus recovery test of the PTS: one kind of writes, then another kind, then the first kind again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LATENCIES = ("latency_mean_us", "p99.999_us", "latency_max_us")
 
 
 class AccessGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A load of the test, with the length of the load in slices."""
+    """A load of the test, and its duration in slices."""
 
     access: Access
     block_size_kib: BlockSizeKib
@@ -45,7 +45,7 @@ class AccessGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class CrossStimulusRecoveryTable(TestTable, frozen=True, kw_only=True):
-    """Access groups in their order, with the test's own demand."""
+    """Access groups in their order, with the demand of this test."""
 
     key: ClassVar[str] = "cross_stimulus_recovery"
 
@@ -65,7 +65,7 @@ class CrossStimulusRecoveryTable(TestTable, frozen=True, kw_only=True):
 
 
 def cross_stimulus_recovery(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, then the access groups back to back, each one uninterrupted stream."""
+    """Purge, then run the access groups one directly after the other. Each group is one uninterrupted stream."""
     table = profile.table(CrossStimulusRecoveryTable)
     workloads = [_workload(profile, table, group) for group in table.groups]
     names = [
@@ -91,12 +91,12 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(CrossStimulusRecoveryTable)
     return (
         *building_blocks.purge(circumstances),
-        f"Back to back, recorded in slices of {table.slice_s:g} s:",
+        f"One directly after the other, recorded in slices of {table.slice_s:g} s:",
         *(
             f"    AG{number}: {_workload(profile, table, group)}, {_length(table, group)}"
             for number, group in enumerate(table.groups, start=1)
         ),
-        "Recovery: when a slice reaches the mean MB/s of the group before that had the same load",
+        "Recovery time: the time until a slice reaches the mean MB/s of the earlier group with the same load",
     )
 
 

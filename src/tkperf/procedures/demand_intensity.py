@@ -1,4 +1,4 @@
-"""DIRTH of the PTS: demand intensity and response time histograms; CBW and ECW share its course."""
+"""DIRTH of the PTS: demand intensity and response time histograms. CBW and ECW have the same course."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ Length = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_S)]
 
 
 class DemandGridTable(SteppedTable, frozen=True, kw_only=True):
-    """The grid of ``jobs`` (outer loop) and ``io_depths``, and the phases before and after it.
+    """The grid of ``jobs`` (outer loop) and ``io_depths``, and the phases before and after the grid.
 
-    ``tracking_jobs`` and ``tracking_io_depth`` are the demand that is judged; preconditioning and the writes
-    before each round use it as well. ``latency_ceiling_ms`` limits the mean latency, for the choice of the
-    maximum and the middle.
+    ``tracking_jobs`` and ``tracking_io_depth`` are the demand that is judged. Preconditioning and the writes before
+    each round use the same demand. ``latency_ceiling_ms`` limits the mean latency, for the choice of the maximum and
+    the middle.
     """
 
     read_percent: Annotated[Percent, means("R/W mix of the grid, in % of reads")]
@@ -109,7 +109,7 @@ def histogram_section(point: DemandPoint) -> str:
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of each part; P1 to P15 are the pages that PTS asks for."""
+    """Plan the display of each part. P1 to P15 are the pages that the PTS asks for."""
     if name == GRID:
         return _grid_plan()
     if name == WRITES_BETWEEN:
@@ -182,7 +182,7 @@ def _over_demand() -> tuple[Figure, Figure]:
 
 
 def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) -> Procedure:
-    """Purge, write until steady, rounds over the grid until steady, histograms at three points.
+    """Purge, write until steady, run rounds over the grid until steady, then record histograms at three points.
 
     Args:
         workload: the measured workload, at any demand.
@@ -224,18 +224,22 @@ def writes_of(workload: Workload) -> Workload:
 
 
 def _name(workload: Workload) -> str:
-    """Return a short name for a workload: only its mix and demand differ here, and a mix of blocks is long."""
+    """Return a short name for a workload. In this test only mix and demand differ, and a mix of blocks has a long
+    name.
+    """
     return f"R/W {format_mix(workload.read_percent)} TC{workload.jobs}/QD{workload.io_depth}"
 
 
 def _writes_before(table: DemandGridTable, writes: Workload) -> Callable[[int], Round]:
-    """Return a function for the writes before each round; their steps are always the same."""
+    """Return a function that returns the writes before a round. Their steps are always the same."""
     steps = (Step(workload=writes, duration_s=table.writes_before_round_s),)
     return lambda number: Round(section=WRITES_BETWEEN, number=number, steps=steps, repeatable=True)
 
 
 def _histogram_at(table: DemandGridTable, point: DemandPoint, cell: CellMeans, *, steady: bool) -> Procedure:
-    """Run writes at the point's demand, then its workload for the histogram of response times."""
+    """Run writes at the demand of the point, then the workload of the point to record the histogram of response
+    times.
+    """
     section, count = writes_section(point), table.writes_before_histogram_slices
     yield from slices_of(section, writes_of(cell.workload), table.slice_s, count)
     yield unjudged(section, f"ran its full time of {format_count(count, 'slice')}")
@@ -273,17 +277,19 @@ def describe_grid(
         f"            {blocks}, R/W {mix}, {table.step_s:g} s",
         f"Tracking variable: IOPS at {tracked}",
         building_blocks.steady_state(profile),
-        "Maximum: the highest IOPS with a mean latency below "
-        f"{table.latency_ceiling_ms:g} ms; minimum: the least demand; middle: below "
-        "that latency the IOPS nearest to half-way between both",
-        "For maximum, middle, minimum, at the point's TC and QD:",
+        "Maximum: the demand with the highest IOPS among those with a mean latency below "
+        f"{table.latency_ceiling_ms:g} ms",
+        "Minimum: the least demand",
+        f"Middle: of the demands with a mean latency below {table.latency_ceiling_ms:g} ms, the one whose IOPS are "
+        "nearest to the middle between maximum and minimum",
+        "For maximum, middle and minimum, with the TC and QD of each:",
         f"    {blocks}, R/W 0/100, {writes_s:g} s",
         f"    {blocks}, R/W {mix}, {table.histogram_s:g} s: response time histogram",
     )
 
 
 class DemandIntensityTable(DemandGridTable, frozen=True, kw_only=True):
-    """The grid with blocks of one size, the operator's choice in the PTS."""
+    """The grid with blocks of one size. In the PTS, the operator chooses the size."""
 
     key: ClassVar[str] = "demand_intensity"
 
@@ -291,7 +297,7 @@ class DemandIntensityTable(DemandGridTable, frozen=True, kw_only=True):
 
 
 def demand_intensity(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Run blocks of one size, random over the whole range."""
+    """Run blocks of one size at random places of the whole range."""
     table = profile.table(DemandIntensityTable)
     workload = profile.workload(Access.RANDOM, table.read_percent, table.block_size_kib)
     return demand_grid(profile, table, workload)

@@ -1,7 +1,7 @@
-"""Find the threads and queue depth that saturate the device, for the tests after it; not in the PTS.
+"""Find the threads and the queue depth that saturate the device, for the tests that follow. The PTS has no such test.
 
-The PTS leaves the demand of IOPS and write saturation to the operator, or recommends one that may be too
-small for a fast drive.
+The PTS leaves the demand of IOPS and write saturation to the operator, or recommends a demand that may be too small for
+a fast drive.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from tkperf.procedures.profiles.profile_tables import (
 
 
 class DemandPoint(StrEnum):
-    """Demands for the response time histograms of the PTS, in its order."""
+    """Demands for the response time histograms of the PTS, in the order of the PTS."""
 
     MAXIMUM = "Maximum"
     MIDDLE = "Middle"
@@ -61,7 +61,7 @@ class DemandPoint(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellMeans:
-    """A workload with the means of the window's rounds, as a report's cell shows them.
+    """A workload with its means over the rounds of the window, as a cell of a report shows them.
 
     ``latency_mean_us`` is None if no I/O completed.
     """
@@ -78,7 +78,7 @@ class CellMeans:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandPoints:
-    """The chosen points; ``all_above_ceiling``: no cell was below the latency ceiling, so it had no effect."""
+    """The chosen points. ``all_above_ceiling``: no cell was below the latency ceiling, so the ceiling had no effect."""
 
     at: Mapping[DemandPoint, CellMeans]
     all_above_ceiling: bool
@@ -89,7 +89,7 @@ class DemandPoints:
 
 
 def window_means(rounds: Sequence[RoundAnswer]) -> tuple[CellMeans, ...]:
-    """Return each workload's means over the rounds of a window, in the order of a round."""
+    """Return the means of each workload over the rounds of a window, in the order of a round."""
     if not rounds:
         raise ValueError("a demand is chosen from measured rounds")
     return tuple(
@@ -103,9 +103,10 @@ def window_means(rounds: Sequence[RoundAnswer]) -> tuple[CellMeans, ...]:
 def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints:
     """Choose the points of DIRTH and CBW.
 
-    Only cells with a mean latency below the ceiling count; if there are none, all cells count. Minimum is the
-    least demand of all cells. Maximum is the counting cell with the highest IOPS. Middle is the counting cell
-    with the IOPS nearest to half-way between maximum and minimum. Of equal cells the least demand is chosen.
+    Only cells with a mean latency below the ceiling count. If no cell is below the ceiling, all cells count. Minimum is
+    the least demand of all cells. Maximum is the counting cell with the highest IOPS. Middle is the counting cell with
+    the IOPS nearest to half-way between maximum and minimum. Among equal cells, the function chooses the one with the
+    least demand.
 
     Raises:
         ValueError: there is no cell.
@@ -124,9 +125,9 @@ def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints
 
 
 def choose_saturating(cells: Sequence[CellMeans], within_percent: float) -> tuple[CellMeans, CellMeans]:
-    """Return the least demand with IOPS within so many percent of the best, and the best.
+    """Return the least demand whose IOPS are within so many percent of the best, and the best demand.
 
-    The least demand has the fewest outstanding I/Os; of equal ones, the fewest threads.
+    The least demand has the fewest outstanding I/Os. If several demands have equally many, it has the fewest threads.
     """
     if not cells:
         raise ValueError("a demand is chosen from measured cells")
@@ -144,7 +145,7 @@ SECTION = "Demand search"
 
 
 class DemandSearchTable(SteppedTable, frozen=True, kw_only=True):
-    """Demands to try with one random workload, and the distance from the best that is enough."""
+    """The demands to try with one random workload, and the accepted distance from the best IOPS."""
 
     key: ClassVar[str] = "demand_search"
 
@@ -178,7 +179,9 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def demand_search(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, short steps at each demand until the greatest is steady; find the least sufficient."""
+    """Purge, precondition, run short steps at each demand until the greatest demand is steady. Then find the least
+    sufficient demand.
+    """
     table = profile.table(DemandSearchTable)
     yield Purge(section=SECTION)
     yield workload_independent_preconditioning(profile, SECTION)
@@ -210,9 +213,9 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
             f"RND {table.block_size_kib:g} KiB, R/W {building_blocks.mixes((table.read_percent,))}, {table.step_s:g} s",
             "Tracking variable: IOPS with the most outstanding I/Os",
         ),
-        "Found: the fewest outstanding I/Os, of equally many the fewest threads, whose IOPS are "
-        f"within {table.within_percent:g} % of the best",
-        "Later tests without TC and QD of their own run at the found demand",
+        f"Result: the demand with the fewest outstanding I/Os whose IOPS are within {table.within_percent:g} % of the "
+        "best. Of several such demands, the one with the fewest threads",
+        "Later tests that do not set TC and QD use this demand",
     )
 
 

@@ -1,4 +1,4 @@
-"""Descriptor of a test: everything that other modules know about it."""
+"""Descriptor of a test. It contains everything that other modules know about the test."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tkperf.procedures.profiles.profile_tables import PreconditioningTable, Prof
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """Facts for a procedure's text besides the profile: the kind of target and the options.
+    """Facts that the description of a test needs besides the profile: the kind of target and the options.
 
     Attributes:
-        purge: the line of a purge; None: no purge.
-        describe_fill: returns in words the amount and place of preconditioning, given the words for its load and the
-            passes if they differ from the profile's; None: as in the profile.
+        purge: the text about a purge; None: no purge.
+        describe_fill: returns the amount and the place of preconditioning in words. Its arguments are the words for the
+            load, and the number of passes; None: as in the profile.
     """
 
     purge: str | None = "Purge"
@@ -27,27 +27,27 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Test:
-    """A test by the name that the command line, the run file and reports use.
+    """A test, with the name that the command line, the run file and reports use.
 
     A test made in Python needs only a name, a title, a procedure and a plan of its sections.
 
     Attributes:
-        source: the chapter of the specification, or the tool, that defines it.
-        suites: the commands that offer it.
-        by_default: run if the user names no tests.
-        table: its table in profiles; a profile without the table does not offer the test. None: the test
-            brings its own numbers.
+        source: the chapter of the specification, or the tool, that defines the test.
+        suites: the commands that offer the test.
+        by_default: whether the test runs if the user names no tests.
+        table: the table of the test in profiles. A profile without the table does not offer the test. None: the test
+            contains its numbers itself.
         not_used: keys of that table that belong to another test.
-        shared: the shared tables that its course depends on, without the demand.
-        tracked: keys of the quantities that decide its steady state; empty: no such rule.
-        procedure: takes the profile, fitted to the device, and the length of the active range in bytes; returns
-            a fresh generator each time.
-        describe: returns the course in words, line by line, with the numbers of a profile. Raises ProfileError
-            if a table that it needs is missing.
+        shared: the shared tables that the test uses, except the demand.
+        tracked: keys of the quantities that decide steady state; empty: the test has no rule of steady state.
+        procedure: returns a new generator for the profile, fitted to the device, and the length of the active range in
+            bytes.
+        describe: returns the course of the test in words, line by line, with the numbers of a profile. Raises
+            ProfileError if a necessary table is missing.
         section_plan: returns the display plan of a section, given its name.
-        own: described by the user in a workload file; shown in full before the question, and marked in every
-            result.
-        finds_demand: its outcome has the demand of the tests after it.
+        own: whether a workload file of the user describes the test. tkperf shows such a test completely before the
+            question, and marks it in every result.
+        finds_demand: whether the outcome contains the demand of the tests that follow.
         whole_test: returns the figures of the whole test, given the names of its sections.
     """
 
@@ -78,7 +78,7 @@ class Test:
 
     @property
     def tables(self) -> tuple[type[TestTable], ...]:
-        """Table of the test, if it has one."""
+        """The table of the test, if the test has a table."""
         return () if self.table is None else (self.table,)
 
     def is_in(self, profile: Profile) -> bool:

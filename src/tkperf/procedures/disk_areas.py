@@ -1,8 +1,8 @@
 """Hard disk tests of TKperf (not in the PTS): speed by the area of the disk.
 
-Outer tracks are faster than inner ones. The disk is cut into equal areas from its start to its end, and each
-is measured on its own. There is no purge or preconditioning: a hard disk has no state that would need it.
-TKperf 2.2, perfTest/DeviceTests.py.
+Outer tracks are faster than inner ones. The disk is cut into equal areas from its start to its end, and each area is
+measured separately. There is no purge or preconditioning: a hard disk has no state that would need it. TKperf 2.2,
+perfTest/DeviceTests.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tkperf.procedures.profiles.profile_tables import (
 
 
 class HardDiskTable(SteppedTable, frozen=True, kw_only=True):
-    """Numbers of ``tkperf hdd``: the disk cut into ``areas`` of equal size."""
+    """Numbers of ``tkperf hdd``. The disk is cut into ``areas`` of equal size."""
 
     key: ClassVar[str] = "hard_disk"
 
@@ -67,12 +67,16 @@ def each_area(
 
 @lru_cache(maxsize=16)
 def _steps_within(areas: tuple[ActiveRange, ...], steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], ...]:
-    """Return the steps in each area. Cached: the procedure is walked again from each of a hundred areas."""
+    """Return the steps in each area. The result is cached, because the procedure is repeated from each of a hundred
+    areas.
+    """
     return tuple(tuple(replace(step, workload=replace(step.workload, region=area)) for step in steps) for area in areas)
 
 
 def cut_into_areas(table: HardDiskTable, active_range_bytes: int) -> tuple[ActiveRange, ...]:
-    """Return equal areas of whole alignment units from the start; up to a unit per area is left at the end."""
+    """Return equal areas of whole alignment units from the start. At the end, up to one unit per area remains
+    unused.
+    """
     alignment_bytes = round(table.area_alignment_kib * KIB)
     length_bytes = active_range_bytes // table.areas // alignment_bytes * alignment_bytes
     if not length_bytes:
@@ -102,7 +106,7 @@ def describe_iops(profile: Profile, _circumstances: Circumstances) -> tuple[str,
 
 
 def hard_disk_throughput(profile: Profile, active_range_bytes: int) -> Procedure:
-    """Run sequential reads, then writes in each area, for each block size."""
+    """Run sequential reads, then sequential writes in each area, for each block size."""
     table = profile.table(HardDiskTable)
     for block_size_kib in table.throughput_block_sizes_kib:
         steps = at_each_mix_and_size(profile, Access.SEQUENTIAL, (100, 0), (block_size_kib,), table.step_s)

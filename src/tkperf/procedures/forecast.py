@@ -1,8 +1,8 @@
-"""The loop that drives a procedure, and looking ahead: the same procedures fed with imagined answers.
+"""The loop that drives a procedure, and the forecast: the same procedures with imagined answers.
 
-No test writes its course down a second time. To find the length of a run and its next phases, this module
-replays the answers so far into a fresh generator. It then answers with the best case (all values constant:
-steady at once) or the worst case (values that jump).
+No test describes its course a second time. To find the length and the next phases of a run, this module gives the
+answers so far to a new generator. It then gives the answers of the best case (all values are constant, so the test is
+steady at once) or of the worst case (the values jump).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from tkperf.procedures.descriptor import Test
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import find_fault
 
-# A function that answers a phase. Its second argument has the phases that follow regardless of the measurement, at
+# A function that answers a phase. Its second argument contains the phases that follow whatever the measurement is, at
 # most two.
 Answering = Callable[[Phase, Sequence[Phase]], Answer]
 
 
 def drive(procedure: Procedure, answer: Answering) -> Iterator[Phase | Statement]:
-    """Yield every phase and statement of a procedure to its end; ``answer`` is called after each phase is yielded."""
+    """Yield every phase and statement of a procedure to its end. ``answer`` is called after each phase is yielded."""
     reply: Reply = None
     while True:
         try:
@@ -63,36 +63,36 @@ def drive(procedure: Procedure, answer: Answering) -> Iterator[Phase | Statement
             reply = answer(asked, ())
 
 
-# Rate of a fill before it is measured: a guess, about the rate of a SATA SSD.
+# Assumed rate of a fill that was not measured yet: about the rate of a SATA SSD.
 ASSUMED_FILL_BYTES_PER_S = 500e6
 ASSUMED_LATENCY_NS = 1e5
 
 
-# Bytes a second of a workload, reads and writes together; None if unknown.
+# Bytes a second of a workload, reads and writes together; None if the rate is not known.
 Pace = Callable[[Workload], float | None]
 
 
 class Case(Enum):
     BEST = "best"
     WORST = "worst"
-    # No value is ever steady, but amounts are reached at the given pace.
+    # No value is ever steady, but the stream reaches its amount at the given pace.
     UNSTEADY = "unsteady"
 
 
 def phases_of(procedure: Procedure, answer: Callable[[Phase], Answer]) -> Iterator[Phase]:
-    """Yield all phases of a procedure under the given answers. Skips its verdicts and outcomes."""
+    """Yield all phases of a procedure with the given answers, without its verdicts and outcomes."""
     asked = drive(procedure, lambda phase, _: answer(phase))
     return (each for each in asked if not isinstance(each, Statement))
 
 
 def forecast(procedure: Procedure, answers: Sequence[Answer], case: Case, *, active_range_bytes: int) -> list[float]:
-    """Return the forecast durations, in seconds, of the phases that remain after ``answers``, in the given case.
+    """Return the durations, in seconds, of the phases that remain after ``answers`` in the given case.
 
-    The duration of a purge is unknown beforehand and counts as 0.
+    The duration of a purge cannot be predicted, and counts as 0.
 
     Args:
-        procedure: a fresh generator.
-        answers: the answers to its phases so far.
+        procedure: a new generator.
+        answers: the answers to the phases so far.
     """
     imagine = _Imagination(case, active_range_bytes)
     phases = phases_of(procedure, _replay(answers, imagine))
@@ -115,35 +115,35 @@ def greatest_numbers(
     imagine = _Imagination(Case.WORST, active_range_bytes)
     phases = phases_of(procedure, _replay(answers, imagine))
     numbered = (phase for phase in phases if isinstance(phase, Round | Continuous))
-    # The numbers rise within a series, so the last is the greatest.
+    # The numbers rise within a series, so the last number is the greatest.
     return {series_of(phase): phase.number for phase in numbered}
 
 
 def series_of(phase: Phase) -> object:
-    """Return the series that counts a phase: its section's rounds, slices, or warm-ups."""
+    """Return the series in which a phase is counted: the rounds, slices or warm-ups of its section."""
     return phase.section, type(phase), getattr(phase, "warm_up", False)
 
 
 def longest_phases(procedure: Procedure, *, active_range_bytes: int) -> Iterator[Phase]:
-    """Yield all phases of a procedure in the worst case: never steady, no amount reached."""
+    """Yield all phases of a procedure in the worst case: it is never steady, and reaches no amount."""
     return phases_of(procedure, _Imagination(Case.WORST, active_range_bytes))
 
 
 def phases_ahead(
     procedure: Procedure, case: Case, *, active_range_bytes: int, pace: Pace | None = None
 ) -> Iterator[tuple[Phase, float]]:
-    """Yield every phase of a fresh procedure in a case, with its duration in seconds.
+    """Yield every phase of a new procedure in the given case, with its duration in seconds.
 
     Args:
-        pace: rates of workloads. They determine the length of fills, and in the best and the unsteady case the
-            time at which amounts are reached.
+        pace: rates of workloads. The rates determine the length of fills. In the best and in the unsteady case, they
+            also determine when amounts are reached.
     """
     imagine = _Imagination(case, active_range_bytes, pace)
     return ((phase, imagine.duration_s(phase)) for phase in phases_of(procedure, imagine))
 
 
 def upcoming_phase(procedure: Procedure, answers: Sequence[Answer]) -> Phase | None:
-    """Return the next phase of a fresh procedure after these answers; None if it has ended."""
+    """Return the next phase of a new procedure after these answers; None if the procedure has ended."""
     given = iter(answers)
     return next(islice(phases_of(procedure, lambda _: next(given)), len(answers), None), None)
 
@@ -151,9 +151,10 @@ def upcoming_phase(procedure: Procedure, answers: Sequence[Answer]) -> Phase | N
 def following_phases(
     fresh_procedure: Callable[[], Procedure], answers: Sequence[Answer], *, active_range_bytes: int
 ) -> tuple[Phase | None, ...]:
-    """Return the phases that may follow the phase under way: in the worst case, then in the best if it differs.
+    """Return the phases that may follow the current phase: the one of the worst case, and the one of the best case if
+    it differs.
 
-    A single phase is certain, so it may begin before the answer is known. None: the test ends.
+    A single phase is certain, so this phase may begin before the answer is known. None: the test ends.
     """
 
     def following(case: Case) -> Phase | None:
@@ -165,10 +166,10 @@ def following_phases(
 
 
 def possible_ends(so_far: Measurement, planned_s: float) -> tuple[Measurement, ...]:
-    """Return the possible ends of a partly measured load: as it went on so far, or very differently.
+    """Return the possible ends of a load that was measured in part: the load continues as before, or very differently.
 
-    In the time left it may do no I/O at all, continue as before, or do I/Os at twice the rate. The number of I/Os
-    under way is constant, so the latencies in the time left add up to the same sum at any pace.
+    In the remaining time, the load may do no I/O at all, continue as before, or do I/Os at twice the rate. The number
+    of outstanding I/Os is constant, so the sum of the latencies in the remaining time is the same at any rate.
     """
     left = planned_s / so_far.duration_s - 1
     if left <= 0:
@@ -190,7 +191,7 @@ def possible_ends(so_far: Measurement, planned_s: float) -> tuple[Measurement, .
 
 
 def _replay(answers: Sequence[Answer], imagine: _Imagination) -> Callable[[Phase], Answer]:
-    """Return a function that gives the known answers in order, then imagined ones."""
+    """Return a function that gives the known answers in order, and then imagined ones."""
     given = iter(answers)
 
     def answer(phase: Phase) -> Answer:
@@ -212,25 +213,26 @@ class _Imagination:
         self._pace: Pace = pace or (lambda _: None)
         self._active_range_bytes = active_range_bytes
         self._calls = 0
-        # Keys are the kind of phase and the id of its load; keeping the load keeps its id unique.
+        # A key consists of the kind of the phase and the id of its load. The load is stored, so that its id stays
+        # unique.
         self._learned: dict[tuple[type[Phase], int], tuple[object, Answer]] = {}
         self._like: tuple[type[Phase], object] = (Idle, None)
         self._answers: dict[float, Answer] = {}
         self._timed: tuple[object, float] = (None, 0.0)
 
     def learn(self, phase: Phase, answer: Answer) -> None:
-        """Remember the real answer to a phase."""
+        """Store the real answer to a phase."""
         load = _load_of(phase)
         if not isinstance(answer, Interruption):
             self._learned[type(phase), id(load)] = load, answer
 
     def __call__(self, phase: Phase) -> Answer:
-        # The worst case jumps by powers of two in a cycle of seven. Seven is prime, so values sampled every
-        # 30th slice jump as well; no window of the PTS is steady with that.
+        # In the worst case, the values jump by powers of two in a cycle of seven. Seven is a prime number, so values
+        # sampled every 30th slice jump as well. No window of the PTS is steady with such values.
         self._calls += 1
         factor = 1.0 if self._case is Case.BEST else 2.0 ** (self._calls % 7)
-        # Rounds of a test, or slices of a stream, differ only in their number, and thousands may follow:
-        # each answer is made once.
+        # Rounds of a test, or slices of a stream, differ only in their number, and thousands may follow. Each answer is
+        # therefore made once.
         load = _load_of(phase)
         if self._like[0] is not type(phase) or self._like[1] is not load:
             self._like, self._answers = (type(phase), load), {}
@@ -281,7 +283,9 @@ class _Imagination:
 
 
 def expected_s(phase: Phase, active_range_bytes: int, pace: Pace = lambda _: None) -> float:
-    """Return the length of a phase in s: of a fill by its pace in bytes/s, or a guess; 0 for a purge (unknown)."""
+    """Return the length of a phase in s. For a fill, the pace in bytes/s or an assumption gives the length. A purge has
+    0, because its length is not known.
+    """
     match phase:
         case Purge():
             return 0.0
@@ -321,7 +325,9 @@ def _with_streams(measurement: Measurement, workload: Workload) -> Measurement:
 
 @lru_cache(maxsize=1000)
 def _guessed(block_size_bytes: int, reads: bool, duration_s: float, factor: float) -> Measurement:
-    """Return a guess. Cached: a disk of a hundred areas asks for a million guesses, few of them different."""
+    """Return an assumed answer. The result is cached, because a disk of a hundred areas needs a million answers, few of
+    which differ.
+    """
     stats = _io_stats(round(10_000 * factor), block_size_bytes, ASSUMED_LATENCY_NS * factor)
     if reads:
         return Measurement(duration_s=duration_s, read=stats, write=NO_IO)
@@ -329,7 +335,7 @@ def _guessed(block_size_bytes: int, reads: bool, duration_s: float, factor: floa
 
 
 def _at_offered_rate(step: Step, *, kept_up: bool) -> Measurement:
-    """Return all I/Os offered, so that a rising rate rises on, or next to none."""
+    """Return all offered I/Os, so that a rising rate continues to rise, or almost none."""
     assert step.workload.offered_iops is not None
     due = step.workload.offered_iops * step.duration_s
     imagined = _imagined(step.workload, step.duration_s, 1.0)
@@ -337,7 +343,7 @@ def _at_offered_rate(step: Step, *, kept_up: bool) -> Measurement:
 
 
 def _at_pace(phase: Continuous, bytes_per_s: float) -> Measurement:
-    """Return a slice at this pace, with reads and writes by the workload's mix."""
+    """Return a slice at this pace, with reads and writes in the proportion of the workload's mix."""
 
     def side(share: float) -> IoStats:
         block_size_bytes = phase.workload.block_size_bytes
@@ -354,7 +360,7 @@ def _io_stats(ios: int, block_size_bytes: int, latency_ns: float) -> IoStats:
 
 
 def _scaled(measurement: Measurement, factor: float) -> Measurement:
-    """Scale rate and latency by the same factor, so that any tracking variable changes."""
+    """Multiply rate and latency by the same factor, so that any tracking variable changes."""
 
     def scale(stats: IoStats) -> IoStats:
         return replace(
@@ -369,12 +375,12 @@ def _scaled(measurement: Measurement, factor: float) -> Measurement:
 
 
 def _undisturbed(measurement: Measurement) -> Measurement:
-    """Remove disturbances: a disturbance of one round need not occur in the next."""
+    """Remove disturbances, because the next round need not have the disturbance of this round."""
     return replace(measurement, host_limited=False, disturbed_by=())
 
 
 def _with_bytes(measurement: Measurement, read_bytes: int, write_bytes: int) -> Measurement:
-    """Return the same rates with other amounts; with 0 bytes no amount is ever reached."""
+    """Return the same rates with other amounts. With 0 bytes, no amount is ever reached."""
     return replace(
         measurement,
         read=replace(measurement.read, bytes=read_bytes),
@@ -382,20 +388,20 @@ def _with_bytes(measurement: Measurement, read_bytes: int, write_bytes: int) -> 
     )
 
 
-MOST_STEPS = 200_000  # of one test, all rounds or areas together
+MOST_STEPS = 200_000  # steps of one test, with all its rounds or areas
 LONGEST_STREAM_S = 366 * 86400
-# Profiles are checked before the device is known.
+# Profiles are checked before the device is known, so this length is assumed.
 _ANY_DEVICE_BYTES = 1 << 40
 
 
 def walk(test: Test, profile: Profile, active_range_bytes: int) -> Iterator[Phase]:
-    """Yield all phases of a test's longest course."""
+    """Yield all phases of the longest course of a test."""
     procedure = test.procedure(profile, active_range_bytes)
     return longest_phases(procedure, active_range_bytes=active_range_bytes)
 
 
 def find_workloads(test: Test, profile: Profile, active_range_bytes: int) -> tuple[Workload, ...]:
-    """Return every workload of a test once, including its fills, in the order of their first step."""
+    """Return every workload of a test once, including its fills, in the order of the first step of each."""
     workloads: dict[Workload, None] = {}
     last: object = None
     for phase in walk(test, profile, active_range_bytes):
@@ -421,7 +427,7 @@ def first_rounds(test: Test, profile: Profile, active_range_bytes: int) -> dict[
 
 
 def find_excess(tests: Iterable[Test], profile: Profile) -> str | None:
-    """Return the first excess in the tests of a profile, as ``table: reason``: too many steps, or the like."""
+    """Return the first limit that the tests of a profile exceed, such as the number of steps, as ``table: reason``."""
     for test in tests:
         if test.is_in(profile):
             try:
@@ -461,12 +467,12 @@ def _find_twice(steps: Sequence[Step]) -> Workload | None:
 
 
 def fit_to_sector(profile: Profile, logical_block_bytes: int, tests: Sequence[Test]) -> tuple[Profile, dict[str, str]]:
-    """Drop block sizes that the device cannot address from the tests to run, with a warning for each.
+    """Omit block sizes that the device cannot address from the tests to run, with a warning for each.
 
-    On a 4Kn device 0.5 KiB is dropped. 4 KiB remains the tracking variable, because it is found by its key.
+    On a 4Kn device, 0.5 KiB is omitted. 4 KiB remains the tracking variable, because its key identifies it.
 
     Returns:
-        The fitted profile, and the warning for each test that lost a block size.
+        The fitted profile, and a warning for each test that lost a block size.
 
     Raises:
         UsageError: a test to run needs a block that is no multiple of the sector; the message lists the others.
@@ -496,7 +502,7 @@ def fit_to_sector(profile: Profile, logical_block_bytes: int, tests: Sequence[Te
 
 
 def _way_out(profile: Profile, logical_block_bytes: int, tests: Sequence[Test]) -> str:
-    """Return the option that chooses the tests that fit the sector; empty if none does."""
+    """Return the option that selects the tests that fit the sector; empty if no test fits."""
     fitting = []
     for test in tests if len(tests) > 1 else ():
         with suppress(UsageError):
@@ -506,7 +512,7 @@ def _way_out(profile: Profile, logical_block_bytes: int, tests: Sequence[Test]) 
 
 
 def _block_sizes(test: Test, profile: Profile) -> tuple[int, ...]:
-    """Return the block sizes in bytes of all I/Os of a test, in the order of their first step."""
+    """Return the block sizes in bytes of all I/Os of a test, in the order of the first step of each."""
     sizes: dict[int, None] = {}
     for workload in find_workloads(test, profile, _ANY_DEVICE_BYTES):
         mixed = (share.block_size_bytes for share in workload.block_mix)

@@ -36,9 +36,9 @@ _BASELINE = "Baseline after "
 class HostIdleRecoveryTable(TestTable, frozen=True, kw_only=True):
     """The stream of the preconditioning, and the wait states: bursts with pauses, then a baseline.
 
-    One slice of ``slice_s`` in ``round_every_slices`` is judged. ``idle_s`` has the pause of each wait state. A
-    wait state has ``bursts`` of ``burst_s``, each with a pause after it. ``baseline_slices`` of ``burst_s``
-    without pauses follow.
+    One slice of ``slice_s`` in ``round_every_slices`` is judged. ``idle_s`` contains the length of the pause in each
+    wait state. A wait state has ``bursts`` of ``burst_s``, each with a pause after it. After the bursts follow
+    ``baseline_slices`` of ``burst_s`` without pauses.
     """
 
     key: ClassVar[str] = "host_idle_recovery"
@@ -76,7 +76,7 @@ def baseline(idle_s: float) -> str:
 
 
 def host_idle_recovery(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, write until steady, then each wait state and its baseline, one after the other."""
+    """Purge, write until steady, then run each wait state and its baseline, one after the other."""
     table = profile.table(HostIdleRecoveryTable)
     workload = profile.workload(Access.RANDOM, table.read_percent, table.block_size_kib)
     yield Purge(section=PRECONDITIONING)
@@ -86,7 +86,7 @@ def host_idle_recovery(profile: Profile, _active_range_bytes: int) -> Procedure:
     yield steady
     bursts = f"{format_count(table.bursts, 'burst')} of {table.burst_s:g} s"
     writes = f"{table.baseline_slices * table.burst_s:g} s without pauses"
-    # {write, idle} so many times, then writes without a pause (PTS-E 1.1, HIR, wait states)
+    # repeat {write, idle}, then write without a pause (PTS-E 1.1, HIR, wait states)
     for idle_s in table.idle_s:
         yield PhaseSequence(phases=tuple(_bursts(table, workload, idle_s)))
         yield unjudged(wait_state(idle_s), f"{bursts}, {idle_s:g} s idle after each")
@@ -124,7 +124,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of a section; wait states and baselines are drawn together in the whole test."""
+    """Plan the display of a section. The whole test shows wait states and baselines together."""
     rates = (*asking("How do the writes change?", drawn(FigureKind.OVER_TIME, "iops")), *WINDOW)
     return SectionPlan(
         name=name,
@@ -143,7 +143,9 @@ def _name_state(section: str) -> str:
 
 
 def whole_test(sections: Sequence[str]) -> tuple[Figure, ...]:
-    """Plan a figure of all wait states, one of each with the baselines around it, and the whole test."""
+    """Plan a figure of all wait states, a figure of each wait state with the baselines around it, and the whole
+    test.
+    """
     pairs = tuple(pair for pair in pairwise(sections[1:]) if pair[1].startswith(_BASELINE))
     around = tuple(
         neighbours for neighbours in zip(sections, sections[1:], sections[2:], strict=False) if neighbours[1:] in pairs

@@ -1,4 +1,4 @@
-"""IOPS test of the PTS: transaction rate by block size and read/write mix."""
+"""IOPS test of the PTS: I/Os per second by block size and read/write mix."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SECTION = "IOPS"
 
 
 class IopsTable(MixesAndSizes, frozen=True, kw_only=True):
-    """Loops of the test, at the profile's demand."""
+    """The loops of the test, at the demand of the profile."""
 
     key: ClassVar[str] = "iops"
 
@@ -78,7 +78,7 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def iops(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, loop over mix and block size until the tracked cells are steady.
+    """Purge, precondition, then loop over mixes and block sizes until the tracked cells are steady.
 
     PTS 1.x tracks random 4 KiB writes; 2.0 tracks three cells in one window.
     """

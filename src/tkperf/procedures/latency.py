@@ -46,7 +46,7 @@ SECTION = "Latency"
 
 
 class LatencyTable(MixesAndSizes, frozen=True, kw_only=True):
-    """Loops of the test with its own demand; ``histogram_s`` 0: no histogram run afterwards."""
+    """The loops of the test, with the demand of the test. ``histogram_s`` 0: no histogram run follows."""
 
     key: ClassVar[str] = "latency"
 
@@ -91,7 +91,7 @@ def _means(quantity: str, name: str, *, printed: bool) -> tuple[Figure, Figure]:
 
 
 def _convergence(quantity: str, name: str, mix: int) -> Figure:
-    """Draw convergence over rounds: printed of the mean for each mix, of the maximum for writes, as the PTS asks."""
+    """Draw convergence over rounds. As the PTS asks, the mean is printed for each mix, and the maximum for writes."""
     return over_rounds(
         quantity,
         f"{CONVERGENCE}: {name} latency, R/W {format_mix(mix)}",
@@ -103,7 +103,7 @@ def _convergence(quantity: str, name: str, mix: int) -> Figure:
 
 
 def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, loop until the mean of random 4 KiB writes is steady, histogram run."""
+    """Purge, precondition, loop until the mean latency of random 4 KiB writes is steady, then record a histogram."""
     table = profile.table(LatencyTable)
     yield Purge(section=SECTION)
     yield workload_independent_preconditioning(profile, SECTION)
@@ -118,7 +118,7 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
     if not table.histogram_s:
         return
 
-    # After steady state the tracked workload runs again (docs/explanation/method.md has its source).
+    # After steady state, the tracked workload runs again (docs/explanation/method.md names the source).
     reached = outcome.verdict is not None and outcome.verdict.reached
     yield (yield from response_time_histogram(load, table.histogram_s, steady=reached))
 

@@ -32,11 +32,11 @@ from tkperf.procedures.profiles.profile_tables import (
 from tkperf.procedures.random_write_state import RandomWriteStateTable, write_randomly
 
 STATE_SECTION = "Random writes before demand"
-_RAISED_FOR_HEADROOM = 1.2  # levels reach this far beyond the drive's fastest rate
+_RAISED_FOR_HEADROOM = 1.2  # the levels exceed the fastest rate of the drive by this factor
 
 
 class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
-    """A section for each of ``read_percents``; its levels are ``increment_iops``, or a multiple, apart."""
+    """Each of ``read_percents`` is a section. Its levels are ``increment_iops``, or a multiple of it, apart."""
 
     key: ClassVar[str] = "latency_over_demand"
 
@@ -73,7 +73,7 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
         return super().fault(profile)
 
     def scaled(self, step_s: float) -> Self:
-        """Return the table with levels of another length; the warm-ups before them keep theirs."""
+        """Return the table with levels of another length. The warm-ups before the levels keep their length."""
         return msgspec.structs.replace(self, level_s=step_s)
 
 
@@ -82,7 +82,7 @@ def section_name(read_percent: int) -> str:
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of the random writes before, and of each mix's levels."""
+    """Plan the display of the preceding random writes, and of the levels of each mix."""
     if name == STATE_SECTION:
         return random_write_state.section_plan(name)
     return SectionPlan(
@@ -133,7 +133,9 @@ def latency_over_demand(profile: Profile, _active_range_bytes: int) -> Procedure
 def raise_demand(
     section: str, unbounded: Workload, table: LatencyOverDemandTable
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run levels, each after a warm-up at its rate, until the drive missed the last few in a row."""
+    """Run levels, each after a warm-up at the rate of the level, until the drive missed the rate of the last few in a
+    row.
+    """
     saturating = Step(workload=unbounded, duration_s=table.saturate_s)
     answer = yield Round(section=section, number=1, steps=(saturating,), warm_up=True)
     increment_iops = choose_increment(expect_round(answer)[unbounded].iops, table)
@@ -161,7 +163,7 @@ def raise_demand(
 
 
 def choose_increment(saturated_iops: float, table: LatencyOverDemandTable) -> int:
-    """Return the first of 1, 2, 5, 10 ... increments with levels well beyond the drive's fastest rate."""
+    """Return the first of 1, 2, 5, 10 ... increments whose levels exceed the fastest rate of the drive sufficiently."""
     reach_iops = saturated_iops * _RAISED_FOR_HEADROOM
     steps: Iterator[int] = (step * 10**power for power in count() for step in (1, 2, 5))
     return next(
@@ -176,18 +178,17 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     return (
         *random_write_state.describe(profile, table, circumstances),
         f"For R/W mix {building_blocks.mixes(table.read_percents)}:",
-        f"    RND {table.block_size_kib:g} KiB, {outstanding}, as fast as the drive answers for "
-        f"{table.saturate_s:g} s: levels are {table.increment_iops:,} IOPS apart, or 2, 5, 10 "
-        "... times "
-        f"that, so that at most {table.most_levels} levels reach {_RAISED_FOR_HEADROOM:g} × what "
-        "it did",
+        f"    RND {table.block_size_kib:g} KiB, {outstanding}, as fast as the drive answers, for "
+        f"{table.saturate_s:g} s",
+        f"    The levels are {table.increment_iops:,} IOPS apart, or 2, 5, 10 ... times as far, so that at most "
+        f"{table.most_levels} levels reach {_RAISED_FOR_HEADROOM:g} × the rate of the drive",
         f"    For each level until {format_count(table.missed_levels, 'level')} in a row were missed:",
         f"        RND {table.block_size_kib:g} KiB offered {arrivals}, at most "
         f"{table.jobs * table.io_depth} outstanding: {table.warm_up_s:g} s warm-up, then "
         f"{table.level_s:g} s measured",
-        f"A level is missed if less than {table.kept_up_percent:g} % of the IOPS offered were done",
-        "Latency counts from submission. An I/O that is due while all places are taken waits: the "
-        "latency with wait counts from when it was due",
+        f"A level is missed if the drive does less than {table.kept_up_percent:g} % of the offered IOPS",
+        "Latency counts from the submission of an I/O. If too many I/Os are outstanding when an I/O is due, the I/O "
+        "waits. The latency with wait counts from the time at which the I/O was due",
     )
 
 

@@ -29,7 +29,7 @@ class MixAndSize(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     @property
     def text(self) -> str:
-        """Cell as text: ``65/35 64k``."""
+        """The cell as text: ``65/35 64k``."""
         size = format_block_size(round(self.block_size_kib * KIB))
         return f"{format_mix(self.read_percent)} {size}"
 
@@ -51,7 +51,7 @@ class MixesAndSizes(SteppedTable, frozen=True, kw_only=True):
 
     @property
     def tracked(self) -> str:
-        """Tracked cell as text: ``0/100 4k``."""
+        """The tracked cell as text: ``0/100 4k``."""
         return MixAndSize(read_percent=self.tracking_read_percent, block_size_kib=self.tracking_block_size_kib).text
 
 
@@ -80,10 +80,10 @@ def find_share_fault(block_shares: BlockShares, zone_shares: ZoneShares) -> str 
 
 
 def block_mix_of(block_shares: BlockShares) -> tuple[BlockShare, ...]:
-    """Return the block shares as a workload has them."""
+    """Return the block shares in the form of a workload."""
     return tuple(BlockShare(round(size_kib * KIB), percent) for size_kib, percent in block_shares)
 
 
 def zones_of(zone_shares: ZoneShares) -> tuple[Zone, ...]:
-    """Return the zones as a workload has them."""
+    """Return the zones in the form of a workload."""
     return tuple(Zone(accesses, part_of_range) for accesses, part_of_range in zone_shares)

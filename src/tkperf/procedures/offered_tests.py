@@ -1,4 +1,4 @@
-"""The tests that tkperf offers, and the suites that they belong to."""
+"""The tests that tkperf offers, and the suites to which they belong."""
 
 from tkperf.model.choices import ALL_TESTS
 from tkperf.procedures import (
@@ -18,7 +18,8 @@ from tkperf.procedures import (
 )
 from tkperf.procedures.descriptor import Test
 
-# The order in which a suite runs them, as in TKperf. A search for the demand precedes its users.
+# A suite runs the tests in this order, which is the order of TKperf. A search for the demand precedes the tests that
+# use it.
 TESTS: tuple[Test, ...] = (
     demand_search.TEST,
     iops.TEST,
@@ -44,11 +45,11 @@ def _suite(name: str) -> dict[str, Test]:
     return {test.name: test for test in TESTS if name in test.suites}
 
 
-# Words with another meaning in place of a test's name: all tests, and imported runs of fio.
+# Words that have another meaning in place of the name of a test: all tests, and imported runs of fio.
 _NOT_FOR_TESTS = (ALL_TESTS, "fio")
 
 
-# No own test of the user can have one of these names.
+# A test of the user cannot have one of these names.
 TAKEN_NAMES = (*(test.name for test in TESTS), *_NOT_FOR_TESTS)
 
 
@@ -60,4 +61,4 @@ SUITES: dict[str, dict[str, Test]] = {"ssd": SSD_TESTS, "hdd": HDD_TESTS, "raid"
 
 
 ORDER_OF_TKPERF = ("iops", "tp", "lat", "writesat")
-"""Tests in the order of TKperf's reports (its reports/RstReport.py, SsdPerfTest.toRst)."""
+"""Tests in the order of the reports of TKperf (reports/RstReport.py, SsdPerfTest.toRst)."""

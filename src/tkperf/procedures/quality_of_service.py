@@ -45,7 +45,7 @@ _PERCENTS = " and ".join(f"{percent:g}" for percent in find_percentiles(Percenti
 
 
 class QualityOfServiceTable(RandomWriteStateTable, frozen=True, kw_only=True):
-    """Numbers of the test: every workload runs ``rounds`` of a warm-up and a measured part, one unbroken stream."""
+    """Numbers of the test. Every workload runs ``rounds`` of a warm-up and a measured part, without interruption."""
 
     key: ClassVar[str] = "quality_of_service"
 
@@ -61,13 +61,13 @@ class QualityOfServiceTable(RandomWriteStateTable, frozen=True, kw_only=True):
     measured_s: Annotated[Seconds, means("length of the measured part of each round, in s")]
 
     def scaled(self, step_s: float) -> Self:
-        """Return the table with rounds of another length; the warm-ups before them keep theirs."""
+        """Return the table with rounds of another length. The warm-ups before the rounds keep their length."""
         return msgspec.structs.replace(self, measured_s=step_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stream:
-    """A workload; ``written_first``: hours of random writes come before it."""
+    """A workload. ``written_first``: hours of random writes precede it."""
 
     access: Access
     read_percent: int
@@ -82,7 +82,7 @@ class _Stream:
         return f"{_STATE} {self.section}"
 
 
-# The review's order. Pure writes and pure reads run one after the other in one state.
+# The order of the review. Pure writes and pure reads follow each other in the same state.
 _SEQUENTIAL = _Stream(access=Access.SEQUENTIAL, read_percent=100, written_first=False)
 _STREAMS = (
     _Stream(access=Access.RANDOM, read_percent=50, written_first=True),
@@ -92,7 +92,7 @@ _STREAMS = (
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of each stream, and of the random writes before it."""
+    """Plan the display of each stream, and of the preceding random writes."""
     if name.startswith(_STATE):
         return random_write_state.section_plan(name)
     return SectionPlan(
@@ -127,7 +127,9 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def quality_of_service(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Read a filled drive in sequence; then in its random-write state run a mix, and again writes and reads."""
+    """Read a filled drive sequentially. Then run a mix, and later writes and reads, each in the state after random
+    writes.
+    """
     table = profile.table(QualityOfServiceTable)
     yield Purge(section=_SEQUENTIAL.section)
     yield workload_independent_preconditioning(profile, _SEQUENTIAL.section)
@@ -141,7 +143,7 @@ def quality_of_service(profile: Profile, _active_range_bytes: int) -> Procedure:
 def rounds_in_one_stream(
     stream: _Stream, profile: Profile, table: QualityOfServiceTable
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run rounds of a warm-up and a measured slice, without any pause in between."""
+    """Run rounds of a warm-up and a measured slice, without any pause between them."""
     workload = profile.workload(stream.access, stream.read_percent, table.block_size_kib, table.jobs, table.io_depth)
     longest_s = table.rounds * (table.warm_up_s + table.measured_s)
     yield PhaseSequence(
@@ -172,7 +174,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     ]
     for stream in _STREAMS:
         lines += [*(state if stream.written_first else ()), _describe_stream(stream, table)]
-    return (*lines, "Each of these is one unbroken stream; warm-ups are measured and kept apart")
+    return (*lines, "Each of these is one unbroken stream. Warm-ups are measured, but no result contains them")
 
 
 def _describe_stream(stream: _Stream, table: QualityOfServiceTable) -> str:

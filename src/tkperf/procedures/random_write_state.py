@@ -1,4 +1,6 @@
-"""State of the drive for the Myce/OakGate tests: hours of random writes after a purge, shown themselves."""
+"""State of the drive for the Myce/OakGate tests: hours of random writes after a purge. Results show these writes,
+too.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from tkperf.procedures.profiles.profile_tables import MOST_SLICES, BlockSizeKib,
 
 
 class RandomWriteStateTable(TestTable, frozen=True, kw_only=True):
-    """Writes before a test measures, at the profile's demand; shown in slices."""
+    """Writes before a test measures, at the demand of the profile. Results show them in slices."""
 
     precondition_block_size_kib: Annotated[
         BlockSizeKib, means("block size of the preconditioning random writes, in KiB")
@@ -41,9 +43,9 @@ class RandomWriteStateTable(TestTable, frozen=True, kw_only=True):
 def write_randomly(
     section: str, profile: Profile, table: RandomWriteStateTable
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Purge, write every address in sequence at least once, then at random for hours."""
+    """Purge, write every address sequentially at least once, then write at random for hours."""
     yield Purge(section=section)
-    # A drive answers reads of unwritten addresses from memory; no read may meet one.
+    # A drive answers reads of unwritten addresses from memory. No read may use such an address.
     yield workload_independent_preconditioning(profile, section)
     workload = profile.workload(Access.RANDOM, 0, table.precondition_block_size_kib)
     count, slice_s = table.precondition_slices, table.precondition_slice_s

@@ -1,4 +1,4 @@
-"""Reading profiles: shipped ones, those of the user, and those in run files."""
+"""Read profiles: those that tkperf ships, those of the user, and those in run files."""
 
 import tomllib
 from collections.abc import Mapping
@@ -24,10 +24,10 @@ _ProfileName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*
 
 
 def load_profile(name_or_path: str) -> Profile:
-    """Return a shipped profile by name, or a user's own by path.
+    """Return a shipped profile by its name, or a profile of the user by its path.
 
     Raises:
-        UsageError: no such profile.
+        UsageError: there is no such profile.
         ProfileError: the file is not a valid profile; the message names file, key and reason.
     """
     if is_toml_path(name_or_path):
@@ -41,13 +41,15 @@ def load_profile(name_or_path: str) -> Profile:
         error = str(not_known("profile", name_or_path, shipped))
         own = "own profile is given as a path to its .toml file"
         raise UsageError(f"{error} An {own}" if error.endswith("?") else f"{error}; an {own}")
-    # A walk through all tests takes time; the shipped profiles are already checked.
+    # The check of all tests takes time. The shipped profiles were checked before.
     file = profiles_folder() / f"{name_or_path}.toml"
     return _decode_profile(file.read_text(encoding="utf-8"), file=str(file))
 
 
 def _require_own_name(own: Profile, *, file: str) -> None:
-    """Refuse other numbers under a specification's name: they would pass for its own in every result."""
+    """Refuse other numbers under the name of a specification. Every result would present them as the numbers of the
+    specification.
+    """
     shipped = find_shipped_namesake(own)
     if shipped is not None:
         key = "name" if own.name == shipped.name else "title"
@@ -60,8 +62,8 @@ def _require_own_name(own: Profile, *, file: str) -> None:
 def find_shipped_namesake(own: Profile) -> Profile | None:
     """Return the shipped profile of the same name or title, if its numbers differ.
 
-    The sources of tables do not count. A profile may lack tables, such as those of tests added to the shipped profile
-    later.
+    The sources of tables do not count. The profile may lack tables, for example tables of tests that were added to the
+    shipped profile later.
     """
     for shipped in map(load_profile, built_in_profiles()):
         if own.name == shipped.name or own.title == shipped.title:
@@ -75,7 +77,7 @@ def find_shipped_namesake(own: Profile) -> Profile | None:
 
 
 def parse_profile(text: str, *, file: str) -> Profile:
-    """Decode a profile with the tables of all tests; ``file`` is named in errors.
+    """Decode a profile with the tables of all tests. Errors name ``file``.
 
     Reading is strict: an unknown key, a missing key or an impossible value is an error that names file, key and reason.
     """
@@ -136,8 +138,8 @@ def _document_type() -> type[msgspec.Struct]:
 def read_stored_profile(data: Mapping[str, object]) -> Profile:
     """Return the profile in a run file, as far as this version understands it.
 
-    Each table is decoded on its own. Unknown keys are skipped. An incomplete table, such as that of an imported
-    run, is left out and does not affect the others.
+    Each table is decoded separately. Unknown keys are ignored. An incomplete table, for example in an imported run, is
+    omitted and does not affect the other tables.
     """
     tables = {}
     for type_ in dict.fromkeys((*SHARED_TABLES, *TABLES, *table_types(data))):

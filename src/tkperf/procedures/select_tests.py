@@ -1,4 +1,4 @@
-"""Finding a test by its name, choosing the tests of a run, and changing their numbers."""
+"""Find a test by its name, choose the tests of a run, and change their numbers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -25,7 +25,7 @@ def find_test(suite: str, name: str, stored_profile: Mapping[str, object] | None
     """Return a test by its name. An unknown suite, such as that of an imported run, counts as SSD.
 
     Args:
-        stored_profile: the profile in a run file, which also describes the user's own tests.
+        stored_profile: the profile in a run file. It also describes the tests that the user defined.
     """
     test = SUITES.get(suite, SSD_TESTS).get(name)
     if test is not None or stored_profile is None or f"{KEY_PREFIX}{name}" not in stored_profile:
@@ -35,7 +35,7 @@ def find_test(suite: str, name: str, stored_profile: Mapping[str, object] | None
 
 
 def own_tests(profile: Profile) -> tuple[Test, ...]:
-    """Return the tests of workload files among the tables of a profile, as far as they can run."""
+    """Return the tests of workload files whose tables are in a profile, if they can run."""
     try:
         return tuple(
             test_of(table)
@@ -50,7 +50,7 @@ def with_workloads(profile: Profile, suite: str, names: Iterable[str]) -> Profil
     """Return the profile with the tests of all workload files among the names of tests.
 
     Raises:
-        UsageError: a file cannot be read, or describes a test that no run of the suite could do.
+        UsageError: a file cannot be read, or describes a test that the suite cannot run.
     """
     for file in filter(is_toml_path, dict.fromkeys(names)):
         profile = with_workload(profile, suite, read_workload_file(file), file=file)
@@ -58,10 +58,10 @@ def with_workloads(profile: Profile, suite: str, names: Iterable[str]) -> Profil
 
 
 def with_workload(profile: Profile, suite: str, table: OwnWorkloadTable, *, file: str) -> Profile:
-    """Return the profile with one more test; ``file`` is named in errors.
+    """Return the profile with one more test. Errors name ``file``.
 
     Raises:
-        InputFileError: the test's name is taken, or no run of the suite could do the test.
+        InputFileError: another test has the name, or the suite cannot run the test.
     """
     what = f"workload file {file}"
     if table.name in TAKEN_NAMES or table.key in profile.tables:
@@ -77,17 +77,17 @@ def with_workload(profile: Profile, suite: str, table: OwnWorkloadTable, *, file
 
 
 def known_plan(suite: str, test: str, sections: Iterable[str]) -> TestPlan | None:
-    """Return the display plan of a test if its run file has none; None if this version has no such test."""
+    """Return the display plan of a test whose run file contains no plan; None if this version has no such test."""
     definition = find_test(suite, test)
     return None if definition is None else definition.plan(sections)
 
 
 def with_numbers(profile: Profile, table: type[TestTable], **numbers: object) -> Profile:
-    """Return the profile with other numbers in a test's table.
+    """Return the profile with other numbers in the table of a test.
 
     Raises:
-        UsageError: a number is impossible, the numbers conflict, the test makes no sense, or the profile
-            does not define it.
+        UsageError: a number is impossible, the numbers conflict, the test makes no sense, or the profile does not
+            define the test.
     """
     for test in TESTS:
         if table in test.tables:
@@ -107,20 +107,20 @@ def with_numbers(profile: Profile, table: type[TestTable], **numbers: object) ->
 def choose_tests(
     profile: Profile, suite: str, names: Sequence[str] = (), *, find_demand: bool = False
 ) -> tuple[Test, ...]:
-    """Return the tests to run, in the suite's order: the named tests, else the default tests.
+    """Return the tests to run, in the order of the suite: the named tests, or else the default tests.
 
-    A profile without any default test runs all tests that it defines. Tests of workload files run after the
-    suite's. ``all`` among the names means every test that the profile defines.
+    A profile without any default test runs all tests that it defines. Tests of workload files run after the tests of
+    the suite. ``all`` among the names means every test that the profile defines.
 
     Args:
-        find_demand: run the search for the demand before the other tests.
+        find_demand: whether the search for the demand runs before the other tests.
 
     Raises:
         UsageError: the profile does not define a named test, or defines no test of the suite.
     """
     own = own_tests(profile)
     tests = (*SUITES[suite].values(), *own)
-    # A search for the demand changes other tests, so it runs only on explicit request.
+    # A search for the demand changes the other tests, so it runs only on request.
     defined = tuple(test for test in tests if test.is_in(profile) and not test.finds_demand)
     named = [*(name for name in names if not is_toml_path(name)), *(test.name for test in own)]
     if ALL_TESTS in names:
@@ -136,7 +136,7 @@ def choose_tests(
         which = f"test {missing[0].name}" if selected else "any test"
         raise UsageError(
             f"profile {profile.name} has no table {keys}: tkperf {suite} measures {which} with "
-            f"--profile {' or '.join(_with_table(missing[0]))}, or an own profile that has it"
+            f"--profile {' or '.join(_with_table(missing[0]))}, or a profile of your own that has this table"
         )
     return selected
 

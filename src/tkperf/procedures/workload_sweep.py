@@ -1,4 +1,4 @@
-"""A sweep over all properties of a workload; not a test of the PTS, but with its steady-state rules."""
+"""A sweep over all properties of a workload. The PTS has no such test, but the sweep uses its rules of steady state."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import BlockSizesKib, Depths, Percents, SteppedTable, ThreadCounts, means
 
 SECTION = "Sweep"
-# Each is a line in the report's tables. At a minute each, five rounds take more than 85 hours.
+# Each combination is a line in the tables of the report. With a minute for each, five rounds take more than 85 hours.
 MOST_COMBINATIONS = 1024
-# Charts are drawn over each field that differs; the text names the view in a chart's switch.
+# Charts are drawn over each field that differs. The text names the view in the switch of a chart.
 _AXES = {
     "io_depth": "over queue depth",
     "jobs": "over thread count",
@@ -44,7 +44,7 @@ _AXES = {
 
 
 class SweepTable(SteppedTable, frozen=True, kw_only=True):
-    """Lists of the sweep. Every combination is a step of a round; the first list is the outermost loop."""
+    """The lists of the sweep. Every combination is a step of a round. The first list is the outermost loop."""
 
     key: ClassVar[str] = "sweep"
 
@@ -58,7 +58,7 @@ class SweepTable(SteppedTable, frozen=True, kw_only=True):
     io_depths: Annotated[Depths, means("queue depths of each thread (QD); the innermost loop")]
 
     def fault(self, profile: Profile) -> str | None:
-        # The combinations are counted but not built: the longest lists have billions of them.
+        # The combinations are counted but not built, because the longest lists have billions of them.
         combinations = prod(map(len, self.loops))
         if combinations > MOST_COMBINATIONS:
             return f"jobs: {combinations:,} combinations of all lists are more than {MOST_COMBINATIONS:,}"
@@ -66,7 +66,7 @@ class SweepTable(SteppedTable, frozen=True, kw_only=True):
 
     @property
     def loops(self) -> tuple[Percents, BlockSizesKib, Percents, ThreadCounts, Depths]:
-        """All lists, the outermost loop first."""
+        """All lists, with the outermost loop first."""
         return (self.read_percents, self.block_sizes_kib, self.compressible_percents, self.jobs, self.io_depths)
 
 
@@ -108,7 +108,7 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def _over_each(quantity: str, name: str) -> tuple[Figure, ...]:
-    """Draw a view for each field, and one over all outstanding I/Os; all views of IOPS are printed."""
+    """Draw a view for each field, and a view over all outstanding I/Os. All views of IOPS are printed."""
     log, printed = name != "IOPS", name == "IOPS"
     return (
         *(
@@ -120,7 +120,7 @@ def _over_each(quantity: str, name: str) -> tuple[Figure, ...]:
 
 
 def sweep(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, rounds of all combinations until the tracked one is steady.
+    """Purge, precondition, then run rounds of all combinations until the tracked combination is steady.
 
     The tracked combination is the hardest for the drive: the fewest reads, then the most outstanding I/Os, then
     the smallest blocks, then the least compressible ones.
@@ -154,7 +154,7 @@ def combine_steps(table: SweepTable) -> tuple[Step, ...]:
 
 
 def find_hardest(steps: tuple[Step, ...]) -> Workload:
-    """Return the workload that is hardest for the drive, which is tracked."""
+    """Return the workload that is hardest for the drive. Its IOPS are tracked."""
 
     def ease(workload: Workload) -> tuple[int, int, int, int]:
         return (
@@ -178,7 +178,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     step = f"{table.access.order}, {table.step_s:g} s"
     tracking = f"Tracking variable: IOPS of {find_hardest(combine_steps(table))}"
     return (
-        "Not a test of the PTS; purge, preconditioning and steady state by its rules",
+        "Not a test of the PTS, but purge, preconditioning and steady state follow the rules of the PTS",
         *building_blocks.until_steady(profile, circumstances, loops, step, tracking),
     )
 

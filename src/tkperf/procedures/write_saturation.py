@@ -53,10 +53,11 @@ SECTION = "Write Saturation"
 
 
 class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
-    """The stream and its ends; ``round_every_slices`` 0: no steady-state rule, runs to amount or time.
+    """The stream and its end conditions. ``round_every_slices`` 0: no rule of steady state; the stream runs to its
+    amount or time.
 
-    ``histogram_s`` 0: no histogram run afterwards. ``histogram_jobs`` and ``histogram_io_depth`` are the demand
-    of the histogram run if it differs from the stream's.
+    ``histogram_s`` 0: no histogram run follows. ``histogram_jobs`` and ``histogram_io_depth`` are the demand of the
+    histogram run if it differs from the stream's.
     """
 
     key: ClassVar[str] = "write_saturation"
@@ -95,7 +96,7 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
         return None
 
     def scaled(self, step_s: float) -> Self:
-        """Return the table with slices of another length; the longest time and the judging interval stay.
+        """Return the table with slices of another length. The longest time and the judging interval do not change.
 
         A stream with more slices than the look-ahead allows ends earlier.
         """
@@ -132,7 +133,7 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def _over(kind: FigureKind, name: str) -> tuple[Figure, Figure]:
-    """Draw linear and logarithmic views. PTS 2.0 does not ask for both over drive fills."""
+    """Draw linear and logarithmic views. PTS 2.0 does not ask for both scales over drive fills."""
     also = kind is not FigureKind.OVER_FILLS
     return (
         drawn(kind, "iops", view=(name, "linear"), printed=True),
@@ -141,7 +142,7 @@ def _over(kind: FigureKind, name: str) -> tuple[Figure, Figure]:
 
 
 def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
-    """Purge, then one uninterrupted stream, recorded in slices of a minute, then its histogram.
+    """Purge, run one stream that is recorded in slices of a minute, then record a histogram.
 
     The stream ends at the first of these: the capacity multiple is written, the longest time has passed, or the
     slices sampled every ``round_every_slices`` are steady (PTS-E 1.1: minutes 1, 31, 61 ...).
@@ -207,17 +208,16 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 
 
 def _compare_with_capacity(profile: Profile, table: WriteSaturationTable) -> tuple[str, ...]:
-    """Compare the amount with that of the PTS, which counts the user capacity; empty if they are equal."""
+    """Compare the amount with the amount of the PTS, which refers to the user capacity. Empty if both are equal."""
     used = profile.active_range
     if used.amount is not None or not used.length.endswith("%"):
-        return ("    The PTS counts the user capacity, not the active range",)
+        return ("    In the PTS, the amount refers to the user capacity, not to the active range",)
     capacities = table.capacity_multiple * float(used.length.removesuffix("%")) / 100
     if capacities == table.capacity_multiple:
         return ()
     return (
-        f"    The PTS counts {table.capacity_multiple:g} × the user capacity; {capacities:g} × "
-        "the user "
-        "capacity is written here",
+        f"    The PTS requires {table.capacity_multiple:g} × the user capacity, and this profile writes "
+        f"{capacities:g} × the user capacity",
     )
 
 
@@ -230,7 +230,7 @@ TEST = Test(
     procedure=write_saturation,
     describe=describe,
     section_plan=section_plan,
-    # The test has no part but the stream, and its own charts are over time.
+    # The test consists of the stream alone, and the charts of the stream are already over time.
     whole_test=lambda _sections: (),
     shared=(SteadyStateTable,),
     tracked=("iops",),

@@ -1,1 +1,3 @@
-"""Outputs: HTML, print, terminal, Markdown, CSV, JSON, Parquet, series. Only the commands that write them load them."""
+"""Outputs: HTML, print, terminal, Markdown, CSV, JSON, Parquet, series. Only commands that write an output load its
+module.
+"""

@@ -1,7 +1,7 @@
-"""A data set of many runs: a folder for each run, ``run_id=ID``, with a Parquet file for each table.
+"""A data set of many runs: a folder ``run_id=ID`` for each run, with a Parquet file for each table.
 
-The folder of a run gets its name when all its tables are complete, and is replaced in one step. So a reader sees a
-run whole or not at all. ADR 61.
+The folder of a run gets its name when all its tables are complete, and is replaced in one step. A reader therefore sees
+either the whole run or nothing of it (ADR 61).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tkperf.runfile.writers import FileStamp
 from tkperf.system.output_files import UNFINISHED, make_folder, remove_folder, replace_file, replace_folder
 
 MARKER = "_tkperf_dataset.json"
-"""Name of the file by which a data set is known. Readers of Parquet ignore names that begin with a line."""
+"""Name of the file that identifies a data set. Readers of Parquet ignore names that begin with an underscore."""
 FORMAT = 1
 _EXPORTED = "_export.json"
 _PARTITION = "run_id="
@@ -39,10 +39,10 @@ class ExportedRun(msgspec.Struct, frozen=True, kw_only=True):
     """State of a run in a data set.
 
     Attributes:
-        file: name of the run file.
-        stamp, digest: state and digest of the run file.
-        entries: entries of its log: a resumed run has more.
-        made_by: tkperf's version and code, the columns of the tables, and the options of the export.
+        file: the name of the run file.
+        stamp, digest: the state and the digest of the run file.
+        entries: number of entries of the log. A resumed run has more entries.
+        made_by: the version and the code of tkperf, the columns of the tables, and the options of the export.
         files: the size of each file of the folder.
     """
 
@@ -69,7 +69,9 @@ _DECODE_MARKER = make_json_decoder(_Marker)
 
 @cache
 def describe_columns() -> str:
-    """Return a digest of the code that decides about tables and columns: other code exports all runs again."""
+    """Return a digest of the code that determines tables and columns. After a change of this code, all runs are
+    exported again.
+    """
     folder = resources.files("tkperf.render")
     digest = hashlib.sha256()
     for name in _CODE:
@@ -78,7 +80,7 @@ def describe_columns() -> str:
 
 
 class Dataset:
-    """An open data set, to which no other process writes. ``runs``: the runs in it by their ids."""
+    """An open data set, to which no other process writes. ``runs`` contains its runs by their ids."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -86,19 +88,19 @@ class Dataset:
         self._states = {(run.stamp, run.made_by) for run in self.runs.values()}
 
     def has(self, stamp: FileStamp, made_by: str) -> bool:
-        """Return whether a run was exported from a file in this state, by the same code and options."""
+        """Return whether a run was exported from a file in this state, with the same code and options."""
         return (stamp, made_by) in self._states
 
     def path_of(self, run_id: str) -> Path:
         """Return the folder of a run."""
-        # With dashes no reader takes the id for a number.
+        # Because of the dashes, no reader takes the id for a number.
         return self._folder / f"{_PARTITION}{UUID(run_id)}"
 
     def put(self, run: ExportedRun, tables: Sequence[DataTable]) -> ExportedRun:
-        """Write a run, or replace it; return it with the sizes of its files.
+        """Write a run, or replace it. Return the run with the sizes of its files.
 
         Raises:
-            UsageError: the folder of the run has other files, or is none, or cannot be written.
+            UsageError: the folder of the run contains other files, is not a folder, or cannot be written.
         """
         path = self.path_of(run.run_id)
         sizes: dict[str, int] = {}
@@ -120,9 +122,9 @@ class Dataset:
         return put
 
     def note_state(self, former: ExportedRun, stamp: FileStamp) -> None:
-        """Note another state of a run file with the same content, so that the next export need not read it."""
+        """Record another state of a run file with the same content, so that the next export need not read the file."""
         noted = msgspec.structs.replace(former, stamp=stamp)
-        # Without the note the next export reads the file again.
+        # Without this record, the next export reads the file again.
         with suppress(OSError):
             replace_file(self.path_of(former.run_id) / _EXPORTED, [msgspec.json.encode(noted)])
         self.runs[former.run_id] = noted
@@ -147,10 +149,11 @@ class Dataset:
 
 @contextmanager
 def open_dataset(folder: Path) -> Iterator[Dataset]:
-    """Open a data set, or begin one in a new or empty folder.
+    """Open a data set, or begin a data set in a new or empty folder.
 
     Raises:
-        UsageError: the folder has other content, its data set is that of another tkperf, or another process writes it.
+        UsageError: the folder has other content, its data set comes from another version of tkperf, or another process
+            writes to it.
     """
     try:
         make_folder(folder)
@@ -193,9 +196,9 @@ def _require_dataset(folder: Path) -> None:
 
 
 def _remove_unfinished(folder: int) -> None:
-    """Remove what an export left that was killed: this process alone writes to the data set now."""
+    """Remove the remains of a killed export. Only this process writes to the data set now."""
     for name in filter(UNFINISHED.fullmatch, os.listdir(folder)):
-        # A link, or a folder with folders, is not of an export. Readers ignore its hidden name.
+        # A link, or a folder that contains folders, does not come from an export. Readers ignore its hidden name.
         with suppress(OSError):
             if name.endswith(".part"):
                 os.unlink(name, dir_fd=folder)

@@ -1,4 +1,4 @@
-"""Tables that a data set of many runs has in addition to those of a run: the run itself, and its figures."""
+"""Tables that a data set of many runs has in addition to the tables of a run: the run itself, and its figures."""
 
 from __future__ import annotations
 
@@ -133,5 +133,5 @@ def _text(value: object) -> str | None:
 
 
 def _count(value: object) -> int | None:
-    """Return a number that fits in the column; a run file from outside may have any."""
+    """Return a number that fits in the column. A run file from outside may contain any number."""
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None

@@ -1,4 +1,4 @@
-"""A view on its way to paper, as plain data: rows of charts with their drawings, and the PTS's header of each page."""
+"""A page for paper as plain data: rows of charts with their drawings, and the PTS's header of each page."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import Spec, find_colour
 from tkperf.render.paper import FAMILY, Document, charts_of, parts_of
 
-# Widths of a chart in pixels of Vega, for half the width of the text and for all of it: letters of 12 px become 7.5 pt.
+# Widths of a chart in pixels of Vega, for half the width of the text and for the full width. Letters of 12 px become
+# 7.5 pt.
 HALF_WIDTH, WHOLE_WIDTH = 390, 806
-# Likewise for one of four in a row, and its height in print relative to the screen.
+# The same for one of four charts in a row, and its height in print relative to the screen.
 SMALL_IN_ROW, SMALL_WIDTH, SMALL_SCALE = 4, 190, 100 / 170
 _TOO_LONG = re.compile(r"(\S{40})(?=\S)")
 # Columns of a list.
@@ -30,11 +31,12 @@ MOST_COLUMNS = 7
 MOST_OF_BANNER = 120
 MOST_OF_ABOUT = 160
 MOST_OF_FACT = 64
-# Heights in print relative to the screen: eight charts of half the width fill a page, and names next to curves need as
-# much. Charts over time have no such names, and have others of the same time below them. The opening chart fills its
-# page.
+# Heights in print relative to the screen. Eight charts of half the width fill a page, and names next to curves need the
+# same height. Charts over time have no such names, and other charts of the same time are below them. The opening chart
+# fills its page.
 CHART_SCALE, TIMELINE_SCALE, OPENING_SCALE = 170 / 300, 90 / 300, 410 / 300
-# Size of an axis, an entry of a legend and its letters, in pixels: the same as on the page, where capitals are few.
+# Size of an axis, of an entry of a legend and of its letters in pixels. The size is that of the page, where capital
+# letters are rare.
 _AXIS_PX, _ENTRY_PX, _LETTER_PX, _CAPITAL_PX = 60, 30, 7, 10
 
 
@@ -53,7 +55,7 @@ def compose(view: ReportView) -> Document:
             cell_charts=None,
         )
     )
-    # Every page has these, so they must not fill it; the first pages have them in full.
+    # Every page contains these facts, so they must not fill it. The first pages contain them in full.
     report["device"] = shorten(view.device, MOST_OF_ABOUT)
     report["about"] = shorten(view.about, MOST_OF_ABOUT)
     report["footer"] = shorten(view.footer, MOST_OF_BANNER)
@@ -69,10 +71,11 @@ def compose(view: ReportView) -> Document:
         for row in report["decision"]["rows"]:
             if row["colour"]:
                 row["colour"] = find_colour(row["colour"])
-    # Paper has no first screen to fit on, and names next to curves need the height.
+    # On paper there is no first screen to fit, and names next to curves need the height.
     report["lead_charts"] = _lay_out([_heighten(chart) for chart in view.lead_charts])
     of_overview = [chart.on_paper for chart in view.overview_charts]
-    # As on the screen each chart's first view comes first: a high one leaves no gap at the end of the first page.
+    # As on the screen, the first view of each chart is first: a high chart then leaves no gap at the end of the first
+    # page.
     report["overview_charts"] = _lay_out(
         [*chain(*(views[:1] for views in of_overview)), *chain(*(views[1:] for views in of_overview))]
     )
@@ -83,7 +86,7 @@ def compose(view: ReportView) -> Document:
     ]
     for part, of_part in zip(parts_of(report), charts, strict=True):
         part["charts"] = _lay_out([view for chart in of_part for view in chart.on_paper])
-    # Drawings are cleaned as drawings: a word in them is no line to break.
+    # Drawings are cleaned as drawings, because a word in a drawing must not be broken.
     specs = [chart.pop("spec") for chart in charts_of(report)]
     document: Any = _clean(report)
     for chart, spec in zip(charts_of(document), specs, strict=True):
@@ -97,7 +100,7 @@ def _heighten(view: ChartView) -> ChartView:
 
 
 def _without_charts(test: TestView) -> Document:
-    """Return a test as plain data; its charts, in the views that the specification asks for, come later."""
+    """Return a test as plain data. Its charts follow later, in the views that the specification requires."""
     plain = replace(
         test,
         header=_shorten(test.header),
@@ -114,7 +117,7 @@ def _without_charts(test: TestView) -> Document:
 
 
 def _narrow(table: TableView) -> TableView:
-    """Return a list with as many columns as a page has room for, by their priorities."""
+    """Return a list with as many columns as fit on a page, according to their priorities."""
     columns = range(len(table.columns))
     if not table.priorities or len(columns) <= MOST_COLUMNS:
         return table
@@ -127,9 +130,10 @@ def _shorten(blocks: FactBlocks) -> FactBlocks:
 
 
 def _lay_out(charts: Sequence[ChartView]) -> list[list[Document]]:
-    """Return rows of charts: two of half the page's width, or a wide one with charts of the same time below it.
+    """Return rows of charts: two charts of half the page's width, or a wide chart with charts of the same time below
+    it.
 
-    Small ones have a row for each four.
+    Four small charts share a row.
     """
     small = [_for_print(chart, scale=SMALL_SCALE, width=SMALL_WIDTH) for chart in charts if chart.small]
     rows_of_small = [small[first : first + SMALL_IN_ROW] for first in range(0, len(small), SMALL_IN_ROW)]
@@ -140,7 +144,7 @@ def _lay_out_pairs(charts: Sequence[ChartView]) -> list[list[Document]]:
     groups: list[list[ChartView]] = []
     for chart in charts:
         if chart.below and groups:
-            # It belongs below the latest chart with its time axis, even if other charts follow that one.
+            # The chart belongs below the latest chart with its time axis, even if other charts follow that chart.
             aligned = (group for group in reversed(groups) if group[0].aligned)
             next(aligned, groups[-1]).append(chart)
         else:
@@ -168,18 +172,18 @@ def _draw_row(row: Sequence[ChartView]) -> list[Document]:
 
 
 def _for_print(view: ChartView, *, scale: float, width: int) -> Document:
-    """Return a chart with its drawing; its title and the flags below it become texts."""
-    # The stamp applies to every figure, so it is on top of the page.
+    """Return a chart with its drawing. Its title and the flags below it become texts."""
+    # The stamp applies to every figure, so it is at the top of the page.
     spec: Any = draw(replace(view.chart, keywords=""))
     title, config = spec.pop("title"), spec["config"]
     if isinstance(view.chart, Chart) and view.chart.flat:
-        scale = 1  # its names need the room
+        scale = 1  # the names need the room
     orient = config["legend"].get("orient", "right")
     drawn = _settle(spec, orient, width) | {
         "width": width,
         "autosize": {"type": "fit-x", "contains": "padding"},
         "height": round(spec["height"] * scale),
-        # Texts of every mark for screen readers: they take time and would not reach the PDF.
+        # Texts of every mark for screen readers take time, and are not part of the PDF.
         "config": config | {"aria": False, "font": FAMILY},
     }
     marked = [title["subtitle"]] if "subtitle" in title else []
@@ -195,7 +199,7 @@ def _for_print(view: ChartView, *, scale: float, width: int) -> Document:
 
 
 def _settle(part: Mapping[str, Any], orient: str, width: int) -> Spec:
-    """Return a chart or a layer without zoom, so that it needs no clipping, with legends no wider than the chart.
+    """Return a chart or a layer without zoom, so that no clipping is necessary, with legends no wider than the chart.
 
     Args:
         orient: the place of legends that do not name one.
@@ -214,7 +218,7 @@ def _settle(part: Mapping[str, Any], orient: str, width: int) -> Spec:
 
 
 def _fit_legend(channel: Any, orient: str, width: int) -> Any:
-    """Return the channel with as many legend columns as there is room for, if the legend is above or below the plot."""
+    """Return the channel with as many columns in the legend as fit, if the legend is above or below the plot."""
     names = channel.get("scale", {}).get("domain", []) if channel else []
     legend = channel.get("legend", {}) if names else None
     if legend is None or legend.get("orient", orient) == "right":
@@ -232,7 +236,9 @@ def _letter_px(letter: str) -> int:
 
 
 def _clean(value: object) -> object:
-    """Return text from outside in printable form; overlong words get places to break."""
+    """Return text from outside in a form that can be printed. Very long words receive places at which they may be
+    broken.
+    """
     if isinstance(value, str):
         return _TOO_LONG.sub("\\1\u200b", typeset(drop_controls(value)))
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The environment that all pages of HTML are rendered in."""
+"""The environment in which all HTML pages are rendered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 
 def make_environment(package: str) -> Environment:
-    """Return an environment with the templates of a package: every text is escaped, every name must be known."""
+    """Return an environment with the templates of a package. Every text is escaped, and an unknown name is an error."""
     return Environment(
         loader=PackageLoader(package), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

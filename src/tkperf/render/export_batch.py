@@ -1,4 +1,6 @@
-"""Results of a batch for programs: JSON, CSV, JUnit XML for CI systems; docs/how-to/batches.md has the layouts."""
+"""Results of a batch for programs: JSON, CSV, and JUnit XML for CI systems. docs/how-to/batches.md describes the
+layouts.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,7 @@ def build_batch_tables(batch_result: BatchResult) -> Iterator[DataTable]:
 
 
 def render_batch_junit(batch_result: BatchResult) -> str:
-    """Return a suite for each drive with its claims; without claims a suite with a case for each drive."""
+    """Return a suite for each drive with its claims. Without claims, each drive has a suite with one case."""
     if batch_result.has_claims:
         return render_matrix_junit([one.file for one in batch_result.drives])
     suite = ET.Element("testsuite", name=f"tkperf batch {drop_controls(batch_result.state.name)}")
@@ -89,7 +91,7 @@ def render_batch_junit(batch_result: BatchResult) -> str:
 
 
 def _facts(one: BatchDriveResult, batch_result: BatchResult) -> dict[str, str | int | float | bool | None]:
-    """Return what is known of a drive, by the names of columns."""
+    """Return the known facts about a drive, by the names of columns."""
     drive, shown = one.state, one.state.shown
     device = {} if one.result is None else one.result.info.device
     checked = one.checked

@@ -1,6 +1,6 @@
 """Outcome of claims as documents: JSON, and JUnit XML for CI systems.
 
-Both carry the run's notices, such as SIMULATED. ``docs/reference/claims.md`` has the layouts.
+Both contain the notices of the run, such as SIMULATED. ``docs/reference/claims.md`` describes the layouts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def render_check_json(checked: Checked) -> str:
 
 
 def render_matrix_json(files: Sequence[CheckedFile]) -> str:
-    """Return the check of many runs, with the document of each."""
+    """Return the check of many runs, with the document of each run."""
     page, answer = build_check_page(files), answer_check(files)
     document = {
         "schema": MATRIX_SCHEMA,
@@ -56,7 +56,7 @@ def render_matrix_json(files: Sequence[CheckedFile]) -> str:
 
 
 def render_matrix_junit(files: Sequence[CheckedFile], *, confirmed: bool = False) -> str:
-    """Return a test suite for each run; a file that could not be checked is a suite with an error."""
+    """Return a test suite for each run. A file that could not be checked is a suite with an error."""
     suites = ET.Element("testsuites", name="tkperf check")
     for one in files:
         if one.checked is not None:
@@ -71,16 +71,17 @@ def render_matrix_junit(files: Sequence[CheckedFile], *, confirmed: bool = False
 
 
 def render_junit(checked: Checked, *, confirmed: bool = False) -> str:
-    """Return a test suite named after the run, a test case for each claim; notices and warnings are properties.
+    """Return a test suite with the name of the run, and a test case for each claim. Notices and warnings are
+    properties.
 
     Args:
-        confirmed: a claim that is met, but not beyond the uncertainty, is an error, too.
+        confirmed: whether a claim that is met, but not beyond the uncertainty, is also an error.
     """
     return write_junit(_build_suite(checked, confirmed=confirmed))
 
 
 def count_cases(suite: ET.Element) -> None:
-    """Set the number of a suite's cases, and of those with each outcome."""
+    """Set the number of cases of a suite, and the number of cases with each outcome."""
     suite.set("tests", str(len(suite.findall("testcase"))))
     for name, outcome in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(name, str(len(suite.findall(f"testcase/{outcome}"))))
@@ -124,7 +125,7 @@ def _build_suite(checked: Checked, *, confirmed: bool) -> ET.Element:
         if kind is ClaimKind.FAILED:
             ET.SubElement(case, "failure", message=message)
         elif kind is ClaimKind.NOT_JUDGED or finding in doubted:
-            # Like the exit code: an unchecked promise is not kept.
+            # As for the exit code, an unchecked promise counts as not met.
             ET.SubElement(case, "error", message=message)
         if finding.note:
             ET.SubElement(case, "system-out").text = drop_controls(finding.note)

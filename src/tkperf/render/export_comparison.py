@@ -31,7 +31,7 @@ _DEVICE = ("kind", "model", "serial", "firmware", "capacity_bytes", "write_cache
 
 
 def render_comparison_json(comparison: Comparison) -> str:
-    """Return the whole comparison. "Not measured" is null; headline figures give the number of their row."""
+    """Return the whole comparison. "Not measured" is null. Headline figures contain the number of their row."""
     loads = describe_loads(comparison)
     titles = {test.name: test.title for test in comparison.results[0].tests}
     conditions = find_conditions(comparison.names, comparison.results)

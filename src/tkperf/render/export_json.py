@@ -1,4 +1,6 @@
-"""Results as JSON documents for programs, with their uncertainty; layout in docs/reference/results-json.md."""
+"""Results as JSON documents for programs, with their uncertainty. docs/reference/results-json.md describes the
+layout.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ from tkperf.page.words.run import (
 
 Row = Sequence[object]
 
-# For each column of a table the type of its values.
+# The type of the values of each column of a table.
 DRIVE = {"model": str, "serial": str, "firmware": str, "capacity_bytes": int, "interface": str, "form_factor": str}
 WORKLOAD = {
     "access": str,
@@ -73,10 +75,11 @@ def render_json(result: RunResult) -> str:
     return "".join(write_json(result))
 
 
-# Long lists of a section and of a test: as plain data all at once they take ten times the memory of the text.
+# Long lists of a section and of a test. Converted to plain data all at once, they would take ten times the memory of
+# the text.
 _LISTS_OF_A_SECTION = ("verdicts", "cells", "rounds", "slices", "timelines", "characteristics")
 _LISTS_OF_A_TEST = ("steps",)
-# Spaces before the elements of these lists.
+# Number of spaces before the elements of these lists.
 _IN_A_SECTION, _IN_A_TEST = 12, 8
 # An element may be a round of 1,000 workloads.
 _ELEMENTS_AT_ONCE = 10
@@ -102,7 +105,7 @@ _RESUMPTION = (
 
 
 def write_json(result: RunResult) -> Iterator[str]:
-    """Yield the text of ``render_json`` in pieces; each element of a long list is rendered alone."""
+    """Yield the text of ``render_json`` in pieces. Each element of a long list is rendered separately."""
     # The mark is random, so no text in the result can contain it.
     mark = token_hex(16)
     lists: list[tuple[Sequence[object], int]] = []
@@ -138,7 +141,7 @@ def _with_words(result: RunResult, mark: str, lists: list[tuple[Sequence[object]
     """Return the result as plain data, with the sentences that every output shows.
 
     Args:
-        mark: stands for each long list; the lists are added to ``lists`` in the order of the text, each with
+        mark: a text that replaces each long list. The lists are added to ``lists`` in the order of the text, each with
             the number of spaces before its elements.
     """
     bare = replace(result, tests=tuple(map(_without_lists, result.tests)), left_out=())
@@ -176,7 +179,7 @@ def _mark_lists(
     lists: list[tuple[Sequence[object], int]],
     spaces: int,
 ) -> None:
-    """Replace the long lists of a section or test by the mark, in the order of the text."""
+    """Replace the long lists of a section or of a test by the mark, in the order of the text."""
     for key in plain:
         if key in (_LISTS_OF_A_SECTION if isinstance(of, SectionResult) else _LISTS_OF_A_TEST):
             plain[key] = mark
@@ -184,7 +187,7 @@ def _mark_lists(
 
 
 def build_verdict(verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict as plain data, as each document has it."""
+    """Return a verdict as plain data in the form of all documents."""
     judged = verdict.judged
     return {
         "state": judged.state.value,
@@ -198,7 +201,7 @@ def build_verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def finite(value: object) -> object:
-    """Return the data with NaN, which JSON lacks, as None."""
+    """Return the data with None in place of NaN, which JSON does not have."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -220,7 +223,7 @@ def encode_json(value: object) -> str:
 
 
 _UNCERTAIN = tuple(quantity for quantity in QUANTITIES.values() if quantity is not IOS)
-# Half the width of the interval of 95 %, in the unit at the end of the name.
+# Half the width of the 95 % interval, in the unit at the end of the name.
 U95 = {f"u95_{quantity.key}": float for quantity in _UNCERTAIN}
 UNCERTAINTY = {
     **WORKLOAD,
@@ -240,13 +243,15 @@ UNCERTAINTY = {
 
 
 def u95_row(cell: CellResult, direction: Direction) -> Row:
-    """Return half the interval of each quantity but the count; None: no interval, or one without an upper end."""
+    """Return half the interval of each quantity except the count; None: there is no interval, or it has no upper
+    end.
+    """
     of_cell = (cell.uncertainty_of(quantity, direction) for quantity in _UNCERTAIN)
     return tuple(None if known is None else known.expanded for known in of_cell)
 
 
 def uncertainty_rows(section: SectionResult) -> Iterator[Row]:
-    """Yield a row for each figure that has an uncertainty, or a reason to have none."""
+    """Yield a row for each figure that has an uncertainty, or a reason why it has none."""
     for cell in section.cells:
         mixed = cell.workload.is_mixed
         for direction in Direction if mixed else (Direction.ALL,):
@@ -279,12 +284,14 @@ def _row(workload: Workload, direction: Direction, measure: Measure, value: floa
 
 
 def render_plan_json(estimate: RunEstimate, audit: list[dict[str, object]]) -> str:
-    """Render a plan as JSON; times in seconds, amounts in bytes. ``audit``: findings about the host."""
+    """Render a plan as JSON. Times are in seconds, amounts in bytes. ``audit``: findings about the host."""
     return _render_plan({"schema": "tkperf-plan/1", **_build_plan(estimate, audit)})
 
 
 def render_batch_plan_json(estimate: BatchEstimate) -> str:
-    """Render the plan of a batch as JSON; ``plan`` of a drive has the keys of a single plan, null with a fault."""
+    """Render the plan of a batch as JSON. ``plan`` of a drive has the keys of a single plan; it is null if the drive
+    has a fault.
+    """
     return _render_plan(
         {
             "schema": "tkperf-batch-plan/1",

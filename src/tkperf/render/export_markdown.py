@@ -1,4 +1,4 @@
-"""A run's page as Markdown, for wikis, issues and mails."""
+"""The page of a run as Markdown, for wikis, issues and mails."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from tkperf.page.verdict_texts import NoteLevel
 
 
 def inert(value: object) -> str:
-    """Return text from outside, on one line and inert: no markup, HTML, link, mention, control character."""
+    """Return text from outside on one line without markup, HTML, links, mentions and control characters."""
     if value is None:
         return "not known"
     line = " ".join(str(value).split())
     visible = drop_controls(line)
-    # An invisible word joiner keeps wikis from making links and mentions.
+    # Because of an invisible word joiner, wikis create no links and mentions.
     unlinked = re.sub(r"(://|www\.|@)", "\\1\u2060", visible)
     no_html = unlinked.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_{}\[\]|#!~])", r"\\\1", no_html)
 
 
 def inert_line(text: str) -> str:
-    """Return a line of its own; a line that begins with a dash would be an item of a list."""
+    """Return a text for a separate line. A line that begins with a dash would be an item of a list."""
     return f"\\{inert(text)}" if text.startswith("-") else inert(text)
 
 
 def render_rows(
     head: Sequence[str], rows: Sequence[Sequence[str]], bold: Sequence[Sequence[bool]] = ()
 ) -> Iterator[str]:
-    """Yield the lines of a table, figures to the right; ``bold``: whether each cell is."""
+    """Yield the lines of a table, with figures aligned to the right. ``bold``: whether each cell is bold."""
     yield f"| {' | '.join(map(inert, head))} |"
     yield "|" + "---:|" * len(head)
     for row, marks in zip(rows, bold or [(False,) * len(head)] * len(rows), strict=True):
@@ -39,7 +39,7 @@ def render_rows(
 
 
 def render_markdown(view: ReportView) -> str:
-    """Return everything that Markdown can show of a page: the charts are left out."""
+    """Return everything on a page that Markdown can show. Charts are omitted."""
     lines = [f"# {inert(view.title)}", ""]
     lines += [f"{inert(line)}\n" for line in (view.subtitle, view.about) if line]
     lines += [f"**{inert(view.verdict.text)}**", ""]
@@ -63,7 +63,7 @@ def render_markdown(view: ReportView) -> str:
 
 
 def _decision(view: ReportView) -> Iterator[str]:
-    """Yield a line for each use, and the matrix, with the interval of each value."""
+    """Yield a line for each use, and then the matrix with the interval of each value."""
     if view.decision is None:
         return
     for name, sentence in view.decision.lines:
@@ -94,7 +94,7 @@ def _headlines(view: ReportView) -> Iterator[str]:
 
 
 def _tiles(tiles: Sequence[HeadlineView]) -> Iterator[str]:
-    """Yield a row for each figure of many drives: the median, the ends, the drive that needs attention."""
+    """Yield a row for each figure of many drives: the median, the ends, and the drive that needs attention."""
     if not tiles:
         return
     rows = [(tile.label, tile.text, tile.sure, tile.verdict) for tile in tiles]

@@ -56,7 +56,7 @@ def _run(ranking: Ranking, one: RankedRun) -> dict[str, object]:
 
 
 def build_ranking_table(ranking: Ranking) -> DataTable:
-    """Return a row for each run, the ranked ones first."""
+    """Return a row for each run, with the ranked runs first."""
     return DataTable(name="ranking", types=_TYPES, rows=tuple(_rows(ranking)))
 
 

@@ -1,7 +1,7 @@
-"""A run as series over absolute time, for databases that dashboards read: OpenMetrics and line protocol.
+"""A run as series over absolute time for databases behind dashboards: OpenMetrics and line protocol.
 
-The series have every second of every step, and every reading of the drives. An unmeasured value has no point,
-never a 0. ``docs/reference/exports.md`` explains names and labels.
+The series contain every second of every step, and every reading of the drives. A value that was not measured has no
+point, and is never 0. ``docs/reference/exports.md`` explains the names and labels.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Readings = Iterable[tuple[str | None, Reading]]
 
 @dataclass(frozen=True, slots=True)
 class SeriesPoint:
-    """Values of one moment by the names of their families; None: not measured."""
+    """Values at one moment by the names of their families; None: not measured."""
 
     at_s: float
     labels: Labels
@@ -40,7 +40,7 @@ class SeriesPoint:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Series of one quantity: its meaning, and its unit in OpenMetrics' words, which ends its name."""
+    """Series of one quantity: its meaning, and its unit in the words of OpenMetrics, with which its name ends."""
 
     unit: str
     meaning: str
@@ -51,7 +51,7 @@ def _percentile(percent: float) -> str:
     return f"tkperf_latency_p{percent:g}_seconds".replace(".", "_")
 
 
-# Units are OpenMetrics' base units: seconds, bytes; rates have none.
+# The units are the base units of OpenMetrics: seconds and bytes. Rates have no unit.
 SECONDS: dict[str, tuple[Family, Callable[[Sample], float | None]]] = {
     "tkperf_read_iops": (Family("", "I/Os read a second"), lambda of: of.read.ios / of.duration_s),
     "tkperf_write_iops": (Family("", "I/Os written a second"), lambda of: of.write.ios / of.duration_s),
@@ -83,7 +83,7 @@ READINGS: dict[str, tuple[Family, str]] = {
     "tkperf_drive_used_ratio": (Family("ratio", "Used up of the life that the maker promises"), "percentage_used"),
 }
 
-# Of a run under way: the fields of its overview.
+# Of a running run: the fields of its overview.
 PROGRESS: dict[str, tuple[Family, str]] = {
     "tkperf_run_tests": (Family("", "Tests of the run"), "tests"),
     "tkperf_run_tests_done": (Family("", "Tests that are complete"), "tests_done"),
@@ -98,7 +98,7 @@ PROGRESS: dict[str, tuple[Family, str]] = {
 def build_points(
     result: RunResult, began_s: float, steps: Steps, samples: Samples, readings: Readings = ()
 ) -> Iterator[SeriesPoint]:
-    """Yield the points of one series after the other, each in the order of time; the drives' readings last.
+    """Yield the points of one series after the other, each in the order of time. The readings of the drives are last.
 
     Args:
         began_s: start of the run, in seconds since 1970 (UTC).
@@ -125,7 +125,7 @@ def label_step(test: str, step: StepRecord | UnfinishedStep) -> dict[str, str]:
 
 
 def build_second(sample: Sample, labels: Labels, step_s: float) -> SeriesPoint:
-    """Return the point of a second at its end, when its values were known; ``step_s``: when its step began."""
+    """Return the point of a second at its end, when its values were known. ``step_s``: the start of its step."""
     values = {name: value(sample) for name, (_, value) in SECONDS.items()}
     return SeriesPoint(step_s + sample.start_s + sample.duration_s, labels, values)
 
@@ -145,10 +145,11 @@ def build_progress(overview: RunOverview, run: Labels, at_s: float) -> SeriesPoi
 
 
 def render_openmetrics(points: Iterable[SeriesPoint]) -> Iterator[str]:
-    """Yield OpenMetrics 1.0 with time stamps, in pieces: a family after the other, a series after the other."""
+    """Yield OpenMetrics 1.0 with time stamps in pieces, one family after the other and one series after the other."""
     of_all = (*SECONDS.items(), *READINGS.items(), *PROGRESS.items())
     families = {name: family for name, (family, _) in of_all}
-    # All points of a family have to be together: each family collects on disk, as days do not fit in memory.
+    # All points of a family must be together. Each family is collected on disk, because the points of days do not fit
+    # in memory.
     with ExitStack() as stack:
         spools = {name: stack.enter_context(tempfile.TemporaryFile("w+")) for name in families}
         for point in points:
@@ -189,7 +190,7 @@ def _seconds(value_ns: float | None) -> float | None:
 
 
 def _number(value: float) -> str:
-    """Return a number as text; whole numbers keep all their digits, as counters of bytes have sixteen."""
+    """Return a number as text. Whole numbers keep all their digits, because counters of bytes have sixteen."""
     return str(value) if isinstance(value, int) else repr(float(value))
 
 
@@ -202,6 +203,6 @@ def _quoted(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a tag of line protocol: characters that end a tag are escaped; a line's end cannot be."""
+    """Return a tag of line protocol. Characters that end a tag are escaped; the end of a line cannot be escaped."""
     text = drop_controls(" ".join(text.translate(_BLANKS).split("\n"))).strip(" ").rstrip("\\")
     return "".join(f"\\{letter}" if letter in ",= " else letter for letter in text)

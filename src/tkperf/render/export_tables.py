@@ -1,4 +1,4 @@
-"""Results as flat tables for spreadsheets and statistics: units in the column names.
+"""Results as flat tables for spreadsheets and statistics. The column names contain the units.
 
 An empty field is "not measured". ``docs/reference/exports.md`` explains the columns.
 """
@@ -23,13 +23,13 @@ from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.units import drop_controls
 from tkperf.render.export_json import U95, UNCERTAINTY, WORKLOAD, Row, u95_row, uncertainty_rows, workload_row
 
-if TYPE_CHECKING:  # tables of a run have no use for it
+if TYPE_CHECKING:  # tables of a run do not need it
     from tkperf.analysis.comparing.comparison import Comparison
 
 SAMPLE_PERCENTILES = find_percentiles(PercentileUse.SECONDS)
 _PIECE_CHARACTERS = 1 << 20
 _BLANKS = str.maketrans("\n\r\t\v\f", "     ")
-# Start of a formula: the start of a field, whatever character divides fields.
+# Start of a formula: the start of a field, whatever character separates fields.
 _FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\t\r])")
 
 Samples = Callable[[str, StepRecord], Iterable[Sample]]
@@ -37,10 +37,9 @@ Samples = Callable[[str, StepRecord], Iterable[Sample]]
 # The names of types in annotations.
 _TYPES = {kind.__name__: kind for kind in (str, bool, int, float)}
 
-# For each column of a table the type of its values.
-# ``target`` names the measured kind: a device, a file or a simulation.
+# The type of the values of each column of a table.
 _PLACE = {"run": str, "target": str, "test": str, "section": str}
-# A row for all I/Os of a cell; a mix also has one for its reads and one for its writes.
+# A row for all I/Os of a cell. A mix also has a row for its reads and a row for its writes.
 _CELL = {
     **WORKLOAD,
     "direction": str,
@@ -100,7 +99,7 @@ _RESUMPTION = {
     "changes": str,
 }
 
-# State of the host during each step; a step that was not watched has no row.
+# State of the host during each step. A step that was not watched has no row.
 _HOST = {
     "kind": str,
     "number": int,
@@ -155,9 +154,9 @@ class DataTable:
     """A table.
 
     Attributes:
-        types: for each column the type of its values: ``str``, ``bool``, ``int`` or ``float``. ``object``: any of
-            them, in a table that is written as CSV only.
-        rows: they may allow only one pass, as a long run's seconds do not fit in memory.
+        types: the type of the values of each column: ``str``, ``bool``, ``int`` or ``float``. ``object`` means any of
+            these types, in a table that is written only as CSV.
+        rows: the rows. They may allow only one pass, because the seconds of a long run do not fit in memory.
     """
 
     name: str
@@ -178,10 +177,10 @@ def build_tables(
     """Yield every table of a run: the results first, then every second of every step.
 
     Args:
-        result: the run's results.
+        result: the results of the run.
         steps: each step with the name of its test.
         samples: the seconds of such a step.
-        telemetry: the drives' own readings, each with the name of its test.
+        telemetry: the readings of the drives, each with the name of its test.
     """
     for name, types, rows in (
         ("cells", {**_CELL, "rounds": int, "section_complete": bool, **U95}, _cells(result)),
@@ -269,7 +268,7 @@ def _place(result: RunResult, test: TestResult) -> Row:
 
 
 def _cell(cell: CellResult) -> Iterator[Row]:
-    """Yield a row for all I/Os of a cell; for a mix also one for its reads and one for its writes."""
+    """Yield a row for all I/Os of a cell. For a mix, also yield a row for its reads and a row for its writes."""
     mixed = cell.workload.is_mixed
     for direction in Direction if mixed else (Direction.ALL,):
         yield (
@@ -304,7 +303,7 @@ def _uncertainties(result: RunResult) -> Iterator[Row]:
 
 
 def _ends(result: RunResult) -> Iterator[Row]:
-    """Yield the end of each section; an unfinished test also has a row for each unmeasured section."""
+    """Yield the end of each section. An unfinished test also has a row for each section without measurement."""
     for test in result.tests:
         place = _place(result, test)
         for section in test.sections:
@@ -368,7 +367,7 @@ def _verdicts(result: RunResult) -> Iterator[Row]:
 
 
 def _verdict_values(result: RunResult) -> Iterator[Row]:
-    """Yield the window of each verdict, a row for each round, so that a reader can compute it again."""
+    """Yield the window of each verdict, with a row for each round, so that a reader can compute the verdict again."""
     for test, section in _sections(result):
         for verdict in section.verdicts:
             for number, value in zip(verdict.rounds, verdict.values, strict=True):
@@ -385,7 +384,7 @@ def _verdict_values(result: RunResult) -> Iterator[Row]:
 
 
 def _characteristics(result: RunResult) -> Iterator[Row]:
-    """Yield the characteristics of each section's course; one that was not found has no value."""
+    """Yield the characteristics of the course of each section. A characteristic that was not found has no value."""
     for test, section in _sections(result):
         for found in section.characteristics:
             measure = found.measure
@@ -428,7 +427,7 @@ def _host(result: RunResult) -> Iterator[Row]:
 
 
 def _resumptions(result: RunResult) -> Iterator[Row]:
-    """Yield a row for each resumption of the run, with the test and section that were cut off."""
+    """Yield a row for each resumption of the run, with the test and the section that were interrupted."""
     for each in result.resumptions:
         yield (
             *_target(result),

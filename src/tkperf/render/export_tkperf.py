@@ -1,4 +1,4 @@
-"""Results in the XML format of TKperf 2.2, so that tkperf-cmp and scripts around it keep working.
+"""Results in the XML format of TKperf 2.2, so that tkperf-cmp and scripts that use it still work.
 
 The root element is named after the run; every text is JSON; rounds count from 0; throughput is in
 KiB/s, latencies in us (TKperf 2.2's source, and files it wrote). Data without a place in TKperf's
@@ -32,17 +32,17 @@ from tkperf.render.export_json import finite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TkperfXml:
-    """TKperf's document; ``left_out`` names the parts of the run that it lacks."""
+    """The document of TKperf. ``left_out`` names the parts of the run that the document lacks."""
 
     text: str
     left_out: tuple[str, ...]
 
 
 def render_tkperf_xml(result: RunResult) -> TkperfXml:
-    """Return the run in TKperf's format, which identifies values by their place in TKperf's loops.
+    """Return the run in the format of TKperf, in which the place of a value in TKperf's loops identifies the value.
 
     Raises:
-        UsageError: TKperf's format has no place for the run.
+        UsageError: the format of TKperf cannot contain the run.
     """
     if result.info.suite == "hdd":
         raise UsageError("TKperf's XML of hard disk runs is not documented: use --csv or --json")
@@ -75,7 +75,7 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
 
 
 def _rounds(test: TestResult) -> tuple[object, tuple[str, ...]]:
-    """Return ``roundmat`` of a test, None if it has none; and the parts left out."""
+    """Return ``roundmat`` of a test (None if the test has none), and the parts that are left out."""
     if test.name not in TKPERF_TABLES:
         return None, ("no test of TKperf",)
     if not any(section.cells for section in test.sections):
@@ -117,12 +117,12 @@ def _add_steady_state(element: ET.Element, verdict: SteadyStateVerdict | None, t
     if verdict is None or test == "writesat":
         _add(element, "rndnr", rounds - 1)
         return
-    # MB/s of 10^6 bytes to KiB/s.
+    # Converts MB/s of 10^6 bytes to KiB/s.
     scale = 1e6 / KIB if test == "tp" else 1.0
     fit = verdict.fit
     _add(element, "stdyrounds", [number - 1 for number in verdict.rounds])
     _add(element, "stdyvalues", [value * scale for value in verdict.values])
-    # TKperf fits the line over rounds from 0.
+    # TKperf fits the line over rounds that count from 0.
     slope = [fit.slope * scale, (fit.intercept + fit.slope) * scale] if fit else []
     _add(element, "stdyslope", slope)
     _add(element, "stdyavg", verdict.average * scale)
@@ -133,7 +133,7 @@ def _add_steady_state(element: ET.Element, verdict: SteadyStateVerdict | None, t
 def _by_round(
     section: SectionResult, mixes: Sequence[int], sizes_kib: Sequence[float], value: Callable[[CellResult], object]
 ) -> list[object] | None:
-    """Return [round][mix][block size] in the order of TKperf's loops; None if a cell of them is missing."""
+    """Return [round][mix][block size] in the order of TKperf's loops; None if one of the cells is missing."""
     rounds: list[object] = []
     measured = {cell.workload.block_size_bytes for cell in section.cells}
     sizes_bytes = [round(size_kib * KIB) for size_kib in sizes_kib]
@@ -150,7 +150,7 @@ def _by_round(
 
 
 def _throughput_rounds(sections: Sequence[SectionResult]) -> tuple[list[object] | None, tuple[str, ...]]:
-    """Return [block size][reads, writes] of TKperf's block sizes, up to the first missing one."""
+    """Return [block size][reads, writes] for the block sizes of TKperf, up to the first missing one."""
     by_size = {cell.workload.block_size_bytes: section for section in sections for cell in section.cells}
     rounds: list[object] = []
     for size_kib in THROUGHPUT_SIZES_KIB:
@@ -163,7 +163,7 @@ def _throughput_rounds(sections: Sequence[SectionResult]) -> tuple[list[object] 
 
 
 def _throughput(section: SectionResult) -> list[list[float | None]]:
-    """Return [reads, writes] of one block size, a value for each round."""
+    """Return [reads, writes] of one block size, with a value for each round."""
     return [
         [
             None if (value := cell.value(THROUGHPUT)) is None else value * 1e6 / KIB

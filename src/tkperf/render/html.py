@@ -1,4 +1,4 @@
-"""Report as one self-contained HTML file: no network, works from a mail attachment."""
+"""The report as one self-contained HTML file, which needs no network and can be attached to a mail."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from tkperf.render.export_json import finite
 from tkperf.render.paper import build_font_faces
 from tkperf.system.output_files import find_cache_folder, replace_file
 
-# In the order of execution: each script may use the ones before it.
+# The order is that of execution: each script may use the preceding ones.
 SCRIPTS = ("charts", "seconds", "views", "figures", "scopes", "dialog", "tables", "chapters", "page")
 
-# A number with its unit, and a range: a line must not be broken within them.
+# A number with its unit, and a range. A line must not be broken inside them.
 _FIGURE = re.compile(r"(?<![\w#.,-])\d[\d.,]*(?:-\d+| (?:%|µs|ms|s|min|h|IOPS|[KMGT]i?B(?:/s)?|°C))(?![\w/-])")
-# Looked up on import: a missing package shows before anything is written.
+# These are looked up at import, so that a missing package is reported before anything is written.
 _VL_CONVERT = metadata.version("vl-convert-python")
-# A cached file without it was cut short.
+# A cached file without this text is incomplete.
 _END_OF_BUNDLE = "\n/* end of Vega */\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFrame:
-    """Parts of a page that a server shows: the address of ``render_script()``, and HTML of its own.
+    """Parts of a page that a server shows: the address of ``render_script()``, and the HTML of the server.
 
-    The server's headers have the content security policy.
+    The headers of the server contain the content security policy.
     """
 
     script_address: str
@@ -50,10 +50,10 @@ class PageFrame:
 
 
 def render_view(view: ReportView, frame: PageFrame | None = None) -> str:
-    """Return the whole page. Every text from outside is escaped; scripts come from the package.
+    """Return the whole page. Every text from outside is escaped. The scripts come from the package.
 
     Args:
-        frame: None: the page is one file.
+        frame: the parts of a served page; None: the page is one file.
     """
     template = _environment().get_template("report.html.j2")
     page = template.render(
@@ -65,12 +65,12 @@ def render_view(view: ReportView, frame: PageFrame | None = None) -> str:
         frame=frame,
         script=None if frame else render_script(with_charts=_has_charts(view)),
     )
-    # At the end, so that it covers every text from outside, in JSON too.
+    # This is done at the end, so that it covers every text from outside, including JSON.
     return CONTROLS.sub("", page)
 
 
 def _has_charts(view: ReportView) -> bool:
-    """Return whether a page needs Vega: it has a chart, or a cell whose seconds a click draws."""
+    """Return whether a page needs Vega: it contains a chart, or a cell whose seconds a click draws."""
     of_tests = (
         charts
         for test in view.tests
@@ -82,13 +82,13 @@ def _has_charts(view: ReportView) -> bool:
 
 
 def load_templates() -> None:
-    """Compile the templates, for processes that are forked to render pages."""
+    """Compile the templates for processes that are forked to render pages."""
     for name in _environment().list_templates(extensions=["j2"]):
         _environment().get_template(name)
 
 
 def render_styles() -> str:
-    """Return the style sheet of reports with their type family, for other pages that look alike."""
+    """Return the style sheet of reports with its fonts, for other pages with the same appearance."""
     return _environment().get_template("styles.css.j2").render(keywords="")
 
 
@@ -105,10 +105,10 @@ def _environment() -> Environment:
 
 
 def _script_json(value: object) -> str:
-    """Return JSON that cannot end its script element; a value that JSON has no number for is null."""
+    """Return JSON that cannot end its script element. A value that JSON cannot express as a number is null."""
     try:
         text = msgspec.json.encode(value).decode()
-    except UnicodeEncodeError:  # half a surrogate, as a file from outside may have
+    except UnicodeEncodeError:  # half of a surrogate pair, which a file from outside may contain
         plain = json.dumps(finite(msgspec.to_builtins(value)), ensure_ascii=False)
         text = plain.encode(errors="backslashreplace").decode()
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
@@ -124,7 +124,7 @@ def _unbroken(sentence: str) -> Markup:
 
 
 def _css_text(text: str) -> str:
-    """Return a text as a CSS string: every character that could end it, or the style element, is escaped."""
+    """Return a text as a CSS string. Every character that could end the string or the style element is escaped."""
     return (
         '"'
         + "".join(
@@ -136,7 +136,9 @@ def _css_text(text: str) -> str:
 
 @cache
 def render_script(*, with_charts: bool = True) -> str:
-    """Return Vega, Vega-Lite and the page's own scripts as one script; without charts the page's own scripts alone."""
+    """Return Vega, Vega-Lite and the scripts of the page as one script. Without charts, return only the scripts of the
+    page.
+    """
     folder = resources.files("tkperf.render") / "templates/script"
     ours = "\n".join((folder / f"{name}.js").read_text("utf-8") for name in SCRIPTS)
     vega = _vega_bundle() if with_charts else ""
@@ -144,10 +146,10 @@ def render_script(*, with_charts: bool = True) -> str:
 
 
 def _vega_bundle() -> str:
-    """Return the libraries that came with vl-convert; no download.
+    """Return the libraries that vl-convert contains, without a download.
 
-    Putting them together takes a second, so the user's cache folder keeps the result. Reports do not
-    depend on that cache.
+    Joining them takes a second, so the result is stored in the user's cache folder. Reports do not depend on that
+    cache.
     """
     cache = find_cache_folder()
     kept = None if cache is None else cache / f"vega-{_VL_CONVERT}.js"

@@ -1,4 +1,4 @@
-"""Packages that the base install lacks, and the way to install them."""
+"""Packages that the base installation lacks, and the way to install them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tkperf.model.version import __version__
 
 @contextmanager
 def packages_of(extra: str, *, whose: str) -> Iterator[None]:
-    """Guard imports from an extra's packages.
+    """Guard imports from the packages of an extra.
 
     Args:
-        extra: its name in ``pyproject.toml``.
+        extra: the name of the extra in ``pyproject.toml``.
         whose: subject and verb of the error's sentence, such as ``Parquet needs``.
 
     Raises:
@@ -30,7 +30,7 @@ def packages_of(extra: str, *, whose: str) -> Iterator[None]:
 
 
 def _how_to_install(extra: str) -> str:
-    """Return the way that fits tkperf's own installation; only these have a pip of their own."""
+    """Return the command for this kind of installation. Only tkperf's own installations have a separate pip."""
     checkout = Path(__file__).parents[3]
     script = checkout / "scripts/setup.sh"
     if script.is_file() and Path(sys.prefix) == checkout / ".venv":

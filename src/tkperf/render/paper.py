@@ -1,6 +1,7 @@
-"""Printed report as plain data: its type, and the place of its charts. The process that makes a PDF needs no more.
+"""The printed report as plain data: its fonts, and the places of its charts. The process that makes a PDF needs no
+more.
 
-That process loads only this: the modules behind a view would take it four times as long.
+That process loads only this module, because the modules that build a page take four times as long to load.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def parts_of(document: Document) -> list[dict[str, Any]]:
 
 
 def charts_of(document: Document) -> list[dict[str, Any]]:
-    """Return all charts that are drawn, in their order; ``spec`` of each is the specification."""
+    """Return all charts that are drawn, in their order. ``spec`` of each chart is its specification."""
     rows = (row for part in parts_of(document) for row in part["charts"])
     return [
         chart
@@ -31,7 +32,7 @@ def charts_of(document: Document) -> list[dict[str, Any]]:
 
 FAMILY = "Inter"
 STACK = f'{FAMILY}, "Liberation Sans", Arial, Helvetica, sans-serif'
-"""Font stack of a page; the fallbacks are families of about the same width."""
+"""The fonts of a page. The alternatives are families of about the same width."""
 
 FOLDER = Path(str(resources.files("tkperf.render") / "templates/fonts"))
 FILES = {400: FOLDER / "Inter-Regular.ttf", 700: FOLDER / "Inter-Bold.ttf"}
@@ -40,7 +41,7 @@ FILES = {400: FOLDER / "Inter-Regular.ttf", 700: FOLDER / "Inter-Bold.ttf"}
 
 @cache
 def build_font_faces() -> str:
-    """Return the family as CSS, within the page."""
+    """Return the fonts as CSS that is embedded in the page."""
     return "\n".join(
         f"@font-face {{ font-family: {FAMILY}; font-weight: {weight}; "
         f"src: url(data:font/ttf;base64,{base64.b64encode(path.read_bytes()).decode()}); }}"

@@ -1,4 +1,6 @@
-"""Tables as Parquet. It needs more than the base install, so only this module loads it, late."""
+"""Tables as Parquet. Only this module loads the packages for it, as late as possible, because the base installation
+lacks them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ def require_parquet() -> None:
 
 
 def render_parquet(table: DataTable, run_id: str) -> bytes:
-    """Return a table of a run as one Parquet file; an unmeasured value is null. Its metadata name the run.
+    """Return a table of a run as one Parquet file. A value that was not measured is null. The metadata contain the name
+    of the run.
 
     Raises:
         UsageError: pyarrow is missing.
@@ -49,7 +52,8 @@ def render_parquet(table: DataTable, run_id: str) -> bytes:
 def is_of_run(path: Path, run_id: str) -> bool:
     """Return whether a file is a table of this run, as ``render_parquet`` writes it.
 
-    The end of the file, where Parquet has its metadata, is searched and not parsed: the file may be anybody's.
+    The end of the file, where Parquet stores its metadata, is searched and not parsed, because anybody may have written
+    the file.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)

@@ -1,9 +1,9 @@
-"""Report for print: Vega draws the charts, and typst sets the document.
+"""The report for print: Vega draws the charts, and typst sets the document.
 
-The same run file gives the same bytes: nothing in it comes from the clock or the machine that
-prints. Only texts in scripts that typst has no fonts for use the system's fonts.
+The same run file gives the same bytes, because nothing in the PDF comes from the clock or from the machine that prints.
+Only texts in scripts for which typst has no fonts use the fonts of the system.
 
-Run as a module, this is the process that a ``Printer`` starts: a document comes in, a PDF goes out.
+Executed as a module, this is the process that a ``Printer`` starts. It reads a document and writes a PDF.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ Spec = dict[str, object]
 _TWO_IN_VEGA = re.compile("[\U00010000-\U0010ffff]")
 
 
-# Drawing starts V8, which starts threads and reads its snapshot and the fonts.
+# A drawing starts V8, which starts threads and reads its snapshot and the fonts.
 DESCRIPTORS = 16
 
 
 @cache
 def load_vega() -> ModuleType:
-    """Load V8, which takes half a second and 100 MB, and draw something: only the first drawing is slow."""
-    # If descriptors are lacking, V8 fails without giving a reason.
+    """Load V8, which takes half a second and 100 MB, and draw a chart, because only the first drawing is slow."""
+    # If there are no free descriptors, V8 fails without giving a reason.
     require_descriptors(DESCRIPTORS, purpose="drawing charts", fault=UsageError)
     fonts = resources.files("tkperf.render") / "templates/no-system-fonts.conf"
-    with _environment("FONTCONFIG_FILE", str(fonts)):  # typst in the same process may need the system's
+    with _environment("FONTCONFIG_FILE", str(fonts)):  # typst in the same process may need the fonts of the system
         import vl_convert  # noqa: PLC0415 - most reports are not printed
 
         vl_convert.register_font_directory(str(FOLDER))
@@ -76,8 +76,8 @@ def draw_png(spec: Spec) -> bytes:
 def _for_vega(value: object) -> Any:
     """Return texts that vl-convert can draw.
 
-    A NUL in a text aborts the process. Vega may cut a character in half that JavaScript stores as two, and vl-convert
-    refuses the half. It has no letters for such characters, so they are spelled out.
+    A NUL in a text aborts the process. Vega may cut a character that JavaScript stores as two code units in half, and
+    vl-convert refuses the half. Such characters have no letters in the fonts, so they are spelled out.
     """
     if isinstance(value, str):
         return _TWO_IN_VEGA.sub(lambda found: f"U+{ord(found[0]):X}", drop_controls(value))
@@ -88,12 +88,13 @@ def _for_vega(value: object) -> Any:
     return value
 
 
-# Characters that neither Inter nor typst's own fonts have: all but Latin, Greek, Cyrillic, punctuation and a few signs.
+# Characters that neither Inter nor typst's own fonts contain: all except Latin, Greek, Cyrillic, punctuation and a few
+# signs.
 _OTHER_SCRIPT = re.compile(r"[^\u0000-\u052f\u2000-\u209f\u2190-\u2195\u2212\u2248\u2260\u2264\u2265]")
 
 
 def set_document(document: Document) -> bytes:
-    """Return the PDF, fonts embedded. Drawings take the place of specifications in the document."""
+    """Return the PDF with embedded fonts. Drawings replace the specifications in the document."""
     charts = charts_of(document)
     drawings = draw_all([chart.pop("spec") for chart in charts])
     for chart, drawing in zip(charts, drawings, strict=True):
@@ -113,6 +114,6 @@ def set_document(document: Document) -> bytes:
 
 
 if __name__ == "__main__":
-    load_vega()  # while the results are still being read
+    load_vega()  # loads while the results are still being read
     given = pickle.load(sys.stdin.buffer)  # noqa: S301 - of the process that started this one
     sys.stdout.buffer.write(set_document(given))

@@ -1,6 +1,6 @@
-"""Process that makes a PDF, and gets ready while results are still being read.
+"""The process that makes a PDF. It prepares itself while results are still being read.
 
-Meanwhile the main process renders the page for the screen.
+During this time, the main process renders the page for the screen.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Printer(Worker):
         self.send(self._document)
 
     def finish(self) -> bytes:
-        """Return the PDF; made here if the process failed. Call it once."""
+        """Return the PDF. If the process failed, this function makes the PDF. Call it once."""
         made = self.receive()
         if made is not None:
             return made

@@ -1,4 +1,6 @@
-"""Reports as pages. Only this module imports the renderers, and only when needed: they are not in the base install."""
+"""Reports as pages. Only this module imports the renderers, and only when necessary, because the base installation
+lacks their packages.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +29,16 @@ if TYPE_CHECKING:
     from tkperf.render.printing import Printer
 
 
-_LONGEST_EPOCH = 11  # digits: to the year 5138
+_LONGEST_EPOCH = 11  # digits, which suffice until the year 5138
 
 
 @contextmanager
 def start_printer() -> Iterator[Printer]:
-    """Start the printer of PDFs, which gets ready while results are read.
+    """Start the printer of PDFs, which prepares itself while results are read.
 
     Raises:
-        UsageError: the packages for reports are missing. All functions below that need them raise it, too.
+        UsageError: the packages for reports are missing. All functions below that need these packages raise the same
+            error.
     """
     with _packages():
         from tkperf.render.printing import Printer  # noqa: PLC0415
@@ -65,13 +68,13 @@ def build_run_view(
     selections: Sequence[PartSelection] = (),
     user_facts: UserFacts | None = None,
 ) -> ReportView:
-    """Build the report of a run, with the details of its figures, and histograms asked for.
+    """Build the report of a run, with the details of its figures and the histograms that the user asked for.
 
-    The report of a run with more workloads or steps than any sweep has neither the details nor the charts of whole
-    tests: they take milliseconds for each workload, and longer for one with many steps.
+    If a run has more workloads or steps than any sweep, its report contains neither the details nor the charts of whole
+    tests. These take milliseconds for each workload, and longer for a workload with many steps.
 
     Raises:
-        UsageError: a histogram asked for is not in the run.
+        UsageError: the run does not contain a histogram that the user asked for.
     """
     with _packages():
         from tkperf.page.view import build_view  # noqa: PLC0415
@@ -101,7 +104,7 @@ def render_html(view: ReportView, frame: PageFrame | None = None) -> str:
 
 
 def render_styles() -> str:
-    """Return the style sheet of reports, for other pages that look alike."""
+    """Return the style sheet of reports, for other pages with the same appearance."""
     with _packages():
         from tkperf.render.html import render_styles as render  # noqa: PLC0415
     return render()
@@ -115,7 +118,7 @@ def print_pdf(view: ReportView, printer: Printer) -> None:
 
 
 def render_tkperf_plots(comparison: Comparison) -> dict[str, bytes]:
-    """Draw tkperf-cmp's pictures as PNG, by the names of its files."""
+    """Draw the pictures of tkperf-cmp as PNG, by the names of its files."""
     with _packages():
         from tkperf.page.comparison.build_page import build_tkperf_plots  # noqa: PLC0415
         from tkperf.render.charts.draw import draw  # noqa: PLC0415

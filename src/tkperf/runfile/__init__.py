@@ -1,1 +1,1 @@
-"""The run file NAME.tkperf: one SQLite database, described in docs/reference/run-file.md."""
+"""The run file NAME.tkperf, which is one SQLite database. docs/reference/run-file.md describes it."""

@@ -1,7 +1,7 @@
-"""Entries to write to a run file, in order; entries that cannot be written yet wait in memory.
+"""Entries to write to a run file, in order. Entries that cannot be written yet are kept in memory.
 
-A disk that is full for a moment, a hanging network file system or a reader that keeps the
-file locked must neither end nor delay a run of days.
+A disk that is full for a moment, a network file system that does not answer, or a reader that locks the file must
+neither end nor delay a run of days.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from tkperf.runfile.schema import create_tables
 from tkperf.runfile.writers import journal_of
 from tkperf.runner.events import Event
 
-# A reader takes well below a second; one that keeps the file longer must not delay the run.
+# A reader needs much less than a second. A reader that locks the file for longer must not delay the run.
 READER_WAIT_S = 1.0
-# Interval of new attempts while the measurement continues, and the time for each attempt.
+# Interval between attempts while the measurement continues, and duration of each attempt.
 REWRITE_EVERY_S = 5.0
 REWRITE_TAKES_S = 0.5
-# A day and a half of samples take about 20 MB here.
+# In this form, samples of a day and a half take about 20 MB.
 MOST_WAITING_BYTES = 256 << 20
 LONGEST_BACKLOG_S = 24 * 3600.0
-# At the end no measurement is running: wait for a user to make room.
+# At the end no measurement is running, so tkperf waits for a user to free space.
 LAST_WAIT_S = 600.0
-# A user who stopped the run wants it to end; nothing is lost, because the entries are saved elsewhere.
+# A user who stopped the run wants it to end. Nothing is lost, because the entries are saved elsewhere.
 STOPPED_WAIT_S = 30.0
-# The end first waits this long for a reader or a short delay, before it saves what it can.
+# At the end, tkperf first waits this long for a reader or a short delay, and then saves everything that it can.
 RESCUE_AFTER_S = 5.0
-# Interval of reports on the same trouble.
+# Interval between reports about the same trouble.
 REPORT_EVERY_S = 600.0
 REPORT_AT_END_EVERY_S = 60.0
-# Folders in which a run is saved if neither its file nor the usual folder can be written. The last folder is in
-# memory: its files survive the end of tkperf but not the next boot.
+# Folders in which a run is saved if neither its file nor the usual folder can be written. The last folder is in memory:
+# its files survive the end of tkperf, but not the next boot.
 _FURTHER_FOLDERS = ("/var/tmp", "/dev/shm")  # noqa: S108 - mkdtemp makes a private folder in them
 
 SqlStatement = tuple[str, Sequence[Sequence[object]]]
-"""SQL, and the values of each row to execute it for."""
+"""An SQL statement, and the values of each row for which it is executed."""
 Report = Callable[[str], None]
 Build = Callable[[Event], tuple[SqlStatement, ...]]
 
 
 @dataclass(slots=True, eq=False)
 class BacklogEntry:
-    """An event, and the statements of the one transaction that keeps it, once they are made.
+    """An event, and the statements of the transaction that stores it, once they exist.
 
-    ``is_part``: of a step under way, not needed once that has ended. ``is_frame``: no reader can read any other
-    entry without this one.
+    ``is_part``: the entry belongs to a running step, and is not needed after the end of the step. ``is_frame``: no
+    reader can read any other entry without this entry.
     """
 
     event: Event | None = None
@@ -84,21 +84,23 @@ class _Trouble:
 
 
 class Backlog:
-    """Entries on their way into the database, the oldest first.
+    """Entries that wait to be written to the database, the oldest first.
 
-    All waiting entries go in one transaction: each takes several syncs, and a deep queue on the same disk
-    delays a sync by tenths of a second. After trouble each entry has its own transaction.
+    All waiting entries are written in one transaction, because each transaction needs several syncs, and a deep queue
+    on the same disk delays a sync by tenths of a second. After trouble, each entry has a separate transaction.
     """
 
     def __init__(self, db: sqlite3.Connection, path: Path, *, build: Build, report: Report) -> None:
-        """Create an empty backlog. ``report`` gets a text when the file cannot be written, and when it can be again."""
+        """Create an empty backlog. ``report`` receives a text when the file cannot be written, and when it can be
+        written again.
+        """
         self._build = build
         self._db = db
         self._path = path
         self._report = report
         self._waiting: deque[BacklogEntry] = deque()
         self._trouble: _Trouble | None = None
-        # The least that a new file needs to be a run file: the run's facts and its tests.
+        # The minimum that makes a new file a run file: the facts and the tests of the run.
         self._frame: list[BacklogEntry] = []
         self.lost: str | None = None
 
@@ -112,11 +114,11 @@ class Backlog:
         self._build_all()
 
     def add_frame(self, statements: tuple[SqlStatement, ...]) -> None:
-        """Add rows from an earlier run of the file; no reader can read any other entry without them."""
+        """Add rows from an earlier run of the file. No reader can read any other entry without them."""
         self._frame.append(BacklogEntry(statements=statements))
 
     def _build_all(self) -> None:
-        """Make statements of events. If Ctrl-C interrupts an event, the next call makes its statements, once."""
+        """Convert events into statements. If Ctrl-C interrupts an event, the next call creates its statements, once."""
         for entry in self._waiting:
             if entry.event is not None:
                 entry.statements = self._build(entry.event)
@@ -125,19 +127,19 @@ class Backlog:
                 entry.event = None
 
     def drop_parts(self) -> None:
-        """Drop the parts of a step that has ended: the step is an entry itself."""
+        """Drop the parts of a step that has ended, because the finished step is an entry itself."""
         if self._trouble is not None:
             self._waiting = deque(entry for entry in self._waiting if not entry.is_part)
 
     def write(self) -> str | None:
-        """Write the waiting entries if possible; after trouble, only if it is time for a new attempt.
+        """Write the waiting entries if possible. After trouble, write only when a new attempt is due.
 
         Returns:
-            A note when writing works again, None otherwise.
+            A note if writing works again; None otherwise.
 
         Raises:
-            RunFileError: the entries have waited too long, too many bytes wait, or the file cannot be written for a
-                reason that does not pass by itself.
+            RunFileError: the entries have waited too long, too many bytes wait, or the reason why the file cannot be
+                written will not disappear by itself.
         """
         if not self._waiting or self.lost is not None:
             return None
@@ -152,7 +154,7 @@ class Backlog:
         if trouble is None:
             return None
         if self._waiting:
-            trouble.tried_s = -math.inf  # it works again: continue with the next event
+            trouble.tried_s = -math.inf  # writing works again: continue with the next event
             return None
         self._trouble = None
         if not trouble.reported_s:
@@ -166,13 +168,13 @@ class Backlog:
         return text
 
     def finish(self, *, stopped: bool) -> None:
-        """Write all waiting entries, however long that takes up to a limit.
+        """Write all waiting entries, however long this takes, up to a limit.
 
         Args:
-            stopped: the user stopped the run and should not wait long; another Ctrl-C has no effect.
+            stopped: whether the user stopped the run, and should not wait long. Another Ctrl-C has no effect.
 
         Raises:
-            RunFileError: the entries could not be written; the text names the file that has them instead.
+            RunFileError: the entries could not be written. The text names the file that contains them instead.
         """
         if self.lost is not None:
             return
@@ -218,7 +220,7 @@ class Backlog:
             self._trouble = _Trouble(now_s, now_s, 0.0, error)
         trouble = self._trouble
         trouble.tried_s = now_s
-        # A lock that a reader holds for some seconds needs no report.
+        # A lock that a reader holds for some seconds is not reported.
         is_news = not is_busy(error) or now_s - trouble.since_s >= 60
         if is_news and (not trouble.reported_s or now_s - trouble.reported_s >= REPORT_EVERY_S):
             trouble.reported_s = now_s
@@ -236,7 +238,7 @@ class Backlog:
             )
 
     def _try(self, *, until_s: float | None) -> Exception | None:
-        """Write the oldest entries one after the other; return the error that prevented it, or None."""
+        """Write the oldest entries one after the other. Return the error that prevented this; None: no error."""
         while self._waiting:
             try:
                 self._write_oldest(1 if self._trouble else len(self._waiting))
@@ -247,8 +249,10 @@ class Backlog:
         return None
 
     def _write_oldest(self, count: int) -> None:
-        """Write entries in one transaction. Ctrl-C in it neither loses an entry nor keeps it twice."""
-        if self._db.in_transaction:  # Ctrl-C came just after BEGIN
+        """Write entries in one transaction. Ctrl-C during the transaction neither loses an entry nor stores it
+        twice.
+        """
+        if self._db.in_transaction:  # Ctrl-C arrived just after BEGIN
             self._db.execute("ROLLBACK")
         self._db.execute("BEGIN IMMEDIATE")
         try:
@@ -259,13 +263,13 @@ class Backlog:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             elif not isinstance(error, Exception):
-                self._forget(count)  # Ctrl-C came just after COMMIT
-            # After other errors SQLite has rolled back by itself.
+                self._forget(count)  # Ctrl-C arrived just after COMMIT
+            # After other errors, SQLite has rolled back by itself.
             raise
         self._forget(count)
 
     def _forget(self, count: int) -> None:
-        """Drop the oldest entries: they are in the file."""
+        """Drop the oldest entries, because the file contains them."""
         for _ in range(count):
             self._waiting.popleft()
 
@@ -301,13 +305,13 @@ def describe_write_error(error: Exception) -> str:
 def write_rescue(
     db: sqlite3.Connection, name: str, frame: Iterable[BacklogEntry], waiting: Iterable[BacklogEntry]
 ) -> Path | None:
-    """Write a run file with the content of ``db`` and the waiting entries. None if no folder takes it.
+    """Write a run file with the content of ``db`` and the waiting entries. None: no folder accepts the file.
 
-    It is a complete run file, so nothing has to be put together again.
+    The file is a complete run file, so the user need not combine anything.
 
     Args:
-        name: of the file, in a new folder.
-        frame: entries that make an empty database one of this run, in case even ``db`` cannot be read.
+        name: the name of the file in a new folder.
+        frame: entries that turn an empty database into a file of this run, in case even ``db`` cannot be read.
     """
     for folder in _folders():
         try:
@@ -318,7 +322,7 @@ def write_rescue(
 
 
 def _folders() -> Iterator[str]:
-    with suppress(OSError):  # not one folder that can be written to
+    with suppress(OSError):  # no folder can be written to
         yield tempfile.gettempdir()
         yield from _FURTHER_FOLDERS
 
@@ -341,7 +345,7 @@ def _write_copy(
             for entry in waiting:
                 run_statements(copy, entry.statements)
     except BaseException:
-        # The cleanup must not need a file descriptor, because the process may have none left.
+        # The cleanup must not need a file descriptor, because the process may have no free one.
         with suppress(OSError):
             for left in (path, journal_of(path)):
                 left.unlink(missing_ok=True)

@@ -1,9 +1,8 @@
-"""Seconds and histograms as columns of integers, each blob compressed by zlib.
+"""Seconds and histograms as columns of integers. Each blob is compressed by zlib.
 
-A blob is an array of little-endian 64-bit integers, regrouped: all lowest bytes, then all second
-bytes, and so on. Similar bytes are then next to each other, which halves the size after zlib.
-docs/reference/run-file.md reads them with numpy. Reading is strict and bounded: a file may be damaged, or made
-to do harm.
+A blob is an array of little-endian 64-bit integers, regrouped: all lowest bytes, then all second bytes, and so on.
+Similar bytes are then next to each other, which halves the size after zlib. docs/reference/run-file.md shows how to
+read them with numpy. Reading is strict and limited, because a file may be damaged or malicious.
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ STREAM_SIDES = ("read", "write", "trim", "flush")
 SIDE_COLUMNS = ("ios", "bytes", "latency_ios", "latency_sum_ns", "latency_min_ns", "latency_max_ns")
 SECOND_COLUMNS = ("start_us", "duration_us", *(f"{side}_{column}" for side in DIRECTIONS for column in SIDE_COLUMNS))
 NO_EXTREME = -1
-"""An unknown extreme latency; any other negative number is damage."""
+"""An extreme latency that is not known. Any other negative number is damage."""
 SECOND_BYTES = 8 * len(SECOND_COLUMNS)
 
 _INTEGER_BYTES = 8
 _LEAST = [NO_EXTREME if name.endswith(("_min_ns", "_max_ns")) else 0 for name in SECOND_COLUMNS]
 _MOST = 2**63 - 1
-# Limit of the seconds of one step: a day and a half for an empty blob, and more for a longer blob, up to ten days.
+# Limit of the seconds of one step: a day and a half for an empty blob, and up to ten days for longer blobs.
 _ALWAYS_SECONDS, _MOST_SECONDS = 1 << 17, 10 * 86_400
-# Limit of filled buckets in all seconds of a step. Each has two integers; a real bucket takes about a byte.
+# Limit of filled buckets in all seconds of a step. Each bucket has two integers, and usually takes about a byte.
 _ALWAYS_FILLED, _FILLED_PER_BYTE, _MOST_FILLED = 4 << 20, 8, 32 << 20
-# The same limit for a view of a run under way, which reads repeatedly. An hour of reads and writes
-# has less than a million buckets.
+# The same limit for a view of a running run, which reads repeatedly. An hour of reads and writes has less than a
+# million buckets.
 _MOST_FILLED_IN_PASSING = 2 << 20
-# fio takes its counts one after the other while threads continue. So a histogram's total
-# differs a little from the count next to it, or more if fio itself was delayed.
+# fio reads its counts one after the other while threads continue. The total of a histogram therefore differs slightly
+# from the count next to it, or more if fio itself was delayed.
 _MOST_TRAILING_IOS, _MOST_TRAILING_SHARE = 1024, 0.5
-# fio's last document of a thousand threads with every bucket filled is about a third of it.
+# fio's last document of a thousand threads with every bucket filled has about a third of this size.
 _MOST_OUTPUT_BYTES, _ALWAYS_OUTPUT_BYTES, _OUTPUT_PER_BYTE = 256 << 20, 16 << 20, 100
 
 _ENDS_ELSEWHERE = "it does not end where it should"
@@ -51,7 +50,7 @@ _DO_NOT_FIT = "histograms do not fit their seconds"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecondsTotal:
-    """The sums of some seconds, without histograms; ``end_s`` is the end of the last second."""
+    """The sums of some seconds, without histograms. ``end_s`` is the end of the last second."""
 
     count: int
     end_s: float
@@ -69,7 +68,7 @@ def unpack_integers(blob: bytes, most: int) -> IntArray:
     """Return the integers of a blob.
 
     Raises:
-        ValueError: the blob is damaged, or has more than ``most`` integers.
+        ValueError: the blob is damaged, or contains more than ``most`` integers.
     """
     try:
         data = _unpack_with(zlib.decompressobj(), blob, _INTEGER_BYTES * most)
@@ -82,7 +81,7 @@ def unpack_integers(blob: bytes, most: int) -> IntArray:
 
 
 def _unpack_with(unpacker: zlib._Decompress | lzma.LZMADecompressor, blob: bytes, most_bytes: int) -> bytes:
-    """Return the uncompressed data; a small blob can claim more than fits in memory."""
+    """Return the uncompressed data. A small blob can expand to more than fits in memory."""
     data = unpacker.decompress(blob, most_bytes + 1)
     if len(data) > most_bytes:
         raise ValueError("it is larger than possible")
@@ -92,7 +91,7 @@ def _unpack_with(unpacker: zlib._Decompress | lzma.LZMADecompressor, blob: bytes
 
 
 def encode_histogram(histogram: Histogram) -> bytes | None:
-    """Return the I/Os in each of fio's buckets as a blob; None without I/Os."""
+    """Return the I/Os in each of fio's buckets as a blob; None if there are no I/Os."""
     return pack_integers(histogram.dense()) if histogram.total else None
 
 
@@ -111,7 +110,7 @@ def decode_histogram(blob: bytes | None) -> Histogram:
 
 
 def encode_seconds(samples: Sequence[Sample]) -> bytes | None:
-    """Return all of ``SECOND_COLUMNS``, one after the other; None without samples."""
+    """Return all of ``SECOND_COLUMNS``, one after the other; None if there are no samples."""
     if not samples:
         return None
     # The last second of a step may be shorter than a microsecond.
@@ -203,7 +202,7 @@ def decode_seconds(blob: bytes | None) -> IntArray:
 
 
 def decode_samples(seconds: bytes | None, histograms: bytes | None) -> tuple[Sample, ...]:
-    """Return a step's seconds as records, with histograms in buckets of at most 1/16 of their value.
+    """Return the seconds of a step as records, with histograms in buckets of at most 1/16 of their value.
 
     Raises:
         ValueError: a blob is damaged, or the two do not belong together.
@@ -212,11 +211,11 @@ def decode_samples(seconds: bytes | None, histograms: bytes | None) -> tuple[Sam
 
 
 def decode_newest_samples(seconds: bytes | None, histograms: bytes | None, most: int) -> NewestSamples:
-    """Return the last seconds of a step, up to a given number, in the same way. Records of all of
-    them could take gigabytes.
+    """Return the last seconds of a step, up to a given number, in the same way. Records of all seconds could take
+    gigabytes.
 
     Raises:
-        ValueError: a blob is damaged, has too many buckets to be read in passing, or the two do not belong together.
+        ValueError: a blob is damaged or contains too many buckets for a quick look, or the two do not belong together.
     """
     table = decode_seconds(seconds)
     left_out = max(0, table.shape[1] - most)
@@ -327,7 +326,7 @@ def _as_stats(side: IntArray, histograms: Iterator[Histogram]) -> list[IoStats]:
 
 
 def find_misfits(stats: Sequence[IoStats]) -> NDArray[np.bool_]:
-    """Mark the seconds whose histogram does not fit their count of I/Os; if all histograms are empty, they fit."""
+    """Mark the seconds whose histogram does not fit their count of I/Os. If all histograms are empty, they fit."""
     totals = np.array([each.histogram.total for each in stats], dtype=np.int64)
     latency_ios = np.array([each.latency_ios for each in stats], dtype=np.int64)
     apart = np.abs(totals - latency_ios)
@@ -342,7 +341,7 @@ def as_seconds(table: IntArray) -> Seconds:
         return Seconds()
     start_s, duration_s = table[:2] / 1e6
     read, write = table[2:8], table[8:]
-    # A sum of two may need more than 63 bits.
+    # A sum of two numbers may need more than 63 bits.
     ios, moved, latency_ios, sum_ns = read[:4].astype(np.float64) + write[:4]
     highest = np.maximum(read[5], write[5])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -357,9 +356,10 @@ def as_seconds(table: IntArray) -> Seconds:
 
 
 def possible_samples(samples: Sequence[Sample]) -> tuple[tuple[Sample, ...], str | None]:
-    """Return the samples that a reader would accept, and in words the number of changes to the others, or None.
+    """Return the samples that a reader would accept, and the number of changes to the others in words; None: no
+    changes.
 
-    An impossible extreme becomes "not measured"; an impossible second is left out.
+    An impossible extreme becomes "not measured". An impossible second is omitted.
     """
     kept = [sample for sample in samples if _is_possible(sample)]
     for side in DIRECTIONS:
@@ -375,7 +375,7 @@ def possible_samples(samples: Sequence[Sample]) -> tuple[tuple[Sample, ...], str
 
 
 def _is_possible(sample: Sample) -> bool:
-    # The file keeps microseconds.
+    # The file stores microseconds.
     times = 0 <= sample.start_s * 1e6 <= _MOST and 0 < sample.duration_s * 1e6 <= _MOST
     return times and all(
         0 <= count <= _MOST
@@ -404,10 +404,12 @@ _LEAST_DICTIONARY_BYTES, _MOST_DICTIONARY_BYTES = 4096, 8 << 20
 
 
 def compress_output(data: bytes) -> bytes | None:
-    """Return raw fio output as a standard .xz stream for any tool, half as large as with zlib; None when empty."""
+    """Return raw fio output as a standard .xz stream for any tool. It is half as large as with zlib. None: there is no
+    output.
+    """
     if not data:
         return None
-    # The memory of a compressor is twelve times its dictionary, and one larger than the data finds nothing more.
+    # The memory of a compressor is twelve times its dictionary. A dictionary larger than the data has no advantage.
     dictionary = min(max(len(data), _LEAST_DICTIONARY_BYTES), _MOST_DICTIONARY_BYTES)
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": dictionary}]
     return lzma.compress(data, filters=filters)

@@ -1,13 +1,12 @@
 """Limits for the cost of reading a run file, because the file of a stranger can expand far beyond
 its size.
 
-Examples are pages listed many times, text shared by all rows, packed zeroes, an endless view in
-place of a table, and a million warnings. With these, a file of 2 MB could take gigabytes and hours.
-docs/reference/run-file.md lists the limits. Each is at least ten times what the largest run of 24 hours needs
-(tests/runfile/test_limits.py). A file that is larger than USUAL_FILE_BYTES may contain more, in
-proportion. A run of 16 loads at the same time, which tkperf cannot measure yet, counts as 17 runs: each step
-has rows, seconds and histograms of each load and of their sum. The file of such a run grows by
-the same factor, and the limits grow with it.
+Examples are pages that are listed many times, text that all rows share, compressed zeroes, an endless view in place of
+a table, and a million warnings. With these, a file of 2 MB could take gigabytes and hours. docs/reference/run-file.md
+lists the limits. Each is at least ten times what the largest run of 24 hours needs (tests/runfile/test_limits.py). A
+file that is larger than USUAL_FILE_BYTES may contain more, in proportion. A run of 16 loads at the same time, which
+tkperf cannot measure yet, counts as 17 runs: each step has rows, seconds and histograms of each load and of their sum.
+The file of such a run grows by the same factor, and the limits grow with it.
 """
 
 from __future__ import annotations
@@ -23,11 +22,12 @@ from typing import Any
 from tkperf.model.errors import RunFileError
 from tkperf.model.input_files import only_confined
 from tkperf.model.units import GIB, MIB, drop_controls, format_capacity
+from tkperf.runfile.schema import CONVERT
 from tkperf.runfile.writers import is_being_written, journal_of, may_roll_back, others_can_lay
 
 MOST_FILE_BYTES = 2 * GIB
 USUAL_FILE_BYTES = 60_000_000
-# A larger file of a run under way is not copied to memory: a copy takes twice its size.
+# A larger file of a running run is not copied to memory, because a copy takes twice its size.
 MOST_COPIED_BYTES = 200 * MIB
 
 MOST_ROWS = {
@@ -49,23 +49,23 @@ MOST_ROWS = {
     "warning": 10_000,
     "resumption": 1000,
 }
-"""Rows of each table, in a file of the usual size."""
+"""Limit of rows of each table, in a file of the usual size."""
 MOST_SECTIONS, MOST_DRIVES, MOST_DISTURBANCES_OF_A_STEP, MOST_LEFT_OUT = 1000, 256, 1000, 60_000
 MOST_SECONDS = 2_000_000
-# Of a run under way, a view shows the newest seconds only: records of all seconds of a long step could
-# take gigabytes. A part of such a step has about a minute. Of a look after a long pause, the
-# newest steps only are shown second by second.
+# For a running run, a view shows only the newest seconds, because records of all seconds of a long step could take
+# gigabytes. A part of such a step has about a minute. After a long pause, a look shows only the newest steps second by
+# second.
 MOST_NEWEST_SECONDS, MOST_NEWEST_STEPS = 1200, 60
-# Workloads, counted in each section; each workload is a row of tables and a line of charts. Five rounds of a minute
-# each let 24 hours have 288 workloads. A sweep may have 1,024, which take 85 hours.
+# Limit of workloads, counted in each section. Each workload is a row of tables and a line of charts. With five rounds
+# of a minute each, 24 hours contain 288 workloads. A sweep may have 1,024 workloads, which take 85 hours.
 MOST_CELLS = 3000
-# The number of steps, times the number of sections and times that of workloads: a run with many sections or workloads
-# has few steps of each. The busiest day has 6,000 steps in 43 sections; an import may have 1,000 sections with 12 steps
-# each, and a sweep 1,024 workloads with 29 rounds each.
+# Limit of the number of steps, multiplied by the number of sections and by that of workloads: a run with many sections
+# or workloads has few steps of each. The busiest day has 6,000 steps in 43 sections. An import may have 1,000 sections
+# with 12 steps each, and a sweep 1,024 workloads with 29 rounds each.
 MOST_STEPS_TIMES_SECTIONS, MOST_STEPS_TIMES_WORKLOADS = 12_000_000, 30_000_000
 # Curves and tables in the plans of all tests, each counted once for each workload, or each step, of its section.
 MOST_PLANNED_VALUES, MOST_PLANNED_POINTS = 100_000, 2_000_000
-# Tables and indexes of the database; a run file has 16.
+# Tables and indexes of the database. A run file has 16.
 _MOST_TABLES = 100
 
 # Characters of a value: first for most texts, then for texts that contain JSON or a fio job.
@@ -77,7 +77,7 @@ _LONG_TEXTS = {
     ("job", "text"): MIB,
     ("outcome", "outcome"): 256 * 1024,
 }
-# Names are repeated in many sentences, tables and charts. The longest real one is the path of a device.
+# Names are repeated in many sentences, tables and charts. The longest real name is the path of a device.
 _NAMES, _NAME_CHARACTERS = frozenset({"name", "section", "drive", "source", "code", "test"}), 4096
 # Largest number of bytes of a value that SQLite returns. The largest value in a run file is fio's
 # last document for a thousand threads.
@@ -104,15 +104,15 @@ _JSON_COLUMNS = (
     "block_mix",
     "zones",
 )
-# For all readings together, because they take time: operations of SQLite, seconds unpacked.
+# Limits for all readings together, because they take time: operations of SQLite, and unpacked seconds.
 WORK, WORK_PER_BYTE = 50_000_000, 100
 UNPACKED_BYTES, UNPACKED_PER_BYTE = 256 * MIB, 40
 
 LOCKED_S = 10.0
-"""How long a reader waits for another program's lock."""
+"""How long a reader waits for the lock of another program."""
 
 _HEADER = b"SQLite format 3\0"
-# Write and read version, at byte 18 of the header: 2 is WAL mode.
+# Write version and read version, at byte 18 of the header. 2 means WAL mode.
 _HEADER_BYTES, _WAL_AT, _WAL = 20, 18, b"\2"
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 _WORK_AT_ONCE = 10_000
@@ -121,8 +121,8 @@ _WORK_AT_ONCE = 10_000
 class ExcessError(Exception):
     """A file contains more than a run can produce.
 
-    No single row is the cause, so no row is left out. The text names what the file contains too
-    much of, with the number and the limit.
+    No single row is the cause, so no row is omitted. The text says which kind of content exceeds its limit, with the
+    number and the limit.
     """
 
 
@@ -132,7 +132,7 @@ def most_characters(table: str, column: str) -> int:
 
 
 class Meter:
-    """Counts the data read from one file, and its cost.
+    """Counts the data that is read from a file, and the cost of reading it.
 
     Raises:
         ExcessError: from any reading, once the cost is too high.
@@ -143,13 +143,13 @@ class Meter:
         self._share = max(1.0, file_bytes / USUAL_FILE_BYTES)
         self._work_left = WORK + WORK_PER_BYTE * file_bytes
         self._unpacked_left = UNPACKED_BYTES + UNPACKED_PER_BYTE * file_bytes
-        # Of the last row of each table: the types of its values, and the places of texts.
+        # For the last row of each table: the types of its values, and the places of texts.
         self._types: dict[str, tuple[type, ...]] = {}
         self._texts: dict[str, list[int]] = {}
         self.begin()
 
     def begin(self) -> None:
-        """Begin another reading; memory of the one before counts as free."""
+        """Begin another reading. The memory of the previous reading counts as free."""
         self._memory_left = MEMORY_BYTES * self._share
         self._seconds_left = self.most(MOST_SECONDS)
 
@@ -159,7 +159,7 @@ class Meter:
         return self._memory_left
 
     def count_log(self, log_bytes: float) -> None:
-        """Count the log that earlier readings returned and the caller keeps."""
+        """Count the log that earlier readings returned and that the caller keeps."""
         self._use(log_bytes)
 
     def most(self, usual: int) -> int:
@@ -173,7 +173,7 @@ class Meter:
 
     @property
     def exhausted(self) -> bool:
-        """Return whether the meter stopped SQLite: SQLite's own error does not give the reason."""
+        """Return whether the meter stopped SQLite. The error of SQLite does not contain this reason."""
         return self._work_left < 0
 
     def _tick(self) -> bool:
@@ -231,12 +231,11 @@ class Meter:
 def open_metered(
     path: Path, *, content: bytes | None = None, locked_s: float | None = None
 ) -> tuple[sqlite3.Connection, Meter]:
-    """Open a run file's database, before anything in it is trusted.
+    """Open the database of a run file before anything in it is trusted.
 
     Args:
-        content: all its bytes, for a caller that must not use its name and the files next to it
-            again.
-        locked_s: how long to wait for another program's lock; None: ``LOCKED_S``.
+        content: all bytes of the file, for a caller that must not use its name and the files next to it again.
+        locked_s: how long to wait for the lock of another program; None: ``LOCKED_S``.
     """
     status = _require_database(path)
     # The file may have grown since it was read.
@@ -274,16 +273,18 @@ def _open(path: Path, status: os.stat_result, locked_s: float) -> sqlite3.Connec
             f"{path} was left by a killed tkperf, and another user may have written the journal next to it: if "
             "you know who wrote both files, copy them to a folder that only you can write to"
         )
-    # Read-write if allowed: after a kill SQLite must roll the journal back.
+    # The database is opened for writing if this is allowed, because SQLite must roll the journal back after a kill.
     writable = found and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     options = "mode=rw" if writable else "mode=ro"
     if not found and others_can_lay(real) and not is_being_written(path):
-        options += "&immutable=1"  # it has no writer, and SQLite must not read a journal that appears now
+        options += "&immutable=1"  # no process writes the file, and SQLite must not read a journal that appears now
     return sqlite3.connect(f"{real.as_uri()}?{options}", uri=True, timeout=locked_s, isolation_level=None)
 
 
 def text_or_bytes(raw: bytes) -> str | bytes:
-    """Return text, or bytes that are no text: these cost only their row; sqlite3 itself would give up the file."""
+    """Return text, or bytes if they are not text. Such bytes make only their row unreadable, while sqlite3 itself would
+    reject the file.
+    """
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -291,7 +292,7 @@ def text_or_bytes(raw: bytes) -> str | bytes:
 
 
 def _require_database(path: Path) -> os.stat_result:
-    """Return the file's status. SQLite itself would wait for the end of a pipe or of a file under /proc."""
+    """Return the status of the file. SQLite itself would wait for the end of a pipe or of a file under /proc."""
     if not stat.S_ISREG(path.stat().st_mode):  # opening a device may have an effect, such as rewinding a tape
         raise RunFileError(f"{path} is not a run file of tkperf, because it is not a regular file")
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -309,7 +310,7 @@ def _require_database(path: Path) -> os.stat_result:
     finally:
         os.close(descriptor)
     if header and not header.startswith(_HEADER):
-        raise RunFileError(f"{path} is not a run file of tkperf")
+        raise RunFileError(f"{path} is not a run file of tkperf{CONVERT}")
     if _WAL in header[_WAL_AT:]:  # SQLite would create two files next to the database, even if it only reads
         raise RunFileError(
             f"{path} is a database in WAL mode, which tkperf never uses: sqlite3 {path} 'PRAGMA journal_mode=DELETE' "
@@ -318,13 +319,15 @@ def _require_database(path: Path) -> os.stat_result:
     real = path.resolve()
     _require_own_journal(journal_of(real))
     for log in (real.with_name(real.name + ending) for ending in ("-wal", "-shm")):
-        if os.path.lexists(log):  # SQLite would use its content as the file's
+        if os.path.lexists(log):  # SQLite would use the content of this file as part of the database
             raise RunFileError(f"{log} does not belong to tkperf: move it away to read the run file")
     return status
 
 
 def _require_own_journal(journal: Path) -> None:
-    """Refuse a journal that names another file, which SQLite would remove. tkperf's journals never do."""
+    """Refuse a journal that names another file, because SQLite would remove that file. Journals of tkperf never name
+    one.
+    """
     try:
         descriptor = os.open(journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -342,7 +345,7 @@ def _require_own_journal(journal: Path) -> None:
 
 
 def _require_plain_tables(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse views, triggers and computed tables: reading them may never end."""
+    """Refuse views, triggers and computed tables, because reading them may never end."""
     tables = []
     (count,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     require_few(count, _MOST_TABLES, "tables and indexes")
@@ -360,7 +363,7 @@ def _require_plain_tables(db: sqlite3.Connection, path: Path) -> None:
 
 
 def require_few(count: int, most: int, what: str) -> None:
-    """Refuse a number above the limit."""
+    """Refuse a number above its limit."""
     if count > most:
         raise ExcessError(f"{count:,} {what}, but a run has at most {most:,}")
 
@@ -375,7 +378,7 @@ def require_few_steps(steps: int, parts: int, most_product: int, what: str) -> N
 
 
 def require_rows(db: sqlite3.Connection, table: str, found: int, meter: Meter) -> None:
-    """Refuse a table in which more rows were found than a run can have."""
+    """Refuse a table that contains more rows than a run can have."""
     most = meter.most(MOST_ROWS[table])
     if found <= most:
         return

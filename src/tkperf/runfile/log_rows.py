@@ -1,4 +1,4 @@
-"""The readable rows of a run file's log in their order: purges, steps, verdicts and outcomes."""
+"""The readable rows of the log of a run file in their order: purges, steps, verdicts and outcomes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tkperf.runfile.salvage import LostRows, Salvage, read_rows, require_damage
 from tkperf.runfile.step_rows import HISTOGRAM_COLUMNS, STEP_COLUMNS, parse_disturbance, parse_step, parse_under_way
 from tkperf.runfile.stream_rows import STREAM_COLUMNS, parse_load, with_streams
 
-# Parts of the log other than steps: by table, how to parse a row, and its name if that fails.
+# Parts of the log other than steps: their tables, the functions that parse a row, and the names for unreadable rows.
 _OTHERS: dict[str, tuple[Callable[[Columns], Logged], str]] = {
     "purge": (parse_purge, "purge {sequence} of {test}"),
     "verdict": (parse_verdict, "verdict {sequence} of {test}"),
@@ -38,8 +38,8 @@ class LogRows:
     """The rows of the log after a given row.
 
     Attributes:
-        entries: all rows read, in their order.
-        counted_bytes: memory for these rows, as the limits count it.
+        entries: all rows that were read, in their order.
+        counted_bytes: memory for these rows, according to the limits.
         places: the sequence of each step by test, section, kind, number, position and start: a section may have
             several fills, and a step may have been measured again.
     """
@@ -55,11 +55,11 @@ class LogRows:
         self.counted_bytes = 0.0
         self.places: dict[tuple[object, ...], int] = {}
         self._jobs: dict[object, str | Exception] = {}
-        # The number of seconds in each part of the step under way that was read.
+        # The number of seconds in each part of the running step that was read.
         self._part_seconds: dict[int, int] = {}
 
     def read(self, tests: Mapping[int, str], resumptions: Sequence[Resumption]) -> None:
-        """Read the rows of these tests, named by the number of the test's row."""
+        """Read the rows of these tests. A test is identified by the number of its row."""
         by_test: dict[int, list[tuple[float, float]]] = {}
         for one in resumptions:
             if one.test_id is not None and one.set_aside_from is not None and one.set_aside_to is not None:
@@ -95,7 +95,7 @@ class LogRows:
         self.entries.append(entry)
 
     def _read_steps(self, tests: Mapping[int, str]) -> None:
-        """Read the steps; unreadable ones are left out and named by their known values."""
+        """Read the steps. Unreadable steps are omitted, and named by their known values."""
         disturbances: dict[object, list[Columns]] | None = None
         found: set[int] = set()
         lost: list[LostRows] = []
@@ -133,7 +133,7 @@ class LogRows:
             self._name_lost_steps(tests, found, lost)
 
     def _step(self, test: str, columns: Columns) -> StepRecord | None:
-        """Return a step from its row; None if it is left out."""
+        """Return a step from its row; None if the step is omitted."""
         job = self._job(columns["job_id"])
         columns["job_file"] = "" if isinstance(job, Exception) else job
         try:
@@ -179,7 +179,7 @@ class LogRows:
         return step
 
     def _job(self, job_id: object) -> str | Exception:
-        """Return the text of a job. Steps share it, so they are not lost with it."""
+        """Return the text of a job. Several steps share it, so an unreadable job does not make them unreadable."""
         if job_id not in self._jobs:
             try:
                 row = self._db.execute("SELECT text FROM job WHERE id = ?", (job_id,)).fetchone()
@@ -191,7 +191,9 @@ class LogRows:
         return self._jobs[job_id]
 
     def _name_lost_steps(self, tests: Mapping[int, str], found: Collection[int], lost: Sequence[LostRows]) -> None:
-        """Name steps whose rows are lost, by the index, so that their rounds are known to lack them."""
+        """Name steps whose rows are lost, with the help of the index, so that their rounds are known to be
+        incomplete.
+        """
         reason = lost[0][2] if lost else "its row is lost"
         columns = "sequence, test_id, section, kind, number"
         query = f"SELECT {columns} FROM step INDEXED BY step_by_test WHERE sequence > ?"  # noqa: S608 - own names only
@@ -215,16 +217,16 @@ class LogRows:
         return tuple(self._salvage.parse(rows, parse_disturbance, lambda _: name, test=test))
 
     def count_disturbed(self, record: RunRecord) -> int | None:
-        """Return the number of disturbed steps among those that count, fills included, without parsing their rows.
+        """Return the number of disturbed steps that count, fills included, without parsing their rows.
 
-        None if nothing looked, as with a simulated drive.
+        None: the steps were not watched, as on a simulated drive.
         """
         tests = {test.id for test in record.tests}
         stretches = find_stretches(record)
         disturbed_by_others = {
             row["step_sequence"] for row in self._salvage.rows("disturbance") if row["code"] not in OF_HISTORY
         }
-        # In a damaged file a value that cannot be a time is 0.
+        # In a damaged file, a value that cannot be a time counts as 0.
         columns = (
             "sequence, test_id, CAST(started_s AS REAL) AS began_s, "
             "CAST(started_s + duration_s AS REAL) AS ended_s, watched AND (foreign_read_bytes IS NOT "
@@ -252,7 +254,7 @@ class LogRows:
         return next(self._salvage.parse(rows, parse, lambda _: name, test=test), None)
 
     def _totals_under_way(self) -> list[SecondsTotal]:
-        """Return the sums of the seconds in each part of the step under way."""
+        """Return the sums of the seconds in each part of the running step."""
         totals = []
         for number, row in self._parts(0, "seconds"):
             total = decode_total(row["seconds"], MOST_NEWEST_SECONDS)
@@ -262,7 +264,9 @@ class LogRows:
         return totals
 
     def newest_under_way(self, after_part: int) -> tuple[int, NewestSamples]:
-        """Return the number of the newest part of the step under way, and the newest seconds of the parts after one."""
+        """Return the number of the newest part of the running step, and the newest seconds of the parts after
+        ``after_part``.
+        """
         newest, total, kept = after_part, 0, 0
         parts: deque[tuple[int, bytes | None, bytes | None]] = deque()
         for newest, row in self._parts(after_part, "seconds, second_histograms"):

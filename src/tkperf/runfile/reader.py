@@ -1,4 +1,4 @@
-"""Read a run file: records as they were written, samples on demand."""
+"""Read a run file: its records as they were written, and its samples on request."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tkperf.runfile.stream_rows import with_stream_seconds
 from tkperf.runfile.writers import FileStamp, is_being_written, journal_of, read_own, require_own, state_of
 from tkperf.runner.events import Delta, Outline
 
-# No row of a log has a greater number: SQLite allows none.
+# No row of a log has a greater number, because SQLite allows none.
 _AFTER_ALL = 2**63 - 1
 
 
@@ -59,8 +59,8 @@ class RunFile:
     seconds.
 
     Raises:
-        RefusedError: another user can have written it; with ``own`` only.
-        RunFileError: missing, unreadable, damaged as a whole, not a run file, or of another format.
+        RefusedError: another user may have written the file (only with ``own``).
+        RunFileError: the file is missing, unreadable, damaged as a whole, not a run file, or of another format.
     """
 
     def __init__(self, path: Path, *, briefly: bool = False, own: bool = False, locked_s: float | None = None) -> None:
@@ -88,7 +88,7 @@ class RunFile:
                 self._db, self._meter = open_metered(path, content=content)
         self._db.execute("PRAGMA query_only = ON")
         self._rows = RunRows(self._db, self._meter)
-        self._seconds_read: dict[str, tuple[Seconds, ...]] = {}  # both results and pages ask
+        self._seconds_read: dict[str, tuple[Seconds, ...]] = {}  # both results and pages request the same seconds
         self._kept_seconds = 0
 
     def __enter__(self) -> Self:
@@ -98,11 +98,10 @@ class RunFile:
         self._db.close()
 
     def record(self, *, histograms: bool = True) -> RunRecord:
-        """Return the whole run; its steps have no samples and no output of fio.
+        """Return the whole run. Its steps have no samples and no output of fio.
 
-        An unreadable row is left out and named in ``left_out``; all other rows are returned.
-        Without ``histograms``, the histograms of all steps are empty, because unpacking them takes
-        most of the time.
+        An unreadable row is omitted and named in ``left_out``. All other rows are returned. Without ``histograms``, the
+        histograms of all steps are empty, because unpacking them takes most of the time.
         """
         self._seconds_read.clear()
         self._kept_seconds = 0
@@ -110,14 +109,14 @@ class RunFile:
             return record
 
     def delta(self, since: Delta | None = None) -> Delta:
-        """Return the rows and seconds that the file gained since an earlier look, by this reader or another.
+        """Return the rows and seconds that the file gained since an earlier look, which may be that of another reader.
 
-        The limits are for the log of all looks together, because the caller keeps the log of the earlier ones.
+        The limits apply to the log of all looks together, because the caller keeps the log of the earlier looks.
         """
         after, after_part = (0, 0) if since is None else (since.sequence, since.part)
         log_bytes = 0.0 if since is None else since.log_bytes
         with self._reading(after, log_bytes=log_bytes) as (rows, record):
-            # Each step numbers its parts from the start.
+            # The parts of each step are numbered from the start.
             begun = _under_way_since(record)
             if since is not None and begun != since.begun_s:
                 after_part = 0
@@ -136,7 +135,7 @@ class RunFile:
         )
 
     def outline(self) -> Outline:
-        """Return the state of the run, without reading its log."""
+        """Return the state of the run without reading its log."""
         with self._reading(_AFTER_ALL) as (rows, record):
             return Outline(record=record, disturbed_steps=rows.log.count_disturbed(record))
 
@@ -144,7 +143,8 @@ class RunFile:
     def _reading(
         self, after: int = 0, *, histograms: bool = True, log_bytes: float = 0.0
     ) -> Iterator[tuple[RunRows, RunRecord]]:
-        """Read the run, with the rows of its log that follow row ``after``, and keep the transaction during the block.
+        """Read the run, with the rows of its log that follow row ``after``. The transaction lasts until the end of the
+        block.
 
         Args:
             log_bytes: memory that the rows up to ``after`` use.
@@ -159,7 +159,9 @@ class RunFile:
             yield rows, rows.record(name=self._path.stem, written=written)
 
     def _is_being_written(self) -> bool:
-        """Return whether a writer holds the file; for a copy, whether one did: the copy's end of the run is as old."""
+        """Return whether a writer holds the file. For a copy, return whether a writer held it, because the copy is as
+        old as this fact.
+        """
         if self._written_when_copied is not None:
             return self._written_when_copied
         return is_being_written(self._path)
@@ -196,11 +198,11 @@ class RunFile:
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Return the parts that ``record``, and ``seconds`` after it, could not read."""
+        """Return the parts that ``record``, and later ``seconds``, could not read."""
         return tuple(self._rows.left_out)
 
     def log(self) -> tuple[LogEntry, ...]:
-        """Return the log in its order, as ``record`` read it."""
+        """Return the log in the order in which ``record`` read it."""
         return tuple(self._rows.log.entries)
 
     def samples(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
@@ -210,7 +212,7 @@ class RunFile:
             return self._samples(sequence)
 
     def samples_left(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
-        """Return the seconds of a step, or none if they cannot be read: ``left_out`` then names them."""
+        """Return the seconds of a step. If they cannot be read, return none; ``left_out`` then names them."""
         try:
             return self.samples(test, step)
         except RunFileError as error:
@@ -218,9 +220,9 @@ class RunFile:
             return ()
 
     def seconds(self, test: TestRecord) -> tuple[Seconds, ...]:
-        """Return the samples of every step of a test as columns, in the order of the record's steps.
+        """Return the samples of every step of a test as columns, in the order of the steps of the record.
 
-        A step with unreadable samples has none, and ``left_out`` names them.
+        A step whose samples cannot be read has none, and ``left_out`` names them.
         """
         if test.name not in self._seconds_read:
             sequences = [self._find(test.name, step) for step in test.steps]
@@ -243,7 +245,7 @@ class RunFile:
             yield seconds
 
     def content(self) -> bytes:
-        """Return the bytes of the whole file, all of one moment."""
+        """Return the bytes of the whole file at one moment."""
         with self._guard():
             return self._db.serialize()
 
@@ -280,7 +282,7 @@ class RunFile:
         return digest.digest()
 
     def engine_output(self, test: str, step: StepRecord) -> bytes:
-        """Return fio's last JSON document of the step; of a stream, only its newest slice has one."""
+        """Return fio's last JSON document of the step. Of a stream, only the newest slice has a document."""
         sequence = self._find(test, step)
         with self._guard(), self._snapshot():
             return decompress_output(*self._blobs(sequence, "fio_json"))
@@ -296,7 +298,9 @@ class RunFile:
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
-        """Read in one transaction, so that all data are from one moment even if a writer adds rows meanwhile."""
+        """Read in one transaction, so that all data comes from one moment, even if a writer adds rows during the
+        reading.
+        """
         self._meter.begin()
         self._db.execute("BEGIN")
         try:
@@ -336,13 +340,13 @@ class RunFile:
         return f"it is damaged ({reason_of(error)})"
 
 
-# Exceptions from damaged bytes, before any check notices.
+# Exceptions that damaged bytes cause before any check.
 _DAMAGED = (sqlite3.Error, OSError, ExcessError, *BAD_ROW)
 _DAMAGED_ROW = (sqlite3.DatabaseError, *BAD_ROW)
 
 
 def _take_own(path: Path, status: os.stat_result) -> tuple[bytes, FileStamp]:
-    """Return the content of the user's own file, after SQLite has rolled back its own journal left by a kill."""
+    """Return the content of the user's own file, after SQLite has rolled back the journal that a killed tkperf left."""
     require_own(path, status)
     db, _ = open_metered(path)
     db.close()
@@ -354,7 +358,7 @@ def _under_way_since(record: RunRecord) -> float | None:
 
 
 def _read_at_once(db: sqlite3.Connection, path: Path) -> bytes:
-    """Return the bytes of an open database of one moment. Its writer waits for this alone: half a millisecond for a
+    """Return the bytes of an open database at one moment. The writer waits only for this: half a millisecond for a
     megabyte.
     """
     # Closed only at the end: closing any descriptor of the file ends SQLite's lock.
@@ -362,7 +366,7 @@ def _read_at_once(db: sqlite3.Connection, path: Path) -> bytes:
         require_confined(file.fileno())
         db.execute("BEGIN")
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        # A file of a stranger may grow while it is read, without end.
+        # The file of a stranger may grow without end while it is read.
         size = os.fstat(file.fileno()).st_size
         if size > MOST_COPIED_BYTES:
             raise RunFileError(f"{path} has grown to {format_capacity(size)} while it was read")
@@ -375,20 +379,23 @@ def read_run(path: Path) -> RunRecord:
     """Return the whole run in a file, without samples.
 
     Raises:
-        RunFileError: see RunFile.
+        RunFileError: the same errors as in ``RunFile``.
     """
     with RunFile(path) as run_file:
         return run_file.record()
 
 
 def _hint(path: Path) -> str:
-    """Return a hint: the run file if only its NAME was given; else the closest name of a run file in that folder."""
+    """Return the next step: use the run file whose NAME was given, or the closest name in that folder, or list the run
+    files.
+    """
     named = f"{path}{RUN_FILE_SUFFIX}"
     if os.path.isfile(named):  # noqa: PTH113 # False also for names too long
         return f"; {named} is one"
     with suppress(OSError):
-        # Compare names alone: the common folder and suffix would make any two similar.
+        # Compare only names, because the common folder and suffix would make any two paths similar.
         found = {one.name.removesuffix(RUN_FILE_SUFFIX): one for one in path.parent.glob(f"*{RUN_FILE_SUFFIX}")}
         meant = closest(path.name.removesuffix(RUN_FILE_SUFFIX), found)
-        return f"; did you mean {found[meant]}?" if meant else ""
-    return ""
+        if meant:
+            return f"; did you mean {found[meant]}?"
+    return f"; 'tkperf status' lists the run files (NAME{RUN_FILE_SUFFIX}) of the current folder"

@@ -1,8 +1,9 @@
-"""Rows of the tables of a run file as records and back. The checks are strict: a file may be damaged or edited by hand.
+"""Rows of the tables of a run file as records and back. The checks are strict, because a file may be damaged or edited
+by hand.
 
-Impossible values are refused here, for the reader and, before writing, for the writer: so no
-reader of a record needs to expect them. If the value may also be unknown, it is then unknown; otherwise
-the row is refused, or the fact left out. Steps are in ``step_rows.py``.
+This module refuses impossible values for the reader and, before writing, for the writer. No user of a record therefore
+needs to expect them. An impossible value becomes "not known" if the column allows it. Otherwise the row is refused, or
+the fact is omitted. Steps are in ``step_rows.py``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.strict import describe_mistake
 from tkperf.model.telemetry.drive_reading import Reading
 
-# No fact is nested deeper than profile.own_workload.phases[0].tracked[0].at.io_depth.
+# No fact is nested more deeply than profile.own_workload.phases[0].tracked[0].at.io_depth.
 _DEEPEST = 7
 _TABLES = ("profile", "options", "device")
 
@@ -39,14 +40,14 @@ _MOST = sys.float_info.max
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 PositiveCount = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Flag = Annotated[int, msgspec.Meta(ge=0, le=1)]
-# The name of a run is part of the names of its files. Linux allows no longer name of a file.
+# The name of a run is part of the names of its files. Linux allows no longer name for a file.
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Finite = Annotated[float, msgspec.Meta(ge=-_MOST, le=_MOST)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0, le=_MOST)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=_MOST)]
 _BOUNDED = {int: Count, float: Finite, bool: Flag}
 
-# Exceptions from damaged bytes, before any check notices: wrong types, numbers, names, lengths, depths.
+# Exceptions that damaged bytes cause before any check: wrong types, numbers, names, lengths, depths.
 BAD_ROW = (ValueError, LookupError, TypeError, ArithmeticError, MemoryError, RecursionError)
 
 
@@ -54,7 +55,7 @@ def convert(table: str, value: object, type_: type[T]) -> T:
     """Return a row, or the content of its JSON, as a record.
 
     Raises:
-        ValueError: the value is not of that type; the text names the table and the key.
+        ValueError: the value is not of this type. The text names the table and the key.
     """
     try:
         return decoding.convert(value, type_)
@@ -63,21 +64,21 @@ def convert(table: str, value: object, type_: type[T]) -> T:
 
 
 class PlainFields:
-    """Columns with the plain fields of a record: numbers, flags, text and names.
+    """Columns for the plain fields of a record: numbers, flags, text and names.
 
-    Whole numbers are counts, real numbers finite, flags 0 or 1, where no narrower bound is given.
+    Unless a narrower bound is given, whole numbers are counts, real numbers are finite, and flags are 0 or 1.
     """
 
     def __init__(self, table: str, record: type, *, but: Collection[str] = (), prefix: str = "", **types: Any) -> None:
-        """Take the fields of ``record`` ``but`` some; ``types``: of columns with narrower bounds, and of further
-        columns.
+        """Use the fields of ``record`` except those in ``but``. ``types`` contains narrower bounds of columns, and
+        further columns.
         """
         hints = get_type_hints(record)
         own = {name: _bound(hint) for name, hint in hints.items() if name not in but and not name.startswith("_")}
         types = own | types
         self._table = table
         self._row = msgspec.defstruct(table, list(types.items()))
-        # The same values as a tuple, in order. Converting a tuple takes half the time of converting a dict.
+        # The same values as a tuple, in order. The conversion of a tuple takes half the time of that of a dict.
         self._values = msgspec.defstruct(table, list(types.items()), array_like=True)
         self._flags = [name for name in own if bool in (hints[name], *get_args(hints[name]))]
         self._columns = {name: prefix + name for name in types}
@@ -89,15 +90,15 @@ class PlainFields:
         return {column: getattr(record, name, None) for name, column in self._columns.items()}
 
     def parse(self, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values in a row, by the names of the fields.
+        """Return the values of a row by the names of the fields.
 
         Raises:
-            ValueError: a column has an impossible value; the text names the table and the column.
+            ValueError: a column has an impossible value. The text names the table and the column.
         """
         try:
             row = decoding.convert(self._take(columns), self._values)
         except msgspec.ValidationError:
-            # Only the names of the columns show which value is wrong.
+            # Only the names of the columns identify the wrong value.
             own = {name: columns[column] for name, column in self._columns.items()}
             row = convert(self._table, own, self._row)
         values = msgspec.structs.asdict(row)
@@ -108,7 +109,7 @@ class PlainFields:
 
 
 def _bound(hint: Any) -> Any:
-    """Return a field's type with the usual bounds."""
+    """Return the type of a field with the usual bounds."""
     kinds = get_args(hint)
     if type(None) in kinds and len(kinds) == 2:
         return _BOUNDED.get(kinds[0], kinds[0]) | None
@@ -118,12 +119,12 @@ def _bound(hint: Any) -> Any:
 _PURGE = PlainFields("purge", PurgeRecord, duration_s=NonNegative)
 _READING = PlainFields("telemetry", Reading)
 _VERDICT = PlainFields("verdict", VerdictRecord, verdict=str)
-# Everything but the section is in the JSON of the column.
+# The JSON of the column contains everything except the section.
 _OUTCOME = PlainFields("outcome", SectionOutcome, but=get_type_hints(SectionOutcome).keys() - {"section"}, outcome=str)
 
 
 class TestRow(msgspec.Struct, frozen=True):
-    """A row of table test; its plan is JSON."""
+    """The row of table test. Its plan is JSON."""
 
     __test__ = False
 
@@ -134,7 +135,7 @@ class TestRow(msgspec.Struct, frozen=True):
     plan: str | None
 
 
-# Stand-ins for values of table test that cannot be read.
+# Values that replace unreadable values of table test.
 _TEST_STAND_INS = {"status": RunStatus.INTERRUPTED, "started_s": 0.0, "ended_s": None, "plan": None}
 _TEST_TYPES = {
     name: type_ for name, type_ in get_type_hints(TestRow, include_extras=True).items() if name in _TEST_STAND_INS
@@ -147,7 +148,9 @@ def stand_in_test(test_id: int, name: str) -> Columns:
 
 
 def mend(columns: Columns, types: Mapping[str, Any], stand_ins: Mapping[str, object]) -> tuple[Columns, dict[str, str]]:
-    """Return the row with stand-ins (else None) for impossible values in these columns, and the reason for each."""
+    """Return the row with replacements for impossible values in these columns (None where there is no replacement), and
+    the reason for each.
+    """
     mended, unread = dict(columns), dict[str, str]()
     for name, type_ in types.items():
         try:
@@ -170,7 +173,7 @@ def parse_test(columns: Columns) -> tuple[TestRow, dict[str, str]]:
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of a JSON text; half a surrogate, which no output can have, becomes ``?``."""
+    """Return the value of a JSON text. Half of a surrogate pair, which no output can contain, becomes ``?``."""
     value = json.loads(text)
     if r"\ud" in text.lower():
         return json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
@@ -226,7 +229,7 @@ def _with_nan(verdict: dict[str, Any]) -> dict[str, Any]:
 
 
 def resumption_columns(resumption: Resumption) -> Columns:
-    """Return a resumption as a row, with lists as JSON."""
+    """Return a resumption as a row. Lists become JSON."""
     row: Columns = msgspec.to_builtins(resumption)
     return row | {key: json.dumps(value) for key, value in row.items() if isinstance(value, tuple)}
 
@@ -237,7 +240,7 @@ def parse_resumption(columns: Columns) -> Resumption:
     resumption = convert("resumption", {**columns, **read}, Resumption)
     for name in ("stopped_s", "resumed_s"):
         if not math.isfinite(getattr(resumption, name)):
-            raise ValueError(f"table resumption, {name}: it is no time")
+            raise ValueError(f"table resumption, {name}: it is not a time")
     return resumption
 
 
@@ -266,7 +269,7 @@ _Fact = _nested(_DEEPEST)
 
 
 class _Drive(msgspec.Struct):
-    """A drive's identity, used to compare and combine runs, and its size."""
+    """The identity of a drive, by which runs are compared and combined, and its size."""
 
     kind: str | None = None
     model: str | None = None
@@ -290,7 +293,7 @@ class _Facts(msgspec.Struct):
 
 
 class RunEnd(msgspec.Struct, frozen=True):
-    """The end of the run, among its facts."""
+    """The end of the run, which is stored among its facts."""
 
     status: RunStatus
     ended_utc: str | None
@@ -310,7 +313,7 @@ _FACT_CHECKS = {
 }
 
 
-# Values for missing facts. A run has a device: one without may also be an imported run.
+# Values for missing facts. A run has a device; a run without device may also be an imported run.
 _NOT_KNOWN: dict[str, Any] = {
     "suite": "not known",
     "tkperf_version": "not known",
@@ -329,10 +332,10 @@ _NOT_KNOWN: dict[str, Any] = {
 
 
 def parse_run_facts(facts: Mapping[str, Any], *, name: str) -> tuple[RunInfo, dict[str, str]]:
-    """Return the readable facts of a run, and the reason for each unreadable one.
+    """Return the readable facts of a run, and the reason for each unreadable fact.
 
     Args:
-        name: of the run, if its facts have none.
+        name: the name of the run, if the facts contain no name.
     """
     readable: dict[str, Any] = dict(_NOT_KNOWN, name=name)
     unread: dict[str, str] = {}
@@ -346,7 +349,7 @@ def parse_run_facts(facts: Mapping[str, Any], *, name: str) -> tuple[RunInfo, di
         if key in reasons:
             continue
         readable[key] = decoding.convert(value, type_)
-    # A name with a line end would forge a line of its own, such as the result of another run.
+    # A name with a line end could forge a line, such as the result of another run.
     readable["name"] = readable["name"].replace("\n", " ")
     for key in ("notices", "choices", "alterations"):
         if key in readable:
@@ -357,7 +360,7 @@ def parse_run_facts(facts: Mapping[str, Any], *, name: str) -> tuple[RunInfo, di
 def mend_fact(key: str, value: object) -> tuple[Any, dict[str, str]]:
     """Return a fact of RunInfo without its impossible parts, and the reasons."""
     reasons: dict[str, str] = {}
-    # A bad entry of a device, host or profile must not remove the others.
+    # An impossible entry of a device, host or profile must not remove the other entries.
     if isinstance(value, dict) and key in _TABLES:
         return _mend_table(key, value, lambda entry: _why_not(key, entry))
     if key == "hosts" and isinstance(value, list) and all(isinstance(one, dict) for one in value):

@@ -1,4 +1,4 @@
-"""A whole run from its file as a record, from all readable rows; unreadable rows are left out and named."""
+"""A whole run as a record, read from all readable rows of its file. Unreadable rows are omitted and named."""
 
 from __future__ import annotations
 
@@ -65,14 +65,16 @@ T = TypeVar("T")
 
 
 class RunRows:
-    """The rows of an open database, read once, within one transaction.
+    """The rows of an open database. They are read once, within one transaction.
 
     Attributes:
         log: its steps, purges, verdicts and outcomes.
     """
 
     def __init__(self, db: sqlite3.Connection, meter: Meter, *, after: int = 0, histograms: bool = True) -> None:
-        """Prepare to read; ``after``: only rows of the log after this one, for a caller that has the others."""
+        """Prepare to read. ``after``: read only rows of the log after this row, for a caller that already has the
+        others.
+        """
         self._meter = meter
         self._salvage = Salvage(db, meter)
         self.log = LogRows(self._salvage, meter, after=after, histograms=histograms)
@@ -87,8 +89,8 @@ class RunRows:
         """Return the whole run.
 
         Args:
-            name: of the run, if its own is lost.
-            written: a writer holds the file, so a part without an end is still running.
+            name: the name of the run, if the file no longer contains it.
+            written: whether a writer holds the file. In this case, a part without an end is still running.
         """
         facts = self._facts()
         info, unread = parse_run_facts(facts, name=name)
@@ -153,7 +155,7 @@ class RunRows:
         return facts
 
     def _end(self, facts: dict[str, Any], written: bool) -> RunEnd:
-        """Return the end of the run, as far as known."""
+        """Return the end of the run, as far as it is known."""
         going_on = RunStatus.RUNNING if written else RunStatus.INTERRUPTED
         if not facts and not self.left_out:
             because = "the run is about to begin" if written else NOT_BEGUN
@@ -180,7 +182,7 @@ class RunRows:
             lambda columns: (columns["id"], parse_test(columns)),
             lambda columns: f"test {columns['id']}",
         ):
-            if row.name in names:  # the name of a test is the key to its steps
+            if row.name in names:  # the name of a test is the key of its steps
                 self.leave_out(f"test {test_id}", f"table test: two tests of one name, {row.name}")
                 continue
             rows[test_id] = row
@@ -216,7 +218,7 @@ class RunRows:
         return tests
 
     def _test_rows(self, planned: Sequence[str], resumptions: Sequence[Resumption]) -> list[Columns]:
-        """Return the rows of table test; a lost row is replaced by its known values."""
+        """Return the rows of table test. A lost row is replaced by its known values."""
         lost_before = len(self.left_out)
         found = {row["id"]: row for row in self._salvage.rows("test")}
         if len(self.left_out) > lost_before and not resumptions:
@@ -254,12 +256,14 @@ class RunRows:
 
 
 def _of_kind(kind: type[T], log: Sequence[LogEntry]) -> tuple[T, ...]:
-    """Return the records of a kind that count."""
+    """Return the records of a kind, without those that were set aside."""
     return tuple(entry.record for entry in log if isinstance(entry.record, kind) and not entry.set_aside)
 
 
 def count_planned(test: TestRecord, places: Counter[str]) -> int:
-    """Return the number of values in the figures of a test's plan: each curve has one at each place of its section."""
+    """Return the number of values in the figures of a test's plan. Each curve has one value at each place of its
+    section.
+    """
     if test.plan is None:
         return 0
     in_sections = (
@@ -274,7 +278,7 @@ def _count_curves(figure: Figure) -> int:
 
 
 def _earlier_ids(resumptions: Sequence[Resumption]) -> set[int]:
-    """Return the tests, by their rows, that were measured again."""
+    """Return the tests that were measured again, by their rows."""
     return {test_id for resumption in resumptions for test_id in resumption.repeated_ids}
 
 

@@ -1,4 +1,4 @@
-"""Read rows of a table in spite of damage: an unreadable page of the file costs only its rows."""
+"""Read rows of a table in spite of damage. An unreadable page of the file makes only its own rows unreadable."""
 
 from __future__ import annotations
 
@@ -31,17 +31,16 @@ def is_busy(error: BaseException) -> bool:
 
 
 def may_pass(cause: BaseException) -> bool:
-    """Return whether a failure to write may pass: no free space, a lock, or no known cause.
+    """Return whether the cause of a failed write may disappear by itself: no free space, a lock, or no known cause.
 
     Args:
-        cause: as ``find_write_cause`` returns it.
+        cause: the result of ``find_write_cause``.
     """
     return is_full(cause) or not isinstance(cause, OSError)
 
 
 def find_write_cause(error: Exception, path: Path) -> Exception:
-    """Return the kernel's reason why a database cannot be written; the same error if no reason is
-    found now.
+    """Return the kernel's reason why a database cannot be written; the same error if no reason is found now.
 
     The function repeats SQLite's steps with an unnamed file in the same folder. It does not open
     the database, because closing the database would drop the locks that this process has on it.
@@ -92,7 +91,7 @@ def _open_several(count: int) -> None:
             opened.callback(os.close, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
 
 
-# The file or its disk is the obstacle, and not merely a lock.
+# The cause is the file or its disk, and not only a lock.
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR)
 _LAST_ROW = 2**63 - 1
 _LONGEST_REASON = 300
@@ -100,12 +99,14 @@ _LONGEST_REASON = 300
 T = TypeVar("T")
 
 LostRows = tuple[int, int | None, sqlite3.DatabaseError]
-"""First and last number of lost rows, None: all to the end; and the error."""
+"""First and last number of the lost rows (None: all rows to the end), and the error."""
 Lost = Callable[[int, int | None, sqlite3.DatabaseError], None]
 
 
 def require_damage(error: BaseException) -> None:
-    """Raise an error of SQLite unless only a part of the database cannot be read: a lock concerns all rows."""
+    """Raise an error of SQLite, unless only a part of the database is unreadable. A lock, for example, concerns all
+    rows.
+    """
     if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE:
         raise error
 
@@ -142,7 +143,7 @@ def _read_readable(db: sqlite3.Connection, table: str, columns: str, after: int,
                 continue
         else:
             return
-        # sqlite3 reads a row ahead: this row may be whole, and the next row may be on the damaged page.
+        # sqlite3 reads one row ahead. This row may be readable although the next row is on the damaged page.
         first = None
         for number, _ in list(_select(db, table, "1", f">= {begun} LIMIT 1")):
             first = number + 1
@@ -155,7 +156,7 @@ def _read_readable(db: sqlite3.Connection, table: str, columns: str, after: int,
 
 def _select(db: sqlite3.Connection, table: str, columns: str, numbers: str) -> Iterator[tuple[int, Columns]]:
     """Yield rows of these numbers, each with its number."""
-    # ">=", because for ">" SQLite looks for that row first, which may be on the unreadable page.
+    # ">=", because with ">" SQLite first looks for that row itself, which may be on the unreadable page.
     cursor = db.cursor()
     cursor.row_factory = None  # tuples, which are unpacked faster than sqlite3.Row
     cursor.execute(f"SELECT rowid, {columns} FROM {table} NOT INDEXED WHERE rowid {numbers}")  # noqa: S608 - own names only
@@ -165,7 +166,7 @@ def _select(db: sqlite3.Connection, table: str, columns: str, numbers: str) -> I
 
 
 def _find_readable(db: sqlite3.Connection, table: str, first: int) -> int | None:
-    """Return the first number at which SQLite can find that row or the next; None: there is none."""
+    """Return the first number at which SQLite can find this row or a later one; None: there is none."""
 
     def is_readable(number: int) -> bool:
         try:
@@ -193,9 +194,9 @@ def _find_readable(db: sqlite3.Connection, table: str, first: int) -> int | None
 
 
 class Salvage:
-    """Rows of an open database as records; rows that no reader can accept are left out and named.
+    """Rows of an open database as records. Rows that no reader can accept are omitted and named.
 
-    One bad row, for example from a damaged disk, must not hide days of good ones.
+    One damaged row, for example because of a damaged disk, must not hide the readable rows of days.
     """
 
     def __init__(self, db: sqlite3.Connection, meter: Meter) -> None:
@@ -204,7 +205,7 @@ class Salvage:
         self.left_out: list[LeftOut] = []
 
     def leave_out(self, what: str, reason: object, **place: Any) -> None:
-        """Leave out something; ``place``: test, section and number, as far as known."""
+        """Omit a part. ``place``: test, section and number, as far as they are known."""
         require_few(len(self.left_out), self.meter.most(MOST_LEFT_OUT), "unreadable values")
         words = reason_of(reason) if isinstance(reason, BaseException) else str(reason)
         self.left_out.append(LeftOut(what=what, reason=words[:_LONGEST_REASON], **place))
@@ -218,11 +219,11 @@ class Salvage:
         return read_rows(self.db, table, "*", self.meter, after=after, lost=lost)
 
     def records(self, table: str, parse: Callable[[Columns], T]) -> Iterator[T]:
-        """Yield the readable rows of a table as records; unreadable ones are left out, named by their id."""
+        """Yield the readable rows of a table as records. Unreadable rows are omitted, and named by their id."""
         return self.parse(self.rows(table), parse, lambda row: f"{table} {row['id']}")
 
     def leave_out_rows(self, table: str, first: int, last: int | None, error: sqlite3.DatabaseError) -> None:
-        """Leave out rows that were lost with their page."""
+        """Omit rows that were lost with their page."""
         some = f"row {first}" if first == last else f"rows {first} to {last}"
         which = f"rows from {first} on" if last is None else some
         self.leave_out(f"{which} of table {table}", error)
@@ -230,7 +231,7 @@ class Salvage:
     def parse(
         self, rows: Iterable[Columns], parse: Callable[[Columns], T], name: Callable[[Columns], str], **place: Any
     ) -> Iterator[T]:
-        """Yield rows as records; an unreadable row is left out and named."""
+        """Yield rows as records. An unreadable row is omitted and named."""
         for columns in rows:
             try:
                 yield parse(columns)

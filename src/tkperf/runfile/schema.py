@@ -8,11 +8,11 @@ from pathlib import Path
 from tkperf.model.errors import RunFileError
 from tkperf.model.units import drop_controls
 
-# "TKPF": lets file(1) and tkperf distinguish a run file from any other database.
+# "TKPF" lets file(1) and tkperf distinguish a run file from any other database.
 APPLICATION_ID = 0x544B5046
 VERSION = 1
 HOST_ID = 1
-"""The host that measures: each of several hosts would have a row, and its own steps and readings."""
+"""The host that measures. If there were several hosts, each would have a row, and its own steps and readings."""
 
 _WORKLOAD = """
     access TEXT NOT NULL, read_percent INTEGER NOT NULL, block_size_bytes INTEGER NOT NULL,
@@ -50,7 +50,7 @@ _TABLES = {
         id INTEGER PRIMARY KEY, name TEXT NOT NULL, status TEXT NOT NULL, started_s REAL NOT NULL,
         ended_s REAL, plan TEXT
     """,
-    # sequence ascends over purge, step, verdict and outcome together: it is the log's order.
+    # sequence ascends over purge, step, verdict and outcome together, so it gives the order of the log.
     "purge": """
         sequence INTEGER PRIMARY KEY, test_id INTEGER NOT NULL REFERENCES test, section TEXT NOT NULL,
         started_s REAL NOT NULL, duration_s REAL NOT NULL, method TEXT NOT NULL, note TEXT
@@ -102,7 +102,7 @@ _TABLES = {
         thermal_1_s INTEGER, thermal_2_s INTEGER, throttle_events INTEGER, throttling INTEGER,
         power_state INTEGER
     """,
-    # Facts that must be on record before an action, such as a password set on a drive.
+    # Facts that must be recorded before an action, such as a password that is set on a drive.
     "note": _TEXTS,
     "warning": _TEXTS,
     "resumption": """
@@ -114,14 +114,16 @@ _TABLES = {
         added TEXT NOT NULL, changes TEXT NOT NULL, command_line TEXT NOT NULL
     """,
 }
-# Also the list of all steps, if rows of the table are lost.
+# The index also serves as a list of all steps, if rows of the table are lost.
 _INDEX = "CREATE INDEX step_by_test ON step (test_id, section, kind, number, position)"
 
-_EMPTY = "A tkperf that was killed before its run began leaves such a file: it may be removed"
+_EMPTY = "A tkperf that was killed before its run began leaves such a file. You may delete the file"
+CONVERT = "; 'tkperf import' makes run files from the results of fio and of TKperf"
+"""The next step after a file that is not a run file."""
 
 
 def create_tables(db: sqlite3.Connection) -> None:
-    """Make an empty database a run file, in one transaction."""
+    """Turn an empty database into a run file, in one transaction."""
     with db:
         db.execute("BEGIN IMMEDIATE")
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -132,12 +134,11 @@ def create_tables(db: sqlite3.Connection) -> None:
 
 
 def require_schema(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse a database that is no run file, or one of another format."""
+    """Refuse a database that is not a run file, or a run file of another format."""
     (application_id,) = db.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
-        raise RunFileError(
-            f"{path} is not a run file of tkperf" + (f": it is empty. {_EMPTY}" if path.stat().st_size == 0 else "")
-        )
+        is_empty = path.stat().st_size == 0
+        raise RunFileError(f"{path} is not a run file of tkperf{f': it is empty. {_EMPTY}' if is_empty else CONVERT}")
     (version,) = db.execute("PRAGMA user_version").fetchone()
     # Formats before the first release, 1 to 11, each had a table ``migration``.
     unreleased = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'migration'").fetchone()

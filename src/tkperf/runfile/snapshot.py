@@ -1,4 +1,4 @@
-"""Snapshots of run files: copies by SQLite's own backup, while a run goes on or afterwards, with a mark of their time
+"""Snapshots of run files: copies by SQLite's backup, during a run or afterwards, with a mark that contains their time
 and place.
 """
 
@@ -17,10 +17,11 @@ from tkperf.runfile.limits import open_metered
 from tkperf.runfile.schema import HOST_ID, require_schema
 from tkperf.runfile.writers import is_being_written
 
-# A writer waits for the lock of a step at most as long as reading 256 KiB takes.
+# A writer waits for the lock of a step at most as long as it takes to read 256 KiB.
 _PAGES_A_STEP = 64
 _PAUSE_S = 0.005
-# A commit in between begins the copy again: after some of them it makes no more pauses, and after many it gives up.
+# A commit during the copy starts the copy again. After some of them, the copy makes no more pauses; after many, it
+# gives up.
 _HURRY_AFTER, _MOST_RESTARTS = 3, 50
 
 
@@ -28,15 +29,15 @@ def take_snapshot(path: Path, copy: Path, *, host: str, utc: str, ahead_s: float
     """Copy a run file in short steps that delay no commit of its run, and mark the copy.
 
     Raises:
-        RunFileError: it cannot be read, or the copy not written.
+        RunFileError: the file cannot be read, or the copy cannot be written.
     """
     try:
-        # Ask before copying: if the run ends during the copy, a later snapshot will have its end.
+        # This is checked before copying. If the run ends during the copy, a later snapshot will contain the end.
         running = is_being_written(path)
         source, _ = open_metered(path)
         with closing(source), closing(sqlite3.connect(copy)) as target:
             require_schema(source, path)
-            # A copy that is lost is made again: it asks the disk for nothing.
+            # A lost copy is made again, so no sync of the disk is necessary.
             target.execute("PRAGMA journal_mode = OFF")
             target.execute("PRAGMA synchronous = OFF")
             source.backup(target, pages=_PAGES_A_STEP, progress=_Pace())
@@ -51,7 +52,7 @@ def take_snapshot(path: Path, copy: Path, *, host: str, utc: str, ahead_s: float
 
 
 class _Pace:
-    """Pauses between the steps of a copy, in which the run's writer has the file."""
+    """Pauses between the steps of a copy, in which the writer of the run can use the file."""
 
     def __init__(self) -> None:
         self._left = 1 << 62

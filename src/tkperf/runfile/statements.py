@@ -1,4 +1,4 @@
-"""Events as rows of a run file, such that a reader accepts them. The writer decides when they are written."""
+"""Events as rows of a run file, in a form that a reader accepts. The writer decides when they are written."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from tkperf.runner.events import (
     Warned,
 )
 
-# The text of each job is kept once.
+# The text of each job is stored once.
 _JOB_ID = "(SELECT id FROM job WHERE text = ?)"
 
 
@@ -61,7 +61,7 @@ class Statements:
     """
 
     def __init__(self, db: sqlite3.Connection, path: Path, observer: Observer) -> None:
-        """Prepare to write; the numbers of new rows continue after those in ``db``."""
+        """Prepare to write. The numbers of new rows continue after those in ``db``."""
         self._path = path
         self._observer = observer
         self._parts_kept = 0
@@ -79,19 +79,19 @@ class Statements:
         self._statements: list[SqlStatement] = []
 
     def of_event(self, event: Event) -> tuple[SqlStatement, ...]:
-        """Return the statements that keep an event, or a warning if no reader would accept it."""
+        """Return the statements that store an event, or a warning if no reader would accept the event."""
         self._statements = []
         try:
             self._write(event)
         except BAD_ROW as error:
-            if isinstance(event, RunResumed):  # without it the file would no longer be a log
+            if isinstance(event, RunResumed):  # without this event, the file would no longer be a log
                 raise RunFileError(f"cannot write {self._path}: {reason_of(error)}") from error
             self._statements = []
             self._warn("not-kept", f"{_describe(event)} is not kept: {reason_of(error)}")
         return tuple(self._statements)
 
     def _warn(self, code: str, text: str) -> None:
-        """Keep and show a warning of the writer itself."""
+        """Store and show a warning of the writer itself."""
         warning = RunNote(code=code, text=text, test=self._test_name)
         self._insert("warning", **msgspec.to_builtins(warning))
         self._observer(Warned(warning=warning))
@@ -135,7 +135,7 @@ class Statements:
         self._statements.append((sql, rows))
 
     def _insert(self, table: str, **columns: object) -> None:
-        """Insert a row, such that a reader accepts it."""
+        """Insert a row in a form that a reader accepts."""
         row = {name: _storable(value) for name, value in columns.items()}
         mended = _find_impossible(table, row)
         for name in mended:
@@ -150,7 +150,7 @@ class Statements:
         self._do(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))  # noqa: S608 - own names only
 
     def _insert_logged(self, table: str, **columns: object) -> int:
-        """Insert a row of the test's log; return its place in the order."""
+        """Insert a row of the test's log. Return its place in the order."""
         self._sequence += 1
         sequence = self._sequence
         self._insert(table, sequence=sequence, test_id=self._test_id, **columns)
@@ -159,7 +159,7 @@ class Statements:
     def _run_started(self, event: RunStarted) -> None:
         info = msgspec.to_builtins(event.info)
         for key in list(info):
-            # In the form that a reader gets: JSON has no tuples.
+            # The form is that which a reader receives: JSON has no tuples.
             info[key], impossible = mend_fact(key, json.loads(json.dumps(info[key])))
             if impossible:
                 reasons = ", ".join(f"{name}: {reason}" for name, reason in impossible.items())
@@ -174,7 +174,7 @@ class Statements:
             self._insert("run", key=key, value=json.dumps(value))
 
     def _run_resumed(self, event: RunResumed) -> None:
-        """Write in one transaction that the run is under way again."""
+        """Record in one transaction that the run continues."""
         self._insert("resumption", **resumption_columns(event.resumption))
         self._forget_parts()
         self._replace_facts(
@@ -245,7 +245,7 @@ class Statements:
             self._forget_parts()
 
     def of_part(self, begun: StepStarted, samples: Sequence[Sample]) -> tuple[SqlStatement, ...]:
-        """Return the statements for more seconds of the step under way; the first also keep the step itself."""
+        """Return the statements for more seconds of the running step. The first ones also store the step itself."""
         samples, _ = possible_samples(samples)
         self._statements = []
         if begun is not self._begun:
@@ -276,7 +276,7 @@ def _newest(db: sqlite3.Connection, query: str) -> int:
 
 
 def _plan_json(plan: TestPlan) -> str:
-    """Return a plan without the fields of its figures that have their default: an import has a thousand sections."""
+    """Return a plan without those fields of its figures that have their default. An import has a thousand sections."""
     plain = msgspec.to_builtins(plan)
     defaults = msgspec.to_builtins(Figure(kind=FigureKind.MATRIX))
     del defaults["kind"]
@@ -293,12 +293,14 @@ def _json(value: object) -> str:
 
 
 def _storable(value: object) -> object:
-    """Return text with bytes that are not Unicode (from a path, say) spelled out; other values as SQLite takes them."""
+    """Return text in which bytes that are not Unicode, for example from a path, are spelled out; other values in a form
+    that SQLite accepts.
+    """
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, bool):
         return int(value)
-    # SQLite takes 63 bits; a wider number becomes a real number, or no reader accepts it.
+    # SQLite accepts 63 bits. A wider number becomes a real number, or no reader accepts it.
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return float(value)
     return value
@@ -316,7 +318,8 @@ def _place(row: dict[str, object]) -> str:
     return f"{row.get('kind')} {row.get('number')} of {row.get('section')}"
 
 
-# Checks for the writer. Each raises if no reader would accept the row. Only the columns of a step can be corrected.
+# Checks for the writer. Each check raises an error if no reader would accept the row. Only columns of a step can be
+# corrected.
 _PARSERS: dict[str, Callable[[Columns], object]] = {
     "purge": parse_purge,
     "verdict": parse_verdict,
@@ -330,7 +333,7 @@ _PARSERS: dict[str, Callable[[Columns], object]] = {
 
 
 def _find_impossible(table: str, row: Columns) -> dict[str, str]:
-    """Return the columns of a row to write that no reader would accept but as NULL, each with the reason."""
+    """Return the columns of a row that a reader would accept only as NULL, each with the reason."""
     if table == "step":
         return parse_step(row)[1]
     if parse := _PARSERS.get(table):

@@ -1,4 +1,4 @@
-"""Steps and their workloads as rows of a run file and back; impossible values count as not measured."""
+"""Steps and their workloads as rows of a run file and back. Impossible values count as not measured."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _SIDES = {side: PlainFields(f"step, {side}", IoStats, but=("histogram",), prefix
 
 
 class _WorkloadRow(msgspec.Struct, kw_only=True):
-    """A workload's columns; ``block_mix`` and ``zones`` are JSON, usually null."""
+    """The columns of a workload. ``block_mix`` and ``zones`` are JSON, and usually null."""
 
     access: Access
     read_percent: int
@@ -74,7 +74,7 @@ class _WorkloadRow(msgspec.Struct, kw_only=True):
 
 WORKLOAD_COLUMNS = _WorkloadRow.__struct_fields__
 HISTOGRAM_COLUMNS = tuple(f"{side}_histogram" for side in DIRECTIONS)
-# The columns of table step that ``parse_step`` reads: not its seconds, which are most of a file.
+# The columns of table step that ``parse_step`` reads. The seconds, which are most of a file, are not among them.
 STEP_COLUMNS = (
     "sequence",
     "test_id",
@@ -87,7 +87,7 @@ STEP_COLUMNS = (
     *HISTOGRAM_COLUMNS,
     "host_use",
 )
-# Of these, the columns that may be NULL, with their types.
+# Those columns that may be NULL, with their types.
 _OPTIONAL = {
     name: type_
     for fields in (_STEP, _MEASURED, *_SIDES.values())
@@ -101,7 +101,7 @@ def parse_disturbance(columns: Columns) -> Disturbance:
 
 
 def workload_columns(workload: Workload) -> Columns:
-    """Return a workload's columns; null if the workload has nothing unusual."""
+    """Return the columns of a workload; null for those that the workload does not use."""
     region, offered = workload.region, workload.offered_iops
     return {
         **{name: getattr(workload, name, None) for name in _WorkloadRow.__struct_fields__},
@@ -118,8 +118,8 @@ def parse_workload(table: str, columns: Columns) -> Workload:
     return _parse_workload(table, *map(columns.get, _WorkloadRow.__struct_fields__))
 
 
-# A run repeats a few workloads thousands of times. The cache is typed because 1.0 equals 1, but is
-# not a valid queue depth.
+# A run repeats a few workloads thousands of times. The cache distinguishes types, because 1.0 equals 1 but is not a
+# valid queue depth.
 @lru_cache(maxsize=1024, typed=True)
 def _parse_workload(table: str, *values: object) -> Workload:
     columns = dict(zip(_WorkloadRow.__struct_fields__, values, strict=True))
@@ -150,7 +150,7 @@ def step_name(test: str, step: StepRecord) -> str:
 
 
 def step_columns(step: StepRecord) -> Columns:
-    """Return a step as a row, with the text of its job in ``job_file``; without seconds, disturbances, and fio's
+    """Return a step as a row, with the text of its job in ``job_file``, but without seconds, disturbances and fio's
     output.
     """
     measured, cpu = step.measurement, step.measurement.cpu
@@ -179,9 +179,9 @@ def count_streams(workload: Workload) -> int | None:
 
 
 def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
-    """Return a step from its row and the text of its job, and the columns that count as not measured.
+    """Return a step from its row and the text of its job. Also return the columns that count as not measured.
 
-    These columns may be NULL and have an impossible value; each has the reason.
+    These columns may be NULL and contain an impossible value. The result gives the reason for each.
     """
     unread: dict[str, str] = {}
     try:
@@ -232,7 +232,7 @@ def render_host_use(use: HostUse) -> str:
 
 
 def _parse_host_use(text: object, unread: dict[str, str]) -> HostUse | None:
-    """Return the host's activity; None also if it cannot be read: the step is valid without it."""
+    """Return the activity of the host. None: not known, or it cannot be read; the step is valid without it."""
     if text is None:
         return None
     try:
@@ -249,12 +249,12 @@ def under_way_columns(step: StepStarted) -> Columns:
 
 
 def parse_under_way_place(columns: Columns) -> dict[str, Any]:
-    """Return the values of the plain fields of the step under way."""
+    """Return the values of the plain fields of the running step."""
     return _UNDER_WAY.parse(columns)
 
 
 def parse_under_way(columns: Columns, totals: Sequence[SecondsTotal]) -> UnfinishedStep:
-    """Return the step under way from its row and the sums of its kept seconds."""
+    """Return the running step from its row and the sums of its stored seconds."""
     place = parse_under_way_place(columns)
     return UnfinishedStep(
         **place,

@@ -1,4 +1,4 @@
-"""Write a run file: an observer that commits each finished step durably, and files of imported results."""
+"""Write a run file: an observer that commits each finished step durably, and files for imported results."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tkperf.runner.events import (
 from tkperf.system.output_files import make_folder
 
 PART_S = 60.0
-# fio of the next step starts some seconds before the end; by then nothing may be written.
+# The fio of the next step starts some seconds before the end of the current step. At that time, nothing may be written.
 BEFORE_HANDOVER_S = 8.0
 _KEPT = (
     RunStarted,
@@ -58,13 +58,13 @@ _KEPT = (
     TestEnded,
     RunEnded,
 )
-# A verdict goes with the next write, some seconds later at most; if it is lost, its steps give it again.
-# Alone it would delay the beginning of a round by as many syncs of the disk as a step.
+# A verdict is written together with the next entry, some seconds later at most. If it is lost, its steps yield the same
+# verdict.
 _CAN_WAIT = (Judged, PhaseStarted, StepStarted)
 
-# A row with histograms fills its last page only in part, so small pages waste less.
+# A row with histograms fills its last page only in part, so small pages waste less space.
 PAGE_BYTES = 1024
-# tkperf status and attach try the lock to see whether there is a writer (writers.py).
+# tkperf status and attach try the lock to find out whether a process writes the file (writers.py).
 LOOKERS_WAIT_S = 0.3
 
 LockedDatabase = tuple[int, sqlite3.Connection]
@@ -75,7 +75,7 @@ def create_run_file(path: Path) -> LockedDatabase:
     """Create a new, empty run file.
 
     Raises:
-        RunFileError: it exists (nothing is overwritten) or cannot be created.
+        RunFileError: the file exists (nothing is overwritten) or cannot be created.
     """
     try:
         lock = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o644)
@@ -90,7 +90,7 @@ def create_run_file(path: Path) -> LockedDatabase:
         return lock, connect_to_write(path, create_tables)
     except BaseException as error:
         os.close(lock)
-        # The file is tkperf's own, and would prevent the next attempt.
+        # The file was created by tkperf, and would prevent the next attempt.
         path.unlink(missing_ok=True)
         if isinstance(error, sqlite3.Error | OSError):
             cause = find_write_cause(error, path)
@@ -99,11 +99,11 @@ def create_run_file(path: Path) -> LockedDatabase:
 
 
 def reopen_run_file(path: Path) -> LockedDatabase:
-    """Open a run file without a writer, to continue it. That changes nothing in it.
+    """Open a run file without a writer to continue it. This changes nothing in the file.
 
     Raises:
-        RefusedError: another user can have written it.
-        RunFileError: it cannot be written to, its run still continues, or its schema is another.
+        RefusedError: another user may have written the file.
+        RunFileError: the file cannot be written to, its run still continues, or it has another schema.
     """
     try:
         lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -112,7 +112,7 @@ def reopen_run_file(path: Path) -> LockedDatabase:
             f"{path} cannot be written to: {reason_of(error)}; a run continues in its own file"
         ) from error
     try:
-        # A journal may have been put next to it since it was read.
+        # Another process may have put a journal next to the file after it was read.
         require_own(path, os.fstat(lock))
         _lock(lock)
         return lock, connect_to_write(path, lambda db: require_schema(db, path))
@@ -127,11 +127,11 @@ def reopen_run_file(path: Path) -> LockedDatabase:
 
 
 def connect_to_write(path: Path, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
-    """Open the database in a file, and have it prepared.
+    """Open the database in a file, and prepare it.
 
-    The writer begins and ends transactions (isolation_level None). It uses a rollback journal, so that a
-    finished run is one file. EXTRA syncs the folder, too, after each commit: with FULL a power cut just after
-    it could bring the journal back and so lose the step.
+    The writer begins and ends transactions (isolation_level None). It uses a rollback journal, so that a finished run
+    is one file. EXTRA also syncs the folder after each commit. With FULL, a power cut just after the commit could
+    restore the journal, and the step would be lost.
     """
     db = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=backlog.READER_WAIT_S
@@ -149,10 +149,10 @@ def connect_to_write(path: Path, prepare: Callable[[sqlite3.Connection], None]) 
 
 
 def _lock(descriptor: int) -> None:
-    """Take the lock; a process that only looks holds it for a moment.
+    """Acquire the lock. A process that only looks holds the lock for a moment.
 
     Raises:
-        BlockingIOError: a writer holds it.
+        BlockingIOError: a writer holds the lock.
     """
     until_s = time.monotonic() + LOOKERS_WAIT_S
     while True:
@@ -167,10 +167,10 @@ def _lock(descriptor: int) -> None:
 
 
 def require_resumable(path: Path) -> None:
-    """Find out before anything else whether a run can go on in its file.
+    """Check, before anything else, whether a run can continue in its file.
 
     Raises:
-        RunFileError: see ``reopen_run_file``.
+        RunFileError: the same errors as in ``reopen_run_file``.
     """
     lock, db = reopen_run_file(path)
     db.close()
@@ -182,10 +182,11 @@ def describe_existing(path: Path) -> str:
 
 
 class _StepUnderWay:
-    """The step that has begun and not ended, kept while it runs: a fill takes hours, and a kill must not cost them.
+    """The step that has begun and not ended. It is stored while it runs, because a fill takes hours, and a kill must
+    not lose them.
 
-    Its samples are gathered from the events and handed out about a minute at a time, never shortly
-    before a hand-over, which writing to a slow disk could delay.
+    Its samples are collected from the events, and written in portions of about a minute. They are never written shortly
+    before the start of the next step, because a slow disk could delay that start.
     """
 
     def __init__(self) -> None:
@@ -206,13 +207,13 @@ class _StepUnderWay:
                 self.begun, self._samples = None, []
 
     def is_quiet_after(self, event: Event) -> bool:
-        """Return whether writing for some seconds now would not make the device wait."""
+        """Return whether the device need not wait if the writer writes for some seconds now."""
         if not isinstance(event, SampleSeen):
             return True
         return self._left_s(event.at_s) > BEFORE_HANDOVER_S
 
     def _left_s(self, now_s: float) -> float:
-        """Return the time left in s; for a fill, at its rate so far."""
+        """Return the remaining time in s; for a fill, at its rate so far."""
         begun = self.begun
         if begun is None:
             return math.inf
@@ -224,7 +225,7 @@ class _StepUnderWay:
         return (begun.planned_bytes - self._moved_bytes) * done_s / self._moved_bytes
 
     def take_part(self, event: Event) -> tuple[Sample, ...]:
-        """Return the seconds since the part before, if it is time to keep them; else none."""
+        """Return the seconds since the previous part, if it is time to store them; otherwise none."""
         cut_off = isinstance(event, TestEnded) and event.status is not RunStatus.COMPLETE
         due = isinstance(event, SampleSeen) and event.at_s - self._taken_at_s >= PART_S and self.is_quiet_after(event)
         if self.begun is None or not (cut_off or due):
@@ -236,22 +237,21 @@ class _StepUnderWay:
 
 
 class RunFileWriter:
-    """Keeps a run as it happens. One process writes, any may read meanwhile.
+    """Stores a run as it happens. One process writes, and any process may read at the same time.
 
-    When a call with a step returns, the step is in the file for good: the journal is synced, and a kill or a
-    power cut costs at most the last minute of the step under way. It costs more only while the file cannot
-    be written, as on a full disk: then the run goes on and the entries wait in memory. The
-    file is locked (flock) while a writer lives, so
-    readers can distinguish a running run from one that was killed.
+    When a call with a step returns, the step is durably in the file: the journal is synced, and a kill or a power cut
+    loses at most the last minute of the running step. More can be lost only while the file cannot be written, for
+    example on a full disk: the run then continues, and the entries are kept in memory. The file is locked (flock) while
+    a writer lives, so readers can distinguish a running run from a killed one.
     """
 
     def __init__(self, path: Path, *, observer: Observer = lambda _: None, appends: bool = False) -> None:
-        """Create the file, or with ``appends`` open it to write on.
+        """Create the file, or with ``appends`` open it to continue it.
 
-        ``observer`` gets warnings of the writer's own: entries that it cannot write, or could not keep.
+        ``observer`` receives the warnings of the writer: entries that it cannot write, or could not store.
 
         Raises:
-            RunFileError: it exists (nothing is overwritten), or cannot be created or written on.
+            RunFileError: the file exists (nothing is overwritten), or it cannot be created or continued.
         """
         self._path = path
         self._lock, self._db = (reopen_run_file if appends else create_run_file)(path)
@@ -270,18 +270,18 @@ class RunFileWriter:
 
     @property
     def keeps_up(self) -> bool:
-        """Return whether all entries are in the file, for good."""
+        """Return whether all entries are durably in the file."""
         return self._backlog.is_empty
 
     @property
     def lost(self) -> str | None:
-        """Return a sentence about the entries that could not be written, and the file that has them
-        instead; None if all were.
+        """Return a sentence about the entries that could not be written, and the file that contains them instead; None
+        if all entries were written.
         """
         return self._backlog.lost
 
     def __call__(self, event: Event) -> None:
-        """Keep the event, if it is one to keep.
+        """Store the event, if it is one to store.
 
         Raises:
             RunFileError: the file could not be written for so long that no more entries can wait, or at
@@ -293,7 +293,7 @@ class RunFileWriter:
             self._put(BacklogEntry(statements=self._statements.of_part(begun, samples), is_part=True))
         self._under_way.see(event)
         if isinstance(event, TelemetrySeen):
-            # No transaction of its own: the next entry takes it along, within a minute or so.
+            # This entry has no separate transaction. The next entry, within a minute or so, includes it.
             self._readings += self._statements.of_event(event)
             return
         if isinstance(event, StepEnded):
@@ -312,7 +312,7 @@ class RunFileWriter:
             self(Noted(note=RunNote(code="run-file-waited", text=over)))
 
     def _put(self, entry: BacklogEntry) -> None:
-        """Add an entry, after one for the waiting readings: the end of a step drops parts, but no readings."""
+        """Add an entry, after an entry for the waiting readings. The end of a step drops parts, but no readings."""
         readings, self._readings = self._readings, []
         if readings:
             self._backlog.put(BacklogEntry(statements=tuple(readings)))
@@ -323,9 +323,9 @@ class RunFileWriter:
 
 
 def close_gaps(db: sqlite3.Connection) -> None:
-    """Rewrite the finished file without unused space: it is a twentieth smaller to mail.
+    """Rewrite the finished file without unused space. It becomes a twentieth smaller.
 
-    The file stays unchanged if this is not possible: the disk is full, or a reader reads.
+    The file stays unchanged if this is not possible, because the disk is full or a reader uses the file.
     """
     with suppress(sqlite3.Error):
         db.execute(f"PRAGMA busy_timeout = {int(backlog.READER_WAIT_S * 1000)}")
@@ -333,7 +333,7 @@ def close_gaps(db: sqlite3.Connection) -> None:
 
 
 def _frame_of(db: sqlite3.Connection) -> tuple[SqlStatement, ...]:
-    """Return the facts and tests of a run that continues: without them no reader can read later entries."""
+    """Return the facts and the tests of a run that continues. Without them, no reader can read later entries."""
     return tuple(
         (f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608 - own names only
         for table in ("run", "host", "test", "resumption")
@@ -343,12 +343,13 @@ def _frame_of(db: sqlite3.Connection) -> tuple[SqlStatement, ...]:
 
 @contextmanager
 def write_whole(path: Path) -> Iterator[Observer]:
-    """Yield a writer of a whole run that was measured before, in one transaction: its steps may be thousands.
+    """Yield a writer for a whole run that was measured before, in one transaction, because it may have thousands of
+    steps.
 
     The file appears under its name only if the block ends without an error.
 
     Raises:
-        RunFileError: the file exists or cannot be written, or the folder cannot be made.
+        RunFileError: the file exists or cannot be written, or the folder cannot be created.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     _remove_dead_parts(path)
@@ -381,9 +382,9 @@ def write_whole(path: Path) -> Iterator[Observer]:
 
 
 def _remove_dead_parts(path: Path) -> None:
-    """Remove unfinished files of this name that killed processes left.
+    """Remove unfinished files of this name that killed processes left behind.
 
-    The kernel has dropped their locks.
+    The kernel has released the locks of these processes.
     """
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         with suppress(OSError):
@@ -400,7 +401,7 @@ def _remove_dead_parts(path: Path) -> None:
 
 
 def _move_to(path: Path, partial: Path) -> None:
-    """Give the file its name; if another file took that name meanwhile, that file keeps it."""
+    """Give the file its name. If another file has taken the name in the meantime, that file keeps it."""
     try:
         try:
             path.hardlink_to(partial)

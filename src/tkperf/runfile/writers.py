@@ -1,8 +1,9 @@
-"""Writers of run files: users who can have written one, and the process that writes it now.
+"""Writers of run files: the users who may have written a file, and the process that writes it now.
 
-tkperf shows a stranger's file, but does not act on its content. The writer of a run file holds an exclusive flock on
-it, which ends with its process, so no list of writers can be stale. ``/proc/locks`` shows every user which process
-holds one. ``/proc/PID/fdinfo`` shows the process's owner and root which of its open files it is.
+tkperf shows the file of another user, but does not act on its content. The writer of a run file holds an exclusive
+flock on the file. The lock ends with the process, so no list of writers can be out of date. ``/proc/locks`` shows every
+user which process holds such a lock. ``/proc/PID/fdinfo`` shows the owner of the process, and root, to which open file
+the lock belongs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tkperf.system.host import read_locks
 SQLITE_ENDINGS = ("-journal", "-wal", "-shm")
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 FileStamp = tuple[int, int, int, int]
-"""Device, inode, size in bytes, time of the last change of content or inode in ns, which no program can set."""
+"""Device, inode, size in bytes, and time of the last change of content or inode in ns, which no program can set."""
 
 PROC = Path("/proc")
 _DELETED = " (deleted)"
@@ -37,9 +38,9 @@ class Writer:
     Attributes:
         pid: None if the process is not visible from here: another container, another machine.
         user: owner of the process; None: not known.
-        path: the file as that process has it open; None if access is not allowed.
-        program: its program, such as ``python3.11``; None if access is not allowed.
-        is_tkperf: it is a Python that also has the database open; None if access is not allowed.
+        path: the path under which the process has opened the file; None if access is not allowed.
+        program: the program of the process, such as ``python3.11``; None if access is not allowed.
+        is_tkperf: whether the process is a Python that also has the database open; None if access is not allowed.
     """
 
     pid: int | None
@@ -50,12 +51,12 @@ class Writer:
 
 
 def is_being_written(path: Path) -> bool:
-    """Return whether a writer holds the file's lock.
+    """Return whether a writer holds the lock of the file.
 
     Raises:
         OSError: the file cannot be opened.
     """
-    # The file is opened without blocking, because opening a pipe of that name would wait.
+    # The file is opened without blocking, because a pipe with this name would block.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -67,7 +68,7 @@ def is_being_written(path: Path) -> bool:
 
 
 def find_writer(path: Path) -> Writer | None:
-    """Return the writer of a run file; None if there is none.
+    """Return the writer of a run file; None if no process writes it.
 
     Raises:
         OSError: the file cannot be opened.
@@ -88,7 +89,7 @@ def find_writer(path: Path) -> Writer | None:
 
 
 def find_running() -> Iterator[Writer]:
-    """Yield a writer for each run file on this machine that is being written, as far as visible from here.
+    """Yield a writer for each run file that is being written on this machine, as far as it is visible from here.
 
     Processes of other users have no path.
     """
@@ -105,7 +106,7 @@ def find_running() -> Iterator[Writer]:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A file that a process has open. ``info``: the kernel's text about the descriptor."""
+    """A file that a process has opened. ``info``: the kernel's text about the descriptor."""
 
     path: Path
     key: tuple[int, int]
@@ -115,7 +116,7 @@ class _Open:
         return self.key == (status.st_dev, status.st_ino)
 
     def holds_lock(self, pid: int) -> bool:
-        """Return whether this process itself took an exclusive lock by this descriptor."""
+        """Return whether this process took an exclusive lock with this descriptor."""
         return any(
             fields[:1] == ["lock:"] and fields[2:6] == ["FLOCK", "ADVISORY", "WRITE", str(pid)]
             for fields in map(str.split, self.info.splitlines())
@@ -131,14 +132,14 @@ class _Open:
 
 
 def _exclusive_locks() -> Iterator[tuple[int, int]]:
-    """Yield process and inode of each flock for writing."""
+    """Yield process and inode of each exclusive flock."""
     for lock in read_locks(PROC):
         if (lock.kind, lock.access) == ("FLOCK", "WRITE") and lock.pid and not lock.waits:
             yield lock.pid, lock.file[1]
 
 
 def _open_files(process: Path) -> list[_Open] | None:
-    """Return a process's open files that have a path; None if access is not allowed."""
+    """Return the open files of a process that have a path; None if access is not allowed."""
     opened = []
     try:
         for link in (process / "fd").iterdir():
@@ -156,7 +157,7 @@ def _open_files(process: Path) -> list[_Open] | None:
 
 
 def _writer(pid: int, opened: list[_Open]) -> Writer:
-    """Return the writer of a file; ``opened``: the process's descriptors of that file."""
+    """Return the writer of a file. ``opened``: the descriptors of the process for this file."""
     program = None
     with suppress(OSError):
         program = (PROC / str(pid) / "exe").readlink().name.removesuffix(_DELETED)
@@ -195,16 +196,18 @@ def state_of(status: os.stat_result) -> FileStamp:
 
 
 def read_own(path: Path) -> tuple[bytes, FileStamp]:
-    """Return all bytes of a run file that only root and the effective user can have written, and its state then.
+    """Return all bytes of a run file that only root and the effective user can have written, and the state of the file
+    at that time.
 
-    A file that a killed writer left half written must be repaired before the call: this function reads no journal.
+    If a killed writer left the file incomplete, it must be repaired before the call, because this function reads no
+    journal.
     """
     real = path.resolve()
     descriptor = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         require_own(path, os.fstat(descriptor))
         try:
-            # Closing it releases the lock. A writer holds the lock exclusively.
+            # The lock is released when the file is closed. A writer holds the lock exclusively.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             raise still_written(path) from None
@@ -216,12 +219,12 @@ def read_own(path: Path) -> tuple[bytes, FileStamp]:
 
 
 def still_written(path: Path) -> RunFileError:
-    """Return the error of a run file whose run is still going on."""
+    """Return the error for a run file whose run has not ended."""
     return RunFileError(f"{path} is being written: its run has not ended")
 
 
 def require_own(path: Path, status: os.stat_result) -> None:
-    """Refuse to act on a run file, open with this status, that another user can have written.
+    """Refuse to act on an opened run file with this status if another user may have written it.
 
     Raises:
         RefusedError: the file, or a file that SQLite reads next to it, belongs to another user than root and the
@@ -229,18 +232,21 @@ def require_own(path: Path, status: os.stat_result) -> None:
     """
     if (reason := _find_reason(path, status)) is not None:
         raise RefusedError(
-            f"{path} is shown, but not resumed: {reason}; what it says may be a stranger's. Nothing was touched"
+            f"{path} is shown, but not resumed: {reason}; another user may have written its content. "
+            "Nothing was touched"
         )
 
 
 def require_own_input(path: Path, status: os.stat_result) -> None:
-    """Refuse to act on an input file, open with this status, by the same rule.
+    """Refuse to act on an opened input file with this status, by the same rule.
 
     Raises:
-        RefusedError: another user can have written it.
+        RefusedError: another user may have written the file.
     """
     if (reason := _find_reason(path, status)) is not None:
-        raise RefusedError(f"{path} is not used: {reason}; what it says may be a stranger's. Nothing was touched")
+        raise RefusedError(
+            f"{path} is not used: {reason}; another user may have written its content. Nothing was touched"
+        )
 
 
 def _find_reason(path: Path, status: os.stat_result) -> str | None:
@@ -263,27 +269,28 @@ def _reasons(real: Path, status: os.stat_result) -> Iterator[str]:
 def _of_file(path: Path, status: os.stat_result) -> Iterator[str]:
     if status.st_uid not in (0, os.geteuid()):
         yield (f"{path} belongs to uid {status.st_uid}: run tkperf as that user, or chown it if you know who wrote it")
-    # An access list that lets others write sets the group's bits, so a group that may write is refused, too.
+    # An access list that lets others write also sets the bits of the group, so a file that the group may write is
+    # refused, too.
     if status.st_mode & _OTHERS_WRITE:
         yield f"others can write to {path}: chmod go-w if none of them has written to it"
 
 
 def others_can_lay(real: Path) -> bool:
-    """Return whether another user than root and the effective one can put files next to a run file."""
+    """Return whether a user other than root and the effective user can put files next to a run file."""
     folder = real.parent.stat()
     return folder.st_uid not in (0, os.geteuid()) or bool(folder.st_mode & _OTHERS_WRITE)
 
 
 def journal_of(real: Path) -> Path:
-    """Return the place of the rollback journal of a run file."""
+    """Return the path of the rollback journal of a run file."""
     return real.with_name(real.name + "-journal")
 
 
 def may_roll_back(real: Path, status: os.stat_result) -> bool:
     """Return whether only users who can write to a run file can have written the journal next to it.
 
-    SQLite rolls a journal back into its file, regardless of who put it there. The owner of the folder may be
-    any user, as in the home of the user who calls sudo: another user's journal belongs to that user.
+    SQLite rolls a journal back into its file, whoever created the journal. The owner of the folder may be any user, for
+    example in the home of the user who calls sudo. The journal of another user belongs to that user.
     """
     try:
         journal = journal_of(real).lstat()

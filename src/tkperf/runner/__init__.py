@@ -1,1 +1,1 @@
-"""A running run: phases are performed, watched, and passed on as events; a run that stopped is replayed."""
+"""A run that is under way: phases are performed, watched, and reported as events. A run that stopped is replayed."""

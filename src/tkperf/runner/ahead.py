@@ -1,4 +1,4 @@
-"""The rest of a running test: the loads that may follow, so that they can be made ready, and the remaining time.
+"""The rest of a running test: the loads that may follow, so that they can be prepared, and the remaining time.
 
 A replay of the test's procedure with the answers so far finds both (docs/adr/0007).
 """
@@ -28,7 +28,7 @@ from tkperf.procedures.profiles import Profile
 
 @dataclass(slots=True)
 class Ahead:
-    """A look ahead from the current phase; ``answers`` belong to the phases before it."""
+    """A look ahead from the current phase. ``answers`` belong to the earlier phases."""
 
     test: Test
     later_tests: Sequence[Test]
@@ -41,7 +41,7 @@ class Ahead:
     _greatest: dict[object, int] | None = None
 
     def begin(self, phase: Phase, following: Sequence[Phase]) -> None:
-        """Begin a phase. ``following``: the phases after it that are certain, as ``drive`` has them."""
+        """Begin a phase. ``following`` contains the phases after it that are certain, in the form of ``drive``."""
         if self._before is not None and self._following:
             passed_s = expected_s(self._before, self.active_range_bytes)
             self._left_s = {case: left_s - passed_s for case, left_s in self._left_s.items()}
@@ -59,11 +59,11 @@ class Ahead:
     def next(
         self, phase: Phase, answer: Callable[[Measurement], Answer], planned_s: float | None = None
     ) -> Next | None:
-        """Return the loads that may follow the current phase, or its last step; None if nothing can be made ready.
+        """Return the loads that may follow the current phase, or its last step; None if no load can be prepared.
 
         Args:
-            answer: gives the answer to the phase for the measurement of its last step.
-            planned_s: the duration of that step; None where it ends by amount.
+            answer: returns the answer to the phase, given the measurement of its last step.
+            planned_s: the duration of this step; None if the step ends after an amount.
         """
         if self._following:
             following = self._following[0]
@@ -88,7 +88,7 @@ class Ahead:
         return Next(loads=ready, choose=choose, certain=len(loads) == 1, afterwards=afterwards)
 
     def within(self, phase: Round, position: int) -> Next:
-        """Return the load that follows a step of a round that is not its last."""
+        """Return the load after a step of a round, if the step is not the last."""
         if position + 2 < len(phase.steps):
             afterwards: tuple[EngineLoad, ...] = (phase.steps[position + 2],)
         else:
@@ -101,7 +101,7 @@ class Ahead:
         return self._load(upcoming_phase(self.procedure(), [*self.answers, answer]), after=phase)
 
     def _load(self, phase: Phase | None, *, after: Phase) -> EngineLoad | None:
-        """Return the load that a phase begins with; None: it has none, or the running stream continues."""
+        """Return the load with which a phase begins; None: the phase has no load, or the running stream continues."""
         if phase is None:
             phase = self.first_of_next_test()
         if isinstance(phase, Round):
@@ -109,7 +109,7 @@ class Ahead:
         return phase if isinstance(phase, Continuous) and not phase.continues(after) else None
 
     def _second_load(self, following: Phase | None) -> tuple[EngineLoad, ...]:
-        """Return the load after the one that the following phase begins with, where it is certain."""
+        """Return the load after the first load of the following phase, if it is certain."""
         phase = self.first_of_next_test() if following is None else following
         if isinstance(phase, Round) and len(phase.steps) > 1:
             return (phase.steps[1],)
@@ -119,14 +119,16 @@ class Ahead:
         return ()
 
     def first_of_next_test(self) -> Round | Continuous | None:
-        """Return the first phase of the next test, if it is measured at once."""
+        """Return the first phase of the next test, if the phase is measured without a purge before it."""
         if not self.later_tests or self.test.finds_demand:
-            return None  # the demand is not found yet
+            return None  # the demand is not known yet
         first = upcoming_phase(self._procedure_of(self.later_tests[0]), ())
         return first if isinstance(first, Round | Continuous) else None
 
     def left_s(self, case: Case) -> float:
-        """Return the remaining time of the run from the current phase on, in the best or the worst case."""
+        """Return the remaining time of the run after the beginning of the current phase, in the best or the worst
+        case.
+        """
         if case not in self._left_s:
             self._left_s[case] = self._forecast_s(self.test, self.answers, case) + sum(
                 self._forecast_s(test, (), case) for test in self.later_tests
@@ -134,10 +136,14 @@ class Ahead:
         return self._left_s[case]
 
     def at_most(self, phase: Phase) -> int | None:
-        """Return the greatest number of such rounds, areas or slices in the section; None: the phase is single."""
-        # Compute it as early as the first purge: between a fill and the first round there is no time to lose.
+        """Return the greatest number of such rounds, areas or slices in the section; None: the section has only one
+        such phase.
+        """
+        # Compute the number during the first purge. Between a fill and the first round, the computation would delay the
+        # load.
         if self._greatest is None:
-            # After an interruption rounds count on, and as many may follow as at the beginning.
+            # After an interruption, the numbers of the rounds continue, and as many rounds may follow as at the
+            # beginning.
             known = [isinstance(answer, Interruption) for answer in self.answers]
             so_far = self.answers[: len(known) - known[::-1].index(True)] if any(known) else ()
             self._greatest = greatest_numbers(self.procedure(), so_far, active_range_bytes=self.active_range_bytes)
@@ -151,5 +157,7 @@ class Ahead:
 
 
 def _judged(end: Measurement) -> tuple[Measurement, ...]:
-    """Return the measurement as undisturbed and as disturbed by foreign I/O, which shows only after its end."""
+    """Return the measurement twice: as undisturbed, and as disturbed by foreign I/O, which is known only after its
+    end.
+    """
     return end, replace(end, disturbed_by=(DisturbanceCode.FOREIGN_IO,))

@@ -1,8 +1,9 @@
 """Events of a run, sent to its observers (run file, live view, progress lines), and the content of one look at a run
 file.
 
-The runner emits events in order; an observer is any callable that takes one. A process that has only the run file
-looks at it again and again: ``run_file_events.py`` turns the new rows into the same events."""
+The runner emits events in order. An observer is any callable that accepts an event. A process that has only the run
+file reads the file repeatedly, and ``run_file_events.py`` turns the new rows into the same events.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ class RunResumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestStarted:
-    """A test has started. ``goes_on``: it was cut off, and a part of it was measured before."""
+    """A test has started. ``goes_on``: the test continues after an interruption."""
 
     __test__ = False
 
@@ -59,9 +60,10 @@ class TestStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseStarted:
-    """A phase has started. ``shortest_s``/``longest_s``: remaining time of the whole run from here on.
+    """A phase has started. ``shortest_s`` and ``longest_s``: remaining time of the whole run from this moment.
 
-    ``at_most``: the greatest number of rounds, areas or slices in the section; None: the phase is not one of several.
+    ``at_most``: the greatest number of rounds, areas or slices in the section; None: the section has only one such
+    phase.
     """
 
     test: str
@@ -74,7 +76,9 @@ class PhaseStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStarted:
-    """A step has started. ``position`` counts from 0 among ``steps`` of the phase. ``planned_s`` None: by amount."""
+    """A step has started. ``position`` counts from 0 among ``steps`` of the phase. ``planned_s`` is None if the step
+    ends after an amount.
+    """
 
     test: str
     section: str
@@ -138,9 +142,9 @@ class PurgeEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetBusy:
-    """The target is being made ready: ``doing`` says how, e.g. ``purging``.
+    """The target is being prepared. ``doing`` names the activity, such as ``purging``.
 
-    ``done`` is the finished share (0..1), None where the device does not report it.
+    ``done`` is the finished share (0..1); None if the device does not report it.
     """
 
     test: str
@@ -151,7 +155,7 @@ class TargetBusy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetrySeen:
-    """A reading of a drive's telemetry, sent some seconds after it was read."""
+    """A reading of the telemetry of a drive, sent some seconds after the reading was made."""
 
     reading: Reading
 
@@ -184,7 +188,7 @@ class Warned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestEnded:
-    """A test has ended. ``at_s`` is None where another tool ran it."""
+    """A test has ended. ``at_s`` is None if another tool ran the test."""
 
     __test__ = False
 
@@ -202,9 +206,9 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsDropped:
-    """The number of events that one view missed because it was slow; they came before the next event.
+    """The number of events that a slow view missed. These events preceded the next event.
 
-    Only that view gets this event.
+    Only that view receives this event.
     """
 
     samples: int
@@ -238,9 +242,9 @@ Observer = Callable[[Event], None]
 
 
 def describe_phase(phase: Phase | None, at_most: int | None = None, steps_done: int | None = None) -> str:
-    """Return the description of a phase, as ``IOPS, round 7 of at most 25, step 3 of 56``.
+    """Describe a phase: ``IOPS, round 7 of at most 25, step 3 of 56``.
 
-    ``steps_done`` None: without its step; an empty text for no phase.
+    If ``steps_done`` is None, the text does not contain the step. Without a phase, the text is empty.
     """
     of = "" if at_most is None else f" of at most {at_most:,}"
     match phase:
@@ -265,7 +269,7 @@ def describe_phase(phase: Phase | None, at_most: int | None = None, steps_done: 
 
 
 def find_place_events(events: Sequence[Event]) -> Iterator[Event]:
-    """Yield those of earlier events that show the current place of a run."""
+    """Yield those earlier events that show the current place of a run."""
     for kind in (RunStarted, RunResumed, TestStarted, PhaseStarted, StepStarted):
         latest = [event for event in events if isinstance(event, kind)]
         if latest:
@@ -277,12 +281,13 @@ class Delta:
     """The whole run, with the new rows of its log.
 
     Attributes:
-        record: the whole run, but only its new steps, purges and verdicts.
+        record: the whole run, but with its new steps, purges and verdicts only.
         log: the new rows in their order.
-        sequence, part, begun_s: the place that this look reached: in the log, and in the current step.
-        seconds: the newest seconds of the newest new steps, by sequence; a first look has only the last step's.
+        sequence, part, begun_s: the place in the log, and in the current step, up to which this look has read.
+        seconds: the newest seconds of the newest steps, by sequence. The first look contains only those of the last
+            step.
         seconds_under_way: the newest of the new seconds of the current step.
-        log_bytes: memory for the log up to here, as the limits of a run file count it.
+        log_bytes: memory for the log up to this place, according to the limits of a run file.
     """
 
     record: RunRecord
@@ -297,11 +302,11 @@ class Delta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """The state of a run, found without reading its steps, of which there may be thousands.
+    """The state of a run, found without reading its steps. A run may have thousands of steps.
 
     Attributes:
-        record: the whole run without its log: no steps, purges, verdicts.
-        disturbed_steps: the number of disturbed steps that count; None: the run was not watched.
+        record: the whole run without its log, that is, without steps, purges and verdicts.
+        disturbed_steps: the number of disturbed steps in results; None: the run was not watched.
     """
 
     record: RunRecord

@@ -1,7 +1,7 @@
-"""The progress of a run by its log alone: its current phase, and its remaining time.
+"""The progress of a run according to its log alone: the current phase, and the remaining time.
 
-A replay of the log into fresh procedures, as in resuming a run (docs/adr/0007), finds the phase: the
-procedures ask for it next.
+The log is replayed to new procedures, as when a run is resumed (docs/adr/0007). The current phase is the one that the
+procedures request next.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ from tkperf.runner.replay import at_found_demand, find_reached
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """The place that a run has reached, now or when it ended.
+    """The place that a run has reached now, or had reached when it ended.
 
     Attributes:
-        test: the current test; None between tests and before the first.
-        number, tests: the test's number among the run's tests, from 1, and their count.
-        phase: the phase the test asked for last; None where the log does not show it.
+        test: the current test; None between tests and before the first test.
+        number, tests: the number of the test in the run, from 1, and the number of tests.
+        phase: the last phase that the test requested; None if the log does not show it.
         steps_done: the finished steps of the phase.
-        at_most: the greatest number of such phases in the section, where there are several.
+        at_most: the greatest number of such phases in the section, if there are several.
         began_s: the beginning of the phase, as far as the log shows it.
-        shortest_s, longest_s: the time of the whole run from then on, without purges; None: unknown.
+        shortest_s, longest_s: the remaining time of the run after the beginning of the phase, without purges; None: not
+            known.
     """
 
     test: str | None = None
@@ -56,7 +57,7 @@ class Progress:
     longest_s: float | None = None
 
     def remaining_s(self, now_s: float) -> tuple[float, float] | None:
-        """Return the shortest and the longest time from now on; None: unknown."""
+        """Return the shortest and the longest time from now on; None: not known."""
         if self.shortest_s is None or self.longest_s is None:
             return None
         passed_s = now_s - self.began_s
@@ -68,7 +69,7 @@ def find_progress(record: RunRecord, log: Sequence[LogEntry]) -> Progress:
     """Return the place that a run has reached. Unknown values stay at their defaults.
 
     Args:
-        log: the whole log, as the run file has it.
+        log: the whole log of the run file.
     """
     done = {test.name: _outcomes(log, test) for test in record.tests if test.status is RunStatus.COMPLETE}
     under_way = next((test for test in record.tests if test.name not in done), None)
@@ -81,7 +82,7 @@ def find_progress(record: RunRecord, log: Sequence[LogEntry]) -> Progress:
     try:
         return _place(record, progress, under_way, entries, done)
     except (ValueError, TypeError, LookupError, AttributeError, UsageError):
-        # The log is damaged, or is from a tkperf whose tests had another course.
+        # The log is damaged, or it comes from a version of tkperf whose tests had another course.
         return progress
 
 
@@ -125,7 +126,7 @@ def _outcomes(log: Sequence[LogEntry], test: TestRecord) -> tuple[SectionOutcome
 
 
 def _profile_of(record: RunRecord, done: Mapping[str, Sequence[SectionOutcome]]) -> Profile:
-    """Return the run's profile, with the demand that an earlier search found."""
+    """Return the profile of the run, with the demand that an earlier search found."""
     profile = read_stored_profile(record.info.profile)
     for name in record.planned:
         profile = at_found_demand(profile, done.get(name, ()))
@@ -140,11 +141,11 @@ def _test_of(info: RunInfo, name: str) -> Test:
 
 
 def _beginning(record: RunRecord, under_way: TestRecord, entries: Sequence[LogEntry], steps_done: int) -> float:
-    """Return the beginning of the current phase: the end of the record before it in the log."""
+    """Return the beginning of the current phase: the end of the preceding record in the log."""
     done = [entry for entry in entries if isinstance(entry.record, StepRecord | PurgeRecord)]
     before = done[: len(done) - steps_done]
     began_s = end_s(before[-1].record) if before else under_way.started_s
-    # After an interruption the phase began no earlier than the resumption.
+    # After an interruption, the phase began after the run was resumed.
     resumed_s = (resumption.resumed_s for resumption in record.resumptions)
     return max(began_s, *resumed_s) if record.resumptions else began_s
 
@@ -158,7 +159,7 @@ def end_s(record: object) -> float:
 
 
 def describe_place(progress: Progress) -> str:
-    """Return ``IOPS, round 7 of at most 25, step 3 of 56``; empty where the phase is unknown."""
+    """Return ``IOPS, round 7 of at most 25, step 3 of 56``; empty if the phase is not known."""
     return describe_phase(progress.phase, progress.at_most, progress.steps_done)
 
 

@@ -1,4 +1,6 @@
-"""The performance of phases: the engine or the target does the work, observers get events, the phase an answer."""
+"""The performance of phases. The engine or the target does the work, observers receive events, and the procedure
+receives an answer.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,8 @@ from tkperf.runner.events import (
 from tkperf.runner.replay import Resumed
 from tkperf.runner.run_watch import Observations, RunTelemetry, RunWatch
 
-# A step that failed twice fails again. A disturbance is over with the next step or the one after, as a timer's
-# job or a user's look at a file, or it lasts for hours.
+# A step that failed twice fails again. A disturbance, such as a timer's job or a user who looks at a file, is over with
+# the next step or the one after. Otherwise it lasts for hours.
 _MOST_ATTEMPTS, _MOST_DISTURBED_ATTEMPTS = 2, 3
 _TIMES = {
     _MOST_ATTEMPTS: "measured twice, and failed twice",
@@ -49,26 +51,26 @@ Measured = Fill | Round | Continuous
 
 
 class RunTarget(Protocol):
-    """The device, held by a permit to erase it."""
+    """The device, held with a permit to erase it."""
 
     def recheck(self) -> None:
-        """Raise unless the target is still the same device and still free to be erased."""
+        """Raise an error unless the target is still the same device and may still be erased."""
         ...
 
     def make_ready_to_fill(self) -> None:
-        """Bring the target into the state for preconditioning, just before that."""
+        """Bring the target into the state for preconditioning, just before the preconditioning."""
         ...
 
     def make_ready(self, *, on_progress: OnProgress) -> None:
-        """Bring the target into the state for measuring, just before that."""
+        """Bring the target into the state for measuring, just before the measurement."""
         ...
 
     def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
-        """Put the target in "as new" state, or raise.
+        """Put the target in "as new" state, or raise an error.
 
         Args:
-            on_progress: gets the finished share (0..1) now and then, None where it is unknown.
-            on_note: gets the code and text of a note that must be on record before the purge.
+            on_progress: receives the finished share (0..1) from time to time; None if the share is not known.
+            on_note: receives the code and the text of a note that must be recorded before the purge.
         """
         ...
 
@@ -78,14 +80,14 @@ class RunParts:
     """The parts of a run.
 
     Attributes:
-        info: gets the name and data of ``profile``, even if it was made with others.
+        info: facts about the run. Name and data of ``profile`` replace those in it.
         profile: the profile that the tests follow.
         counters: look at the measured device.
-        fill_counters: look at the preconditioned device, if that is another.
-        host: looks at the host's own activity.
+        fill_counters: look at the preconditioned device, if it is another device.
+        host: looks at the activity of the host.
         strict: disturbed steps are measured again, or the run ends.
-        resumed: the part of the run that was done earlier.
-        telemetry: reads the drives' own logs.
+        resumed: the part of the run that was done before the interruption.
+        telemetry: reads the logs of the drives.
     """
 
     info: RunInfo
@@ -120,7 +122,7 @@ class RunParts:
 
 @dataclass(slots=True)
 class Performer:
-    """The performer of the phases of one running test. ``origin_s``: the run's start on its clock."""
+    """The performer of the phases of a running test. ``origin_s`` is the start of the run on the clock of the run."""
 
     run: RunParts
     ahead: Ahead
@@ -133,7 +135,7 @@ class Performer:
         return self.ahead.test
 
     def answer(self, phase: Phase, following: Sequence[Phase]) -> Answer:
-        """Perform a phase. ``following``: the phases after it that are certain."""
+        """Perform a phase. ``following`` contains the later phases that are certain."""
         self.ahead.begin(phase, following)
         self.telemetry.look()
         self._announce(phase)
@@ -175,7 +177,7 @@ class Performer:
                 return None
 
     def _make_ready(self) -> None:
-        """Make the target ready. A drive is ready at once; a set is built, and reports its progress."""
+        """Prepare the target. A drive needs no preparation. A set is built, and reports its progress."""
         busy = self._busy("getting the set ready")
 
         def on_progress(done: float | None) -> None:
@@ -200,7 +202,7 @@ class Performer:
         self.run.emit(PurgeEnded(test=self.test.name, record=record))
 
     def _busy(self, doing: str) -> OnProgress:
-        """Return a callback that reports to the observers how far the target is."""
+        """Return a callback that reports the progress of the target to the observers."""
 
         def on_progress(done: float | None) -> None:
             busy = TargetBusy(test=self.test.name, doing=doing, done=done, at_s=self.now_s())
@@ -220,8 +222,8 @@ class Performer:
     def _fill(self, phase: Fill) -> Measurement:
         then = self.ahead.next(phase, lambda measurement: measurement)
         step, on_sample = self._start_step(phase)
-        # A failed fill is not repeated. A third and fourth pass would be another preconditioning than the requested
-        # one, and would take as long again.
+        # A failed fill is not repeated. A third and a fourth pass would differ from the requested preconditioning, and
+        # would take as long as the first two.
         execution = self.run.engine.fill(phase, then=then, on_sample=on_sample)
         observed = self._believe(step, execution)
         answer = as_answer(execution.measurement, observed.disturbances)
@@ -244,7 +246,7 @@ class Performer:
         return measurements
 
     def _measure(self, phase: Round, position: int, then: Next | None) -> tuple[StepStarted, Execution, Observations]:
-        """Measure a step of a round. Measure it again at once if it failed, or was refused."""
+        """Measure a step of a round. If the step failed or was refused, measure it again at once."""
         for attempt in count(1):
             began_s = self.run.clock()
             execution: Execution | None = None
@@ -256,12 +258,12 @@ class Performer:
                 is_disturbed = isinstance(error, StepDisturbedError)
                 if attempt >= (_MOST_DISTURBED_ATTEMPTS if is_disturbed else _MOST_ATTEMPTS):
                     raise type(error)(f"{error} ({_TIMES[attempt]})") from error
-                # From here on the device is idle, also during its check.
+                # From this moment on the device is idle, also during its check.
                 ended_s = self.run.clock()
                 if execution is not None:
                     began_s = execution.started_s
                     ended_s = min(ended_s, began_s + execution.measurement.duration_s)
-                self.run.engine.rest()  # also the next step, which may have begun
+                self.run.engine.rest()  # also stops the next step, which may have begun
                 self.run.target.recheck()
                 self.watch.gave_up(began_s, ended_s, str(error))
                 text = _why_repeated(phase, position, then, error, ended_s - began_s)
@@ -269,7 +271,7 @@ class Performer:
         raise AssertionError("attempts are counted without end")
 
     def _believe(self, step: StepStarted, execution: Execution, *, continues: bool = False) -> Observations:
-        """Return the observations of a step apart from fio's report, or raise if the report cannot be true."""
+        """Return the observations of a step besides the report of fio. Raise an error if the report cannot be true."""
         device = self.run.info.device.get("path") or "the device"
         requested = RequestedLoad(workload=step.workload, duration_s=step.planned_s, running=continues)
         require_plausible(execution.with_lead_in, requested, execution.evidence, device=device)
@@ -294,7 +296,7 @@ class Performer:
         return answer
 
     def _start_next(self, phase: Phase, then: Next | None, answer: Answer) -> None:
-        """Release the next load, which is now decided, before anything is recorded."""
+        """Release the next load, which is now known, before anything is recorded."""
         if then is not None and not then.certain and (load := self.ahead.load_after(phase, answer)):
             self.run.engine.start_next(load)
 
@@ -326,7 +328,7 @@ class Performer:
         return step, on_sample
 
     def _keep(self, step: StepStarted, execution: Execution, observed: Observations) -> None:
-        """Hand the finished step to the observers."""
+        """Pass the finished step to the observers."""
         record = StepRecord(
             section=step.section,
             kind=step.kind,
@@ -353,12 +355,12 @@ class Performer:
 def _answer_with(
     cells: dict[Workload, Measurement], last: Workload
 ) -> Callable[[Measurement], dict[Workload, Measurement]]:
-    """Return a function that completes the answer to a round with the measurement of its last workload."""
+    """Return a function that completes the answer to a round with the measurement of the last workload."""
     return lambda measurement: {**cells, last: measurement}
 
 
 def _why_repeated(phase: Round, position: int, then: Next | None, error: StepFailedError, tried_s: float) -> str:
-    """Return the text on a repeated step: the step, the reason, and the load on the device in between."""
+    """Return the text about a repeated step: the step, the reason, and the load on the device in the meantime."""
     saw = f"the failed attempt ({tried_s:.0f} s)"
     if then is not None and then.certain:
         saw += f" and perhaps the beginning of the next step, {then.loads[0].workload}"

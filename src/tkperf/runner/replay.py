@@ -1,8 +1,9 @@
-"""The replay of a run that was cut off: its log goes into a fresh procedure, to continue from there (docs/adr/0028).
+"""The replay of an interrupted run: a new procedure receives the answers in the log, and continues from their end
+(docs/adr/0028).
 
-The procedure asks as it did before and gets the old measurements, up to the first missing one. Some of them
-must be measured again for the rest to be valid, and are set aside: all from the last purge on, or, where the
-procedure can take an interruption, the round alone.
+The procedure makes the same requests as before, and receives the old measurements up to the first missing one. Some of
+these must be measured again, because the later measurements would not be valid otherwise. They are set aside:
+everything since the last purge, or only the round if the procedure accepts an interruption.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from tkperf.runner.events import describe_phase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """The answers that a test's procedure gets before it goes on by itself.
+    """The answers that the procedure of a test receives before it continues with new measurements.
 
     Attributes:
-        answers: the answers to its first phases.
-        statement_count: the number of its verdicts and section outcomes that are in the log already.
-        goes_on: the place where it continues.
-        section, round_number: the place of the phase that was cut off; None where none was.
-        set_aside_from: the first row of the log that is measured again; None: none is.
-        again: a description of what is measured again.
+        answers: the answers to the first phases.
+        statement_count: the number of verdicts and section outcomes that the log already contains.
+        goes_on: the place at which the test continues.
+        section, round_number: the place of the interrupted phase; None if no phase was interrupted.
+        set_aside_from: the first row of the log that is measured again; None: no row.
+        again: a description of the part that is measured again.
     """
 
     answers: tuple[Answer, ...] = ()
@@ -61,8 +62,8 @@ class Resumed:
     """The part of a run that was done before it continues.
 
     Attributes:
-        done: the section outcomes of each test that is not run again.
-        replayed: the replay of the test that was cut off.
+        done: the section outcomes of each finished test.
+        replayed: the replay of the interrupted test.
     """
 
     resumption: Resumption
@@ -75,7 +76,9 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A phase of the log: its answer, its first row if it has any, and the count of verdicts and outcomes before it."""
+    """A phase of the log: the answer, the first row if the phase has rows, and the number of verdicts and outcomes
+    before the phase.
+    """
 
     phase: Phase
     answer: Answer
@@ -89,11 +92,11 @@ def replay(
     """Decide how a test continues after its log.
 
     Args:
-        procedure: a fresh procedure of the test.
-        log: the test's rows in their order, without the ones that were set aside.
+        procedure: a new procedure of the test.
+        log: the rows of the test in their order, without those that were set aside.
         earlier: the earlier interruptions of this test.
-        accept: go on at the place of the interruption, even if that costs validity; fills and purges are
-            done as a whole all the same.
+        accept: whether the test continues at the place of the interruption, even if its results are then less valid.
+            Fills and purges are repeated completely in any case.
 
     Raises:
         ValueError: the log does not follow the procedure; the message names the row.
@@ -110,8 +113,8 @@ def find_reached(
 ) -> tuple[Phase | None, tuple[Answer, ...], int]:
     """Return the place that a running test has reached. Arguments and errors are those of ``replay``.
 
-    The place is the first phase that is not complete in the log (None: the procedure has ended), the answers to the
-    phases before this phase, and the number of rows that this phase has in the log.
+    The result consists of the first phase that is not complete in the log (None: the procedure has ended), the answers
+    to the earlier phases, and the number of rows of this phase in the log.
     """
     reader = _Reader(deque(log), deque(_taken(earlier)))
     phase = reader.read(procedure)
@@ -119,7 +122,7 @@ def find_reached(
 
 
 def _taken(earlier: Sequence[Resumption]) -> list[Resumption]:
-    """Return the interruptions that the procedure got as answers, without the ones set aside later."""
+    """Return the interruptions that the procedure received as answers, without those that were set aside later."""
     return [
         resumption
         for position, resumption in enumerate(earlier)
@@ -135,7 +138,7 @@ def _taken(earlier: Sequence[Resumption]) -> list[Resumption]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reader of a log that gives the answers to a procedure."""
+    """Reader of a log, which gives the answers to a procedure."""
 
     log: deque[LogEntry]
     interruptions: deque[Resumption]
@@ -164,7 +167,7 @@ class _Reader:
         self.statement_count += 1
 
     def _answer(self, phase: Phase) -> bool:
-        """Take the answer to a phase from the log. Return False if the log does not have all of it."""
+        """Take the answer to a phase from the log. Return False if the log does not contain all of it."""
         sequence = self.log[0].sequence if self.log else None
         if isinstance(phase, Idle):
             self._keep(phase, None, None)
@@ -181,7 +184,7 @@ class _Reader:
             self._keep(phase, None, sequence)
             return True
         wanted = _workloads(phase)
-        # The rows of a phase that was cut off are its beginning.
+        # The rows of an interrupted phase are the beginning of the phase.
         steps = [
             self._require_step(entry, phase, position, load)
             for position, (entry, load) in enumerate(zip(self.log, wanted, strict=False))
@@ -228,21 +231,21 @@ class _Reader:
 
 
 def _key(statement: Statement) -> tuple[object, ...]:
-    """Return the parts that are equal when a procedure repeats itself; numbers may differ in their last digit."""
+    """Return the parts that are equal when a procedure repeats a statement. Numbers may differ in their last digit."""
     if isinstance(statement, SectionOutcome):
         return statement.section, statement.window, statement.demand
     return statement.tracking, statement.rounds, statement.reached
 
 
 def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
-    """Decide where to go on when this phase was cut off, the first after all complete ones."""
+    """Decide where the test continues. This phase was interrupted, and all earlier phases are complete."""
     asked = list(reader.asked)
-    # A phase that was cut off may have some rows.
+    # An interrupted phase may have some rows.
     part = reader.log[0].sequence if reader.log else None
     statement_count = reader.statement_count
     repeatable = isinstance(missing, Round) and missing.repeatable and not accept
-    # An idle time leaves no row: it may have been cut off, too. The procedure asks again for one before
-    # a repeatable round, together with it.
+    # An idle time has no row, so it may have been interrupted as well. The procedure requests the idle time before a
+    # repeatable round again, together with the round.
     while asked and isinstance(asked[-1].phase, Idle) and not repeatable:
         missing = asked.pop().phase
     if not asked and part is None:
@@ -264,7 +267,7 @@ def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
 
 
 def _from_round(asked: list[_Asked], missing: Round, part: int | None, statement_count: int) -> Replay:
-    """Continue with the interrupted round, and with the rounds of the same number just before it."""
+    """Continue with the interrupted round, and with the rounds of the same number directly before it."""
     section = missing.section
     while asked and _is_one_round(asked[-1], missing, statement_count):
         before = asked.pop()
@@ -324,7 +327,7 @@ def _workloads(phase: Phase) -> tuple[Workload, ...]:
 
 
 def at_found_demand(profile: Profile, outcomes: Iterable[SectionOutcome]) -> Profile:
-    """Return the profile for the following tests, with the demand that a test found, if it did."""
+    """Return the profile for the following tests. If a test found a demand, the profile contains this demand."""
     for demand in (outcome.demand for outcome in outcomes):
         if demand is not None:
             profile = profile.at_demand(demand.jobs, demand.io_depth)

@@ -1,8 +1,8 @@
-"""A run followed by its file alone: its new rows become the events that the run itself sent.
+"""A run that is followed by its file alone. The new rows of the file become the events that the run itself sent.
 
-Two things are not in the file: a replay finds the current phase (``progress.py``), and the rows of that phase
-give its step. Seconds come as the file gets them: with their step; for a long step, about a
-minute at a time.
+The file does not contain the current phase and the current step. A replay finds the phase (``log_progress.py``), and
+the rows of the phase give the step. Seconds arrive together with their step. For a long step, they arrive in portions
+of about a minute.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tkperf.runner.log_progress import Progress, end_s, find_progress
 
 
 class Follower:
-    """A follower that turns the deltas of a run file into events, in their order."""
+    """A follower, which turns the deltas of a run file into events, in their order."""
 
     def __init__(self) -> None:
         self.progress: Progress | None = None
@@ -52,10 +52,10 @@ class Follower:
         self._seen = 0  # seconds of the current step
 
     def take(self, delta: Delta) -> Iterator[Event]:
-        """Yield the events of a delta. The first one has the run from its beginning."""
+        """Yield the events of a delta. The first delta contains the run from its beginning."""
         record = delta.record
         if not self._begun and not record.planned:
-            return  # not even begun
+            return  # the run has not begun
         yield from self._beginning(record)
         for test in sorted(record.tests, key=lambda test: test.id):
             yield from self._follow(test, delta)
@@ -97,8 +97,8 @@ class Follower:
             yield RunResumed(info=record.info, tests=record.planned, resumption=resumption)
         if len(record.resumptions) > self._resumptions:
             self._resumptions = len(record.resumptions)
-            # A resumption sets entries aside whose rows were read before: mark them here, because only new rows are
-            # read.
+            # A resumption sets entries aside whose rows were read before. They are marked here, because only new rows
+            # are read.
             self._log = [
                 replace(
                     entry,
@@ -154,7 +154,7 @@ class Follower:
         self._warnings, self._notes = len(record.warnings), len(record.notes)
 
     def _now(self, delta: Delta) -> Iterator[Event]:
-        """Yield the events of the current phase and step."""
+        """Yield the events of the current phase and the current step."""
         progress = self.progress
         if progress is None or progress.test is None or progress.phase is None:
             return
@@ -207,7 +207,7 @@ class Follower:
 
 
 def _sum_before(kept: UnfinishedStep, newest: NewestSamples) -> Sample:
-    """Return the beginning of a long step, before its newest seconds, as one long sample."""
+    """Return the beginning of a long step, before the newest seconds, as one long sample."""
     so_far = kept.measured_so_far
     starts_s = newest.samples[0].start_s if newest.samples else so_far.duration_s
     read, write = (
@@ -224,7 +224,7 @@ def _sum_before(kept: UnfinishedStep, newest: NewestSamples) -> Sample:
 
 
 def _is_same_step(one: StepStarted, other: StepStarted) -> bool:
-    """Return whether two events mean the same step, apart from their times."""
+    """Return whether two events describe the same step, whatever their times are."""
     return replace(one, at_s=0.0) == replace(other, at_s=0.0)
 
 

@@ -1,4 +1,6 @@
-"""The watch over a run: its steps compared with the device's counters, the time between them, the drives' telemetry."""
+"""The watch over a run: it compares steps with the counters of the device, measures the time between steps, and reads
+the telemetry of the drives.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ from tkperf.runner.step_watch import StepWatch
 # If a step was not prepared in advance, its first I/O occurs within this time after the runner told
 # the watch about the step.
 BEGINS_WITHIN_S = 0.5
-# A slice of a stream ends at the report of fio that is nearest to its planned end.
+# A slice of a stream ends at the report of fio that is nearest to the planned end of the slice.
 SLICE_ENDS_WITHIN_S = 1.5
 # If the beginning of a step is known, its first and last I/Os occur within this time of their
 # planned times.
@@ -54,7 +56,7 @@ LOOK_AT_THREADS_S, SELDOM_LOOK_AT_THREADS_S = 1.0, 10.0
 FRESH_S = 1.0
 # Codes of warnings: about unreadable logs of drives, and about steps that used up the host's CPUs.
 UNREAD, HOST_LIMITED = "telemetry", "host-limited"
-# Disturbances that may leave a preconditioned device in another state than asked for.
+# Disturbances that may leave a preconditioned device in another state than the requested one.
 ALTERS_A_FILL = (
     DisturbanceCode.FOREIGN_IO,
     DisturbanceCode.MISSING_IO,
@@ -68,7 +70,7 @@ _WARNED_EACH_TIME = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """The observations around a step; bytes are None where they could not be compared."""
+    """The observations of a step. Bytes are None if they could not be compared."""
 
     gap_s: float | None
     planned_pause: bool
@@ -80,9 +82,9 @@ class Observations:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """The predecessor of the current step: a step, or a planned pause.
+    """The activity before the current step: another step, or a planned pause.
 
-    ``idle_s``: the planned idle time of the device after it.
+    ``idle_s``: the planned idle time of the device after this activity.
     """
 
     ended_s: float
@@ -120,10 +122,10 @@ class _Planned:
 
 @dataclass(slots=True)
 class RunWatch:
-    """The watch over a run, fed by the runner. Times are on the run's clock; the run began at ``origin_s``.
+    """The watch over a run, which the runner informs. Times are on the clock of the run, which began at ``origin_s``.
 
-    ``fill_counters`` are for the preconditioned devices, if they are not the measured one. ``strict``: disturbed
-    steps are refused.
+    ``fill_counters`` are the counters of the preconditioned devices, if these differ from the measured device.
+    ``strict``: disturbed steps are refused.
     """
 
     origin_s: float
@@ -146,7 +148,7 @@ class RunWatch:
     _warned_not_counted: bool = False
 
     def rested(self) -> None:
-        """Note that the engine has stopped all I/O: the next load cannot have been made ready."""
+        """Note that the engine has stopped all I/O. The next load can therefore not have been prepared."""
         self._prepared, self._handed_over_s = False, None
 
     def paused(self, now_s: float) -> None:
@@ -166,7 +168,7 @@ class RunWatch:
         )
 
     def resumed(self, stopped_s: float, now_s: float) -> None:
-        """Note that the run was cut off ``stopped_s`` after its start, and goes on now at the same place."""
+        """Note that the run was interrupted ``stopped_s`` after its start, and now continues at the same place."""
         began_s = self.origin_s + stopped_s
         duration_s = max(0.0, now_s - began_s)
         self._interrupted = Disturbance(
@@ -177,14 +179,14 @@ class RunWatch:
         )
 
     def idled(self, duration_s: float) -> None:
-        """Note a planned idle time of the device; the next load was made ready meanwhile."""
+        """Note a planned idle time of the device. The next load was prepared during this time."""
         if self._before is not None:
             idle_s = self._before.idle_s + duration_s
             self._before = replace(self._before, is_pause=True, idle_s=idle_s)
         self._prepared = True
 
     def step_begins(self, kind: StepKind, now_s: float, planned_s: float | None) -> None:
-        """Note that a step has begun, now or a moment ago; ``planned_s`` None: its duration is unknown."""
+        """Note that a step has begun, now or a moment ago. ``planned_s`` is None if the duration is not known."""
         filling = kind is StepKind.FILL and self.fill_counters is not None
         same = filling == self._filling
         self._filling = filling
@@ -229,7 +231,9 @@ class RunWatch:
         return SELDOM_LOOK_AT_THREADS_S if is_inside and len(self._host_looks) > 1 else LOOK_AT_THREADS_S
 
     def _host_begins(self, now_s: float) -> None:
-        """Look at the host at a step's beginning. The look at the end of the step just before serves as well."""
+        """Look at the host at the beginning of a step. A look at the end of the step just before serves the same
+        purpose.
+        """
         if self.host is None:
             return
         self._host_looks = self._host_looks[-1:]
@@ -266,8 +270,8 @@ class RunWatch:
         """Return the observations of the step that just ended.
 
         Args:
-            handed_over_s: when the next load was let go, if it was.
-            earliest_s: no I/O of the step can have been done before; None: that is ``started_s``.
+            handed_over_s: time at which the next load was released; None: it was not.
+            earliest_s: the earliest possible time of an I/O of the step; None: ``started_s``.
             continues: the step is a slice of a load that has not ended.
         """
         self._look()
@@ -314,16 +318,16 @@ class RunWatch:
         )
 
     def _judge_time(self, host: HostUse | None, started_s: float, duration_s: float) -> Iterator[Disturbance]:
-        """Yield the disturbances within the step's own time."""
+        """Yield the disturbances during the time of the step."""
         ended_s = started_s + duration_s
-        # A device that does not count its I/O seems to be idle all the time.
+        # A device that does not count its I/O seems to be idle at all times.
         yield from judge_idle(() if self._not_counted else self._step.idle_spans, started_s, ended_s)
         yield from judge_stops(self._step.stops, self._step.sleeps, ended_s)
         yield from judge_host(host, started_s, duration_s)
 
     def _gap_limit_s(self, kind: StepKind, workload: Workload) -> float:
         before = self._before
-        # A step that goes on where the one before stopped cannot start before that has stopped.
+        # A step that continues at the place where the preceding step stopped cannot start before that step has stopped.
         continues = before is not None and before.workload == workload
         continues = continues and workload.access is Access.SEQUENTIAL
         ready = kind is not StepKind.FILL and self._prepared and not continues
@@ -331,11 +335,11 @@ class RunWatch:
         return idle_s + (HANDOVER_LIMIT_S if ready else COLD_START_LIMIT_S)
 
     def test_begins(self) -> None:
-        """Start counting again: each kind of warning is given once a test."""
+        """Start counting again, because each kind of warning is given once in a test."""
         self._warned, self._steps = set(), Counter()
 
     def warnings(self, test: str, step: StepRecord, at_s: float) -> Iterator[RunNote]:
-        """Yield the warnings about the step that just ended that are new in this test."""
+        """Yield the warnings about the step that has just ended, if the test has not given them before."""
         if self._not_counted and not self._warned_not_counted:
             self._warned_not_counted = True
             text = (
@@ -368,7 +372,8 @@ class RunWatch:
 def _require_undisturbed(kind: StepKind, workload: Workload, disturbances: Sequence[Disturbance]) -> None:
     """Require that nothing disturbed a step.
 
-    For a fill or warm-up only disturbances count that leave the device in another state: its speed is no result.
+    For a fill or a warm-up, only disturbances count that change the state of the device, because the speed is not a
+    result.
     """
     found = find_doubtful(disturbances)
     if kind in (StepKind.FILL, StepKind.WARM_UP):
@@ -380,12 +385,12 @@ def _require_undisturbed(kind: StepKind, workload: Workload, disturbances: Seque
     if kind in (StepKind.FILL, StepKind.CONTINUOUS):
         what = "preconditioning" if kind is StepKind.FILL else "a stream"
         whole = f", and {what} cannot be measured again in part"
-    raise StepDisturbedError(f"{workload} was disturbed: {words}; --strict accepts no such result{whole}")
+    raise StepDisturbedError(f"{workload} was disturbed: {words}; --strict does not accept such a result{whole}")
 
 
 @dataclass(slots=True)
 class RunTelemetry:
-    """The telemetry of a run. ``source`` None: there is none. Its times count from ``origin_s``."""
+    """The telemetry of a run. ``source`` is None if there is no telemetry. Times count from ``origin_s``."""
 
     source: Telemetry | None
     origin_s: float
@@ -394,7 +399,9 @@ class RunTelemetry:
     _test: str | None = None
 
     def test_begins(self, test: str) -> None:
-        """Read the drive's counters at the beginning of a test. The reading also ends the test before."""
+        """Read the counters of the drive at the beginning of a test. This reading is also the last one of the preceding
+        test.
+        """
         self._test = test
         self._log.test_begins()
         self._ask()
@@ -418,7 +425,7 @@ class RunTelemetry:
                 self.emit(Warned(warning=warning))
 
     def paused(self) -> AbstractContextManager[None]:
-        """Return a context in which nothing is read: a drive that erases itself is left alone."""
+        """Return a context in which no log is read, so that a drive that erases itself is not disturbed."""
         return nullcontext() if self.source is None else self.source.paused()
 
     def finish(self) -> None:

@@ -1,4 +1,6 @@
-"""The whole flow of a run: ask each procedure, perform its phases, answer it; skip what was done before."""
+"""The whole flow of a run: ask each procedure for phases, perform them, and return the answers. Skip everything that
+was done before.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +36,10 @@ __all__ = ["RunParts", "RunTarget", "execute_run"]
 
 
 def execute_run(run: RunParts) -> None:
-    """Run all tests in order. However the run ends, the engine is stopped and the end is recorded.
+    """Run all tests in order. Whatever ends the run, the engine is stopped and the end is recorded.
 
     Raises:
-        TkperfError: the error that ended the run early; the observers have everything before it.
+        TkperfError: the error that ended the run early. The observers received everything before the error.
     """
     resumed = run.resumed
     origin_s = run.clock() - (0.0 if resumed is None else resumed.resumption.resumed_s)
@@ -79,7 +81,7 @@ def _report_beginning(run: RunParts) -> None:
 
 
 def _missing(run: RunParts, position: int) -> Iterator[Test]:
-    """Return the tests from this position on that are still to be run."""
+    """Return the tests that must still be run, from this position on."""
     done = () if run.resumed is None else run.resumed.done
     return (test for test in run.tests[position:] if test.name not in done)
 
@@ -87,7 +89,8 @@ def _missing(run: RunParts, position: int) -> Iterator[Test]:
 def _end(run: RunParts, status: RunStatus, because: str | None, telemetry: RunTelemetry) -> None:
     """Stop the engine, read the drives' logs once more, and report the end to every observer."""
     run.engine.close()
-    # An observer that fails still gets the end. Ctrl-C during this time ends the wait for a tool that hangs.
+    # An observer that fails still receives the end. Ctrl-C during this time ends the wait for a tool that does not
+    # answer.
     with suppress(TkperfError, KeyboardInterrupt):
         telemetry.finish()
     event = RunEnded(status=status, because=because, ended_utc=datetime.now(UTC).isoformat(timespec="seconds"))
@@ -95,7 +98,7 @@ def _end(run: RunParts, status: RunStatus, because: str | None, telemetry: RunTe
 
 
 def _report_end(run: RunParts, status: RunStatus, event: Event) -> None:
-    """Report to every observer, also after one that fails; an error that ended the run early takes precedence."""
+    """Report to every observer, even after one of them failed. An error that ended the run early takes precedence."""
     failed: TkperfError | None = None
     for observer in run.observers:
         try:
@@ -146,7 +149,7 @@ class _TestRun:
             status = RunStatus.INTERRUPTED
             raise
         except EngineError:
-            # A vanished or swapped device explains the failure better than fio's words.
+            # A missing or exchanged device explains the failure better than the message of fio.
             self.run.target.recheck()
             raise
         finally:
@@ -154,7 +157,7 @@ class _TestRun:
         return outcomes
 
     def _end(self, status: RunStatus) -> None:
-        """Report the end of the test, then the warnings about the test as a whole."""
+        """Report the end of the test, then the warnings about the whole test."""
         ended_s = self.performer.now_s()
         ended = TestEnded(test=self.test.name, status=status, at_s=ended_s)
         _report_end(self.run, status, ended)
@@ -187,7 +190,7 @@ class _TestRun:
         return tuple(outcomes)
 
     def _state(self, statement: Statement, section: str, number: int) -> None:
-        """Report to the observers a verdict on this round of a section, or the outcome of a section."""
+        """Report a verdict on this round of a section, or the outcome of a section, to the observers."""
         name = self.test.name
         if isinstance(statement, SectionOutcome):
             self.run.emit(SectionEnded(test=name, outcome=statement))
@@ -196,7 +199,9 @@ class _TestRun:
             self._warn_of_doubt(statement)
 
     def _warn_of_doubt(self, verdict: SteadyStateVerdict) -> None:
-        """Warn of a disturbed window at once, and once a test: every further round takes minutes."""
+        """Warn of a disturbed window at once, but only once in a test. The user can then stop before further rounds,
+        which take minutes each.
+        """
         rules = self.run.profile.steady_state
         is_disturbed = verdict.rounds[-1] in verdict.disturbed_rounds
         if self._warned or rules.accept_disturbed or not is_disturbed:

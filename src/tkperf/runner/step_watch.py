@@ -1,9 +1,8 @@
-"""The watch over one step: fio's bytes compared with the device's own counters, and times without I/O.
+"""The watch over one step: the bytes of fio compared with the counters of the device, and times without I/O.
 
-fio's document of a second has its bytes and its own clock; the watch reads the counters many times a
-second. It compares each document with the counters at the document's moment, even if it
-was read late. Steps overlap by a moment when one is handed over to the next: the share of each of them is
-estimated from its rate.
+fio's document of each second contains the bytes and the time on fio's clock. The watch reads the counters many times a
+second, and compares each document with the counters at the time of the document, even if the document was read late.
+Two consecutive steps overlap for a moment. The share of each step in this moment is estimated from its rate.
 """
 
 from __future__ import annotations
@@ -22,13 +21,14 @@ from tkperf.model.disturbance.io import TIMING_S, Compared, Counts, DeviceLook, 
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.workload import Workload
 
-# The documents of a second are compared this much later, when the shortest delay is known.
+# The documents are compared this much later, when the shortest delay is known.
 SETTLE_S = 5.0
-# The engine reports fio's beginning to within this: it finds out later beginnings itself.
+# The engine reports the beginning of fio with this accuracy. It detects later beginnings itself.
 BEGINNING_S = 0.02
-# The counters at a moment are unknown if the looks around it are farther apart than this.
+# The counters at a moment are not known if the looks before and after it are farther apart than this.
 BLIND_S = 0.35
-# fio reports each second. If a report covers this much more time than its bytes need, fio paused in that time.
+# fio reports each second. If a report covers this much more time than its bytes need, fio paused during the rest of
+# that time.
 LEAST_PAUSE_S = 1.0
 # Looks at least at this interval show the end of a step with sufficient precision. On a busy host fio waits for a CPU
 # as long as tkperf does.
@@ -36,13 +36,13 @@ USUAL_LOOK_S = 0.03
 BORDER_S = 0.05
 # Number of looks from which the usual rate before an idle time is computed.
 USUAL_DEVICE_LOOKS = 6
-# With fewer I/Os between two looks, chance alone would make a part of the time look idle.
+# With fewer I/Os between two looks, a part of the time could look idle by chance alone.
 LEAST_USUAL_IOS = 30
-# The time after a step's end from which the rate of its follower is taken.
+# The time after the end of a step in which the rate of the next step is measured.
 FOLLOWER_S = 0.3
 
 
-# Bytes, or bytes a second: reads and writes.
+# Bytes, or bytes per second: reads and writes.
 _Pair = npt.NDArray[np.float64]
 
 
@@ -55,7 +55,9 @@ def _nothing() -> _Pair:
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """fio's cumulative bytes at its own ``elapsed_s``, or a moment later, but before the document was read."""
+    """The cumulative bytes of fio at ``elapsed_s`` on fio's clock, or a moment later, but before the document was
+    read.
+    """
 
     elapsed_s: float
     read_bytes: int
@@ -73,10 +75,11 @@ class _Document:
 
 @dataclass(frozen=True, slots=True)
 class _Excess:
-    """The device's count beyond fio's at a moment of the step, since the device appeared: read, written.
+    """The bytes that the device counted beyond fio up to a moment of the step, since the device appeared: read,
+    written.
 
     Attributes:
-        fio_bytes: fio's bytes, both sides together.
+        fio_bytes: the bytes of fio, reads and writes together.
         most_bytes: the excess at the time when fio's document was read: by then the device had done at least fio's
             bytes.
     """
@@ -103,16 +106,16 @@ class StepWatch:
     _offset_s: float | None = None
     _base: Counts | None = None
     _base_bytes: _Pair = field(default_factory=_nothing)
-    # The moment of the last I/O of the step before, and the bytes this one had read and written by then.
+    # The moment of the last I/O of the preceding step, and the bytes that this step had read and written by then.
     _previous_end_s: float = 0.0
     _ahead_bytes: _Pair = field(default_factory=_nothing)
     _ended_s: float = 0.0
     _follower_bytes: _Pair = field(default_factory=_nothing)
     _before_bytes_per_s: _Pair = field(default_factory=_nothing)
     _bytes_per_s: _Pair = field(default_factory=_nothing)
-    # Missing bytes of the previous steps; after ``finish``, also those of this step.
+    # Missing bytes of the previous steps. After ``finish``, also the missing bytes of this step.
     _lacked_bytes: _Pair = field(default_factory=_nothing)
-    # The beginning of the step is clear only after its end: keep the looks until its first document.
+    # The beginning of the step is known only after the first document, so the looks up to this document are kept.
     _first_device_looks: list[DeviceLook] = field(default_factory=list)
     _excesses: list[_Excess] = field(default_factory=list)
     _comparable: bool = True
@@ -120,23 +123,23 @@ class StepWatch:
     _usual_ios_per_s: float = 0.0
 
     def follow_on(self, before: StepWatch) -> None:
-        """Take over the looks of the watch before, from the end of its step on."""
+        """Take over the looks of the preceding watch, from the end of its step on."""
         self._previous_end_s, self._ahead_bytes = before._ended_s, before._follower_bytes
         self._before_bytes_per_s = before._bytes_per_s
         self._lacked_bytes = before._lacked_bytes
-        # Steps shorter than SETTLE_S forget nothing themselves.
+        # Steps shorter than SETTLE_S forget no looks themselves.
         before._forget_before(self._previous_end_s - SETTLE_S - 1.0)
         for device_look in before._device_looks:
             if device_look.at_s < self._previous_end_s:
                 self._device_looks.append(device_look)
             else:
                 self.look([device_look])
-        # The step before has reported all that began before its end.
+        # The preceding step has reported everything that began before its end.
         self.stops = [stop for stop in self.stops if stop[0] >= self._previous_end_s]
         self.sleeps = [sleep for sleep in self.sleeps if sleep[0] >= self._previous_end_s]
 
     def look(self, device_looks: Sequence[DeviceLook]) -> None:
-        """Take in looks at the device; stretches without I/O are kept."""
+        """Accept looks at the device, and store stretches without I/O."""
         for device_look in device_looks:
             if self._device_looks:
                 self._follow(self._device_looks[-1], device_look)
@@ -196,7 +199,7 @@ class StepWatch:
             self.idle_spans.pop()
 
     def sample(self, sample: Sample, arrived_s: float) -> None:
-        """Take in a second of fio's output, read at ``arrived_s``."""
+        """Accept a second of fio's output, which was read at ``arrived_s``."""
         document = _Document(
             sample.start_s + sample.duration_s,
             self._newest.read_bytes + sample.read.bytes,
@@ -209,7 +212,7 @@ class StepWatch:
             self._first_device_looks = list(self._device_looks)
         self._newest = document
         self._pending.append(document)
-        # A document can only be late, so the smallest delay is nearest to the truth.
+        # A document can only be late, so the smallest delay is nearest to the true one.
         offset_s = arrived_s - document.elapsed_s
         self._offset_s = offset_s if self._offset_s is None else min(self._offset_s, offset_s)
         settled = [pending for pending in self._pending if document.elapsed_s - pending.elapsed_s >= SETTLE_S]
@@ -237,22 +240,22 @@ class StepWatch:
         earliest_s: float,
         alone: bool = False,
     ) -> Compared | None:
-        """Return the comparison of the whole step; None where there is nothing to compare with.
+        """Return the comparison of the whole step; None if nothing can be compared.
 
         Args:
-            started_s: when its first I/O was let go, by the clock of the looks.
-            handed_over_s: when its follower was let go before its end; None: it was not.
-            earliest_s: no I/O of the step can have been done before, however late its beginning was noticed.
+            started_s: time at which the first I/O was released, on the clock of the looks.
+            handed_over_s: time at which the next step was released before the end of this one; None: it was not.
+            earliest_s: the earliest possible time of an I/O of the step, even if its beginning was noticed late.
             alone: the step has ended, and no load follows for a moment.
         """
         self._forget_short_idle()
         offset_s = started_s + BEGINNING_S if self._offset_s is None else self._offset_s
-        # fio's clock began after the gate was opened, and before any document showed it.
+        # The clock of fio started after the gate was opened, and before a document showed its time.
         offset_s = started_s + min(max(offset_s - started_s, 0.0), BEGINNING_S) / 2
         ended_s = offset_s + measurement.duration_s
         overlap_s = 0.0 if handed_over_s is None else max(0.0, ended_s - handed_over_s)
-        # On a slow host fio's first I/O comes late after its clock. Until its follower is let go,
-        # or fio has ended, all I/O of the device is this step's.
+        # On a slow host, the first I/O of fio occurs long after its clock started. Until the next step is released, or
+        # fio has ended, all I/O of the device belongs to this step.
         until_s = self._device_looks[-1].at_s if alone and self._device_looks else handed_over_s
         ended_s = self._ended_s = max(ended_s, until_s or ended_s)
         ahead = self._follower_rates(ended_s)
@@ -269,11 +272,12 @@ class StepWatch:
         self._follower_bytes = overlap_s * ahead
         let_go = [device_look.counts for device_look in self._device_looks if device_look.at_s <= ended_s - overlap_s]
         if handed_over_s is not None and end is not None and let_go and let_go[-1] is not None:
-            # On a side that this step does not use, all bytes since then may be a burst of the follower's.
+            # If this step does only reads or only writes, all bytes of the other kind since then may be a burst of the
+            # next step.
             since = _moved(end) - _moved(let_go[-1])
             self._follower_bytes = np.where(uses, self._follower_bytes, since)
         if end is None or self._base is None or not self._comparable:
-            # The next step must allow for these bytes, as the end of this one is unknown.
+            # The next step must allow for these bytes, because the end of this step is not known.
             self._lacked_bytes = self._follower_bytes + TIMING_S * self._bytes_per_s
             return None
         first = _Excess(base_s, sum(self._base_bytes), _moved(self._base) - self._base_bytes)
@@ -317,7 +321,9 @@ class StepWatch:
         return compared
 
     def _most_bytes(self, earliest_s: float) -> int | None:
-        """Return all bytes of the device from ``earliest_s`` until now, after fio's last document; None: unknown."""
+        """Return all bytes of the device from ``earliest_s`` until now, after the last document of fio; None: not
+        known.
+        """
         before = [device_look for device_look in self._first_device_looks if device_look.at_s <= earliest_s]
         if not before or not self._device_looks:
             return None
@@ -327,12 +333,14 @@ class StepWatch:
         return last.read_bytes + last.write_bytes - first.read_bytes - first.write_bytes
 
     def _inner_bytes(self, offset_s: float, ended_s: float) -> _Pair:
-        """Return the sure and lasting growth of the excess between documents well within the step."""
+        """Return the certain and lasting growth of the excess between documents that are well within the step."""
         inner = [excess for excess in self._excesses if offset_s + BLIND_S <= excess.at_s <= ended_s - BLIND_S]
         return inner[-1].bytes - inner[0].most_bytes if len(inner) > 1 else _nothing()
 
     def _settle_debts(self, compared: Compared) -> None:
-        """Set the bytes of this step that the next step has to deliver; none if this step was disturbed."""
+        """Set the bytes of this step that the device may still count during the next step; none if this step was
+        disturbed.
+        """
         if compared.missing_bytes > compared.missing_limit_bytes:
             self._lacked_bytes = _nothing()
             return
@@ -340,14 +348,15 @@ class StepWatch:
             [
                 0.0
                 if side.foreign_bytes > compared.limit_bytes + side.open_bytes
-                # Bytes of a direction without I/O in this step that have not arrived by now will not arrive.
+                # Bytes of a kind that this step does not move, and that have not been counted by now, will not be
+                # counted later.
                 else max(0.0, (side.lacked_bytes if side.fio_bytes else 0.0) - side.foreign_bytes)
                 for side in compared.sides
             ]
         )
 
     def _settle(self, documents: Sequence[_Document], offset_s: float) -> None:
-        """Compare documents with the counters of their moments."""
+        """Compare documents with the counters at the times of the documents."""
         for document in list(documents):
             self._pending.remove(document)
             counts = self._counts_at(offset_s + document.elapsed_s, self._device_looks)
@@ -364,7 +373,9 @@ class StepWatch:
             )
 
     def _set_base(self, earliest_s: float) -> float:
-        """Set the counters to count from. Return their moment: the last I/O of the step before, or ``earliest_s``."""
+        """Set the counters from which bytes are counted. Return their time: the last I/O of the preceding step, or
+        ``earliest_s``.
+        """
         base_s = earliest_s
         if self._previous_end_s > base_s:
             base_s, self._base_bytes = self._previous_end_s, self._ahead_bytes
@@ -374,7 +385,7 @@ class StepWatch:
 
     @staticmethod
     def _counts_at(moment_s: float, device_looks: Sequence[DeviceLook]) -> Counts | None:
-        """Return the counters at a moment, interpolated between looks; None if these lie far apart."""
+        """Return the counters at a moment, interpolated between looks; None if the looks are too far apart."""
         after = bisect_left(device_looks, moment_s, key=_at_s)
         if after in (0, len(device_looks)):
             return None
@@ -391,7 +402,7 @@ class StepWatch:
 
     @staticmethod
     def _blur_about_s(moment_s: float, device_looks: Sequence[DeviceLook]) -> float:
-        """Return the longest time without a look about a moment, beyond the usual interval."""
+        """Return the longest time without a look around a moment, in excess of the usual interval."""
         times = [device_look.at_s for device_look in device_looks if abs(device_look.at_s - moment_s) <= FOLLOWER_S]
         about = [
             later - before
@@ -401,7 +412,7 @@ class StepWatch:
         return max(0.0, max(about, default=0.0) - USUAL_LOOK_S)
 
     def _follower_rates(self, ended_s: float) -> _Pair:
-        """Return the bytes a second, read and written, just after the step's end."""
+        """Return the bytes per second, read and written, just after the end of the step."""
         start = self._counts_at(ended_s, self._device_looks)
         later = [
             device_look
@@ -413,7 +424,7 @@ class StepWatch:
         return (_moved(later[-1].counts) - _moved(start)) / (later[-1].at_s - ended_s)
 
     def _forget_before(self, moment_s: float) -> None:
-        """Forget looks before a moment: a fill takes hours, and nothing needs them later."""
+        """Forget looks before a moment. A fill takes hours, and no later computation needs these looks."""
         keep = next((index for index, device_look in enumerate(self._device_looks) if device_look.at_s >= moment_s), 0)
         del self._device_looks[:keep]
 
@@ -423,8 +434,8 @@ def _moved(counts: Counts) -> _Pair:
 
 
 def _find_busiest(excesses: Sequence[_Excess], side: int) -> tuple[float, float, float] | None:
-    """Return the interval in which the excess of reads or writes grew most. Growth that is lost within a second is
-    noise.
+    """Return the interval in which the excess of reads or writes grew most. Growth that is lost again within a second
+    is noise.
 
     Growth back to the starting value does not count: there the device did late what fio had counted before.
     """

@@ -1,5 +1,5 @@
-"""``tkperf serve``: run files in a browser. It reads them, measures nothing, and changes nothing.
+"""``tkperf serve``: run files in a browser. The server only reads them. It measures nothing and changes nothing.
 
-A page module has ``build_routes(state)``, which ``application.py`` joins. Content of run files is read only by workers
-(``workers.py``, ``jobs.py``), which can die. The command ``serve`` alone loads this room.
+Each page module has a function ``build_routes(state)``, whose routes ``application.py`` joins. Only workers
+(``workers.py``, ``jobs.py``), which may die, read the content of run files. Only the command ``serve`` loads this room.
 """

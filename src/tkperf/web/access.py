@@ -1,4 +1,4 @@
-"""Guard in front of all pages: who may ask, from where, and what browsers may do with the answer."""
+"""Guard in front of all pages: who may send requests, from where, and what browsers may do with the answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tkperf.web.bounds import MOST_REQUESTS, RETRY_AFTER_S, find_excess, parse_query_string
 
 COOKIE = "tkperf-token"
-# Charts need no eval: Vega interprets its expressions. Styles in elements are the charts' own.
+# Charts need no eval, because Vega interprets its expressions. Style attributes of elements come from the charts.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -28,18 +28,19 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-# A name or IPv4 address, or an IPv6 address in brackets; then a port.
+# A name or IPv4 address, or an IPv6 address in brackets, followed by a port.
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([0-9a-z._-]+))(?::([0-9]{1,5}))?", re.ASCII)
 _MOST_PORT = 65535
 
 
 class AccessGuard:
-    """ASGI middleware that lets requests through, or answers them itself.
+    """ASGI middleware that passes requests on, or answers them itself.
 
     Args:
-        names: names in the Host header besides IP addresses and ``localhost``. A page of a stranger cannot reach the
-            server even if its name is made to resolve to this host (DNS rebinding), because its Host is that name.
-        token: each request needs it; None: whoever reaches the address may read.
+        names: names that the Host header may contain besides IP addresses and ``localhost``. Even if the name of a
+            stranger's page resolves to this host (DNS rebinding), the page cannot reach the server, because its Host
+            header contains that name.
+        token: the token that each request needs; None: everybody who reaches the address may read.
     """
 
     def __init__(self, app: ASGIApp, *, names: Iterable[str] = (), token: str | None = None) -> None:
@@ -72,7 +73,7 @@ class AccessGuard:
             self._under_way -= 1
 
     def _answer(self, scope: Scope) -> Response | None:
-        """Return the answer to a request that gets no page; None: it gets one."""
+        """Return the answer to a request that receives no page; None: the request receives a page."""
         if scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD"):
             return _refusal(
                 405,
@@ -101,10 +102,10 @@ class AccessGuard:
         return None
 
     def _ask_for_token(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return the answer to a request without the token, or with the token in its address; None:
-        the request has the token.
+        """Return the answer to a request without the token, or with the token in its address; None: the token is in the
+        cookie.
         """
-        # Browsers send a host's cookies to all its ports.
+        # Browsers send the cookies of a host to all its ports.
         cookie = f"{COOKIE}-{(scope.get('server') or ('', None))[1]}"
         query = parse_query_string(scope["query_string"])
         given = [value for name, value in query if name == "token"]
@@ -128,7 +129,7 @@ class AccessGuard:
         return bool(given) and hmac.compare_digest((given or "").encode(), (self._token or "").encode())
 
     def _admit(self, cookie: str, path: str, query: list[tuple[str, str]]) -> Response:
-        """Move the token from the address, which browsers keep and send on, to a cookie, which scripts cannot read."""
+        """Move the token from the address, which browsers store and forward, to a cookie, which scripts cannot read."""
         # Two slashes would lead to another host.
         address = "/" + path.lstrip("/\\") + (f"?{urlencode(query)}" if query else "")
         answer = RedirectResponse(address, status_code=303)
@@ -137,7 +138,8 @@ class AccessGuard:
 
 
 def parse_host(host: str) -> str | None:
-    """Return the name or address in a Host header, in small letters and without a final dot; None: it is not valid.
+    """Return the name or address in a Host header, in small letters and without a final dot; None: the header is not
+    valid.
 
     An IPv6 address has brackets and no zone. Nothing else may precede or follow, except for a port.
     """
@@ -166,7 +168,7 @@ def _is_address(name: str) -> bool:
 
 
 def _find_cookies(headers: Headers, name: str) -> Iterator[str]:
-    """Yield the values of a cookie. A token has no characters that a cookie would quote."""
+    """Yield the values of a cookie. A token contains no characters that a cookie would quote."""
     for header in headers.getlist("cookie"):
         for pair in header.split(";"):
             key, _, value = pair.partition("=")
@@ -175,9 +177,10 @@ def _find_cookies(headers: Headers, name: str) -> Iterator[str]:
 
 
 def _is_own_page(headers: Headers, host: str) -> bool:
-    """Return whether a request is no other site's: its own pages', a typed or mailed address, a program.
+    """Return whether a request does not come from another site: it comes from a page of this server, a typed or mailed
+    address, or a program.
 
-    Another port of this host is another site here, though browsers call it the same.
+    Another port of this host counts as another site, although browsers treat it as the same site.
     """
     origin = headers.get("origin")
     if origin is not None and origin not in (f"http://{host}", f"https://{host}"):

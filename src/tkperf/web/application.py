@@ -1,4 +1,4 @@
-"""The application of tkperf serve: its pages, the guard in front of them, and its answers to errors."""
+"""The application of tkperf serve: its pages, the guard in front of them, and the answers to errors."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def build_app(
     """Return the application for the run files below folders.
 
     Args:
-        names: host names by which browsers may reach it, besides IP addresses and ``localhost``.
-        token: what each request needs; None: nothing.
-        ending: set when the server ends, so that answers that go on end, too.
+        names: host names by which browsers may reach the server, besides IP addresses and ``localhost``.
+        token: the token that each request needs; None: no token is necessary.
+        ending: an event that is set when the server ends, so that continuous answers end, too.
     """
     workers = Workers()
     served = tuple(folder.resolve() for folder in folders)
@@ -73,7 +73,7 @@ def build_app(
         exception_handlers={JobError: _show_job_error, HTTPException: _show_http_error, Exception: _show_defect},
         lifespan=live,
     )
-    return AccessGuard(app, names=names, token=token)  # around everything: errors get its headers, too
+    return AccessGuard(app, names=names, token=token)  # around everything, so that errors have its headers, too
 
 
 def _show_job_error(request: Request, error: Exception) -> Response:

@@ -1,6 +1,6 @@
-"""Bounds on what a request may contain, and on how many requests, connections and jobs may exist at once.
+"""Limits of the content of a request, and of the number of requests, connections and jobs at the same time.
 
-``find_excess`` checks a request before anything else looks at it. docs/how-to/serve.md lists the numbers.
+``find_excess`` checks a request before any other code looks at it. docs/how-to/serve.md lists the numbers.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from starlette.types import Scope
 from tkperf.model.units import GIB, format_count
 
 MOST_COMPARED = 200
-"""Runs of a comparison."""
+"""Largest number of runs in a comparison."""
 
-# A request.
+# Section: a request.
 MOST_REQUEST_BYTES = 1 << 16
 MOST_PATH_BYTES = 1 << 10
 MOST_QUERY_BYTES = 1 << 15
 MOST_PARAMETERS = 512
 MOST_HEADERS = 100
 REQUEST_WITHIN_S = 30.0
-"""Time within which a request has to arrive completely."""
+"""Time within which a request must arrive completely."""
 TAKEN_WITHIN_S = 60.0
 """Time within which a browser must read the data that is ready for it, at most 256 KiB at once."""
 
@@ -57,14 +57,14 @@ PARAMETERS = {
     "token": Bound(1, 64),
 }
 OTHER_PARAMETER = Bound(1, 200)
-"""A parameter without a meaning here, such as those that mail programs append."""
+"""Limit of a parameter that the server does not use, such as one that a mail program appends."""
 MOST_WORDS = 16
-"""Words of a search; further words are left out."""
+"""Words of a search. Further words are ignored."""
 
-# The server.
+# Section: the server.
 MOST_CONNECTIONS = 1024
 MOST_REQUESTS = 512
-"""Requests that are being answered, event streams included."""
+"""Requests that are being answered at the same time, including event streams."""
 MOST_STREAMS = 256
 MOST_FOR_A_PAGE = 256
 """Requests that wait for the same page."""
@@ -72,22 +72,22 @@ MOST_FOR_LISTS = 64
 """Requests that wait for the list of runs, ``/api/runs`` or ``/metrics``."""
 RETRY_AFTER_S = 10
 
-# Jobs. Two run at the same time, so a page need not wait for the index. More jobs would take CPU
-# time from other work of this host.
+# Section: jobs. Two run at the same time, so a page need not wait for the index. More jobs would take CPU time from
+# other work of this host.
 AT_ONCE = 2
 MOST_WAITING = 32
 MOST_FOLLOWED = 16
-"""Jobs that run until they are stopped, at the same time."""
+"""Jobs at the same time that run until they are stopped."""
 LIMIT_S = 60.0
 LIMIT_BYTES = 2 * GIB
-# Results that the server itself keeps in memory are far smaller.
+# Results that the server itself keeps in memory are much smaller.
 MOST_RESULT_BYTES = 64 << 20
 MOST_MESSAGE_BYTES = 4 << 20
-"""State of a run under way, as a part of a page."""
+"""State of a running run, as a part of a page."""
 MOST_SENT_BYTES = 64 << 20
-"""States of runs under way that browsers have not taken yet, all browsers together."""
+"""States of running runs that browsers have not read yet, for all browsers together."""
 
-# Sizes of the library and its pages.
+# Section: sizes of the library and its pages.
 MOST_FILES = 20_000
 MOST_ENTRIES = 500_000
 PAGE_ITEMS = 50
@@ -99,9 +99,9 @@ MOST_NAMED = 10
 """Copies of a file that a page names."""
 MOST_UNREADABLE = 200
 
-# If a file could not be read for a reason that may pass, the library reads it again later.
+# If a file could not be read for a reason that may disappear, the library reads the file again later.
 LISTED_WITHIN_S = 1.0
-"""Time that the library waits for the lock of another program. A run locks its file for less than 0.1 s."""
+"""Time for which the library waits for the lock of another program. A run locks its file for less than 0.1 s."""
 AGAIN_AFTER_S = 60.0
 """Pause before a file is read again if it was locked or not readable, or if a run writes it."""
 AGAIN_AFTER_LATE_S = 600.0
@@ -116,9 +116,9 @@ class Excess(NamedTuple):
 
 
 def find_excess(scope: Scope) -> Excess | None:
-    """Return why a request is over a bound; None: it is within all bounds.
+    """Return the bound that a request exceeds; None: the request is within all bounds.
 
-    The cost grows only with the length of the request.
+    The time of this check grows only with the length of the request.
     """
     path: bytes = scope.get("raw_path") or scope["path"].encode(errors="replace")
     if len(path) > MOST_PATH_BYTES:

@@ -1,4 +1,4 @@
-"""Data for programs: runs as JSON, and the progress of those under way as OpenMetrics."""
+"""Data for programs: runs as JSON, and the progress of running runs as OpenMetrics."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tkperf.web.server_state import ServerState
 from tkperf.web.workers import BusyError, JobError
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-# A look at the file of a long run takes long: the next one waits so many times as long.
+# A look at the file of a long run takes long. The next look follows after this multiple of that time.
 REST = 20
 _POINTS = make_msgpack_decoder(list[SeriesPoint])
 
 
 class _Points(NamedTuple):
-    """The latest points of a run. ``stamp``: state of its file then; None: it could not be read. ``next_s``: when it
-    may be read again.
+    """The latest points of a run. ``stamp``: the state of the file at that time; None: the file could not be read.
+    ``next_s``: the time from which the file may be read again.
     """
 
     stamp: FileStamp | None
@@ -45,7 +45,7 @@ class DataPages:
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
-        # Of each run under way, whose file changes with each step.
+        # The points of each running run, whose file changes with each step.
         self._points: dict[str, _Points] = {}
         self._reading = asyncio.Lock()
         self._waiting = 0
@@ -61,14 +61,13 @@ class DataPages:
         return answer_in_pieces(content, "application/json")
 
     async def show_metrics(self, _: Request) -> Response:
-        """Answer with the progress and the latest figures of runs under way, for Prometheus."""
+        """Answer with the progress and the latest figures of running runs, for Prometheus."""
         await self._state.library.wait_for_look()
         if self._waiting >= MOST_FOR_LISTS:
             raise BusyError(f"{self._waiting} other requests wait for metrics: ask again later")
         self._waiting += 1
         try:
-            # One file is read at a time, for all requests that wait, because pages need workers,
-            # too.
+            # One file is read at a time for all waiting requests, because pages need workers, too.
             async with self._reading:
                 listing = self._state.library.listing
                 running = [run for run in listing.runs.values() if run.row.is_running]
@@ -85,7 +84,7 @@ class DataPages:
         try:
             known = await asyncio.to_thread(look_again, run.known)
         except RunFileError:
-            return []  # the library says why
+            return []  # the library gives the reason
         latest, now_s = self._points.get(run.run_id), time.monotonic()
         if latest is not None and (latest.stamp == known.stamp or now_s < latest.next_s):
             return latest.points

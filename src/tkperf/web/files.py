@@ -1,4 +1,4 @@
-"""Files below the served folders, reached through no link and never by a path from outside."""
+"""Files below the served folders. They are reached through no link, and never by a path from outside."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class KnownFile:
 
     Attributes:
         folder: the served folder that contains the file, without links in its path.
-        place: its path below that folder.
-        stamp: at the library's latest look.
+        place: the path of the file below that folder.
+        stamp: the state of the file at the latest look of the library.
     """
 
     folder: Path
@@ -31,10 +31,11 @@ class KnownFile:
 
 
 def look_again(known: KnownFile) -> KnownFile:
-    """Return a known file with its stamp of now, after a walk to it that follows no link below the served folder.
+    """Return a known file with its present stamp. The function walks to the file and follows no link below the served
+    folder.
 
     Raises:
-        RunFileError: it has gone, or a link or another file has taken its place.
+        RunFileError: the file was removed, or a link or another file has taken its place.
     """
     flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
     opened: list[int] = []
@@ -49,7 +50,7 @@ def look_again(known: KnownFile) -> KnownFile:
         for descriptor in opened:
             os.close(descriptor)
     stamp = state_of(status)
-    # A link or pipe in its place may have its inode, which is free once the file is removed.
+    # A link or pipe in its place may have the same inode, which is free after the file was removed.
     if stamp[:2] != known.stamp[:2] or not stat.S_ISREG(status.st_mode):
         raise _changed(known)
     return replace(known, stamp=stamp)
@@ -59,7 +60,7 @@ def reach(known: KnownFile) -> Path:
     """Return the path of a known file after the same walk.
 
     Raises:
-        RunFileError: see ``look_again``.
+        RunFileError: the same errors as in ``look_again``.
     """
     look_again(known)
     return known.folder / known.place

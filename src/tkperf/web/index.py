@@ -1,7 +1,7 @@
-"""The index of the library: rows of files in the user's cache, so that a later start reads no run file.
+"""The index of the library: rows of files in the user's cache, so that a later start need not read run files.
 
-A row belongs to a file in one state. A damaged index, or one of another tkperf, is made again; without a place to keep
-it, it lives as long as the server.
+A row belongs to one state of a file. A damaged index, or an index of another version of tkperf, is created again. If
+there is no place to store the index, it exists as long as the server.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FileKey = tuple[int, int]
 
 
 Row = RunRow | BatchRow | str
-"""The content of a file as the library lists it, or the reason why the file cannot be read."""
+"""The content of a file in the list of the library, or the reason why the file cannot be read."""
 _DECODER = make_msgpack_decoder(Row)
 _DAMAGED = (sqlite3.Error, msgspec.DecodeError, OSError)
 
@@ -35,17 +35,17 @@ def encode_row(row: Row) -> bytes:
 
 
 def decode_row(content: bytes) -> Row:
-    """Return a row that a worker made, or the index kept.
+    """Return a row that a worker made or the index stored.
 
     Raises:
-        msgspec.DecodeError: it is damaged, or of another format.
+        msgspec.DecodeError: the row is damaged, or has another format.
     """
     row: Row = _DECODER.decode(content)
     return row
 
 
 def find_index_path(folders: Sequence[Path]) -> Path | None:
-    """Return the place of the index of these folders; None without a cache."""
+    """Return the path of the index of these folders; None if there is no cache."""
     cache = find_cache_folder()
     if cache is None:
         return None
@@ -54,10 +54,10 @@ def find_index_path(folders: Sequence[Path]) -> Path | None:
 
 
 class Index:
-    """Rows by the files that they were made from.
+    """Rows by the files from which they were made.
 
     Args:
-        path: None: nothing is kept.
+        path: the path of the index; None: nothing is stored.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -72,24 +72,24 @@ class Index:
         self._db.close()
 
     def find(self, stamp: FileStamp) -> Row | None:
-        """Return the row of a file in this state; None: there is none."""
+        """Return the row of a file in this state; None: there is no such row."""
         found = self.rows.get(stamp[:2])
         return found[1] if found is not None and found[0] == stamp else None
 
     def find_earlier(self, stamp: FileStamp) -> Row | None:
-        """Return the newest row of a file, maybe of an earlier state."""
+        """Return the newest row of a file, possibly of an earlier state."""
         found = self.rows.get(stamp[:2])
         return None if found is None else found[1]
 
     def put(self, stamp: FileStamp, row: Row, *, kept: bool = True) -> None:
-        """Take a row; ``kept``: also for the next start, unless another server writes just now."""
+        """Accept a row. ``kept``: also store it for the next start, unless another server is writing at this moment."""
         self.rows[stamp[:2]] = stamp, row
         if kept:
             values = (*map(str, stamp), encode_row(row))
             self._write("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", [values])
 
     def keep_only(self, keys: Iterable[FileKey]) -> None:
-        """Remove the rows of all other files: they are no longer there."""
+        """Remove the rows of all other files, because these no longer exist."""
         gone = self.rows.keys() - set(keys)
         for key in gone:
             del self.rows[key]
@@ -107,12 +107,12 @@ class Index:
             ":memory:" if self._path is None else self._path,
             isolation_level=None,
             timeout=0.1,  # the event loop waits for this call
-            check_same_thread=False,  # one thread at a time: first the one that starts the server
+            check_same_thread=False,  # one thread at a time uses it; the first is the thread that starts the server
         )
         try:
-            db.execute("PRAGMA synchronous = OFF")  # it can be made again
+            db.execute("PRAGMA synchronous = OFF")  # the index can be created again
             db.execute("PRAGMA journal_mode = MEMORY")
-            # Texts, as an inode may not fit in SQLite's integers.
+            # The keys are texts, because an inode may not fit in SQLite's integers.
             db.execute(
                 "CREATE TABLE IF NOT EXISTS file (device TEXT, inode TEXT, size TEXT, changed_ns TEXT, row BLOB, "
                 "PRIMARY KEY (device, inode)) WITHOUT ROWID"

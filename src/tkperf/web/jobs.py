@@ -1,4 +1,4 @@
-"""Jobs of workers: functions that read run files, by name."""
+"""Jobs of workers: functions that read run files, by their names."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from tkperf.web.row_reader import reach_batch, read_batch_row, read_run_row
 from tkperf.web.workers import Jobs
 
 LOOK_EVERY_S = 0.25
-# Clocks and remaining times change even without a new event. Each message also shows whether the server still exists.
+# Clocks and remaining times change even without a new event. Each message also shows that the server still exists.
 SHOW_EVERY_S = 5.0
 _MOST_POINTS = 160
 CURVE = 320, 60
@@ -62,9 +62,9 @@ CURVE = 320, 60
 
 
 def follow_run(file: KnownFile) -> Iterator[bytes]:
-    """Yield a run under way, as often as its file changes, until no process holds it any more."""
+    """Yield a running run whenever its file changes, until no process holds the file any more."""
     followed = FollowedFile(reach(file))
-    reach(file)  # nor was another file there meanwhile: what is shown is of this one
+    reach(file)  # no other file had its place in the meantime: the shown data is from this file
     state = RunState()
     events = followed.first_events()
     while True:
@@ -82,10 +82,10 @@ def follow_run(file: KnownFile) -> Iterator[bytes]:
 
 
 def follow_batch(*, ledger: KnownFile, addresses: Mapping[str, str]) -> Iterator[bytes]:
-    """Yield a batch under way, likewise.
+    """Yield a running batch in the same way.
 
     Args:
-        addresses: the pages of its runs by their names.
+        addresses: the pages of the runs of the batch, by their names.
     """
     watched = WatchedBatch(reach_batch(ledger))
     watched.look_at_all()
@@ -100,7 +100,7 @@ def follow_batch(*, ledger: KnownFile, addresses: Mapping[str, str]) -> Iterator
 
 
 def _wait_for(has_news: Callable[[], bool]) -> None:
-    """Look until there is something new, or for as long as a page may stay as it is."""
+    """Look until there is something new, or for as long as a page may remain unchanged."""
     until_s = time.monotonic() + SHOW_EVERY_S
     while True:
         time.sleep(LOOK_EVERY_S)
@@ -109,7 +109,7 @@ def _wait_for(has_news: Callable[[], bool]) -> None:
 
 
 def render_progress(view: ProgressView) -> str:
-    """Return a run under way as a part of a page: its place, figures, and the curve that grows."""
+    """Return a running run as a part of a page: its place, its figures, and a curve that grows."""
     cells = view.cells
     curves = []
     if cells is not None:
@@ -129,7 +129,7 @@ def render_progress(view: ProgressView) -> str:
 
 
 def _draw(values: Sequence[float | None]) -> tuple[str, str]:
-    """Return a curve as points of SVG, which begins with two values, and its newest and greatest value in words."""
+    """Return a curve of two or more values as points of SVG, and its newest and greatest value in words."""
     points = [Point(place, value) for place, value in enumerate(values)]
     known = [value for value in values if value is not None]
     if len(known) < 2:
@@ -141,7 +141,7 @@ def _draw(values: Sequence[float | None]) -> tuple[str, str]:
 def make_comparison(
     *, order: Sequence[str], arrangement: str, kind: str, frame: Mapping[str, str] | None, **files: KnownFile
 ) -> bytes:
-    """Return a comparison of runs in this order, as a page or another kind of file."""
+    """Return a comparison of runs in this order, as a page or in another format."""
     results = [_read(files[run_id]) for run_id in order]
     comparison = compare_files(results, Arrangement(arrangement) if arrangement else None)
     match kind:
@@ -155,10 +155,10 @@ def make_comparison(
 def make_batch(
     *, ledger: KnownFile, addresses: Mapping[str, str], kind: str, frame: Mapping[str, str] | None, **files: KnownFile
 ) -> bytes:
-    """Return a batch as a page or another kind of file.
+    """Return a batch as a page or in another format.
 
     Args:
-        files: run files by their names.
+        files: the run files by their names.
         addresses: the pages of runs, by the same names.
     """
     batch_result = _read_batch(ledger, files)
@@ -178,13 +178,13 @@ def make_batch(
 
 
 def _read_batch(ledger: KnownFile, files: Mapping[str, KnownFile]) -> BatchResult:
-    """Read a batch with the runs that the library knows, and no other file that its ledger may name."""
+    """Read a batch with the runs that the library knows. No other file that the ledger names is read."""
     state = read_batch(reach_batch(ledger))
     folder = ledger.folder / Path(ledger.place).parent
 
     def find(run_file: str) -> str:
         known = files.get(Path(run_file).name)
-        # A run file that the library does not have (yet) has no results.
+        # A run file that the library does not contain (yet) has no results.
         return str(folder / ".") if known is None else str(reach(known))
 
     def load_baseline(path: Path) -> RunResult:
@@ -198,7 +198,7 @@ def _read_batch(ledger: KnownFile, files: Mapping[str, KnownFile]) -> BatchResul
 
 def _read(known: KnownFile) -> RunResult:
     result = read_results(reach(known))
-    reach(known)  # nor was another file there meanwhile
+    reach(known)  # no other file had its place in the meantime
     return result
 
 
@@ -211,7 +211,7 @@ def _render(view: ReportView, kind: str, frame: Mapping[str, str] | None) -> byt
 def pack_tables(tables: Iterable[DataTable], name: str) -> bytes:
     """Return tables as CSV in a ZIP archive."""
     archive = io.BytesIO()
-    name = name.encode(errors="replace").decode()  # the name of a file may be no text
+    name = name.encode(errors="replace").decode()  # the name of a file may not be text
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for table in tables:
             with packed.open(f"{name}/{table.name}.csv", "w") as member:
@@ -242,7 +242,7 @@ def make_pdf(file: KnownFile) -> bytes:
 
 
 def make_json(file: KnownFile) -> bytes:
-    """Return the results as ``tkperf show --json`` prints them."""
+    """Return the results in the form of ``tkperf show --json``."""
     with _analysed(file) as (_, _, result):
         return render_json(result).encode()
 
@@ -256,13 +256,13 @@ def make_csv(file: KnownFile) -> bytes:
 
 
 def make_copy(file: KnownFile) -> bytes:
-    """Return the run file itself, all of one moment, even while its run writes to it."""
+    """Return the run file itself at one moment, even while its run writes to it."""
     with open_known(file) as opened:
         return opened.content()
 
 
 def make_points(file: KnownFile) -> bytes:
-    """Return points of a run under way: its progress now, its latest second, the latest reading of each drive."""
+    """Return points of a running run: its present progress, its latest second, and the latest reading of each drive."""
     with open_known(file) as opened:
         delta, disturbed_steps = opened.delta(), opened.outline().disturbed_steps
     return msgspec.msgpack.encode(list(_build_points(delta, disturbed_steps, time.time())))
@@ -278,7 +278,7 @@ def _build_points(delta: Delta, disturbed_steps: int | None, at_s: float) -> Ite
     )
     labels = label_run(record.info)
     yield build_progress(overview, labels, at_s)
-    if run_now_s is None:  # a simulated run has a clock of its own
+    if run_now_s is None:  # a simulated run has a simulated clock
         return
     began_s = at_s - run_now_s
     for test in record.tests:
@@ -297,26 +297,26 @@ def make_script() -> bytes:
 
 
 def make_row(file: KnownFile) -> bytes:
-    """Return what the library keeps of a run file or a batch."""
+    """Return the data that the library stores about a run file or a batch."""
     if file.place.endswith(BATCH_SUFFIX):
         return encode_row(read_batch_row(file))
-    # The library reads a locked file again later, and other files wait for it now.
+    # Other files wait for this file, so the library reads a locked file again later.
     with open_known(file, locked_s=LISTED_WITHIN_S) as opened:
         return encode_row(read_run_row(opened))
 
 
 @contextmanager
 def open_known(known: KnownFile, *, locked_s: float | None = None) -> Iterator[RunFile]:
-    """Open the file that the library found, and no other that has its name now.
+    """Open the file that the library found, and no other file that has its name now.
 
     Args:
-        locked_s: as for ``RunFile``.
+        locked_s: the same as in ``RunFile``.
 
     Raises:
-        RunFileError: see RunFile; or it is another file.
+        RunFileError: the same errors as in ``RunFile``; or it is another file.
     """
     with RunFile(reach(known), briefly=True, locked_s=locked_s) as opened:
-        reach(known)  # nor was another one there meanwhile
+        reach(known)  # no other file had its place in the meantime
         yield opened
 
 

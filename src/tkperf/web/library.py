@@ -1,7 +1,7 @@
-"""The library: run files and batches below the served folders, by ids that no path can be made of.
+"""The library: run files and batches below the served folders. Their ids cannot be turned into paths.
 
-It looks through the folders again and again, and has a worker read each file that is new or has changed, the newest
-first. What it knows so far can be shown at any time.
+The library searches the folders repeatedly, and lets a worker read each new or changed file, the newest first. The
+content known so far can be shown at any time.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from tkperf.web.index import FileKey, Index, Row, decode_row
 from tkperf.web.library_rows import BatchRow, RunRow
 from tkperf.web.workers import BusyError, FileError, JobError, LateError, LockedError, Workers
 
-# Each search of the folders costs a stat of each file.
+# Each search of the folders costs a stat call for each file.
 LOOK_EVERY_S = 5.0
 _MOST_REASON_CHARACTERS = 500
 
 ReadRow = Callable[[KnownFile], Awaitable[Row]]
-"""Makes the row of a file, in a worker."""
+"""Makes the row of a file in a worker."""
 
 
 def read_rows_with(workers: Workers) -> ReadRow:
@@ -51,8 +51,8 @@ class FoundFiles:
     """The files of one look.
 
     Attributes:
-        cut_short: there are more than a library lists.
-        missing: folders that cannot be looked through, and why.
+        cut_short: whether there are more files than a library lists.
+        missing: folders that cannot be searched, with the reasons.
     """
 
     files: tuple[KnownFile, ...] = ()
@@ -65,12 +65,12 @@ class ListedRun:
     """A run of the library.
 
     Attributes:
-        run_id: for addresses.
+        run_id: the id of the run in addresses.
         known: one of the files with this content.
         copies: the other files with this content.
         differs: number of different contents that other files of the same run have.
         batch_ids: the batches to which the run belongs.
-        searched: what a search looks through, in small letters.
+        searched: the text in which a search looks, in small letters.
     """
 
     run_id: str
@@ -87,8 +87,8 @@ class ListedBatch:
     """A batch of the library.
 
     Attributes:
-        batch_id: for addresses.
-        copies, differs, searched: as of a run.
+        batch_id: the id of the batch in addresses.
+        copies, differs, searched: the same as in ``ListedRun``.
         runs: the runs of the batch that the library contains, by the names of their files in the
             same folder.
     """
@@ -104,17 +104,17 @@ class ListedBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """All that the library can show.
+    """Everything that the library can show.
 
     Attributes:
-        runs, batches: by their ids.
+        runs, batches: the runs and batches by their ids.
         run_aliases, batch_aliases: ids of single files, with the id to which each leads.
-        ambiguous_runs, ambiguous_batches: ids of several files that differ, with their number.
-        unreadable: files that cannot be read, and why.
-        waiting: how many files are not read yet.
-        cut_short: the folders contain more files than a library lists.
-        missing: folders that cannot be looked through, and why.
-        is_begun: the folders have been looked through once.
+        ambiguous_runs, ambiguous_batches: ids that several different files have, with the number of these files.
+        unreadable: files that cannot be read, with the reasons.
+        waiting: number of files that were not read yet.
+        cut_short: whether the folders contain more files than a library lists.
+        missing: folders that cannot be searched, with the reasons.
+        is_begun: whether the folders were searched once.
     """
 
     runs: dict[str, ListedRun] = field(default_factory=dict)
@@ -130,19 +130,19 @@ class Listing:
     is_begun: bool = False
 
     def find_run(self, run_id: str) -> ListedRun | None:
-        """Return the run with an id; None: there is none, or several differ."""
+        """Return the run with an id; None: there is no such run, or several different files have the id."""
         return self.runs.get(self.run_aliases.get(run_id, run_id))
 
     def find_batch(self, batch_id: str) -> ListedBatch | None:
-        """Return the batch with an id; None: there is none, or several differ."""
+        """Return the batch with an id; None: there is no such batch, or several different files have the id."""
         return self.batches.get(self.batch_aliases.get(batch_id, batch_id))
 
 
 class Library:
-    """Run files and batches below folders. ``listing`` is what is known so far.
+    """Run files and batches below folders. ``listing`` is the content that is known so far.
 
     Args:
-        folders: a link among them is followed, but none below them.
+        folders: the served folders. These may be links, but no link below them is followed.
     """
 
     def __init__(self, folders: Sequence[Path], index: Index, read_row: ReadRow) -> None:
@@ -152,7 +152,7 @@ class Library:
         self._found = FoundFiles()
         self._due: list[KnownFile] = []
         self._read_s: dict[FileKey, float] = {}
-        # Pauses before files that could not be read are read again, if the reason may pass.
+        # Pauses before unreadable files are read again, if the reason may disappear.
         self._again_after_s: dict[FileKey, float] = {}
         self._looked = asyncio.Event()
         self._ending = threading.Event()
@@ -165,26 +165,26 @@ class Library:
         return self._listing
 
     async def wait_for_look(self, limit_s: float | None = None) -> None:
-        """Wait until the folders have been looked through once, which reads no run file, or until a limit."""
+        """Wait until the folders were searched once, which reads no run file, or until a time limit."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._looked.wait(), limit_s)
 
     async def keep_up(self) -> None:
-        """Look through the folders, and have new and changed files read, until cancelled."""
+        """Search the folders, and let workers read new and changed files, until the task is cancelled."""
         try:
             while True:
                 began_s = time.monotonic()
                 await self.look()
-                # If a look takes long, as on a slow file system, pause ten times as long.
+                # If a search takes long, for example on a slow file system, the pause is ten times as long.
                 next_s = time.monotonic() + max(LOOK_EVERY_S, 10 * (time.monotonic() - began_s))
                 while time.monotonic() < next_s and await self.read_next():
                     pass
                 await asyncio.sleep(max(0.0, next_s - time.monotonic()))
         finally:
-            self._ending.set()  # the server waits for a look under way
+            self._ending.set()  # the server waits for a running search
 
     async def look(self) -> None:
-        """Look through the folders once."""
+        """Search the folders once."""
         found, changed, due = await asyncio.to_thread(self._look)
         if changed or not self._looked.is_set():
             self._found = found
@@ -207,7 +207,7 @@ class Library:
         return found, found != self._found, newest_last
 
     async def read_next(self) -> bool:
-        """Have the newest file read that is due; return whether there was one."""
+        """Let a worker read the newest file that is due. Return whether there was one."""
         if not self._due:
             if self._is_old:
                 await self._list()
@@ -219,7 +219,7 @@ class Library:
             row = await self._read_row(known)
         except UnicodeEncodeError:
             row = "its name, or that of its folder, is not UTF-8: rename it"
-        # A file may crash its worker, but must not end the reading of other files.
+        # A file may crash its worker, but this must not end the reading of other files.
         except (JobError, OSError, ValueError, msgspec.MsgspecError) as error:
             row = shorten(on_one_line(str(error)), _MOST_REASON_CHARACTERS)
             # Four causes do not change the state of the file: too many pages were being made,
@@ -256,11 +256,11 @@ class Library:
         changed = self._index.find(known.stamp) is None
         pause_s = self._again_after_s.get(known.stamp[:2])
         if running and not changed:
-            # A process that was killed leaves its file as it is.
+            # A killed process leaves its file unchanged.
             with suppress(OSError):
                 changed = not is_being_written(known.folder / known.place)
         if pause_s is None:
-            # The library shows only the state of a run under way, and its file changes with each step.
+            # The library shows only the state of a running run, whose file changes with each step.
             pause_s = AGAIN_AFTER_S if running else 0.0
         else:
             changed = True
@@ -269,10 +269,10 @@ class Library:
 
 
 def find_files(folders: Sequence[Path], ending: Callable[[], bool] = lambda: False) -> FoundFiles:
-    """Return the run files and batches below folders. No link is followed; a file in two of the folders counts once.
+    """Return the run files and batches below folders. No link is followed. A file in two of the folders counts once.
 
     Args:
-        ending: nobody waits for the rest any longer.
+        ending: an event that is set when nobody waits for the rest any longer.
     """
     files: dict[str, KnownFile] = {}
     missing: list[tuple[Path, str]] = []
@@ -296,7 +296,7 @@ def find_files(folders: Sequence[Path], ending: Callable[[], bool] = lambda: Fal
 
 
 def build_listing(found: FoundFiles, index: Index) -> Listing:
-    """Return what is known of the files by their rows."""
+    """Return the known content of the files, according to their rows."""
     runs: dict[str, dict[bytes, list[tuple[KnownFile, RunRow]]]] = {}
     batches: dict[str, dict[bytes, list[tuple[KnownFile, BatchRow]]]] = {}
     unreadable: list[tuple[KnownFile, str]] = []
@@ -413,9 +413,9 @@ def _path_of(known: KnownFile) -> Path:
 
 
 def _id_of(shared_id: str, known: KnownFile) -> str:
-    """Return a separate id for one of several files with the same id.
+    """Return a separate id for one of several files that have the same id.
 
-    It stays the same when contents change.
+    The id stays the same if contents change.
     """
     place = f"{known.folder}\0{known.place}".encode(errors="surrogateescape")
     return f"{shared_id}-{hashlib.sha256(place).hexdigest()[:16]}"

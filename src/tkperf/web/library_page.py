@@ -1,4 +1,4 @@
-"""Page of the library: all runs, found by words and facets, each leading to its report."""
+"""Page of the library: all runs, which can be found by words and facets. Each run leads to its report."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tkperf.web.library_search import SORTS, FoundRuns, Query, name_capacity, pa
 from tkperf.web.pages import answer_in_pieces, draw_course, render_page
 from tkperf.web.server_state import ServerState
 
-# A page about slow folders says that they are being looked through.
+# A page about slow folders says that the server is searching them.
 _LOOK_LIMIT_S = 2.0
-# Of the drawing of a course, in pixels.
+# Size of the drawing of a course in pixels.
 _SPARK = 120, 28
 _COLUMNS = (
     ("name", "Run"),
@@ -61,7 +61,7 @@ def build_routes(state: ServerState) -> list[Route]:
 
 
 def render_library(listing: Listing, query: Query) -> Response:
-    """Return the page of the runs that a query finds."""
+    """Render the page of the runs that a query finds."""
     selection = select(listing, query)
     ticked = [run for run_id in query.ticked if (run := listing.find_run(run_id)) is not None]
     return render_page(
@@ -101,10 +101,12 @@ def _count(selection: FoundRuns, query: Query) -> str:
 
 
 def _build_columns(query: Query, selection: FoundRuns) -> list[tuple[str, str, str]]:
-    """Return for each column its title, the address of the list sorted by it, and its present order; empty: none."""
+    """Return for each column its title, the address of the list sorted by this column, and its present order; empty: it
+    is not sorted by it.
+    """
     columns = []
     ranking = selection.ranking
-    # The figure with its bar takes the two columns of the headline figures and of the course.
+    # The figure with its bar uses the two columns of the headline figures and of the course.
     titles = {} if ranking is None else {"Headline figures": ranking.title, "Write saturation": None}
     for key, column in _COLUMNS:
         title = titles.get(column, column)

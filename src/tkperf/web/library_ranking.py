@@ -36,9 +36,9 @@ class ListRanking(NamedTuple):
 
     Attributes:
         order: the ids of all runs, the ranked ones first.
-        shown: by the ids of the runs.
+        shown: the place of each run, by its id.
         title: the figure with its load and unit.
-        ranked: how many runs are ranked, in words, with SIMULATED if they are models.
+        ranked: the number of ranked runs in words, with SIMULATED if they are models.
         conditions: the conditions that the ranked values share.
     """
 
@@ -50,7 +50,7 @@ class ListRanking(NamedTuple):
 
 
 def rank_list(runs: Sequence[ListedRun], figure: str) -> ListRanking:
-    """Return the ranking of these runs by a figure of ``FIGURES``; runs without figures are last."""
+    """Return the ranking of these runs by a figure of ``FIGURES``. Runs without this figure are last."""
     known: list[ListedRun] = []
     figures: list[RunFigures] = []
     for run in runs:

@@ -1,4 +1,4 @@
-"""Rows of the library: what it keeps of a run or a batch. ``row_reader.py`` makes them, in a worker."""
+"""Rows of the library: the data that it stores about a run or a batch. ``row_reader.py`` makes the rows in a worker."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import msgspec
 from tkperf.model.record import RunStatus
 
 FORMAT = 4
-"""Changes with these records and the way they are made: rows of another format are made again."""
+"""This number changes when the records change, or the way in which they are made. Rows of another format are made
+again.
+"""
 
 _MONTH = re.compile(r"\d{4}-\d{2}")
 
 
 class HeadlineFigure(msgspec.Struct, frozen=True, array_like=True):
-    """A headline figure; ``alarm``: its section did not reach steady state, or did not complete."""
+    """A headline figure. ``alarm``: its section did not reach steady state or did not complete."""
 
     label: str
     text: str
@@ -23,23 +25,23 @@ class HeadlineFigure(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Spark(msgspec.Struct, frozen=True, array_like=True):
-    """The course of write saturation: IOPS in equal parts of its time, None: not measured."""
+    """The course of write saturation: the IOPS in equal parts of its time; None: not measured."""
 
     values: tuple[float | None, ...]
     text: str
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A run as the library lists it. An empty text means that the value is not known.
+    """A run in the list of the library. An empty text means that the value is not known.
 
     Attributes:
-        run_id: of the run; each file that claims to be of this run has it.
+        run_id: the id of the run. Each file that claims to belong to this run has the id.
         tests: titles of the tests that have begun.
-        state: as ``tkperf status`` names it; ``place``: where a run is that has not ended normally.
-        level: weight of the verdict, a ``NoteLevel``.
+        state: the word of ``tkperf status`` for the state. ``place``: the place of a run that has not ended normally.
+        level: the severity of the verdict, a ``NoteLevel``.
         entries: number of entries of the log.
-        digest: of the whole content; files with the same digest are copies of each other.
-        ranks: ``RunFigures`` in short, encoded, because a library decodes them only to rank.
+        digest: a digest of the whole content. Files with the same digest are copies of each other.
+        ranks: shortened and encoded ``RunFigures``, which the library decodes only for a ranking.
     """
 
     run_id: str
@@ -77,12 +79,12 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class BatchRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A batch as the library lists it.
+    """A batch in the list of the library.
 
     Attributes:
-        verdict, text: progress of its drives, in words.
-        runs: names of the run files next to it, in the order of its drives.
-        digest: of the whole file.
+        verdict, text: the progress of the drives in words.
+        runs: names of the run files next to the ledger, in the order of the drives.
+        digest: a digest of the whole file.
     """
 
     batch_id: str

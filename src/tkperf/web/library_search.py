@@ -1,4 +1,6 @@
-"""Find runs of the library: words, facets, order and page, all in the address. This module is pure."""
+"""Find runs of the library. The address contains the words, the facets, the order and the page. This module has no side
+effects.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,12 @@ _NOT_KNOWN = "not known"
 
 
 def name_capacity(run: ListedRun) -> str:
-    """Return the capacity by which a drive is sold: ``960 GB``."""
+    """Return the capacity under which a drive is sold: ``960 GB``."""
     return _NOT_KNOWN if run.row.capacity_bytes is None else name_size(run.row.capacity_bytes)
 
 
 class Facet(NamedTuple):
-    """A property to choose runs by; ``of`` returns its values of a run."""
+    """A property by which runs can be chosen. ``of`` returns the values of a run."""
 
     key: str
     title: str
@@ -43,7 +45,7 @@ FACETS = (
     Facet("month", "Month", lambda run: (run.row.month or _NOT_KNOWN,)),
 )
 _GRAVITY = {state.value: place for place, state in enumerate(VerdictState)}
-# The first is the default; "-" before one that begins with the greatest.
+# The first order is the default. "-" precedes an order that begins with the greatest value.
 SORTS: Mapping[str, Callable[[ListedRun], object]] = {
     "date": lambda run: run.row.started_utc,
     "name": lambda run: run.row.name.casefold(),
@@ -57,14 +59,14 @@ DEFAULT_SORT = "-date"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What a page of the library shows.
+    """The content of a page of the library.
 
     Attributes:
-        chosen: values by facet; a run has one of them in each facet that has any.
-        by: the figure by which the list ranks, of ``FIGURES``; empty: it is in the order of ``sort``.
-        sort: a key of ``SORTS``, with ``-`` in descending order.
-        page: from 1.
-        ticked: ids of runs to be compared, which may be on other pages.
+        chosen: the chosen values by facet. In each facet with chosen values, a run must have one of these values.
+        by: the figure of ``FIGURES`` by which the list is ranked; empty: the list has the order of ``sort``.
+        sort: a key of ``SORTS``; with ``-`` the order is descending.
+        page: the number of the page, from 1.
+        ticked: ids of runs to compare. These may be on other pages.
     """
 
     words: str = ""
@@ -79,7 +81,7 @@ class Query:
         return bool(self.words or self.chosen)
 
     def address(self, **changes: object) -> str:
-        """Return the address of this page, or with changes of another one, from its first page."""
+        """Return the address of this page. With changes, return the address of the first page of the changed query."""
         query = replace(self, **{"page": 1, **changes})  # type: ignore[arg-type]
         pairs = [("q", query.words)] if query.words else []
         pairs += [(key, value) for key, values in query.chosen.items() for value in values]
@@ -93,7 +95,7 @@ class Query:
         return f"/?{urlencode(pairs)}" if pairs else "/"
 
     def without(self, key: str, value: str) -> str:
-        """Return the address without a chosen value, or with the key ``q`` without its words."""
+        """Return the address without a chosen value; for the key ``q``, without the words."""
         if key == "q":
             return self.address(words="")
         left = tuple(one for one in self.chosen.get(key, ()) if one != value)
@@ -101,14 +103,16 @@ class Query:
         return self.address(chosen={key: values for key, values in chosen.items() if values})
 
     def sorted_by(self, key: str) -> str:
-        """Return the address in the order of a column: descending if it ascends, and for dates at first."""
+        """Return the address of the list in the order of a column. The order is descending if it was ascending, and for
+        dates at first.
+        """
         first = DEFAULT_SORT if key == "date" else key
         other = key if first.startswith("-") else f"-{key}"
         return self.address(by="", sort=other if self.sort == first and not self.by else first)
 
 
 def parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
-    """Return the query of an address; what it does not know is left out."""
+    """Return the query of an address. Unknown parameters are ignored."""
     words, by, sort, page = "", "", DEFAULT_SORT, 1
     ticked: dict[str, None] = {}
     chosen: dict[str, dict[str, None]] = {}
@@ -137,7 +141,7 @@ def parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
 
 
 class Choice(NamedTuple):
-    """A value of a facet: how many runs it leaves, of them apart those of simulated drives."""
+    """A value of a facet: the number of runs that it leaves, and separately the number of those on simulated drives."""
 
     value: str
     measured: int
@@ -192,7 +196,7 @@ def select(listing: Listing, query: Query) -> FoundRuns:
     ranking = rank_list(found, query.by) if query.by else None
     if ranking is None:
         items = _group(_sort(found, query.sort), listing, query)
-    else:  # a batch at the place of its first run would hide the places of the others
+    else:  # a batch at the place of its first run would hide the places of the other runs
         items = [Item((listing.runs[run_id],)) for run_id in ranking.order]
     pages = _split(items)
     page = min(query.page, len(pages))
@@ -213,8 +217,8 @@ def select(listing: Listing, query: Query) -> FoundRuns:
 
 
 def _split(items: Iterable[Item]) -> list[tuple[Item, ...]]:
-    """Return the rows of each page. A page ends after PAGE_ITEMS rows, or earlier, before its rows
-    contain more than PAGE_RUNS runs.
+    """Divide the rows into pages. A page ends after PAGE_ITEMS rows, or earlier, before its rows contain more than
+    PAGE_RUNS runs.
     """
     pages: list[list[Item]] = [[]]
     runs = 0
@@ -234,7 +238,9 @@ def _count(
     place: int,
     chosen: frozenset[str],
 ) -> tuple[Choice, ...]:
-    """Return the values of a facet with the number of runs that the other facets leave; the latest month first."""
+    """Return the values of a facet, each with the number of runs that the other facets leave. Months are in descending
+    order.
+    """
     key = FACETS[place].key
     counts: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
     for run in runs:
@@ -252,7 +258,7 @@ def _sort(runs: Sequence[ListedRun], sort: str) -> list[ListedRun]:
 
 
 def _group(runs: Sequence[ListedRun], listing: Listing, query: Query) -> list[Item]:
-    """Return the rows of the list: all runs of a batch are at the place of its first run.
+    """Return the rows of the list. All runs of a batch are at the place of its first run.
 
     Batches without a found run follow if no facet is chosen and the batch matches the words.
     """

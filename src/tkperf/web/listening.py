@@ -25,7 +25,7 @@ from tkperf.model.units import format_count, list_names
 from tkperf.runfile.writers import find_running
 from tkperf.web.bounds import MOST_CONNECTIONS, MOST_REQUEST_BYTES, REQUEST_WITHIN_S, RETRY_AFTER_S, TAKEN_WITHIN_S
 
-# Answers under way when the server is asked to end.
+# Time for current answers when the server should end.
 GRACE_S = 2
 LOOK_FOR_RUNS_EVERY_S = 10.0
 
@@ -35,9 +35,9 @@ class Listening:
     """An open socket.
 
     Attributes:
-        address: for a browser; it has the token.
-        token: what each request needs; None: nothing.
-        names: host names that lead here.
+        address: the address for a browser, including the token.
+        token: the token that each request needs; None: no token is necessary.
+        names: host names that lead to this server.
     """
 
     socket: socket.socket
@@ -47,10 +47,10 @@ class Listening:
 
 
 def listen(host: str, port: int) -> Listening:
-    """Listen at an address; any but loopback needs a token.
+    """Listen at an address. Every address except a loopback address needs a token.
 
     Raises:
-        UsageError: the address is not one of this host, or is in use.
+        UsageError: the address does not belong to this host, or is in use.
     """
     opened = None
     try:
@@ -90,7 +90,7 @@ def listen_at_path(path: Path) -> Iterator[Listening]:
     """Listen at a Unix socket that only this user can open, and remove it at the end.
 
     Raises:
-        UsageError: the file exists and is in use, or cannot be made.
+        UsageError: the file exists and is in use, or cannot be created.
     """
     opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
@@ -111,7 +111,7 @@ def listen_at_path(path: Path) -> Iterator[Listening]:
 
 
 def _remove_unused(path: Path) -> None:
-    """Remove a socket left by a server that was killed."""
+    """Remove a socket that a killed server left behind."""
     with suppress(FileNotFoundError):
         if stat.S_ISSOCK(path.lstat().st_mode):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as attempt:
@@ -132,9 +132,9 @@ _NO_CONNECTION = (
 
 
 class BoundedProtocol(H11Protocol):
-    """One of a bounded number of connections.
+    """A connection, whose number is limited.
 
-    Each request must arrive in time, and the reader must take each piece of an answer in time.
+    Each request must arrive in time, and the client must read each piece of an answer in time.
     """
 
     _late: asyncio.TimerHandle | None = None
@@ -142,7 +142,8 @@ class BoundedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # pause_writing is then called as soon as any byte waits for the reader, and resume_writing when none does.
+        # With this setting, pause_writing is called as soon as any byte waits for the client, and resume_writing when
+        # no byte waits.
         transport.set_write_buffer_limits(high=0)
         if len(self.connections) > MOST_CONNECTIONS:
             transport.write(_NO_CONNECTION)
@@ -159,10 +160,10 @@ class BoundedProtocol(H11Protocol):
         self._wait_for_request()
 
     def pause_writing(self) -> None:
-        """Close the connection if its reader does not read the waiting data in time.
+        """Close the connection if the client does not read the waiting data in time.
 
-        Otherwise readers that read nothing would occupy requests and connections forever.
-        ``close`` would wait for them, too.
+        Otherwise clients that read nothing would occupy requests and connections forever. ``close`` would also wait for
+        them.
         """
         super().pause_writing()
         if self._not_taken is None:
@@ -178,7 +179,7 @@ class BoundedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _wait_for_request(self) -> None:
-        """Close the connection if the request that it waits for, or the rest of it, does not arrive in time."""
+        """Close the connection if the next request, or the rest of the present one, does not arrive in time."""
         if self.conn.their_state is not h11.IDLE:
             self._end_wait()
         elif self._late is None:
@@ -196,25 +197,27 @@ class BoundedProtocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves signals to ``serve``: uvicorn would end the process by the signal, not in order."""
+    """A server that leaves signals to ``serve``. uvicorn itself would end the process by the signal, and not in
+    order.
+    """
 
     def capture_signals(self) -> Any:
         return nullcontext()
 
 
 def serve(app: ASGIApp, listening: Listening, *, ending: asyncio.Event, warn: Callable[[str], None]) -> None:
-    """Serve until SIGINT, SIGTERM or SIGHUP.
+    """Serve until SIGINT, SIGTERM or SIGHUP arrives.
 
     Args:
-        ending: set then.
-        warn: gets a sentence when a run is under way on this host.
+        ending: an event that is set at this time.
+        warn: receives a sentence if a run is running on this host.
     """
-    # Each connection is a file. Without a free one asyncio would complain of every attempt to connect.
+    # Each connection is a file. If no file descriptor is free, asyncio would report every attempt to connect.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     config = uvicorn.Config(
         app,
-        access_log=False,  # addresses may have the token
+        access_log=False,  # addresses may contain the token
         log_level="error",
         proxy_headers=False,
         server_header=False,
@@ -241,7 +244,7 @@ def serve(app: ASGIApp, listening: Listening, *, ending: asyncio.Event, warn: Ca
 
 
 async def _watch_runs(warn: Callable[[str], None]) -> None:
-    """Warn of runs that are under way on this host, of each once."""
+    """Warn of the runs that are running on this host, once for each run."""
     warned: set[int | None] = set()
     while True:
         with suppress(OSError):

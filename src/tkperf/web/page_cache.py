@@ -1,6 +1,7 @@
-"""Pages and downloads that workers made: shared by all who ask at once, and kept in the user's cache.
+"""Pages and downloads that workers made. All who request a page at the same time share it, and the user's cache stores
+it.
 
-A key has all that a page depends on, so nothing kept is ever out of date. The folder is bounded in size.
+A key contains everything on which a page depends, so no stored page is out of date. The size of the folder is limited.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Make = Callable[[BinaryIO], Awaitable[None]]
 
 @dataclass(slots=True)
 class _Shared:
-    """A page that is being made, and how many wait for it."""
+    """A page that is being made, and the number of requests that wait for it."""
 
     task: asyncio.Task[BinaryIO]
     waiting: int = 0
@@ -54,8 +55,8 @@ class PageCache:
     """Pages by their keys.
 
     Args:
-        folder: of the user's cache; None, or one that cannot be written, or on a disk that is nearly full: nothing is
-            kept.
+        folder: the folder of the user's cache. If it is None, cannot be written to, or is on a disk that is nearly
+            full, nothing is stored.
     """
 
     def __init__(self, folder: Path | None, *, most_bytes: int = MOST_BYTES) -> None:
@@ -64,11 +65,10 @@ class PageCache:
         self._shared: dict[str, _Shared] = {}
 
     async def get(self, request: Request, key: tuple[object, ...], make: Make, *, keep: bool = True) -> BinaryIO:
-        """Return the open file of a page, for the caller to close; the page is made if it does not
-        exist.
+        """Return the open file of a page. If the page does not exist, it is made. The caller must close the file.
 
-        It is made once for all browsers that ask meanwhile. The work ends early when the last of
-        these browsers has left.
+        The page is made once for all browsers that request it during this time. The work ends early if all of these
+        browsers have left.
 
         Raises:
             BusyError: too many other requests wait for the page.
@@ -97,7 +97,7 @@ class PageCache:
                 task = shared.task
                 if not task.cancel() and not task.cancelled() and task.exception() is None:
                     task.result().close()
-                # Another one may be made already, for browsers that came after this one had failed.
+                # The page may already be made again, for browsers that arrived after this attempt had failed.
                 if self._shared.get(name) is shared:
                     del self._shared[name]
 
@@ -132,7 +132,7 @@ class PageCache:
         except OSError:
             return None
         with suppress(OSError):
-            os.utime(file.fileno())  # used now: the oldest go first
+            os.utime(file.fileno())  # marks it as used now, because the least recently used pages are removed first
         return file
 
     def _trim(self) -> None:
@@ -155,7 +155,7 @@ async def _wait_until_left(request: Request) -> None:
 
 @cache
 def _maker() -> str:
-    """Return the version of tkperf; of a checkout, the state of its files, too."""
+    """Return the version of tkperf. For a checkout, the result also contains the state of the files."""
     folder = Path(tkperf.__file__).parent
     newest_ns = max(path.stat().st_mtime_ns for path in folder.rglob("*") if path.suffix != ".pyc")
     return f"{__version__} {newest_ns}"
@@ -165,7 +165,7 @@ def stream(file: BinaryIO, media_type: str, *, name: str = "") -> Response:
     """Return the content of a file that ``PageCache`` opened.
 
     Args:
-        name: it is saved under this name, not shown.
+        name: the browser saves the content under this name instead of showing it.
     """
     headers = {"Content-Length": str(os.fstat(file.fileno()).st_size)}
     if name:
@@ -174,7 +174,7 @@ def stream(file: BinaryIO, media_type: str, *, name: str = "") -> Response:
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    """Yield a file by its descriptor, whose position others share."""
+    """Yield the content of a file by its descriptor, whose position others share."""
     with file:
         at = 0
         while piece := os.pread(file.fileno(), _PIECE_BYTES, at):

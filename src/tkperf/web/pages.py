@@ -1,4 +1,4 @@
-"""Pages from templates, and the files that they load from here: scripts, style sheets."""
+"""Pages from templates, and the files that they load from this server: scripts and style sheets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tkperf.render.reports import render_styles
 from tkperf.web.bounds import RETRY_AFTER_S
 
 _FOLDER = resources.files("tkperf.web") / "static"
-# The style sheet of reports: all pages share its type, colours and tables.
+# The style sheet of reports: all pages use its type, colours and tables.
 REPORT_STYLES = "report.css"
 _PIECE_BYTES = 1 << 16
 _KINDS = {".css": "text/css", ".js": "text/javascript"}
@@ -29,14 +29,14 @@ _KINDS = {".css": "text/css", ".js": "text/javascript"}
 def _environment() -> Environment:
     environment = make_environment("tkperf.web")
     environment.globals["static"] = static_address
-    # The name of a file may have line ends, or letters that change the direction of text.
+    # The name of a file may contain line ends, or letters that change the direction of text.
     environment.filters["one_line"] = on_one_line
     return environment
 
 
 def render_page(template: str, *, status: int = 200, **content: object) -> HTMLResponse:
-    """Return a page from a template of ``web/templates``; every text from outside is escaped."""
-    # A name in a run file may have half a surrogate.
+    """Return a page from a template of ``web/templates``. Every text from outside is escaped."""
+    # A name in a run file may contain half of a surrogate pair.
     text = render_text(template, **content).encode(errors="replace")
     return HTMLResponse(text, status_code=status)
 
@@ -47,7 +47,7 @@ def render_text(template: str, **content: object) -> str:
 
 
 def render_error(request: Request, status: int, message: str, *, more: str = "") -> Response:
-    """Return an error as a page, or as JSON to a program.
+    """Return an error as a page for a browser, or as JSON for a program.
 
     Args:
         more: an address of the library where the reader can choose between the possible files.
@@ -62,13 +62,15 @@ def render_error(request: Request, status: int, message: str, *, more: str = "")
 
 
 def encode_json(content: object) -> bytes:
-    """Return JSON; the name of a file may have bytes that are not UTF-8."""
+    """Encode JSON. The name of a file may contain bytes that are not UTF-8."""
     text = json.dumps(content, ensure_ascii=False).encode(errors="replace").decode()
     return escape_controls(text).encode()
 
 
 def static_address(name: str) -> str:
-    """Return the address of a file of ``web/static``; it changes with the content, so browsers may keep it."""
+    """Return the address of a file of ``web/static``. The address changes with the content, so browsers may store the
+    file.
+    """
     return f"/static/{hashlib.sha256(read_static(name)).hexdigest()[:16]}/{name}"
 
 
@@ -115,11 +117,13 @@ async def _cut(content: bytes) -> AsyncIterator[bytes]:
 
 
 def draw_course(values: Sequence[float | None], size: tuple[int, int]) -> str:
-    """Return values as points of SVG, from 0 at the bottom to the greatest; parts not measured are left out."""
+    """Return values as points of SVG, from 0 at the bottom to the greatest value. Parts that were not measured are
+    omitted.
+    """
     width, height = size
     known = [(place, value) for place, value in enumerate(values) if value is not None]
     if len(known) == 1:
-        known *= 2  # its round ends make a dot of a line without length
+        known *= 2  # the round ends turn a line without length into a dot
     greatest = max((value for _, value in known), default=0.0) or 1.0
     step = width / max(1, len(values) - 1)
     room = height - 2

@@ -1,4 +1,4 @@
-"""Pages of a run, of a batch and of a comparison of runs, and files to save, at addresses that can be mailed."""
+"""Pages of a run, of a batch and of a comparison, and files to save. Their addresses can be mailed."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class RunPages:
         ]
 
     async def show(self, request: Request) -> Response:
-        """Answer with the report, or the page of a run under way; ``?report``: with the report so far."""
+        """Answer with the report, or with the page of a running run. ``?report``: answer with the report so far."""
         run = find_run(self._state, request)
         differs = describe_difference(run)
         if "report" not in request.query_params and await self._state.is_written(run.known):
@@ -125,7 +125,9 @@ class RunPages:
         return stream(await self._make(request, "json"), "application/json")
 
     async def _make(self, request: Request, job: str, **arguments: str) -> BinaryIO:
-        """Return what a job makes of the run that the address names; kept unless its run still writes the file."""
+        """Return the result of a job for the run that the address names. The result is stored unless a run still writes
+        the file.
+        """
         known = find_run(self._state, request).known
         keep, alone = job != "run", job == "pdf"
         return await self._state.make(request, job, {"file": known}, keep=keep, alone=alone, **arguments)
@@ -150,9 +152,9 @@ class ComparisonPages:
         return [Route("/compare", self.show), Route("/compare/{kind}", self.download)]
 
     async def show(self, request: Request) -> Response:
-        """Answer with the comparison; of fewer than two runs with what to do."""
+        """Answer with the comparison. If there are fewer than two runs, answer with advice."""
         runs, arrangement = self._find(request)
-        if not request.query_params.keys() <= {"run", "as"}:  # the rest is of the list
+        if not request.query_params.keys() <= {"run", "as"}:  # the other parameters belong to the list
             return RedirectResponse(f"/compare?{_join(runs, arrangement)}", status_code=303)
         if len(runs) < 2:
             return render_page("compare.html.j2", status=400, runs=runs)
@@ -184,7 +186,7 @@ class ComparisonPages:
         if arrangement not in ("", *Arrangement) or len(asked) > MOST_COMPARED:
             raise HTTPException(400, f"A comparison takes at most {MOST_COMPARED} runs, as runs, cohort or history")
         listed = {run_id: find_listed_run(self._state, run_id) for run_id in asked}
-        # Two ids can lead to one run: the id of the run, and the id of a copy.
+        # Two ids can lead to the same run: the id of the run, and the id of a copy.
         found = {run.run_id: run for run in listed.values() if run is not None}
         if missing := sum(run is None for run in listed.values()):
             raise HTTPException(
@@ -220,6 +222,6 @@ class ComparisonPages:
 
 
 def _join(runs: Sequence[ListedRun], arrangement: str) -> str:
-    """Return the query of an address of a comparison."""
+    """Return the query of the address of a comparison."""
     pairs = [("run", run.run_id) for run in runs]
     return urlencode([*pairs, ("as", arrangement)] if arrangement else pairs)

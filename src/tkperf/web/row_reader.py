@@ -1,4 +1,4 @@
-"""Make rows of the library from run files and batches. Only workers do so."""
+"""Make rows of the library from run files and batches. Only workers do this."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tkperf.runfile.reader import RunFile
 from tkperf.web.files import KnownFile, reach
 from tkperf.web.library_rows import BatchRow, HeadlineFigure, RunRow, Spark
 
-# A file from outside may have texts of any length, and as many as it likes.
+# A file from outside may contain texts of any length and number.
 _MOST_CHARACTERS, _MOST_TEXTS = 160, 16
 _SPARK_POINTS = 60
 
@@ -42,7 +42,7 @@ def read_run_row(opened: RunFile) -> RunRow:
     """Return the row of an open run file.
 
     Raises:
-        RunFileError: see RunFile.
+        RunFileError: the same errors as in ``RunFile``.
     """
     record = opened.record()
     result = find_results(opened, record)
@@ -50,7 +50,9 @@ def read_run_row(opened: RunFile) -> RunRow:
 
 
 def build_run_row(record: RunRecord, log: Sequence[LogEntry], result: RunResult, *, digest: bytes) -> RunRow:
-    """Return the row of a run; ``result``: with findings from its seconds, so that figures are those of its report."""
+    """Return the row of a run. ``result`` contains findings from its seconds, so the figures are those of the
+    report.
+    """
     info = record.info
     verdict = describe_verdict(result)
     overview = build_overview(record, log, run_file="", now_s=None, pid=None, user=None, disturbed_steps=None)
@@ -85,7 +87,7 @@ def build_run_row(record: RunRecord, log: Sequence[LogEntry], result: RunResult,
 
 
 def reach_batch(ledger: KnownFile) -> Path:
-    """Return the path of a batch to read, which opens its run files.
+    """Return the path of a batch to read. Reading the batch opens its run files.
 
     Raises:
         RunFileError: the ledger cannot be read, or one of its run files is a link.
@@ -105,7 +107,7 @@ def read_batch_row(ledger: KnownFile) -> BatchRow:
     """Return the row of a batch, from its ledger and the state of its run files.
 
     Raises:
-        RunFileError: see ``reach_batch``.
+        RunFileError: the same errors as in ``reach_batch``.
     """
     path = reach_batch(ledger)
     state = read_batch(path)

@@ -1,4 +1,4 @@
-"""Parts that the pages share."""
+"""The state that the pages share."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tkperf.web.page_cache import PageCache
 from tkperf.web.pages import answer_for_good, render_text
 from tkperf.web.workers import BusyError, FileError, Workers
 
-# Number of answers that are kept for one listing. A page with 50 runs has about 150 kB, /api/runs
-# about 1 kB for each run.
+# Number of answers that are stored for one listing. A page with 50 runs has about 150 kB, /api/runs about 1 kB for each
+# run.
 _MOST_KEPT = 32
 _MOST_KEPT_BYTES = 32 << 20
 
 
 class ListAnswers:
-    """Answers by question, kept as long as the listing does not change.
+    """Answers by question, which are stored as long as the listing does not change.
 
     The time for an answer grows with the number of runs, so the event loop must not wait for it.
     """
@@ -74,24 +74,24 @@ class ListAnswers:
 
 
 class ChartScript:
-    """Vega and the scripts of reports, which a worker puts together once."""
+    """Vega and the scripts of reports, which a worker joins once."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
         self._made: asyncio.Task[bytes] | None = None
 
     def start(self) -> asyncio.Task[bytes]:
-        """Have it made, so that the first report need not wait for it."""
+        """Start to make the script, so that the first report need not wait for it."""
         self._made = asyncio.create_task(self._workers.run("script"))
         self._made.add_done_callback(self._forget_failure)
         return self._made
 
     def _forget_failure(self, made: asyncio.Task[bytes]) -> None:
         if made.cancelled() or made.exception() is not None:
-            self._made = None  # the next page has it made again
+            self._made = None  # the next page starts to make it again
 
     async def _find(self) -> bytes:
-        # A browser that leaves ends only its own waiting.
+        # A browser that leaves cancels only its own wait.
         return await asyncio.shield(self._made or self.start())
 
     async def find_address(self) -> str:
@@ -103,7 +103,7 @@ class ChartScript:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerState:
-    """Parts that every page may use; ``ending`` is set when the server ends."""
+    """The state that every page may use. ``ending`` is set when the server ends."""
 
     library: Library
     workers: Workers
@@ -122,11 +122,11 @@ class ServerState:
         alone: bool = False,
         **arguments: object,
     ) -> BinaryIO:
-        """Return what a job makes of files, which are arguments by their names; kept unless a run writes to one of
-        them.
+        """Return the result of a job for files, which are arguments by their names. The result is stored unless a run
+        writes to one of them.
 
         Raises:
-            JobError: see ``Workers.make``.
+            JobError: the same errors as in ``Workers.make``.
         """
         try:
             files, written = await asyncio.to_thread(_look_again, files)
@@ -140,10 +140,10 @@ class ServerState:
         return await self.kept.get(request, key, make, keep=keep and not written)
 
     async def is_written(self, known: KnownFile) -> bool:
-        """Return whether a run, or the process of a batch, writes to a file now.
+        """Return whether a run, or the process of a batch, writes to a file at the moment.
 
         Raises:
-            FileError: it has gone, or a link or another file has taken its place.
+            FileError: the file was removed, or a link or another file has taken its place.
         """
         try:
             _, written = await asyncio.to_thread(_look_again, {"": known})
@@ -152,7 +152,7 @@ class ServerState:
         return written
 
     async def find_frame(self, above: str) -> dict[str, str]:
-        """Return the parts of a served page with charts, below a bar of the page's own."""
+        """Return the parts of a served page with charts. The page has its own bar at the top."""
         return {
             "script_address": await self.charts.find_address(),
             "head": render_text("run_head.html.j2"),
@@ -167,7 +167,7 @@ def _look_again(files: Mapping[str, KnownFile]) -> tuple[dict[str, KnownFile], b
 
 
 class AmbiguousError(HTTPException):
-    """An id of several files that differ. ``more`` is the address of the list of these files."""
+    """An id that several different files have. ``more`` is the address of the list of these files."""
 
     def __init__(self, found: str, shared_id: str, count: int) -> None:
         super().__init__(
@@ -177,10 +177,10 @@ class AmbiguousError(HTTPException):
 
 
 def find_listed_run(state: ServerState, run_id: str) -> ListedRun | None:
-    """Return the run with an id; None: the library has no such run.
+    """Return the run with an id; None: the library contains no such run.
 
     Raises:
-        AmbiguousError: several files have this id, and differ.
+        AmbiguousError: several different files have this id.
     """
     listing = state.library.listing
     if (count := listing.ambiguous_runs.get(run_id)) is not None:
@@ -192,7 +192,7 @@ def find_run(state: ServerState, request: Request) -> ListedRun:
     """Return the run that the address names.
 
     Raises:
-        HTTPException: 404, the library has no such run; 300, files of that run differ.
+        HTTPException: 404, the library contains no such run; 300, the files of this run differ.
     """
     run = find_listed_run(state, request.path_params["id"])
     if run is None:
@@ -201,10 +201,11 @@ def find_run(state: ServerState, request: Request) -> ListedRun:
 
 
 def find_batch(state: ServerState, request: Request) -> tuple[ListedBatch, dict[str, ListedRun]]:
-    """Return the batch that the address names, and those of its runs that the library has, by the names of their files.
+    """Return the batch that the address names, and those of its runs that the library contains, by the names of their
+    files.
 
     Raises:
-        HTTPException: 404, the library has no such batch; 300, files of that batch differ.
+        HTTPException: 404, the library contains no such batch; 300, the files of this batch differ.
     """
     listing = state.library.listing
     batch_id = request.path_params["id"]

@@ -1,6 +1,6 @@
-"""Process that forks a process for each job, with everything loaded that reports are made with.
+"""A process that forks a process for each job, after it has loaded everything that is necessary to make reports.
 
-It has one thread, reads orders from the socket on stdin, and ends when the server closes it.
+The process has one thread and reads orders from the socket on stdin. It ends when the server closes the socket.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tkperf.web.workers import DONE, FAILED, LOCKED, SIZE_BYTES, Jobs, Order
 
 
 def serve_jobs(jobs: Jobs) -> None:
-    """Fork for each order until the server has gone."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process of a job stays as a zombie
-    # Processes of jobs share this memory until they write to it. They end before any garbage is worth a search.
+    """Fork a process for each order, until the server has ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process of a job remains as a zombie
+    # Processes of jobs share this memory until they write to it. They end before a garbage collection would be useful.
     gc.freeze()
     gc.disable()
     with socket.socket(fileno=os.dup(sys.stdin.fileno())) as orders:
@@ -48,15 +48,15 @@ def _work(jobs: Jobs, to_server: int, result: int, ordered: int) -> None:
         with open(ordered, "rb") as file:
             file.seek(0)
             order: Order = pickle.load(file)  # noqa: S301 - of the server
-        # The server kills it by this descriptor, which leads to no other process, even much later.
+        # The server kills the process by this descriptor, which refers to no other process, even much later.
         socket.send_fds(answers, [b"p"], [os.pidfd_open(os.getpid())])
         answers.sendall(_do(jobs, order, result, answers))
     os._exit(ExitCode.DONE)
 
 
 def _do(jobs: Jobs, order: Order, result: int, answers: socket.socket) -> bytes:
-    """Do a job and return the answer; the messages of a job that goes on are its answer."""
-    signal.alarm(round(order.limit_s) + 1)  # its end if the server has died
+    """Execute a job and return the answer. The messages of a continuous job are its answer."""
+    signal.alarm(round(order.limit_s) + 1)  # ends the process if the server has died
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (order.limit_bytes, order.limit_bytes))
     confine({one.folder for one in order.arguments.values() if isinstance(one, KnownFile)})

@@ -1,7 +1,8 @@
-"""Workers that read run files: a process for each job, which may die, hang or grow without harm to the server.
+"""Workers that read run files: a process for each job. The process may die, hang or grow without harm to the server.
 
-A process with everything loaded (``worker_process.py``) forks one for each job, which writes its result to a file and
-reports its end through a socket. A job that is over its time, or that no browser waits for any longer, is killed.
+A process that has loaded everything (``worker_process.py``) forks a process for each job. That process writes its
+result to a file and reports its end through a socket. A job that exceeds its time, or for which no browser waits any
+longer, is killed.
 """
 
 from __future__ import annotations
@@ -31,18 +32,20 @@ from tkperf.web.bounds import (
 _MOST_WORDS_BYTES = 1 << 16
 
 Jobs = Mapping[str, Callable[..., bytes | Iterator[bytes]]]
-"""Functions by the names of their jobs. One that goes on yields messages."""
+"""Functions by the names of their jobs. A continuous job yields messages."""
 
 SIZE_BYTES = 4
 DONE, FAILED, LOCKED = b"+", b"-", b"~"
-"""First byte of an answer. After ``FAILED``, and after ``LOCKED`` for a file that can be read later, the reason
-follows. A message has its size after ``DONE``.
+"""First byte of an answer. The reason follows after ``FAILED``, and after ``LOCKED`` for a file that can be read later.
+The size of a message follows after ``DONE``.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """One job for the worker process. The socket for its answer and the file for its result come with it."""
+    """A job for the worker process. The socket for the answer and the file for the result are sent together with the
+    order.
+    """
 
     job: str
     arguments: Mapping[str, object]
@@ -51,14 +54,14 @@ class Order:
 
 
 class JobError(TkperfError):
-    """A job did not succeed. The message gives the reason, and what to do. ``status`` is HTTP's."""
+    """A job failed. The message gives the reason and the remedy. ``status`` is the HTTP status."""
 
     status = 500
     exit_code = ExitCode.RUN_FILE
 
 
 class FileError(JobError):
-    """The file cannot be shown, for the reason that any command would give."""
+    """The file cannot be shown. The reason is the same as in any command."""
 
     status = 422
 
@@ -76,7 +79,7 @@ class BusyError(JobError):
 
 
 class LateError(JobError):
-    """A job was over its time."""
+    """A job exceeded its time."""
 
     status = 504
 
@@ -85,10 +88,10 @@ _FAILURES = {FAILED: FileError, LOCKED: LockedError}
 
 
 class Workers:
-    """Run jobs by name, a few at a time, in the order in which they come.
+    """Runs jobs by name, a few at a time, in the order in which they arrive.
 
     Args:
-        module: the worker process; a test may have its own jobs.
+        module: the module of the worker process. A test may define its own jobs.
     """
 
     def __init__(
@@ -103,13 +106,13 @@ class Workers:
         self._orders: socket.socket | None = None
 
     def start(self) -> None:
-        """Start the worker process, which gets ready in the background."""
+        """Start the worker process, which prepares itself in the background."""
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = start_module(self._module, stdin=theirs.fileno(), stdout=DEVNULL, stderr=None)
 
     def close(self) -> None:
-        """End the worker process; cancelling ``run`` or ``make`` ends a job."""
+        """End the worker process. To end a job, cancel ``run`` or ``make``."""
         if self._orders is not None:
             self._orders.close()
         if self._process is not None:
@@ -125,17 +128,17 @@ class Workers:
             return os.pread(result.fileno(), MOST_RESULT_BYTES, 0)
 
     async def make(self, result: BinaryIO, job: str, *, alone: bool = False, **arguments: object) -> None:
-        """Have a job write its result to an empty file; cancelling ends its process.
+        """Let a job write its result to an empty file. To end its process, cancel the call.
 
         Args:
-            job: its name in ``jobs.JOBS``; ``arguments`` are those of that function.
-            alone: no other job of this name runs at the same time.
+            job: the name of the job in ``jobs.JOBS``; ``arguments`` are the arguments of that function.
+            alone: whether no other job of this name may run at the same time.
 
         Raises:
-            JobError: it failed, took too long, needed too much memory, or too many others wait.
+            JobError: the job failed, took too long or needed too much memory, or too many others wait.
         """
         if self._waiting >= MOST_WAITING:
-            raise BusyError(f"{self._waiting} other pages are being made: load this one again in a minute")
+            raise BusyError(f"{self._waiting} other pages are being made: load this page again in a minute")
         self._waiting += 1
         try:
             async with AsyncExitStack() as stack:
@@ -156,7 +159,7 @@ class Workers:
     async def _work(self, result: BinaryIO, job: str, arguments: Mapping[str, object]) -> bytes:
         order = Order(job=job, arguments=arguments, limit_s=self._limit_s, limit_bytes=self._limit_bytes)
         answer = await self._try(result, order)
-        # Without a process the order was lost: what forks them had just died.
+        # Without a process, the order was lost, because the process that forks had just died.
         return answer if answer is not None else await self._try(result, order) or b""
 
     async def _try(self, result: BinaryIO, order: Order) -> bytes | None:
@@ -193,10 +196,10 @@ class Workers:
             raise BusyError(f"{self._followed} other runs are being watched: try again later")
 
     async def follow(self, job: str, **arguments: object) -> AsyncGenerator[bytes]:
-        """Yield the messages of a job that continues; closing the iterator ends its process.
+        """Yield the messages of a continuous job. To end its process, close the iterator.
 
         Raises:
-            JobError: it failed, a message did not come in time, or too many others continue.
+            JobError: the job failed, a message did not arrive in time, or too many other continuous jobs run.
         """
         self.require_follower()
         self._followed += 1
@@ -217,14 +220,14 @@ class Workers:
             _end(process, answers)
 
     def _send(self, order: Order, descriptors: list[int]) -> None:
-        """Send an order; a worker process that has died is started again, once."""
+        """Send an order. A worker process that has died is started again once."""
         for attempt in range(2):
             try:
                 if self._orders is None:
                     self.start()
                 assert self._orders is not None
-                # The paths are passed in a file, because a message has a largest size and the paths
-                # of many runs may be longer.
+                # The paths are passed in a file, because the size of a message is limited and the paths of many runs
+                # may be longer.
                 with open(os.memfd_create("order"), "w+b") as file:
                     file.write(pickle.dumps(order))
                     file.flush()
@@ -232,7 +235,7 @@ class Workers:
             except OSError as error:
                 self.close()
                 if attempt:
-                    raise JobError(f"no process can be started for it: {reason_of(error)}") from error
+                    raise JobError(f"no process can be started to read it: {reason_of(error)}") from error
             else:
                 return
 
@@ -241,14 +244,14 @@ def _end(process: int | None, answers: socket.socket) -> None:
     """End the process of a job, and close the socket for its answers.
 
     Args:
-        process: its descriptor; None if nothing was received yet. The process may have sent its
+        process: the descriptor of the process; None if it was not received yet. The process may have sent its
             descriptor nevertheless, and would then run to its end.
     """
     with answers:
         if process is None:
             with suppress(OSError):
-                # From now on no descriptor can arrive: a process that begins later fails to send
-                # its descriptor, and ends.
+                # From this moment on no descriptor can arrive. A process that begins later fails to send its
+                # descriptor, and ends.
                 answers.shutdown(socket.SHUT_RD)
                 process = _take_process(answers)
         if process is not None:
@@ -264,21 +267,21 @@ def _take_process(answers: socket.socket) -> int | None:
 
 
 async def _receive_message(answers: socket.socket) -> bytes:
-    """Return a message of a job that continues; empty: it has ended.
+    """Return a message of a continuous job; empty: the job has ended.
 
     Raises:
-        FileError: it failed.
+        FileError: the job failed.
     """
     if (error := _FAILURES.get(await _receive_exactly(answers, 1))) is not None:
         raise error((await _receive_words(answers)).decode(errors="replace"))
     size = int.from_bytes(await _receive_exactly(answers, SIZE_BYTES), "big")
     if size > MOST_MESSAGE_BYTES:
-        raise FileError(f"its state needs more than {MOST_MESSAGE_BYTES / 1e6:.0f} MB")
+        raise FileError(f"the state of the batch needs more than {MOST_MESSAGE_BYTES / 1e6:.0f} MB")
     return await _receive_exactly(answers, size)
 
 
 async def _receive_exactly(answers: socket.socket, count: int) -> bytes:
-    """Return so many bytes; empty: the job's process closed its end before."""
+    """Return the given number of bytes; empty: the process of the job closed its end earlier."""
     loop = asyncio.get_running_loop()
     found = bytearray()
     while len(found) < count:
@@ -290,7 +293,9 @@ async def _receive_exactly(answers: socket.socket, count: int) -> bytes:
 
 
 async def _receive_process(answers: socket.socket) -> int | None:
-    """Return a descriptor of the job's process, which its first byte comes with; None: it could not begin."""
+    """Return the descriptor of the job's process, which arrives together with its first byte; None: the process could
+    not begin.
+    """
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     loop.add_reader(answers, readable.set)

@@ -219,7 +219,7 @@ def compare_files(results: Sequence[RunResult], wanted: Arrangement | None = Non
     runs = group_by_run(results, is_same_run)
     if len(runs) == 1 and len(results) > 1:
         raise UsageError(
-            f"a comparison needs two runs or more: these {len(results)} files are one run, {results[0].info.name}"
+            f"a comparison needs two runs or more: these {len(results)} files belong to one run, {results[0].info.name}"
         )
     fullest = [max(run, key=count_steps) for run in runs]
     comparison = compare(fullest, wanted)

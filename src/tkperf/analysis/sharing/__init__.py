@@ -1,1 +1,3 @@
-"""What drives of one host share: groups that run at once, their CPUs, and the comparison of reads."""
+"""Things that the drives of one host share: groups that run at the same time, their CPUs, and the comparison of
+reads.
+"""

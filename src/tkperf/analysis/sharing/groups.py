@@ -1,4 +1,4 @@
-"""Budgets of the parts that drives share, groups within these budgets, and the judgement for each drive."""
+"""Budgets of the parts that drives share, groups that keep these budgets, and the judgement on each drive."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from tkperf.model.sharing import (
     DrivePath,
     Part,
     PartBudget,
+    PathGap,
     ReadsCompared,
     ReadsState,
     SharingState,
@@ -38,9 +39,10 @@ _BY_BUDGET = {
 
 
 def build_budgets(paths: Sequence[DrivePath]) -> tuple[PartBudget, ...]:
-    """Return the budget of every part that two or more drives share, from the drives to the CPU.
+    """Return the budget of every part that two or more drives share, in the order from the drives to the CPU.
 
-    The demand is what the drives' own links carry in one direction: no drive can exceed it, and many need less.
+    The demand is the sum of the bandwidths of the drives' links in one direction. No drive can exceed its link, and
+    many drives need less.
     """
     parts: dict[str, Part] = {}
     passing: dict[str, list[DrivePath]] = {}
@@ -61,17 +63,17 @@ def build_budgets(paths: Sequence[DrivePath]) -> tuple[PartBudget, ...]:
 
 
 def group_drives(paths: Sequence[DrivePath], parallel: Parallel) -> tuple[DriveGroup, ...]:
-    """Return the groups of drives that run at once, one group after the other.
+    """Return the groups of drives that run at the same time. The groups run one after the other.
 
-    ``auto``: each drive, in slot order, goes into the first group where no part that it shares there is
-    over its budget. A budget that is not known separates no drives: the group says that it is not known.
-    ``all``: one group. A number: groups of so many in slot order, whatever the budgets say.
+    ``auto``: each drive, in slot order, joins the first group in which it overloads no shared part. A budget that is
+    not known does not separate drives, and the group says that the budget is not known. ``all``: one group. A number:
+    groups of this size in slot order, whatever the budgets are.
 
     Args:
         paths: the drives of one host.
 
     Raises:
-        ValueError: a number below 1.
+        ValueError: the number is below 1.
     """
     ordered = sorted(paths, key=lambda path: path.slot_order)
     if parallel == "auto":
@@ -101,12 +103,14 @@ def _build_group(paths: Sequence[DrivePath]) -> DriveGroup:
     return DriveGroup(
         drives=tuple(path.drive for path in paths),
         budgets=build_budgets(paths),
-        without_path=tuple(path.drive for path in paths if not path.parts),
+        without_path=tuple(path.drive for path in paths if not path.parts and path.gap is not PathGap.SIMULATED),
     )
 
 
 def judge_sharing(group: DriveGroup, reads: Mapping[str, ReadsCompared]) -> dict[str, SharingState]:
-    """Return for each drive of a group what the others may do to it: by reads where they decide, else by budgets."""
+    """Return the possible influence of the other drives on each drive of a group. The comparison of reads decides if it
+    can, otherwise the budgets.
+    """
     return {drive: _judge(drive, group, reads.get(drive)) for drive in group.drives}
 
 
@@ -125,17 +129,18 @@ def assign_cpus(
     allowed: AbstractSet[int],
     cores: Mapping[int, Sequence[int]],
 ) -> CpuPlan:
-    """Return the CPUs of the drives that run at once.
+    """Return the CPUs of drives that run at the same time.
 
-    One CPU, the first, is left for everything else. Drives with the same near CPUs are treated alike: either
-    each gets as many of its own as it has threads, or all of them share these CPUs. Drives whose node is not
-    known, or has no CPU that may be used, get what is left. Different cores come before siblings of one core.
+    The first CPU is reserved for everything else. Drives with the same near CPUs are treated alike: either each
+    receives as many CPUs as it has threads, or all of them share these CPUs. Drives whose node is not known, or whose
+    node has no CPU that may be used, receive the remaining CPUs. CPUs of different cores are assigned before further
+    CPUs of the same core.
 
     Args:
         paths: the drives of one group, on one host.
-        threads: job threads of fio at once, at most, by drive; 1 where a drive is missing.
+        threads: the largest number of threads that fio runs at the same time, by drive; 1 for a drive that is missing.
         allowed: CPUs that may be used.
-        cores: CPUs of each CPU's core; a CPU that is missing is a core of its own.
+        cores: the CPUs of the core of each CPU. A CPU that is missing is alone on its core.
 
     Raises:
         ValueError: no CPU may be used.
@@ -175,7 +180,9 @@ def assign_cpus(
 
 
 def _in_order(cpus: AbstractSet[int], cores: Mapping[int, Sequence[int]], rest: AbstractSet[int]) -> list[int]:
-    """Return CPUs so that each core gives one before any gives two, the core of the rest last."""
+    """Return the CPUs in an order in which each core gives one before any core gives two. The core of ``rest`` is
+    last.
+    """
 
     def place(cpu: int) -> tuple[bool, int, int]:
         siblings = sorted(set(cores.get(cpu, (cpu,))) & cpus)
@@ -203,18 +210,18 @@ def _build(
     )
 
 
-# A drive that loses less than this share of its rate to the others is not slowed.
+# A drive that loses a smaller share of its rate because of the others is not slowed down.
 TOLERATED_LOSS = 0.02
 
 
 def compare_reads(drive: str, alone: Sequence[float], together: Sequence[float]) -> ReadsCompared:
-    """Compare a drive's reads alone and together with others.
+    """Compare the reads of a drive alone with its reads while others read.
 
-    Slowed: the whole interval of the ratio is below 1 - ``TOLERATED_LOSS``, or nothing was read together; not
-    slowed: no part of the interval is below it.
+    The drive is slowed down if the whole interval of the ratio is below 1 - ``TOLERATED_LOSS``, or if it read nothing
+    together with the others. It is not slowed down if no part of the interval is below this limit.
 
     Args:
-        alone, together: the rate of each second, in order; I/Os or bytes, both the same.
+        alone, together: the rate of each second in order. Both are I/Os, or both are bytes.
     """
     (before, of_before), (now, of_now) = _mean(alone), _mean(together)
     known = build_ratio(now, of_now, before, of_before)

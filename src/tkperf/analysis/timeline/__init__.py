@@ -1,1 +1,1 @@
-"""Analysis of a series over time: levels, sudden drops, periodic spikes. The modules are pure."""
+"""Analysis of a series over time: levels, sudden drops, periodic spikes. The modules have no side effects."""

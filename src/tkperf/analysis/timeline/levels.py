@@ -38,30 +38,29 @@ MOST_CHANGE = 0.10
 # speed, a rate would lose another 10 % in less time than the whole stream took.
 LAST_PART = 0.25
 MOST_CHANGE_AT_END = 0.03
-# A held level: values stay within this share of their median, and the fitted change over them is at most that of a
-# flat end. A decline fills the band from one edge to the other: its change is up to twice the band.
+# A held level: the values stay within this share of their median, and the fitted change over them is at most that of a
+# flat end. A decline fills the band from one edge to the other, so its change is up to twice the band.
 HELD_BAND = 0.05
-# The distance of a level to the following values is at least this multiple of the fitted change over the level. For a
-# decline at constant speed, the multiple is 1.25.
+# The distance between a level and the following values is at least this multiple of the fitted change over the level.
+# For a decline at constant speed, the multiple is 1.25.
 LEAST_ABRUPT = 3.0
 # Another level differs by more than the largest allowed distance of a value from its own level.
 OTHER_LEVEL = 0.12
-# A level is no level if the range that contains eight of ten values is wider than this share of the level. A sine wave
-# of
-# 15 % has a level; a sine wave of 20 % and a square wave have none.
+# Values are not at a level if the range that contains eight of ten values is wider than this share of the level. A sine
+# wave of 15 % has a level. A sine wave of 20 % and a square wave have none.
 MOST_SWING = 1 / 3
-# Noise without memory may be wider: its mean over a few values is near the level all the time. Each value then hardly
+# Noise without memory may be wider, because its mean over a few values is always near the level. Each value then hardly
 # correlates with the next one, and the mean is near the median.
 MOST_SWING_OF_NOISE = 1.0
 MOST_CORRELATION_OF_NOISE = 0.5
 MOST_SKEW_OF_NOISE = 0.1
-# A rate that swings is described by the range that contains eight of ten values.
+# A rate that varies is described by the range that contains eight of ten values.
 SWING_PERCENTILES = (10.0, 90.0)
-# A last part with fewer values shows a change beyond the limit only with a noise that is estimated from neighbours;
-# it is then too short to tell. Number of standard deviations of that noise.
+# If the last part has fewer values, and shows a change beyond the limit only with a noise that is estimated from
+# neighbours, it is too short to decide. The number is in standard deviations of that noise.
 LEAST_FOR_NOISE = 30
 SHORT_SIGMAS = 3.0
-# Reach of noise alone, in standard deviations.
+# The greatest deviation that noise alone causes, in standard deviations.
 LEVEL_NOISE_SIGMAS = 5.0
 HELD_NOISE_SIGMAS = 3.0
 # This share of a level may lie outside its band, but never for long.
@@ -128,11 +127,12 @@ class Levels:
     """Phases of a series.
 
     Attributes:
-        settled: the end is flat; otherwise the last phase is a transition that had not ended.
-        end_change_percent: fitted change over the last quarter, in percent of the median there; negative: the rate
-        falls. end_noise_percent: change there that noise alone explains. swing: the end neither rises nor falls, but
-        the rate is not at a level; None: no swing. is_too_short: the last quarter has too few values to show whether it
-        is flat.
+        settled: whether the end is flat. Otherwise the last phase is a transition that has not ended.
+        end_change_percent: fitted change over the last quarter, in percent of the median of this quarter; negative: the
+            rate falls.
+        end_noise_percent: change in this quarter that noise alone explains.
+        swing: the spread of the rate if the end neither rises nor falls but is not at a level; None: no swing.
+        is_too_short: whether the last quarter has too few values to show whether it is flat.
     """
 
     phases: tuple[RateLevel, ...]
@@ -148,8 +148,8 @@ def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
 
     Args:
         series: a rate that falls, or rises, to its last level.
-        as_new: the series began on a purged device without any writes since: a first level above the
-            last is then fresh out of box.
+        as_new: whether the series began on a purged device to which nothing was written. A first level above the last
+            level is then fresh out of box.
     """
     if len(series) < LEAST_FOR_LEVELS:
         return None
@@ -189,7 +189,7 @@ def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
 
 
 def _is_at_level(values: FloatArray) -> bool:
-    """Return whether the values stay near their median, or scatter about it without memory."""
+    """Return whether the values stay near their median, or vary around it without memory."""
     low, high = np.percentile(values, SWING_PERCENTILES)
     level = median(values)
     swing = float(high - low)
@@ -271,9 +271,9 @@ def _find_end(series: Series) -> _End:
 
 
 def _is_too_short(series: Series, tail: int, change: FittedChange, level: float) -> bool:
-    """Return whether only the noise of few values hides a change of the last part.
+    """Return whether only the noise of too few values hides a change of the last part.
 
-    Noise of few values is estimated at the upper end of what is plausible, so that it explains nearly any change. The
+    The noise of few values is estimated at the upper end of the plausible range, so it explains nearly any change. The
     differences of neighbours give a lower noise, which a steady change hardly increases.
     """
     count = len(series) - tail
@@ -409,8 +409,8 @@ def _measure_leap(values: FloatArray, count: int) -> float:
 
 
 def _grow(values: FloatArray, smooth: FloatArray, count: int, grown: dict[int, int]) -> int:
-    """Return how many values form a level, from a first guess on; ``grown`` keeps the steps of
-    earlier guesses, which mostly lead to the same level.
+    """Return how many values form a level, beginning with a first guess. ``grown`` stores the steps of earlier guesses,
+    most of which lead to the same level.
     """
     for _ in range(MOST_STEPS):
         if (known := grown.get(count)) is None:
@@ -422,7 +422,7 @@ def _grow(values: FloatArray, smooth: FloatArray, count: int, grown: dict[int, i
 
 
 def _count_at_level(values: FloatArray, smooth: FloatArray, count: int) -> int:
-    """Return how many values lie in the band around the median of the first ``count``; 0: too few."""
+    """Return how many values lie in the band around the median of the first ``count`` values; 0: too few."""
     level = median(values[:count])
     noise = _measure_local_noise(values[: max(count, LEAST_APART)])
     band = max(HELD_BAND * abs(level), HELD_NOISE_SIGMAS * noise.of_median(5))
@@ -465,8 +465,8 @@ LEAST_FOR_DROPS = 10
 # The level before a drop is the median of this number of values. The level after it is the median
 # of up to this number of following values.
 BEFORE, LEAST_BEFORE = 9, 5
-# The level after a drop is below half of the level before. A search that begins at a single value needs some
-# room: with noise, a value may be above half although their median is below.
+# The level after a drop is less than half of the level before. A search that begins at a single value needs a
+# tolerance: with noise, a value may exceed the half although the median is below it.
 DEEP = 0.5
 NEARLY_DEEP = 0.6
 BACK = 0.75
@@ -559,7 +559,9 @@ def _find_next_fall(values: FloatArray, back_since: int, sigma: float) -> tuple[
 
 
 def _levels_before(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return lower quartile and median of the values before each; NaN for the first values, which have too few."""
+    """Return the lower quartile and the median of the values before each value; NaN for the first values, before which
+    there are too few.
+    """
     levels = np.full((2, values.size), np.nan)
     for index in range(LEAST_BEFORE, min(BEFORE, values.size)):
         levels[:, index] = np.percentile(values[:index], (25, 50))

@@ -14,12 +14,12 @@ from tkperf.model.measurement import FloatArray
 _MAD_TO_SIGMA = 1.4826
 # Above this number of values, sorting takes longer than numpy's own search.
 _FEW = 500
-_IDLE_S = 0.5  # a fio that starts late takes 0.3 s
+_IDLE_S = 0.5  # a fio that starts late needs 0.3 s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Series:
-    """Values in the order of measurement; places ascend.
+    """Values in the order of measurement. Their places ascend.
 
     Attributes:
         place: start of each value: the number of a round, or seconds.
@@ -62,12 +62,12 @@ def make_series(
 
 
 def running_median(values: FloatArray, window: int) -> FloatArray:
-    """Return the median of the ``window`` values around each, fewer at the ends; ``window`` is odd."""
+    """Return the median of the ``window`` values around each value; fewer at the ends. ``window`` is odd."""
     half = min(window // 2, max(0, (values.size - 1) // 2))
     if half == 0:
         return values.copy()
     padded = np.pad(values, half, mode="reflect")
-    # np.median takes three times as long: it also looks for NaN.
+    # np.median takes three times as long, because it also checks for NaN.
     return np.partition(sliding_window_view(padded, 2 * half + 1), half, axis=1)[:, half]
 
 

@@ -1,9 +1,9 @@
-"""Periodic spikes, and the probability that chance set them at equal distances.
+"""Periodic spikes, and the probability that their equal distances are due to chance.
 
-The search has two steps. The spectrum of the highest peaks as events gives candidates (the Rayleigh
-statistic of every frequency at once, by one Fourier transform). Folding decides: a share of all places
-should hold a spike, and the number of the highest peaks that lie there by chance is hypergeometric.
-Only the order of the values counts, so heavy tails do not look like signals. The probability is
+The search has two steps. First, the highest peaks are treated as events, and their spectrum gives candidates: one
+Fourier transform yields the Rayleigh statistic of every frequency. Second, folding decides: a share of all places of a
+candidate must have a spike. By chance, the number of the highest peaks at these places has a hypergeometric
+distribution. Only the order of the values counts, so heavy tails do not look like signals. The probability is
 multiplied by the number of periods, phases and numbers of peaks that were tried.
 """
 
@@ -22,7 +22,7 @@ from tkperf.model.measurement import FloatArray
 LEAST_FOR_SPIKES = 30
 LEAST_SPIKES = 5
 SHORTEST_PERIOD = 4  # in values
-# Least height of a spike over its neighbourhood, and least share of the places that have one.
+# Least height of a spike in relation to its neighbourhood, and least share of the places that have a spike.
 LEAST_HEIGHT = 1.10
 LEAST_SHARE = 0.7
 # Chance of one false alarm in a series without spikes.
@@ -30,13 +30,13 @@ MOST_CHANCE = 1e-3
 # Size of the neighbourhood, in values.
 NEIGHBOURS = 21
 MOST_PEAKS = 2000
-# Spectra cover all places, also places without a value: up to twelve days of seconds. A damaged file may
-# have years between two places; no pattern is sought there.
+# A spectrum covers all places, including places without a value: up to twelve days of seconds. A damaged file may have
+# years between two places; tkperf does not search such a series.
 MOST_PLACES, MOST_PLACES_PER_VALUE = 1 << 20, 16
-# Distance of a spike from its place: within a value, its neighbours, or a twentieth of the period.
+# Greatest distance of a spike from its place: one value (its neighbours), or a twentieth of the period.
 _NEAR, _NEXT, _WITHIN_PERIOD = 0.5, 1.5, 0.05
 _REACH = 2.0
-# Rounding of a fitted period: a period of exactly four values must not fall below the shortest one.
+# Tolerance for rounding: a fitted period of exactly four values must not be less than the shortest period.
 _PERIOD_ERROR = 0.01
 
 
@@ -46,7 +46,7 @@ class PeriodicSpikes:
 
     Attributes:
         period, first: distance, and first observed place, in rounds or seconds.
-        expected: number of places that fit in.
+        expected: number of places in the series.
         places: places of the observed spikes: round numbers or seconds.
         height: median of the spikes, as a multiple of their neighbourhood.
         chance: probability that any such pattern appears in a series of the same values in random order.
@@ -66,7 +66,7 @@ class PeriodicSpikes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Comb:
-    """A period and a first place, in values, with the events on it."""
+    """A period and a first place, in values, with the events at its places."""
 
     period: float
     first: float
@@ -77,11 +77,11 @@ class _Comb:
 
 
 def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
-    """Return the surest pattern of spikes at equal distances; None if chance explains it."""
+    """Return the least probable pattern of spikes at equal distances; None if chance explains it."""
     if len(series) < LEAST_FOR_SPIKES:
         return None
     series = _in_order(series)  # slices may overlap
-    if not series.spacing > 0:  # all at one place, as a damaged file may have them
+    if not series.spacing > 0:  # all values are at one place, as in a damaged file
         return None
     at = np.rint((series.place - series.place[0]) / series.spacing)
     if not at[-1] < max(MOST_PLACES, MOST_PLACES_PER_VALUE * len(series)):
@@ -97,7 +97,7 @@ def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
     sure = sorted((comb for comb in combs if comb.chance <= MOST_CHANCE), key=lambda comb: comb.chance)
     for best in sure:
         indices = _all_on(best, at, height, peaks)
-        # Lower peaks than the typical ones do not belong to the pattern.
+        # Peaks lower than the typical ones do not belong to the pattern.
         if indices.size >= max(LEAST_SPIKES, LEAST_SHARE * best.expected):
             break
     else:
@@ -119,12 +119,12 @@ def _in_order(series: Series) -> Series:
 
 
 def _all_on(comb: _Comb, at: FloatArray, height: FloatArray, peaks: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the highest peak at each place of a comb, if it is half as high as is typical there."""
+    """Return the highest peak at each place of a comb, if it has at least half of the typical height."""
     typical = float(np.median(height[np.searchsorted(at, comb.events)]))
     high = peaks[height[peaks] - 1 >= 0.5 * (typical - 1)]
     number = np.rint((at[high] - comb.first) / comb.period)
     kept = np.abs(at[high] - comb.first - comb.period * number) <= comb.near + 1e-9
-    # Higher peaks come first, so the first of each number is the highest.
+    # Higher peaks are first, so the first peak of each number is the highest.
     _, firsts = np.unique(number[kept], return_index=True)
     return np.asarray(np.sort(high[kept][firsts]))
 
@@ -144,7 +144,7 @@ def _find_peaks(height: FloatArray) -> NDArray[np.intp]:
 
 
 def _sizes(most: int) -> list[int]:
-    """Return how many of the highest peaks to examine together."""
+    """Return the numbers of the highest peaks to examine together."""
     sizes, size = [], LEAST_SPIKES
     while size < most:
         sizes.append(size)
@@ -153,7 +153,7 @@ def _sizes(most: int) -> list[int]:
 
 
 def _find_combs(events: FloatArray, length: int, values: int, tried: int) -> Iterator[_Comb]:
-    """Yield periods in which many of these events recur, with the probability of so many by chance."""
+    """Yield periods at which many of these events recur, with the probability that this is due to chance."""
     for period, first in _candidates(events, length):
         for near in (_NEAR, _NEXT, _WITHIN_PERIOD * period):
             comb = _fold(events, length, values, tried, period, first, near)
@@ -170,7 +170,7 @@ def _candidates(events: FloatArray, length: int) -> Iterator[tuple[float, float]
     """
     size = 1 << (4 * length - 1).bit_length()
     lowest, highest = ceil((LEAST_SPIKES - 1) / length * size), size // SHORTEST_PERIOD
-    # Subtract the mean, because its low frequencies are no period. With uneven distances two events may share a place.
+    # Subtract the mean, because low frequencies are not periods. If distances are uneven, two events may share a place.
     marks = np.bincount(events.astype(np.int64), minlength=length) - events.size / length
     # One more frequency, so that the shortest period can be a maximum of the spectrum.
     spectrum = np.fft.rfft(marks, size)[lowest : highest + 2]
@@ -193,7 +193,7 @@ def _candidates(events: FloatArray, length: int) -> Iterator[tuple[float, float]
 def _fold(
     events: FloatArray, length: int, values: int, tried: int, period: float, first: float, near: float
 ) -> _Comb | None:
-    # Narrow the reach step by step; each step fits the line through the events again.
+    # Reduce the tolerance step by step. Each step fits the line through the events again.
     for reach in (max(near, period / 6), max(near, period / 12), near, near):
         number = np.rint((events - first) / period)
         kept = np.abs(events - first - period * number) <= reach + 1e-9
@@ -211,7 +211,7 @@ def _fold(
     expected = _count_places(first, period, length)
     if hits.size < max(LEAST_SPIKES, LEAST_SHARE * expected):
         return None
-    # No two neighbours are both peaks, so there is room for half as many.
+    # Two neighbours are never both peaks, so there is room for half as many.
     room = values // 2
     covered = max(1, round((2 * near + 1) / 2))
     log_chance = _log_tail(hits.size, events.size, min(room, expected * covered), room)
@@ -235,7 +235,7 @@ def _count_places(first: float, period: float, length: int) -> int:
 
 
 def _log_tail(hits: int, drawn: int, marked: int, room: int) -> float:
-    """Return the logarithm of the probability of at least so many hits: hypergeometric."""
+    """Return the logarithm of the probability of at least so many hits (hypergeometric distribution)."""
 
     def log_choose(many: int, few: int) -> float:
         return lgamma(many + 1) - lgamma(few + 1) - lgamma(many - few + 1)

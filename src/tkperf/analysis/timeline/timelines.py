@@ -32,7 +32,7 @@ from tkperf.model.workload import Workload
 
 
 class Recorded(StrEnum):
-    """Unit of a series' values. Places are numbers of rounds, else seconds."""
+    """The unit of the values of a series. Places are numbers of rounds, or seconds."""
 
     ROUNDS = "rounds"
     SLICES = "slices"
@@ -41,7 +41,7 @@ class Recorded(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bursts:
-    """Spread of a rate that comes in bursts with idle time between them, so it has no course."""
+    """Spread of a rate that occurs in bursts with idle time between them. Such a rate has no course."""
 
     median: float
     least: float
@@ -50,7 +50,7 @@ class Bursts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """One quantity of one workload over time, and its findings.
+    """The course of one quantity of one workload, and the findings in it.
 
     Places count from the start of the stream in seconds, or are numbers of rounds.
 
@@ -58,12 +58,12 @@ class Timeline:
         quantity: key of the quantity.
         values: number of values in the series.
         levels: phases of a rate in order; empty if levels were not searched.
-        settled: the rate is steady at the end; None: not searched.
+        settled: whether the rate is steady at the end; None: not searched.
         end_change_percent: fitted change of the rate over the last quarter, in percent of its
             median there; negative: the rate falls; None: not searched.
         end_noise_percent: change there that noise alone explains; None: not searched.
         swing: spread of a rate that did not settle because it varies around a level; None: no swing.
-        is_too_short: the last quarter has too few values to show whether the rate settled.
+        is_too_short: whether the last quarter has too few values to show whether the rate settled.
         drops: sudden falls of a rate, without the fall to the last level of the rate.
         spikes: periodic spikes of a latency; None: none.
         bursts: spread of a rate with idle time between its values, which has no other findings;
@@ -129,7 +129,7 @@ def without_levels(timeline: Timeline) -> Timeline:
 
 SPIKING = (LATENCY_MAX, LATENCY_MEAN)
 SEARCHED = (IOPS.key, *(quantity.key for quantity in SPIKING))
-"""Keys of the quantities in whose course something is sought."""
+"""Keys of the quantities in whose course tkperf searches for findings."""
 MOST_DOWN = 0.2
 """Share of the values that may lie in drops.
 
@@ -151,7 +151,7 @@ def find_timelines(
     Args:
         place, width: start and length of each value.
         values: of each quantity in ``SEARCHED``, by its key; None or NaN: not measured.
-        as_new: the series begin on a purged device without any writes since.
+        as_new: whether the series begin on a purged device to which nothing was written.
     """
     about = Timeline(workload=workload, quantity=IOPS.key, recorded=recorded, values=0)
     rate = make_series(place, values[IOPS.key], width)
@@ -205,8 +205,8 @@ def _without_drops(rate: Series, drops: Sequence[Drop]) -> Series:
 
 
 def _with_bytes(levels: Sequence[RateLevel], rate: Series, workload: Workload) -> tuple[RateLevel, ...]:
-    """Return the levels with the bytes that were read and written until each ends; for rounds the
-    bytes are not known.
+    """Return the levels with the bytes that were read and written up to the end of each level. For rounds, the bytes
+    are not known.
     """
     if not rate.width.all():
         return tuple(levels)
@@ -240,7 +240,7 @@ def _find_level_after(drop: Drop, found: Levels, spacing: float) -> RateLevel | 
 
 
 def _with_level_after(drop: Drop, found: Levels, spacing: float) -> Drop:
-    """Return a drop to a second level with the value of this level, which nine seconds show less precisely."""
+    """Return a drop to a second level with the value of this level, which is more precise than nine seconds."""
     level = _find_level_after(drop, found, spacing)
     return drop if level is None else replace(drop, after=level.value)
 

@@ -1,4 +1,4 @@
-"""Uncertainty of a figure as data, and of ratios and differences of two figures."""
+"""Uncertainty of a figure as data, and the uncertainty of ratios and differences of two figures."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ COUNT = "a count of what was measured"
 
 
 class Basis(StrEnum):
-    """Source of an uncertainty. If there are several sources, it is the source of the greatest uncertainty."""
+    """Source of an uncertainty. If there are several sources, the source of the greatest uncertainty."""
 
     ROUNDS = "rounds"
     SECONDS = "seconds"
     SLICES = "slices"
     LEVELS = "levels"
-    """For saturation: the levels that offer more than the saturated rate."""
+    """For saturation: the levels whose offered rate exceeds the saturated rate."""
     COUNTS = "counts"
     RESOLUTION = "resolution"
     FIGURES = "figures"
@@ -30,7 +30,7 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Interval between two values; ``high`` is None without an upper end."""
+    """Interval between two values. ``high`` is None if there is no upper end."""
 
     low: float
     high: float | None
@@ -38,18 +38,19 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uncertainty:
-    """Uncertainty of one figure, in its unit; or ``reason``, why it has none.
+    """Uncertainty of a figure, in the unit of the figure; or ``reason``, which says why there is none.
 
     Attributes:
-        standard: standard uncertainty u; for a lopsided interval half its width divided by the coverage factor;
-            None without an upper end.
-        low, high: interval that covers, with 95 %, a measurement twice as long right after; ``high`` is None
-            without an upper end.
-        level: narrower interval that covers the level of the figure, for comparisons; None: ``low`` and ``high``
-            serve for both, as without steady state.
+        standard: standard uncertainty u. For an asymmetrical interval, this is half the width divided by the coverage
+            factor; None if there is no upper end.
+        low, high: interval that covers, with a probability of 95 %, a measurement that follows immediately and takes
+            twice as long. ``high`` is None if there is no upper end.
+        level: narrower interval that covers the level of the figure, for comparisons; None: ``low`` and ``high`` serve
+            both purposes, as without steady state.
         degrees_of_freedom: degrees of freedom of ``standard``; None: unlimited.
-        at_least: the true uncertainty may be greater, since its source is correlated over longer than it lasted.
-        reason: reason for a missing uncertainty; None: it is present.
+        at_least: whether the true uncertainty may be greater, because the values are correlated over a longer time than
+            the measurement.
+        reason: reason for a missing uncertainty; None: there is an uncertainty.
     """
 
     standard: float | None = None
@@ -67,13 +68,13 @@ class Uncertainty:
 
     @property
     def expanded(self) -> float | None:
-        """Half the width of the interval of 95 % coverage; None without an upper end."""
+        """Half the width of the interval of 95 % coverage; None if there is no upper end."""
         if self.low is None or self.high is None:
             return None
         return (self.high - self.low) / 2
 
     def is_even(self, value: float) -> bool:
-        """Return whether the interval is symmetric about the value."""
+        """Return whether the interval is symmetrical about the value."""
         if self.low is None or self.high is None:
             return False
         width = self.high - self.low
@@ -81,7 +82,7 @@ class Uncertainty:
 
     @property
     def of_level(self) -> Uncertainty:
-        """Uncertainty of the figure's level, for comparisons with others."""
+        """The uncertainty of the level of the figure, for comparisons with other figures."""
         if self.level is None:
             return self
         low, high = self.level.low, self.level.high
@@ -90,7 +91,7 @@ class Uncertainty:
         return replace(self, standard=standard, low=low, high=high, level=None)
 
     def covers(self, value: float) -> bool | None:
-        """Return whether a value lies in the interval; None without an interval."""
+        """Return whether a value lies in the interval; None if there is no interval."""
         if not self.known or self.low is None:
             return None
         return self.low <= value <= (inf if self.high is None else self.high)
@@ -100,7 +101,7 @@ Uncertainties = Mapping[str, Uncertainty]
 
 
 def build_from_spread(value: float, spread: Spread, basis: Basis, *, at_least: bool) -> Uncertainty:
-    """Return a symmetric uncertainty."""
+    """Return a symmetrical uncertainty."""
     return Uncertainty(
         standard=spread.standard,
         low=value - spread.expanded,
@@ -113,26 +114,30 @@ def build_from_spread(value: float, spread: Spread, basis: Basis, *, at_least: b
 
 
 def build_from_resolution(value: float, step: float) -> Uncertainty:
-    """Return the uncertainty of a value known to within a step, uniformly distributed in it (GUM F.2.2.1)."""
+    """Return the uncertainty of a value that is known to within a step, with a uniform distribution in the step (GUM
+    F.2.2.1).
+    """
     standard = step / 12**0.5
     half = coverage_factor() * standard
     return Uncertainty(standard=standard, low=value - half, high=value + half, basis=Basis.RESOLUTION)
 
 
 def build_between(low: float, high: float) -> Uncertainty:
-    """Return the uncertainty of a value uniformly distributed between two; the interval is all of it."""
+    """Return the uncertainty of a value with a uniform distribution between two limits. The interval covers the whole
+    range.
+    """
     return Uncertainty(standard=(high - low) / 12**0.5, low=low, high=high, basis=Basis.RESOLUTION)
 
 
 def build_ratio(
     value: float, of: Uncertainty | None, to_value: float, to: Uncertainty | None, *, times: float = 1
 ) -> Uncertainty:
-    """Return the uncertainty of the ratio of both levels; ``times`` is 1 or 100.
+    """Return the uncertainty of the ratio of two levels. ``times`` is 1 or 100.
 
-    Each end follows from the distances of both intervals' ends, as logarithms. Zou and Donner (2008): the
-    method assumes no symmetry, and few degrees of freedom of either count by its own interval. A symmetric
-    interval is as far to both sides as its half is of the value: a device that becomes slower has the mirror
-    image of an interval as IOPS and as latency, and neither can be 0.
+    Each end is computed from the distances between the values and the ends of both intervals, as logarithms (Zou and
+    Donner 2008). The method assumes no symmetry, and each interval contains the effect of its few degrees of freedom.
+    For a symmetrical interval, both distances are the half width in relation to the value. As IOPS and as latency, a
+    slower device therefore has intervals that mirror each other, and neither can contain 0.
     """
     if of is None or to is None or not (of.known and to.known):
         return _not_known(of, to)
@@ -155,7 +160,9 @@ def build_ratio(
 
 
 def build_difference(value: float, of: Uncertainty | None, to_value: float, to: Uncertainty | None) -> Uncertainty:
-    """Return the uncertainty of ``value - to_value``, each end likewise; an exact value has an uncertainty of 0."""
+    """Return the uncertainty of ``value - to_value``, computed in the same way. An exact value has an uncertainty of
+    0.
+    """
     if of is None or to is None or not (of.known and to.known):
         return _not_known(of, to)
     difference = value - to_value
@@ -172,7 +179,7 @@ def build_difference(value: float, of: Uncertainty | None, to_value: float, to: 
 
 
 def _not_known(*figures: Uncertainty | None) -> Uncertainty:
-    """Return why the first figure that has no known uncertainty has none."""
+    """Return the reason of the first figure whose uncertainty is not known."""
     first = next(one for one in figures if one is None or not one.known)
     return Uncertainty(reason=NOT_KNOWN if first is None else first.reason)
 
@@ -201,7 +208,7 @@ def _distance(value: float, end: float | None) -> float:
 
 
 def _log_distances(value: float, known: Uncertainty) -> tuple[float, float]:
-    """Return how far the interval reaches down and up, as logarithms."""
+    """Return the distances from the value to both ends of the interval, as logarithms."""
     half = known.expanded
     if half is not None and known.is_even(value):
         return half / value, half / value

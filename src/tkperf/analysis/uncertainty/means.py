@@ -15,7 +15,7 @@ from tkperf.model.measurement import FloatArray, Seconds
 # A series has at least this many rounds. Neighbouring rounds of a series may be correlated.
 ROUNDS_IN_SERIES = 20
 
-# Standard deviation of the median of normally distributed values, relative to the mean's: sqrt(pi / 2).
+# Standard deviation of the median of normally distributed values, divided by that of the mean: sqrt(pi / 2).
 _MEDIAN_STRAYS = sqrt(pi / 2)
 
 ONCE = "measured once, and fewer than 4 seconds are kept of it"
@@ -24,17 +24,17 @@ ONCE = "measured once, and fewer than 4 seconds are kept of it"
 def uncertainty_of_mean(
     value: float, rounds: Sequence[float], within: Spread | None, step: float, *, earlier: Sequence[float] = ()
 ) -> Uncertainty:
-    """Return the uncertainty of a mean: over rounds by their spread, for a single measurement by its seconds.
+    """Return the uncertainty of a mean. Over rounds, their spread determines it; for a single measurement, its seconds.
 
-    The spread of the rounds includes the effect of their seconds, except effects that recur in each round:
-    a transient after the preceding step is not chance.
+    The spread of the rounds includes the effect of their seconds, except effects that recur in each round. A transient
+    after the preceding step, for example, is not chance.
 
     Args:
         value: the mean.
-        rounds: values of the rounds; empty if their spread is not chance, as for areas of a disk.
-        within: spread of the same mean by its seconds; None: not known.
+        rounds: values of the rounds; empty if their spread is not due to chance, as for areas of a disk.
+        within: spread of the same mean, computed from its seconds; None: not known.
         step: resolution of the value.
-        earlier: rounds before these, in order.
+        earlier: the earlier rounds, in order.
     """
     spread, basis = spread_of_rounds(np.array(rounds), np.array(earlier)), Basis.ROUNDS
     if spread is None:
@@ -47,7 +47,7 @@ def uncertainty_of_mean(
 
 
 def uncertainty_of_median(value: float, values: Sequence[float], basis: Basis) -> Uncertainty:
-    """Return the uncertainty of the median of a level's slices or rounds, from the mean's by a factor."""
+    """Return the uncertainty of the median of the slices or rounds of a level: that of the mean times a factor."""
     spread = spread_of_rounds(np.array(values))
     if spread is None:
         return Uncertainty(reason="fewer than two slices or rounds are at hand")
@@ -56,7 +56,9 @@ def uncertainty_of_median(value: float, values: Sequence[float], basis: Basis) -
 
 
 def uncertainty_of_levels(value: float, rates: Sequence[float]) -> Uncertainty:
-    """Return the uncertainty of the mean rate of levels with rising offers, which are no course in time."""
+    """Return the uncertainty of the mean rate of levels with rising offered rates. These levels are not a course in
+    time.
+    """
     spread = spread_of_few(np.array(rates), in_time=False)
     if spread is None:
         return Uncertainty(reason=ONCE)
@@ -64,19 +66,23 @@ def uncertainty_of_levels(value: float, rates: Sequence[float]) -> Uncertainty:
 
 
 def spread_of_rounds(values: FloatArray, earlier: FloatArray | None = None) -> Spread | None:
-    """Return the spread of rounds; many show the correlation of neighbours, few assume it."""
+    """Return the spread of rounds. Many rounds show the correlation of neighbours; for few rounds, a correlation is
+    assumed.
+    """
     if values.size >= ROUNDS_IN_SERIES:
         return spread_of_series([values])
     return spread_of_few(values, earlier)
 
 
 def rates_within(seconds: Sequence[Seconds], column: str) -> Spread | None:
-    """Return the spread of the mean of the rounds' rates, from the seconds of each round. ``column`` has the rate."""
+    """Return the spread of the mean of the rounds' rates, from the seconds of each round. ``column`` contains the
+    rate.
+    """
     return spread_of_series([_ratio_series(getattr(one, column) * one.duration_s, one.duration_s) for one in seconds])
 
 
 def latencies_within(seconds: Sequence[Seconds]) -> Spread | None:
-    """Return the spread of the mean of the rounds' mean latencies; in a round each I/O has the same weight."""
+    """Return the spread of the mean of the rounds' mean latencies. Within a round, each I/O has the same weight."""
     return spread_of_series([_latency_series(one) for one in seconds])
 
 

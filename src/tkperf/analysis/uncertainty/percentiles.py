@@ -1,11 +1,11 @@
-"""Uncertainty of percentiles: their range if other I/Os of the same kind had been measured.
+"""Uncertainty of percentiles: the range that they would have if other I/Os of the same kind had been measured.
 
-The share of I/Os up to the percentile has the uncertainty of any share. It is found in two ways: by counting,
-as if I/Os were independent (binomial), and by the spread of the share from round to round, since slow I/Os come in
-bursts. A burst is one event however many I/Os it has: a window has none or one of the bursts that are rarer than
-rounds, and so shows little about how many follow. Intervals beyond ``SUREST_PERCENT`` are therefore lower limits.
-The histogram turns the wider of the two into latencies: the interval's ends are the percentiles that lie that much
-lower and higher (Woodruff 1952). No distribution is assumed.
+The share of I/Os up to the percentile has the uncertainty of any share. It is computed in two ways: from the number of
+I/Os, as if these were independent (binomial distribution), and from the spread of the share from round to round,
+because slow I/Os occur in bursts. A burst is one event, however many I/Os it contains. If bursts are rarer than rounds,
+a window contains none or one of them, and shows little about the number of bursts that follow. Intervals beyond
+``SUREST_PERCENT`` are therefore lower limits. The histogram converts the wider of the two into latencies: the ends of
+the interval are the percentiles that are lower and higher by this amount (Woodruff 1952). No distribution is assumed.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ from tkperf.model.measurement import FloatArray, IoStats
 SUREST_PERCENT = 99.0
 """Percentile above which every interval is a lower limit.
 
-A burst that moves a percentile up to it has a percent of a window's I/Os; they are slow, so that takes long.
+A burst that changes a lower percentile contains at least a percent of the I/Os of a window. Such a burst lasts long,
+because its I/Os are slow.
 """
 
 
 def uncertainties_of_percentiles(
     whole: IoStats, rounds: Sequence[Histogram], basis: Basis
 ) -> tuple[Uncertainty | None, ...]:
-    """Return the uncertainty of each of ``REPORTED_PERCENTILES``, in us; None if it was not measured.
+    """Return the uncertainty of each of ``REPORTED_PERCENTILES`` in us; None if the percentile was not measured.
 
     Args:
         whole: I/Os of all rounds together.
-        rounds: their histograms, or the histograms of a stream's slices.
+        rounds: the histograms of the rounds, or of the slices of a stream.
         basis: kind of these histograms.
     """
     histogram = whole.histogram
@@ -77,13 +78,14 @@ def uncertainties_of_percentiles(
 
 
 def _intervals(whole: IoStats, running: IntArray, shares: FloatArray, halves: FloatArray) -> list[Interval]:
-    """Return intervals in us, between the percentiles whose shares are so much lower and higher."""
-    # Chance changes a rare share by a factor, not by percent points: hence logarithms of the odds.
+    """Return intervals in us. Their ends are the percentiles whose shares are lower and higher by ``halves``."""
+    # Chance changes a rare share by a factor, not by percentage points. The computation therefore uses logarithms of
+    # the odds.
     odds, apart = shares / (1 - shares), halves / (shares * (1 - shares))
     low_shares, high_shares = (1 - 1 / (1 + odds * np.exp(by)) for by in (-apart, apart))
     total = whole.histogram.total
     lows = _edges_us(whole, running, np.floor(low_shares * total), BUCKET_LOWER_NS)
-    # At least one I/O is beyond an upper end.
+    # At least one I/O is above an upper end.
     highs = _edges_us(whole, running, np.ceil(high_shares * total) + 1, BUCKET_UPPER_NS)
     return [Interval(low=low, high=high if high < inf else None) for low, high in zip(lows, highs, strict=True)]
 
@@ -98,18 +100,20 @@ def _build(interval: Interval, level: Interval, spread: Spread | None, basis: Ba
         level=level,
         degrees_of_freedom=spread.degrees_of_freedom if spread else None,
         basis=basis,
-        # Counting assumes independent I/Os; in bursts they are not.
+        # The count assumes independent I/Os. In bursts, I/Os are not independent.
         at_least=at_least or (spread is not None and spread.at_least),
     )
 
 
 def _spreads_of_shares(rounds: Sequence[Histogram], buckets: IntArray) -> tuple[Spread | None, ...]:
-    """Return the spread of the share of I/Os below each bucket, or up to it; the wider of the two."""
+    """Return the spread of the share of I/Os below each bucket, or of the share up to and including it; the wider of
+    both.
+    """
     filled = [one for one in rounds if one.total]
     if len(filled) < 2:
         return (None,) * len(buckets)
     totals = np.array([[one.total] for one in filled], dtype=np.float64)
-    # A bucket may hold many I/Os: take its lower and its upper edge.
+    # A bucket may contain many I/Os, so its lower and its upper edge are used.
     edges = np.concatenate((buckets, buckets + 1))
     counts = np.array(
         [np.concatenate(([0], one.counts.cumsum()))[np.searchsorted(one.indices, edges)] for one in filled],

@@ -70,7 +70,7 @@ def coverage_factor(degrees_of_freedom: float = inf) -> float:
 
 
 def _covered(t: float, n: int) -> float:
-    """Return the share of Student's t with n degrees of freedom between -t and t."""
+    """Return the probability that Student's t with n degrees of freedom lies between -t and t."""
     angle = atan2(t, sqrt(n))
     odd = n % 2
     term = cos(angle) if odd else 1.0
@@ -86,7 +86,7 @@ LEAST_FOR_SERIES = 4
 _LEAST_DEGREES = 3
 
 FURTHER = 2
-"""The interval predicts the mean of this many times as many values, such as ten rounds after a window of five."""
+"""The interval predicts the mean of this many times as many values, for example ten rounds after a window of five."""
 ASSUMED_CORRELATION = 0.31
 """Correlation of neighbouring rounds: the median of measured series (docs/explanation/method.md, uncertainty)."""
 # The mean of the following values varies, too.
@@ -96,11 +96,11 @@ _MEDIAN_OF_ABSOLUTE = 0.6745  # of normally distributed values, in standard devi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Standard uncertainties of a mean, with their degrees of freedom; ``at_least``: they are lower limits.
+    """Standard uncertainties of a mean, with their degrees of freedom. ``at_least``: they are lower limits.
 
     Attributes:
-        standard: uncertainty as a promise of the values that follow.
-        of_level: uncertainty of the level around which the values stray.
+        standard: uncertainty of the mean as a prediction of the values that follow.
+        of_level: uncertainty of the level around which the values vary.
     """
 
     standard: float
@@ -110,21 +110,21 @@ class Spread:
 
     @property
     def expanded(self) -> float:
-        """Half the width of the interval of 95 % coverage, for the values that follow."""
+        """Half the width of the interval of 95 % coverage for the values that follow."""
         return coverage_factor(self.degrees_of_freedom) * self.standard
 
     @property
     def expanded_of_level(self) -> float:
-        """Half the width of the interval of 95 % coverage, for the level."""
+        """Half the width of the interval of 95 % coverage for the level."""
         return coverage_factor(self.degrees_of_freedom) * self.of_level
 
 
 def spread_of_few(values: FloatArray, earlier: FloatArray | None = None, *, in_time: bool = True) -> Spread | None:
-    """Return the spread of the mean of a few successive rounds; None with fewer than two.
+    """Return the spread of the mean of a few successive rounds; None if there are fewer than two.
 
     Args:
         values: the rounds.
-        earlier: rounds before these, in order.
+        earlier: the earlier rounds, in order.
         in_time: whether a line through the values continues in time.
     """
     if values.size < 2:
@@ -148,7 +148,7 @@ def spread_of_few(values: FloatArray, earlier: FloatArray | None = None, *, in_t
 def _usual_spread(values: FloatArray) -> float:
     """Return the standard deviation from the median step between values.
 
-    A falling level or a straying value changes it little.
+    A falling level or an outlier changes this value little.
     """
     step = float(np.median(np.abs(np.diff(values))))
     return step / _MEDIAN_OF_ABSOLUTE / sqrt(2 * (1 - ASSUMED_CORRELATION))
@@ -156,10 +156,10 @@ def _usual_spread(values: FloatArray) -> float:
 
 @cache
 def _of_correlated(count: int) -> tuple[float, float]:
-    """Return deviations from the mean of so many values: of the following values' mean, and of the level.
+    """Return the deviations from the mean of so many values: of the mean of the following values, and of the level.
 
-    Both are in standard deviations seen in the values, for an AR(1) series. They include that few values
-    show too little of their spread.
+    Both are in observed standard deviations of the values, for an AR(1) series. They allow for the fact that the
+    observed spread of few values is too small.
     """
     following = FURTHER * count
     places = np.arange(count + following)
@@ -171,9 +171,9 @@ def _of_correlated(count: int) -> tuple[float, float]:
 
 
 def spread_of_series(pieces: Sequence[FloatArray]) -> Spread | None:
-    """Return the spread of the mean of the means of pieces of a series; None with too few values.
+    """Return the spread of the mean of the means of pieces of a series; None if there are too few values.
 
-    It includes the variation within each piece, not from piece to piece.
+    The spread includes the variation within each piece, but not the variation from piece to piece.
     """
     if not pieces or any(piece.size < LEAST_FOR_SERIES for piece in pieces):
         return None
@@ -190,13 +190,13 @@ def spread_of_series(pieces: Sequence[FloatArray]) -> Spread | None:
 
 
 def _degrees(pieces: Sequence[FloatArray], length: int) -> int:
-    """Return the degrees of freedom of blocks of a length; 0 if a piece has fewer than two blocks."""
+    """Return the degrees of freedom of blocks of this length; 0 if a piece has fewer than two blocks."""
     blocks = [piece.size // length for piece in pieces]
     return sum(blocks) - len(blocks) if min(blocks) > 1 else 0
 
 
 def _of_blocks(pieces: Sequence[FloatArray], length: int) -> Spread:
-    """Return the spread as if blocks of this length were independent, without the remainder at a piece's start."""
+    """Return the spread as if blocks of this length were independent, without the remainder at the start of a piece."""
     squares, inverse = 0.0, 0.0
     for piece in pieces:
         blocks = piece.size // length

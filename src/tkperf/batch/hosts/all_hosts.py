@@ -1,4 +1,4 @@
-"""All hosts of a batch: what the hosts show before consent, and the progress of their drives afterwards."""
+"""All hosts of a batch: the drives that they show before consent, and the progress of these drives afterwards."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MOST_NEWS = 2000
 # Each model of a host may be read for ten seconds.
 PLAN_LIMIT_S = 600.0
 _MOST_PIECES = 1000
-# Smallest difference between clocks that is shown.
+# A smaller difference between clocks is not shown.
 _CLOCK_S = 2.0
 
 
@@ -50,12 +50,12 @@ class BatchHosts:
     """The hosts of a batch. Call ``look`` first, then ``confirm`` or ``dismiss``.
 
     Args:
-        folder: the run files are fetched into.
-        options: of the batch, for each host's own.
-        events: every event of the runs is wanted.
-        log: the ledger of a batch that continues.
-        without: names of runs whose drives are left out.
-        warn: called with what a user has to see, without waiting.
+        folder: the folder for the fetched run files.
+        options: the options of the batch, which each host receives.
+        events: whether to report every event of the runs.
+        log: the lines of the ledger, for a batch that continues.
+        without: names of runs whose drives are omitted.
+        warn: called with texts that the user must see. It does not wait.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class BatchHosts:
         self._works = [
             self._make_work(host, options, without, events=events)
             for host in request.hosts
-            # A host without any of the wanted drives may be unreachable.
+            # A host whose drives are all finished may be unreachable.
             if any(one.host == host and one.name not in without for one in request.drives)
         ]
         self.watched = WatchedHosts(self._find_state())
@@ -156,7 +156,7 @@ class BatchHosts:
         """Refuse the whole batch if a host cannot take part, or can no longer take part.
 
         Raises:
-            TkperfError: of the kind of the gravest fault; the message has all of them.
+            TkperfError: an error of the kind of the gravest fault. The message contains all faults.
         """
         while not self._news.empty():
             self._wait(0.0)
@@ -172,7 +172,7 @@ class BatchHosts:
         )
 
     def describe(self) -> Iterator[tuple[str, str]]:
-        """Yield what the user sees below the drives before the question, each with its label."""
+        """Yield the lines that the user sees below the drives before the question, each with its label."""
         outlined = [(host, one.outlined) for host, one in self._ready.items() if one.outlined is not None]
         bounds_s = [(one.shortest_s, one.longest_s) for _, one in outlined]
         longest = tuple(map(max, zip(*bounds_s, strict=True)))
@@ -188,7 +188,7 @@ class BatchHosts:
         """Write the confirmed drives to the ledger, and send the answer to each host. Each host then works on its own.
 
         Raises:
-            RunFileError: it cannot be written.
+            RunFileError: the ledger cannot be written.
         """
         self._ledger = ledger
         shown = tuple(held.shown for one in self._ready.values() for held in one.held)
@@ -209,7 +209,7 @@ class BatchHosts:
             work.answer()
 
     def dismiss(self) -> None:
-        """End all holds by closing the connections, and wait for that."""
+        """Release all drives by closing the connections, and wait until this is done."""
         for work in self._works:
             work.dismiss()
         until_s = time.monotonic() + 10
@@ -293,7 +293,7 @@ class BatchHosts:
         self._write(LedgerNote(text=text))
 
     def _write(self, line: Line) -> None:
-        """Write a line. A full disk on this host ends nothing, because the hosts keep their own ledgers."""
+        """Write a line. A full disk on this machine ends nothing, because the hosts write their own ledgers."""
         assert self._ledger is not None
         did = self._ledger.keeps_up
         try:
@@ -337,7 +337,7 @@ class BatchHosts:
 
 
 def plan_on(host: str, request: BatchRequest, options: Options, *, no_probe: bool, as_json: bool) -> str:
-    """Return the text of the plan for a host's drives, which the host makes.
+    """Return the text of the plan for the drives of a host. The host makes the plan.
 
     Raises:
         TkperfError: the host cannot be reached, or refuses.
@@ -351,7 +351,7 @@ def plan_on(host: str, request: BatchRequest, options: Options, *, no_probe: boo
         while isinstance(piece := connection.receive(PLAN_LIMIT_S), Planned):
             pieces.append(piece.text)
             if len(pieces) > _MOST_PIECES:
-                raise HostSilentError(f"{host}: the host sent a plan without an end")
+                raise HostSilentError(f"{host}: the host sent a plan that does not end")
         if isinstance(piece, Refused):
             raise HostRefusedError(host, piece)
         if not isinstance(piece, BatchEnded):
@@ -360,7 +360,7 @@ def plan_on(host: str, request: BatchRequest, options: Options, *, no_probe: boo
 
 
 def _commission(request: BatchRequest, numbers: Sequence[int], *, resumes: bool) -> tuple[BatchRequest, dict[str, str]]:
-    """Return a host's part of a batch, with the input files as the host names them."""
+    """Return the part of a batch that belongs to a host, with the input files under the names that the host uses."""
     files: dict[str, str] = {}
     names: dict[str, str] = {}
 
@@ -371,10 +371,10 @@ def _commission(request: BatchRequest, numbers: Sequence[int], *, resumes: bool)
             try:
                 text = read_text_input(Path(path), what="input file", limit_bytes=SETTINGS_BYTES)
             except InputFileError:
-                if not resumes:  # the host has had the file since the beginning
+                if not resumes:  # the host already has the file
                     raise
                 return path
-            # Named after its content: a refused batch of the same NAME cannot replace the file.
+            # The name depends on the content, so a refused batch of the same NAME cannot replace the file.
             names[path] = name_input(text)
             files[names[path]] = text
         return names[path]
@@ -390,7 +390,9 @@ def _commission(request: BatchRequest, numbers: Sequence[int], *, resumes: bool)
 
 
 def _find_twins(hosts: Sequence[ConnectedHost]) -> str | None:
-    """Return the fault if two names mean one host, because that host would get two batches of the same NAME."""
+    """Return the fault if two names mean the same host, because this host would receive two batches of the same
+    NAME.
+    """
     earlier: dict[str, str] = {}
     for one in hosts:
         if (other := earlier.setdefault(one.boot_id, one.host)) != one.host:
@@ -399,7 +401,9 @@ def _find_twins(hosts: Sequence[ConnectedHost]) -> str | None:
 
 
 def _find_old_fio(hosts: Sequence[ConnectedHost]) -> Iterator[str]:
-    """Yield the hosts with an older fio than another host: results of different versions are not comparable."""
+    """Yield the hosts whose fio is older than that of another host, because results of different versions are not
+    comparable.
+    """
     versions = {one.host: one.fio_version for one in hosts if one.fio_version is not None}
     newest = max(versions.values(), key=_by_number, default="")
     for host, version in versions.items():

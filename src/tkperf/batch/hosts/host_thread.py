@@ -50,13 +50,13 @@ from tkperf.runfile.reader import RunFile
 from tkperf.system.host import now_utc
 
 SNAPSHOT_EVERY_S = 1800.0
-# A host may read the held drives for a while before its batch begins.
+# A host may read the held drives for some time before its batch begins.
 BEGIN_LIMIT_S = 120.0
 SNAPSHOT_LIMIT_S = 600.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 _PIECE_BYTES, _PIECE_LIMIT_S = 1 << 20, 60.0
 _MOST_EARLY_BYTES = 16 << 20
-# Stages after which a run writes nothing.
+# Stages after which a run no longer writes.
 _OVER = (DriveStage.DONE, DriveStage.FAILED, DriveStage.STOPPED, DriveStage.KILLED)
 
 
@@ -72,7 +72,7 @@ class HostReady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostEnded:
-    """Nothing more arrives from a host. ``error``: the host cannot take part, and its holds have ended."""
+    """A host sends nothing more. ``error``: the host cannot take part, and its drives were released."""
 
     host: str
     error: TkperfError | None = None
@@ -80,7 +80,7 @@ class HostEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveNews:
-    """News of a drive. ``brief`` is about its run under way; None: no run is under way."""
+    """News about a drive. ``brief`` describes its running run; None: no run is running."""
 
     line: RemoteDriveLine
     brief: Brief | None = None
@@ -88,16 +88,16 @@ class DriveNews:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLost:
-    """The connection to a host has failed, and is tried again."""
+    """The connection to a host has failed. tkperf tries to connect again."""
 
     host: str
     text: str
 
 
 HostNews = HostReady | HostEnded | DriveNews | EventReport | ConnectedHost | HostLost
-"""What a host's thread reports. The drives have their numbers in the whole batch.
+"""The reports of a host's thread. Drives have their numbers in the whole batch.
 
-A ``ConnectedHost`` is news that the connection exists, for the first time or again.
+A ``ConnectedHost`` reports that the connection exists, for the first time or again.
 """
 
 
@@ -112,12 +112,12 @@ class HostWork:
     """The work with one host, in a separate thread, which puts its reports into ``news``.
 
     Attributes:
-        begin: the host's part of the batch.
+        begin: the part of the batch that belongs to the host.
         numbers: the numbers of the host's drives in the whole batch, in the order of the host's part.
         folder: folder for the fetched run files.
-        here: run files of ended runs that are already in the folder.
+        here: run files of finished runs that are already in the folder.
         events: report every event of the runs.
-        news: queue of reports; its length is bounded, so that no host fills the memory.
+        news: queue of reports. Its length is limited, so that no host can fill the memory.
     """
 
     remote_host: RemoteHost
@@ -140,7 +140,7 @@ class HostWork:
     def start(self, boot_id: str | None = None) -> None:
         """Start the thread. ``boot_id``: the boot ID of the host at an earlier connection."""
         self._boot_id = boot_id
-        # A daemon thread, so that a host that hangs does not prevent the end of tkperf.
+        # A daemon thread, so that a host that does not answer cannot prevent the end of tkperf.
         name = f"tkperf {self.remote_host.host}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -150,7 +150,7 @@ class HostWork:
         self._orders.put(_Order.ANSWER)
 
     def dismiss(self) -> None:
-        """End the holds on the host."""
+        """Release the drives on the host."""
         self._orders.put(_Order.DISMISS)
 
     def stop(self) -> None:
@@ -182,7 +182,7 @@ class HostWork:
     def _ask(self) -> bool:
         """Ask the host for its drives, and wait for the user's answer. Return whether the user consented.
 
-        The connection stays open meanwhile, because the holds on the host end with the connection.
+        The connection stays open during this time, because the host releases its drives when the connection ends.
         """
         with self.remote_host.connect() as connection:
             self._connected = connection.order(self.begin)
@@ -204,7 +204,7 @@ class HostWork:
             while (order := self._take_order(HEARTBEAT_S)) is None:
                 if outlined is not None:
                     connection.send(StillHere())
-                    # An end of the connection is noticed here.
+                    # The end of the connection is detected here.
                     if (word := connection.receive(0.0)) is not None:
                         raise _unexpected(self.host, word)
             if order is not _Order.ANSWER:
@@ -228,7 +228,9 @@ class HostWork:
         return 1 <= shown.number <= len(self.numbers) and shown.name == self.begin.request.drives[shown.number - 1].name
 
     def _localise(self, held: Held) -> Held:
-        """Return a drive with its number in the batch and its host. A path confirms a drive only with its host."""
+        """Return a drive with its number in the batch and its host. A path confirms a drive only together with its
+        host.
+        """
         shown = held.shown
         confirm_id = shown.confirm_id
         if confirm_id is not None and confirm_id == shown.path:
@@ -243,7 +245,7 @@ class HostWork:
             return None
 
     def _follow(self) -> None:
-        """Follow the batch on the host until it is over, through any number of connections."""
+        """Follow the batch on the host until it ends, over any number of connections."""
         pause_s, fault = _FIRST_PAUSE_S, ""
         while True:
             began_s = time.monotonic()
@@ -254,7 +256,8 @@ class HostWork:
                     return self._listen(connection)
             except TkperfError as error:
                 if isinstance(error, HostRefusedError) and not self._reports:
-                    # The host has no batch of that name. The answer may still arrive there until the hold ends.
+                    # The host has no batch with this name. The answer may still arrive there until the drives are
+                    # released.
                     if time.monotonic() > self._answered_s + SILENCE_LIMIT_S:
                         return None
                 elif str(error) != fault:
@@ -274,7 +277,7 @@ class HostWork:
         self.news.put(connected)
 
     def _listen(self, connection: SshConnection) -> None:
-        """Receive messages until the batch is over and its files are fetched."""
+        """Receive messages until the batch has ended and its files are fetched."""
         sent_s = time.monotonic()
         early = deque[FromHost]()
         is_over = False
@@ -311,7 +314,9 @@ class HostWork:
 
     def _number_of(self, message: DriveReport | EventReport) -> int:
         if message.number > len(self.numbers):
-            raise HostSilentError(f"{self.host}: it speaks of drive {message.number}, which is not part of the request")
+            raise HostSilentError(
+                f"{self.host}: the host reported drive {message.number}, which is not part of the request"
+            )
         return self.numbers[message.number - 1]
 
     def _take(self, seen: DriveReport, connection: SshConnection, early: deque[FromHost]) -> None:
@@ -336,8 +341,8 @@ class HostWork:
         self.news.put(DriveNews(line=line, brief=seen.brief))
 
     def _fetch_ended(self, seen: DriveReport, text: str, connection: SshConnection, early: deque[FromHost]) -> str:
-        """Fetch the files of a drive that is no longer measured. Return the reason of its stage, with the names of
-        the missing files.
+        """Fetch the files of a drive that is no longer measured. Return the reason of the drive's stage, with the names
+        of missing files.
         """
         run = self.begin.request.drives[seen.number - 1].name
         self._unfetched.pop(seen.number, None)
@@ -357,7 +362,7 @@ class HostWork:
         return text
 
     def _copy_one(self, now_s: float, connection: SshConnection, early: deque[FromHost]) -> None:
-        """Fetch the snapshot of one run under way, if one is due."""
+        """Fetch the snapshot of one running run, if a snapshot is due."""
         for number, line in self._reports.items():
             began_s = self._copied_s.setdefault(number, now_s)
             if line.stage is DriveStage.RUNNING and now_s - began_s >= SNAPSHOT_EVERY_S:
@@ -371,7 +376,7 @@ class HostWork:
         assert self._connected is not None
         order = Fetch(run=run, host=self.host, ahead_s=self._connected.ahead_s)
         path = self.folder / f"{run}{RUN_FILE_SUFFIX}"
-        # Always the same name, so that files of killed processes do not accumulate.
+        # The name is always the same, so that files of killed processes do not accumulate.
         new = path.with_name(f".{path.name}.new")
         try:
             new.unlink(missing_ok=True)
@@ -386,7 +391,9 @@ class HostWork:
                 early.append(head)
             receive_file(connection, head, new)
             if not _is_snapshot(new, run, self.host):
-                raise HostSilentError(f"{self.host}: what came for {run} is not a snapshot of its run file")
+                raise HostSilentError(
+                    f"{self.host}: the data that the host sent for {run} is not a snapshot of its run file"
+                )
             new.replace(path)
         except OSError as error:
             raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error
@@ -432,7 +439,7 @@ def _is_snapshot(path: Path, run: str, host: str) -> bool:
 
 
 def find_same(held: Mapping[str, tuple[Held, ...]]) -> str | None:
-    """Return the fault of a drive that two hosts show. ``held``: the drives of each host."""
+    """Return the fault of a drive that two hosts report. ``held``: the drives of each host."""
     earlier: dict[tuple[str, ...], Held] = {}
     for one in (each for several in held.values() for each in several):
         shown = one.shown

@@ -1,4 +1,4 @@
-"""Messages between a batch here and tkperf on a host: one JSON document per line, through SSH's pipe.
+"""Messages between a batch on this machine and tkperf on a host: one JSON document per line, through the pipe of SSH.
 
 A line from a host is not trusted until it is decoded. Its length is limited. It must not have unknown fields or control
 characters, and each of its texts must be one line.
@@ -26,7 +26,7 @@ from tkperf.pipeline.run_state import Brief
 PROTOCOL = 1
 # One line contains the input files of up to 256 drives. A host sends one drive per line.
 MOST_BYTES_OF_ORDER = 64 << 20
-# The holds on a host end after this time without a message from here, because a broken link closes nothing there.
+# A host releases its drives if no message arrives for this time, because a broken connection is not closed on the host.
 HEARTBEAT_S, SILENCE_LIMIT_S = 5.0, 30.0
 _PIECE_BYTES = 1 << 16
 _LONGEST_TEXT = 4000
@@ -41,11 +41,11 @@ class _FromHost(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unkn
 
 
 class Hello(_FromHost, frozen=True, kw_only=True, forbid_unknown_fields=False):
-    """First line of a host, which may have another version.
+    """First line of a host. The host may have another version.
 
     Attributes:
-        fio_version: None: there is no usable fio.
-        boot_id: changes whenever the host is booted.
+        fio_version: the version of fio; None: there is no usable fio.
+        boot_id: an id that changes whenever the host is booted.
     """
 
     protocol: int
@@ -55,7 +55,7 @@ class Hello(_FromHost, frozen=True, kw_only=True, forbid_unknown_fields=False):
 
 
 class Clock(_FromHost, frozen=True, kw_only=True):
-    """The host's clock when it got the order."""
+    """The clock of the host when it received the order."""
 
     utc_s: Annotated[float, msgspec.Meta(ge=0, le=1e11)]
 
@@ -67,7 +67,9 @@ class HeldDrive(_FromHost, frozen=True, kw_only=True):
 
 
 class Outlined(_FromHost, frozen=True, kw_only=True):
-    """All drives are held. The message has the bounds of their time, and how they are measured at once."""
+    """All drives are held. The message contains the bounds of their time, and describes which drives are measured at
+    the same time.
+    """
 
     shortest_s: float
     longest_s: float
@@ -82,7 +84,7 @@ class Planned(_FromHost, frozen=True, kw_only=True):
 
 
 class UnderWay(_FromHost, frozen=True, kw_only=True):
-    """The host needs no consent: its batch is running, or all its drives are done."""
+    """The host needs no consent, because its batch is running or all its drives are done."""
 
 
 class Refused(_FromHost, frozen=True, kw_only=True):
@@ -96,9 +98,9 @@ class DriveReport(_FromHost, frozen=True, kw_only=True):
     """State of a drive, according to the ledger and the run file on its host.
 
     Attributes:
-        started_s, ended_s: according to the host's clock.
-        again: the drive was measured once more, alone.
-        brief: the state of the run under way.
+        started_s, ended_s: times on the clock of the host.
+        again: whether the drive was measured once more and alone.
+        brief: the state of the running run.
     """
 
     number: Number
@@ -113,14 +115,14 @@ class DriveReport(_FromHost, frozen=True, kw_only=True):
 
 
 class EventReport(_FromHost, frozen=True, kw_only=True):
-    """An event of a drive's run, as ``--progress json`` writes it."""
+    """An event of a run, in the form of ``--progress json``."""
 
     number: Number
     event: dict[str, object]
 
 
 class BatchEnded(_FromHost, frozen=True, kw_only=True):
-    """The batch is no longer under way on the host."""
+    """The batch no longer runs on the host."""
 
 
 class Snapshot(_FromHost, frozen=True, kw_only=True):
@@ -150,7 +152,7 @@ class _ToHost(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknow
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options of a batch that its hosts need for their plans and results."""
+    """Options of a batch that the hosts need for their plans and results."""
 
     description: str | None = None
     feature_matrix: str | None = None
@@ -164,11 +166,11 @@ class Begin(_ToHost, frozen=True, kw_only=True):
     """Look at the drives of a batch, and hold them until consent.
 
     Attributes:
-        request: the request for the host's drives, each by the name that the user gave.
+        request: the request for the drives of the host, each with the name that the user gave.
         files: contents of the input files that the request names, by their names in the batch's folder.
         resumes: continue the batch that exists on the host.
-        has_begun: the batch must exist on the host.
-        without: leave out these runs.
+        has_begun: whether the batch must already exist on the host.
+        without: runs that are omitted.
     """
 
     request: BatchRequest
@@ -194,13 +196,13 @@ class StillHere(_ToHost, frozen=True, kw_only=True):
 
 
 class Consent(_ToHost, frozen=True, kw_only=True, tag="Answer"):
-    """The user's consent: the digest of each drive as it was shown, by its number."""
+    """The user's consent: for each drive, by its number, the digest of everything that the user saw."""
 
     digests: dict[int, str]
 
 
 class Follow(_ToHost, frozen=True, kw_only=True):
-    """Report the progress of the batch until it is over. ``events``: report every event of its runs, too."""
+    """Report the progress of the batch until it ends. ``events``: also report every event of the runs."""
 
     name: str
     events: bool = False
@@ -209,8 +211,8 @@ class Follow(_ToHost, frozen=True, kw_only=True):
 class Fetch(_ToHost, frozen=True, kw_only=True):
     """An order after ``Follow``: send a snapshot of a run file.
 
-    The host notes ``host`` and ``ahead_s`` in the snapshot: the name that the host has here, and the offset of its
-    clock.
+    The host writes ``host`` and ``ahead_s`` into the snapshot: the name of the host on this machine, and the offset of
+    the host's clock.
     """
 
     run: str
@@ -231,7 +233,7 @@ Message = TypeVar("Message")
 
 
 class HostSilentError(DeviceError):
-    """The connection to the other side has ended, or the other side sends nothing readable."""
+    """The connection to the other side has ended, or the other side sends nothing that can be read."""
 
 
 class InvalidMessageError(HostSilentError):
@@ -242,11 +244,11 @@ class Lines(Generic[Message]):
     """Messages from a pipe. Each message is checked.
 
     Args:
-        type_: of the messages.
-        most_bytes: of a line.
+        type_: the type of the messages.
+        most_bytes: the greatest length of a line.
 
     Attributes:
-        taken_bytes: bytes of all messages so far.
+        taken_bytes: the bytes of all messages so far.
     """
 
     def __init__(self, descriptor: int, type_: object, most_bytes: int = MOST_BYTES) -> None:
@@ -264,8 +266,8 @@ class Lines(Generic[Message]):
         """Return the next message, or None if no message arrives in time.
 
         Raises:
-            HostSilentError: the other side has gone.
-            InvalidMessageError: the line is no message.
+            HostSilentError: the other side has ended.
+            InvalidMessageError: the line is not a message.
         """
         until_s = time.monotonic() + timeout_s
         while (end := self._kept.find(b"\n", self._searched)) < 0:
@@ -294,10 +296,10 @@ class Lines(Generic[Message]):
         return message
 
     def read_bytes(self, most: int, timeout_s: float) -> bytes:
-        """Return the next bytes, unchanged; at least one byte.
+        """Return the next bytes, unchanged, but at least one byte.
 
         Raises:
-            HostSilentError: the other side has gone, or sends nothing in time.
+            HostSilentError: the other side has ended, or sends nothing in time.
         """
         if not self._kept and not self._fill(timeout_s):
             raise HostSilentError(f"nothing came for {timeout_s:.0f} s")
@@ -337,7 +339,7 @@ def send(descriptor: int, message: FromHost | ToHost) -> None:
     """Send a complete message.
 
     Raises:
-        HostSilentError: the other side has gone.
+        HostSilentError: the other side has ended.
     """
     write_whole(descriptor, msgspec.json.encode(message) + b"\n")
 
@@ -346,7 +348,7 @@ def write_whole(descriptor: int, content: bytes) -> None:
     """Write all bytes to a pipe.
 
     Raises:
-        HostSilentError: the other side has gone.
+        HostSilentError: the other side has ended.
     """
     left = memoryview(content)
     try:

@@ -1,4 +1,4 @@
-"""What an order to ``tkperf on-host`` may use of its host, when sudo lets a user run this one command as root.
+"""The rights of an order to ``tkperf on-host`` on its host, if sudo lets a user run this single command as root.
 
 The line in sudoers lets the user erase and measure drives and files. It does not grant reading
 root's files or running another program. An order therefore contains the content of its input files,
@@ -19,7 +19,7 @@ from tkperf.batch.request import BatchRequest
 from tkperf.model.errors import RefusedError, RunFileError, reason_of
 from tkperf.model.input_files import is_toml_path
 
-# File in a batch's folder on a host: the number of the user who began the batch by sudo.
+# A file in the folder of a batch on a host. It contains the number of the user who began the batch with sudo.
 BEGUN_BY = "begun-by-uid"
 _INPUT = re.compile(r"input-[0-9a-f]{16}\.toml")
 # The environment variables that a program needs. All others could misdirect root's programs:
@@ -110,12 +110,11 @@ def require_sent_inputs(request: BatchRequest, files: Mapping[str, str]) -> None
 
 
 def claim_folder(folder: Path, caller_uid: int) -> None:
-    """Make the folder of a batch for the user who asks, or check that the folder belongs to that
-    user.
+    """Create the folder of a batch for the user who asks, or check that the folder belongs to this user.
 
     Raises:
         RefusedError: the folder contains a batch that another user began.
-        RunFileError: the folder cannot be made.
+        RunFileError: the folder cannot be created.
     """
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -127,7 +126,7 @@ def claim_folder(folder: Path, caller_uid: int) -> None:
         try:
             (folder / BEGUN_BY).write_text(f"{caller_uid}\n", encoding="ascii")
         except OSError:
-            # Without this file, even the user who made the folder could not use it.
+            # Without this file, even the user who created the folder could not use it.
             (folder / BEGUN_BY).unlink(missing_ok=True)
             folder.rmdir()
             raise

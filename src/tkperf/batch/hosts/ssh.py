@@ -1,4 +1,4 @@
-"""A host and the connection to it: OpenSSH with the user's own configuration, and tkperf there as root."""
+"""A host and the connection to it: OpenSSH with the user's own configuration, and tkperf on the host as root."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from tkperf.system.process import PIPE, ProcessTimeout, run_command, start_proce
 
 COMMAND = "on-host"
 HOSTS_FOLDER = Path("/var/lib/tkperf")
-"""Folder of batches on each host, one for each batch."""
+"""Folder of the batches on each host, with a folder for each batch."""
 CONNECT_LIMIT_S = 60.0
-# No forwarding: a host under test gets nothing of the user's. A connection that is cut ends after 15 s.
+# No forwarding, so that a host under test cannot use anything of the user. A broken connection ends after 15 s.
 SSH = (
     "ssh",
     "-T",
@@ -53,10 +53,9 @@ SSH = (
     "-o",
     "ForwardX11=no",
 )
-# The status of a shell that does not find a command, in any language.
+# The exit status of a shell that does not find a command, in any language.
 COMMAND_NOT_FOUND = 127
-# sudo's own errors begin with its name. A refusal of sudo does not begin with the name; a refusal
-# of sudo-rs does.
+# The errors of sudo begin with its name. A refusal of sudo does not begin with the name; a refusal of sudo-rs does.
 SUDO_REFUSES = ("sudo:", "sorry, user", "is not in the sudoers file", "is not allowed to run sudo")
 _WORDS_BYTES = 8192
 _GRACE_S = 2.0
@@ -65,7 +64,7 @@ Expected = TypeVar("Expected", bound=FromHost)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteHost:
-    """A host, by the name that SSH gets, and the path of tkperf there."""
+    """A host: the name that is passed to SSH, and the path of tkperf on the host."""
 
     host: str
     tkperf: str
@@ -75,17 +74,19 @@ class RemoteHost:
         return [*SSH, "--", self.host, "sudo", "-n", "--", self.tkperf, COMMAND]
 
     def connect(self) -> SshConnection:
-        """Start tkperf there, and wait for its first line.
+        """Start tkperf on the host, and wait for its first line.
 
         Raises:
-            HostSilentError: the host cannot be reached, or something else answers.
-            DeviceError: the host refuses, or has another tkperf.
+            HostSilentError: the host cannot be reached, or another program answers.
+            DeviceError: the host refuses, or has another version of tkperf.
         """
         return SshConnection(self)
 
     def explain(self, words: str, status: int | None) -> TkperfError:
-        """Return the error for a connection without a first line; ``words``: of ssh and the host, on stderr."""
-        # sudo only warns of this, and continues.
+        """Return the error for a connection without a first line. ``words``: the output of ssh and of the host on
+        stderr.
+        """
+        # sudo only warns of this and continues.
         words = "\n".join(line for line in words.splitlines() if "unable to resolve" not in line)
         said = words.lower()
         name = self.host.rpartition("@")[2]
@@ -122,7 +123,9 @@ class RemoteHost:
 
 
 class SshConnection:
-    """A connection to tkperf on a host. Close it in the thread that made it: ssh ends with that thread."""
+    """A connection to tkperf on a host. Close it in the thread that created it, because ssh ends together with this
+    thread.
+    """
 
     def __init__(self, remote_host: RemoteHost) -> None:
         self.remote_host = remote_host
@@ -171,7 +174,7 @@ class SshConnection:
         return hello
 
     def order(self, order: ToHost) -> ConnectedHost:
-        """Send an order; return the host with the offset of its clock.
+        """Send an order, and return the host with the offset of its clock.
 
         Raises:
             HostSilentError: the connection has ended.
@@ -193,7 +196,7 @@ class SshConnection:
         """Send a message.
 
         Raises:
-            HostSilentError: the connection has ended; with the host's name.
+            HostSilentError: the connection has ended. The message contains the name of the host.
         """
         assert self._process.stdin is not None
         try:
@@ -202,10 +205,11 @@ class SshConnection:
             raise HostSilentError(f"{self.remote_host.host}: {error}") from None
 
     def receive(self, timeout_s: float) -> FromHost | None:
-        """Return the next message; None: none came in time.
+        """Return the next message; None: no message arrived in time.
 
         Raises:
-            HostSilentError: the connection has ended, or the line is no message; with the host's name.
+            HostSilentError: the connection has ended, or the line is not a message. The error contains the name of the
+                host.
         """
         try:
             return self._lines.receive(timeout_s)
@@ -215,10 +219,10 @@ class SshConnection:
             self._drain()
 
     def expect(self, kind: type[Expected], timeout_s: float) -> Expected:
-        """Return the next message, which has to be of this kind.
+        """Return the next message, which must be of this kind.
 
         Raises:
-            HostSilentError: there is none.
+            HostSilentError: there is no such message.
             TkperfError: the host refuses.
         """
         message = self.receive(timeout_s)
@@ -231,7 +235,7 @@ class SshConnection:
 
     @property
     def taken_bytes(self) -> int:
-        """Bytes of all messages so far."""
+        """The bytes of all messages so far."""
         return self._lines.taken_bytes
 
     def read_bytes(self, most: int, timeout_s: float) -> bytes:
@@ -259,14 +263,14 @@ class SshConnection:
         return status
 
     def _drain(self) -> None:
-        """Read stderr, and keep its beginning. A full pipe would stop ssh."""
+        """Read stderr, and keep its beginning. A full pipe would block ssh."""
         with suppress(OSError):
             while piece := os.read(self._errors, _WORDS_BYTES):
                 self._words += piece[: _WORDS_BYTES - len(self._words)]
 
 
 class HostRefusedError(DeviceError):
-    """A host's tkperf refuses; ``exit_code`` is the one that it gave."""
+    """The tkperf of a host refuses. ``exit_code`` is the exit code that it gave."""
 
     def __init__(self, host: str, refused: Refused) -> None:
         super().__init__(f"{host}: {refused.text}")
@@ -274,7 +278,7 @@ class HostRefusedError(DeviceError):
 
 
 def _find_user(host: str) -> str:
-    """Return the user that SSH would be on a host."""
+    """Return the user that SSH would use on a host."""
     if "@" in host:
         return host.partition("@")[0]
     with suppress(TkperfError):
@@ -323,15 +327,15 @@ mv -T -- "$link.new" "$link"
 
 
 def push_archive(archive: Path, host: str, link: str) -> None:
-    """Unpack the archive on a host, and make ``link``, the path of tkperf there, lead to it.
+    """Unpack the archive on a host, and let ``link``, the path of tkperf on the host, lead to it.
 
     Raises:
-        InputFileError: it is no archive of this version.
-        DeviceError: the host cannot run it, or does not take it.
+        InputFileError: the file is not an archive of this version.
+        DeviceError: the host cannot run this tkperf, or does not accept the archive.
     """
     found = _NAME.fullmatch(archive.name)
     if found is None:
-        raise InputFileError(f"{archive} is no archive of tkperf {__version__}: 'make archive' makes it")
+        raise InputFileError(f"{archive} is not an archive of tkperf {__version__}: 'make archive' makes it")
     try:
         with archive.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
@@ -367,7 +371,7 @@ def _send(host: str, script: str, content: int) -> None:
         try:
             _, words = process.communicate(timeout=_LIMIT_S)
         except ProcessTimeout:
-            raise DeviceError(f"{host}: tkperf is not there after {_LIMIT_S / 60:.0f} min") from None
+            raise DeviceError(f"{host}: tkperf did not appear on the host within {_LIMIT_S / 60:.0f} min") from None
         finally:
             stop_process(process, grace_s=1.0)
     if process.returncode:

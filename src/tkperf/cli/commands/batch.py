@@ -286,13 +286,14 @@ batch = make_group(
     answer. All drives are erased.
 
     Each drive has a process and a run file of its own. By default drives run in groups that overload no link. Before
-    you confirm, tkperf looks at every drive and holds it; one fault refuses the whole batch, and nothing is touched.
-    Afterwards a fault ends the run of its drive alone.
+    you confirm, tkperf looks at every drive and holds it. If it finds a fault, it refuses the whole batch, and nothing
+    is touched. Afterwards, a fault ends only the run of its drive.
 
     'tkperf plan batch' with the same words estimates time, writes and groups. NAME.batch records the batch:
-    'tkperf status', 'attach', 'stop', 'resume', 'show' and 'report' take it. At the end NAME.html has the answer.
+    'tkperf status', 'attach', 'stop', 'resume', 'show' and 'report' accept this file. At the end, NAME.html contains
+    the answer.
 
-    Exit code: 0 if all drives are done, 1 if a claim is not met or not judged, else that of the worst drive.
+    Exit code: 0 if all drives are done, 1 if a claim is not met or not judged, otherwise the code of the worst drive.
 
     \b
     Examples:

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 _MORE = """A claim passes only if it is met, its run has ended and is not damaged, and its value is not from rounds that
-missed steady state; otherwise it is not judged. Files of one run count once. Margins are also given in standard
-uncertainties (sigma), with a note where the limit lies within the uncertainty (95 %).
+missed steady state. Otherwise the claim is not judged. Several files of one run count once. Margins are also given in
+standard uncertainties (sigma), with a note if the limit lies within the uncertainty (95 %).
 
 Further keys of a claim: at_most instead of at_least; section; direction (all, read, write); and, for workloads of one
 mix and block size, access, zones, compressible_percent, region, offered_iops, arrival, jobs, io_depth. not_found = true
-claims that the course of a test has no such value, as of spikes.
+claims that the course of a test has no such value, for example no spikes.
 
 [[quantiles]] has test, read_percent, block_size and within_us = { "99" = 500, "99.9" = 900 }: 99 % of the I/Os
 complete within 500 us, 99.9 % within 900 us.

@@ -47,7 +47,7 @@ ARRANGEMENTS = ("runs", "cohort", "history")
     help="How to compare the runs: each with the first (runs), drives of one model (cohort), or one drive over time "
     "(history). By default, the models and serial numbers of three or more runs decide.",
 )
-@output_file("csv", "Also as CSV. Of each FILE: - is stdout.")
+@output_file("csv", "Also as CSV. For every FILE, - means stdout.")
 @output_file("html", "Also as one HTML file with plots.")
 @output_file("pdf", "Also as PDF.")
 @output_file("json", "Also as JSON.")
@@ -88,7 +88,7 @@ def compare(
 
         run_files = expand_batches(run_files)
     if zipped and folder is None:
-        raise UsageError("-z packs the files of -f: pass -f DIR, too")
+        raise UsageError("-z packs the files that -f writes: also pass -f DIR")
     asked = [(kind, files[f"{kind}_file"]) for kind in _NAMES]
     wanted_files = [(kind, path) for kind, path in asked if path is not None]
     in_folder = files_in(folder, _NAMES.values())

@@ -37,7 +37,7 @@ class _Outcome(StrEnum):
     type=OUTPUT_FOLDER,
     required=True,
     metavar="DATASET",
-    help="The folder of the data set, made if it is missing. It has a folder for each run.",
+    help="The folder of the data set, created if it does not exist. It contains a folder for each run.",
 )
 @click.option("--no-seconds", is_flag=True, help="Leave out the table of every second, which is most of the data.")
 def export(runs: tuple[Path, ...], dataset_folder: Path, no_seconds: bool) -> None:

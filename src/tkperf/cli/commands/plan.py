@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 HELP = """Estimate '{run}' with the same options; nothing is run, written or asked.
 
     Shows phases, times, amount written and, with --rated, the share of the drive's life. tkperf
-    reads DEVICE for ten seconds, unless --rate or --like has its speed.
+    reads DEVICE for ten seconds, unless --rate or --like gives the speed.
 
     \b
     Examples:
@@ -28,7 +28,7 @@ HELP = """Estimate '{run}' with the same options; nothing is run, written or ask
 
 _OWN = (
     click.Option(["--no-probe"], is_flag=True, help="Do not read DEVICE, but assume its speed."),
-    click.Option(["--json", "as_json"], is_flag=True, help="One JSON document instead."),
+    click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document for programs."),
 )
 
 
@@ -75,7 +75,7 @@ def _add(command: click.Command, device: str) -> None:
             params=[*command.params, *_OWN],
             callback=look,
             help=HELP.format(run=f"tkperf {suite}", suite=suite, device=device),
-            short_help=f"What 'tkperf {suite}' would come to.",
+            short_help=f"Estimate 'tkperf {suite}' with the same options.",
         )
     )
 

@@ -28,10 +28,10 @@ class _Profiles(CommandGroup):
 @json_option
 @click.pass_context
 def profiles(context: click.Context, as_json: bool) -> None:
-    """List the profiles that come with tkperf: each holds the numbers of one specification.
+    """List the profiles that tkperf contains. Each profile contains the numbers of one specification.
 
-    'tkperf profiles show NAME' explains one key by key, with the source of its numbers, and shows what each test would
-    do. NAME may be the path of your own TOML file.
+    'tkperf profiles show NAME' explains each key of a profile, with the source of its numbers, and shows what each test
+    would do. NAME may be the path of your own TOML file.
 
     \b
     Examples:

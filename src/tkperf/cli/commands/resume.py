@@ -63,7 +63,9 @@ _YES_DESTROY_FILE = on_target(
         *_TESTS,
         _WITHOUT,
         STRICT,
-        purge_command("The --purge-command of the run again; tkperf takes no command from a file."),
+        purge_command(
+            "The --purge-command of the run. You must pass it again, because tkperf executes no command from a file."
+        ),
         *CONSENT,
         _YES_DESTROY_FILE,
         *VIEWS,

@@ -64,7 +64,7 @@ def _run(suite: str, options: dict[str, object]) -> None:
     ],
 )
 def ssd(**options: object) -> None:
-    """Run the SSD tests on DEVICE and keep everything in NAME.tkperf. DEVICE is erased.
+    """Run the SSD tests on DEVICE and store everything in NAME.tkperf. DEVICE is erased.
 
     DEVICE is a block device, a file (created with --size), or a simulated drive to rehearse with:
     sim:sata-ssd, sim:nvme-4kn, sim:client-tlc, sim:unsteady ...
@@ -99,8 +99,8 @@ def hdd(**options: object) -> None:
     """Measure a hard disk over the areas from its start to its end. DEVICE is overwritten.
 
     TKperf's suite: 128 equal areas; random reads and writes of 64, 16 and 4 KiB in each (iops),
-    sequential reads and writes of 1024 and 4 KiB (tp). With one minute a step, iops takes 19 hours
-    and tp 8 and a half. Nothing is purged or preconditioned.
+    sequential reads and writes of 1024 and 4 KiB (tp). With steps of one minute, iops takes 19
+    hours, and tp takes 8.5 hours. Nothing is purged or preconditioned.
 
     \b
     Examples:
@@ -133,8 +133,8 @@ def hdd(**options: object) -> None:
       {"devices": ["252:0", "252:1"], "raidlevel": 1, "type": "hw_lsi",
        "readpolicy": "nora", "writepolicy": "wt", "stripsize": "256"}
 
-    Keys missing in raid.json have TKperf's defaults. tkperf preconditions the members of sw_mdadm before it makes the
-    set, and the set itself for hw_lsi.
+    For keys that raid.json omits, tkperf uses the defaults of TKperf. With sw_mdadm, tkperf preconditions the members
+    before it makes the set. With hw_lsi, it preconditions the set.
     """,
 )
 def raid(**options: object) -> None:

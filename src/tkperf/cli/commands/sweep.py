@@ -61,14 +61,14 @@ _LISTS = (
         "block_sizes_kib",
         type=_Values(_size_kib, "512,4k,128k,1m"),
         metavar="SIZE,SIZE...",
-        help="Block sizes, as fio writes them: 512,4k,1m.",
+        help="Block sizes in the form of fio, such as 512,4k,1m.",
     ),
     common(
         "--mix",
         "read_percents",
         type=_Values(_read_percent, "100,70,0 or 100/0,70/30"),
         metavar="R/W,R/W...",
-        help="Read/write mixes: 100/0,65/35, or their shares of reads alone.",
+        help="Read/write mixes, such as 100/0,65/35, or only the shares of reads, such as 100,65.",
     ),
     common(
         "--compressibility",
@@ -86,7 +86,7 @@ _LISTS = (
     params=[*RUN_ARGUMENTS, *_LISTS, profile_option("pts-e-1.1"), *LOAD, SIZE, *PURGE, *TRUST, *CONSENT, *RESULT],
 )
 def sweep(profile: str, **options: Any) -> None:
-    """Measure every combination of the values given and keep everything in NAME.tkperf. DEVICE is erased.
+    """Measure every combination of the given values and store everything in NAME.tkperf. DEVICE is erased.
 
     After purge and preconditioning, tkperf measures all combinations in rounds until the hardest one is steady. The
     hardest combination has the fewest reads and the most outstanding I/Os. Default: random 4 KiB reads and writes, 4

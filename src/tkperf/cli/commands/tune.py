@@ -24,9 +24,9 @@ from tkperf.model.errors import DeviceError, UsageError
 def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None:
     """Show what tkperf would set on this host to measure DEVICE; --apply sets it, --restore restores it.
 
-    The settings are governor and energy preference of the CPUs, and scheduler, completions and throttling of DEVICE's
-    queue. tkperf touches no data, no other drive and no service; a reboot undoes all settings. For a single run,
-    'tkperf ssd ... --tune' does the same and restores the settings at the end.
+    The settings are the governor and the energy preference of the CPUs, and the scheduler, completions and throttling
+    of DEVICE's queue. tkperf touches no data, no other drive and no service. A reboot undoes all settings. For a single
+    run, 'tkperf ssd ... --tune' does the same and restores the settings at the end.
 
     \b
     Examples:

@@ -30,11 +30,12 @@ MOST_REFUSALS_SHOWN = 40
 @click.option("--name", metavar="NAME", help="Name of the test; default: that of the job file.")
 @click.option("--force", is_flag=True, help="Replace FILE.toml if it exists.")
 def from_fio(job_file: Path, output: Path, name: str | None, force: bool) -> None:
-    """Make a workload file of a job file of fio.
+    """Convert a job file of fio into a workload file.
 
     Jobs that wait for each other (stonewall) become phases, in order. The output and the head of FILE.toml list the
-    options that tkperf carries over, and the others. An option that would give the numbers another meaning is refused:
-    change it in the job file, or remove it. tkperf runs nothing of the job file and touches none of its files.
+    options that tkperf carries over, and the others. tkperf refuses an option that would give the numbers another
+    meaning. Change the option in the job file, or remove it. tkperf executes nothing of the job file, and touches none
+    of its files.
 
     \b
     Examples:
@@ -68,10 +69,10 @@ def from_fio(job_file: Path, output: Path, name: str | None, force: bool) -> Non
 
 @click.group(cls=CommandGroup)
 def workload() -> None:
-    """Tests of your own: a workload file in TOML has the loads, phases and rule of steady state.
+    """Describe tests of your own: a workload file in TOML contains the loads, the phases and the rule of steady state.
 
-    'tkperf ssd', 'hdd' and 'raid' run it with --test FILE.toml; it reports and compares like any other test. 'tkperf
-    workload keys' lists every key of such a file.
+    'tkperf ssd', 'hdd' and 'raid' run such a test with --test FILE.toml. Its results are reported and compared like
+    those of any other test. 'tkperf workload keys' lists every key of a workload file.
     """
 
 

@@ -134,7 +134,7 @@ class SampledContent:
         kept = [at for at in had_data if after.digests[at] == self.digests[at]]
         if kept:
             raise DeviceError(
-                f"{self.path} still holds its data after {method}, although that reported "
+                f"{self.path} still holds its data after {method}, although the purge reported "
                 f"success: {len(kept)} of {len(had_data)} samples are unchanged, the first at "
                 f"byte {min(kept)}. Choose another method with --purge"
             )

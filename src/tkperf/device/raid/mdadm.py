@@ -134,7 +134,7 @@ class MdadmSet:
             raise DeviceError(f"{self.path}: its {action} makes no progress (at {read_done()})")
         if number(self._sysfs / "md/degraded"):
             raise DeviceError(
-                f"{self.path} is degraded: a member failed while the set was made; see "
+                f"{self.path} is degraded, because a member failed while the set was created; see "
                 f"'mdadm --detail {self.path}' and the kernel log"
             )
 

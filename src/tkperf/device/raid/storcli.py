@@ -178,7 +178,7 @@ class StorcliSet:
             if drive.group not in NO_GROUP:
                 raise RefusedError(
                     f"{who} belongs to drive group {drive.group} (F: a set of another controller): "
-                    "clear that with storcli first, if it is not needed. Nothing was touched"
+                    "delete the group with storcli first, if it is not needed. Nothing was touched"
                 )
             share = self._progress(self._where(drive.address), "erase")
             if share is not None:
@@ -192,7 +192,7 @@ class StorcliSet:
         if os.path.lexists(self.path):
             raise RefusedError(
                 f"{self.path} exists already, so the virtual drive will get another name: pass the next free "
-                "name as DEVICE. Nothing was made"
+                "name as DEVICE. Nothing was created"
             )
 
     def serials(self) -> dict[str, str | None]:
@@ -284,7 +284,7 @@ class StorcliSet:
     @property
     def _vd(self) -> str:
         if self._number is None:
-            raise DeviceError(f"{self.path}: no virtual drive was made")
+            raise DeviceError(f"{self.path}: no virtual drive was created")
         return f"{CONTROLLER}/v{self._number}"
 
     def _where(self, address: str) -> str:

@@ -1,4 +1,4 @@
-"""Models of drives, in virtual time: presets in docs/explanation/simulated-drive.md, equations in ADR 49.
+"""Models of drives in virtual time. docs/explanation/simulated-drive.md lists the presets, ADR 49 the equations.
 
-Pure: no engine, no clock. ``engine/simulated.py`` puts them behind the engines' seam.
+The models know no engine and no clock. ``engine/simulated.py`` gives them the interface of an engine.
 """

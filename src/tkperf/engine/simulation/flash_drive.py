@@ -13,13 +13,13 @@ from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import Access, ActiveRange, Workload, Zone
 
 SUPERBLOCKS = 256
-# Slices of the active range: the zones of the PTS's composite workload (5, 15 and 80 %) are whole slices.
+# Slices of the active range. The zones of the PTS's composite workload (5, 15 and 80 %) consist of whole slices.
 SLICES = 40
-# Share of the flash written at once. Only drives that are written in full within seconds need more, in
-# tests; they settle all the same, over more seconds.
+# Share of the flash that is written in one step of the simulation. Only drives that are written completely within
+# seconds, as in tests, need a larger share. They also settle, but over more seconds.
 _MOST_AT_ONCE = 0.25
 _NOTHING = 1e-6
-# Above this share of valid data, copying a superblock while idle is not worth it.
+# If a superblock has a larger share of valid data, copying it while the drive is idle is not worth the effort.
 _WORTH_COLLECTING = 0.98
 
 
@@ -27,7 +27,8 @@ _WORTH_COLLECTING = 0.98
 class WriteSpread:
     """The spread of random writes over the slices.
 
-    Each slice gets ``share`` of them, on ``span_bytes`` of addresses, which are ``of_slice`` of the slice's.
+    Each slice receives ``share`` of the writes, on ``span_bytes`` of addresses, which are the share ``of_slice`` of the
+    addresses of the slice.
     """
 
     share: Floats
@@ -36,12 +37,13 @@ class WriteSpread:
 
 
 class FlashTranslation:
-    """The places of the valid data. All amounts are bytes; addresses count from the active range's start."""
+    """The places of the valid data. All amounts are bytes. Addresses count from the start of the active range."""
 
     def __init__(self, user_bytes: float, spare_share: float, active_bytes: float) -> None:
         self.superblock_bytes = user_bytes * (1 + spare_share) / SUPERBLOCKS
         self._slice_bytes = active_bytes / SLICES
-        # By slice and superblock. The last slice has the writes of a sequential pass within the slice that it is in.
+        # By slice and superblock. During a sequential pass, the last slice contains the writes within the slice that
+        # the pass has reached.
         self._valid: Floats = np.zeros((SLICES + 1, SUPERBLOCKS))
         self.host_bytes = 0.0
         self.copied_bytes = 0.0
@@ -55,7 +57,7 @@ class FlashTranslation:
         self._copies: int | None = None
         self._copies_room = 0.0
         self._pass_slice, self._passed = 0, 0.0
-        # Random writes that are not in ``_valid`` yet: one exponential for all of them is faster.
+        # Random writes that ``_valid`` does not contain yet. One exponential function for all of them is faster.
         self._scattered: tuple[float, WriteSpread | None] = 0.0, None
         self.amplification = 1.0
 
@@ -81,7 +83,9 @@ class FlashTranslation:
             amount -= chunk_bytes
 
     def write_sequential(self, amount: float, position: float, region: ActiveRange) -> float:
-        """Write sequentially and return the position after it. The position starts again at the region's end."""
+        """Write sequentially, and return the position after the writes. At the end of the region, the position
+        restarts.
+        """
         self._scatter()
         begin, end = float(region.offset_bytes), float(region.offset_bytes + region.length_bytes)
         amount = min(amount, 2 * SUPERBLOCKS * self.superblock_bytes)
@@ -112,7 +116,7 @@ class FlashTranslation:
         self._valid[:SLICES] *= (1 - hit * spread.of_slice)[:, np.newaxis]
 
     def collect(self, copy_bytes: float, free_bytes: float) -> float:
-        """Collect garbage while idle: copy at most so much, until so much is free.
+        """Collect garbage while idle: copy at most ``copy_bytes``, until ``free_bytes`` are free.
 
         Returns:
             The bytes that were copied.
@@ -127,10 +131,10 @@ class FlashTranslation:
         return copied
 
     def _collect_one(self, most: float = np.inf) -> float | None:
-        """Copy the valid data of the next victim to the other copies.
+        """Copy the valid data of the next victim to the superblock of copies.
 
         Returns:
-            The bytes copied; None if no superblock has as little as ``most`` of them.
+            The bytes that were copied; None if every superblock has more valid data than ``most``.
         """
         victim, valid = self._find_victim()
         if valid > most:
@@ -142,7 +146,7 @@ class FlashTranslation:
             self._valid[:, victim] *= 1 - moved / valid
             self._copies_room -= moved
         if valid - moved > _NOTHING:
-            # The rest begins the next superblock of copies, a spare one. It takes the victim's place.
+            # The rest begins the next superblock of copies, a spare superblock. This one takes the victim's place.
             self._copies, self._copies_room = victim, self.superblock_bytes - valid + moved
         else:
             self._valid[:, victim] = 0.0
@@ -152,7 +156,7 @@ class FlashTranslation:
         return valid
 
     def _find_victim(self) -> tuple[int, float]:
-        """Return the superblock with the least valid data, and their bytes."""
+        """Return the superblock with the least valid data, and the bytes of this data."""
         totals = self._valid.sum(axis=0)
         totals[self._free] = totals[self._open] = np.inf
         if self._copies is not None:
@@ -161,7 +165,7 @@ class FlashTranslation:
         return victim, float(totals[victim])
 
     def _make_room(self) -> float:
-        """Return the room in the open superblock. Open another one if it is full."""
+        """Return the room in the open superblock. Open another superblock if it is full."""
         if self._room > _NOTHING:
             return self._room
         self._scatter()
@@ -172,7 +176,7 @@ class FlashTranslation:
         return self._room
 
     def _scatter(self) -> None:
-        """Apply the random writes since the last call, all of them to the open superblock."""
+        """Apply the random writes since the last call. All of them go to the open superblock."""
         amount, spread = self._scattered
         self._scattered = 0.0, None
         if spread is None:
@@ -186,21 +190,21 @@ class FlashTranslation:
         self.host_bytes += amount
 
     def _end_pass(self) -> None:
-        """Turn the writes of a sequential pass into data of its slice like any other."""
+        """Turn the writes of a sequential pass into normal data of its slice."""
         if self._passed:
             self._valid[self._pass_slice] += self._valid[SLICES]
             self._valid[SLICES] = 0.0
             self._passed = 0.0
 
 
-# A full buffer takes writes in bursts: this share of them waits so many times as long as the others,
-# but only so much longer at the most.
+# A full buffer accepts writes in bursts. This share of the writes waits so many times as long as the others, with a
+# limit on the additional time.
 _BURST_SHARE, _BURST_TIMES, _BURST_MOST_US = 0.02, 6.0, 20_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Demand:
-    """The demand of a workload's I/O on the flash; us are of one die."""
+    """The demand of a workload's I/O on the flash. The times in us are those of one die."""
 
     reads: float
     block_bytes: float
@@ -214,7 +218,7 @@ class _Demand:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The drive's state, as far as the answer to a workload depends on it."""
+    """Those parts of the drive's state on which the answer to a workload depends."""
 
     amplification: float
     in_cache: bool
@@ -238,7 +242,7 @@ class FlashDrive:
         hottest = model.throttle_at
         self.warning_c = None if hottest is None else model.idle_c + model.heat_c * hottest
         self._at_s = 0.0
-        # Host data in cells of one bit that wait to be folded.
+        # Data of the host in cells of one bit that must still be folded.
         self.cached_bytes = 0.0
         self._warmth = 0.0
         self._throttled = False
@@ -276,7 +280,7 @@ class FlashDrive:
         if keeps_up:
             share = 1.0
         elif share > limit:
-            share = 2 * limit - share  # beyond an interface's limit there is no noise
+            share = 2 * limit - share  # above the limit of an interface there is no noise
         stall_s = self._moods.stall_s(self._at_s, duration_s)
         rate = answer.rate * share * (1 - stall_s / duration_s)
         self._advance(workload, demand, state, rate, duration_s)
@@ -292,7 +296,9 @@ class FlashDrive:
         )
 
     def read_log(self, at_s: float) -> Reading:
-        """Return the drive's log. Copies of garbage collection and folded data count as written to the flash, too."""
+        """Return the log of the drive. Copies of garbage collection and folded data also count as written to the
+        flash.
+        """
         return Reading(
             at_s=at_s,
             drive="simulated drive",
@@ -306,7 +312,7 @@ class FlashDrive:
         )
 
     def idle(self, duration_s: float) -> None:
-        """Fold the cache, then collect garbage until the reserve is free. Cool the drive down meanwhile."""
+        """Fold the cache, then collect garbage until the reserve is free. The drive cools down during this time."""
         self._at_s += duration_s
         self._warm(0.0, duration_s)
         left_us = duration_s * 1e6 * self._model.dies
@@ -344,14 +350,14 @@ class FlashDrive:
         return demand.write_flash_bytes * per_byte + demand.write_read_us
 
     def _collected_us(self, amplification: float) -> float:
-        """Return the die time of a byte of the host's in us, with the copies made for it."""
+        """Return the die time in us for a byte of the host, with the copies that this byte causes."""
         return amplification * self._tlc_us + (amplification - 1) * self._read_us
 
     def _fold_us(self, amplification: float) -> float:
         return self._read_us + self._collected_us(amplification)
 
     def _flash_most(self, demand: _Demand, state: _State) -> float:
-        """Return the I/Os a second at which all dies are busy all the time."""
+        """Return the I/Os per second at which all dies are busy all the time."""
         die_us = demand.reads * demand.read_die_us
         die_us += (1 - demand.reads) * self._write_die_us(demand, state)
         return state.dies * 1e6 / die_us
@@ -363,7 +369,7 @@ class FlashDrive:
         return min(self._model.interface_bytes_per_s / moved, self._model.interface_iops)
 
     def _programming(self, demand: _Demand, state: _State, rate: float) -> float:
-        """Return the share of the dies that program at a rate."""
+        """Return the share of the dies that program at a given rate."""
         busy_us = rate * (1 - demand.reads) * self._write_die_us(demand, state)
         return min(0.9, busy_us / (state.dies * 1e6))
 
@@ -372,7 +378,7 @@ class FlashDrive:
         if remembered is not None:
             return remembered
         model = self._model
-        # Schweitzer's approximation: an arriving I/O finds the queue as it would be without itself.
+        # Schweitzer's approximation: an arriving I/O finds the queue as it would be without this I/O.
         outstanding = min(workload.total_outstanding_ios, model.queue_places)
         others = (outstanding - 1) / outstanding
         moving_us = demand.block_bytes * 1e6 / model.interface_bytes_per_s
@@ -431,7 +437,7 @@ class FlashDrive:
         region = workload.region or self._range
         pages = mean_units(workload, model.page_bytes)
         missed = self._map_misses(workload, region) if random else 0.0
-        # Read-ahead data are there on request, if the dies keep up.
+        # Read-ahead data is available on request if the dies are fast enough.
         wait_pages = max(1.0, pages / model.dies) if random else pages / model.dies
         flash_bytes = mean_units(workload, model.map_unit_bytes) * model.map_unit_bytes
         small = flash_bytes > block_bytes * 1.001
@@ -449,7 +455,9 @@ class FlashDrive:
         return demand
 
     def _map_misses(self, workload: Workload, region: ActiveRange) -> float:
-        """Return the share of random accesses whose part of the map has to be read first; hot zones stay in memory."""
+        """Return the share of random accesses for which a part of the map must be read first. The map of hot zones
+        stays in memory.
+        """
         left = self._model.map_cached_bytes
         if left is None:
             return 0.0

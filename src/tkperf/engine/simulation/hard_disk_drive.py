@@ -1,4 +1,4 @@
-"""Simulation of a hard disk second by second: the place of its heads and the way they have to go."""
+"""Simulation of a hard disk second by second: the place of its heads, and the distance that they must move."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tkperf.engine.simulation.models import DiskModel
 from tkperf.engine.simulation.service import Latency, Moods, Second, balance
 from tkperf.model.workload import Access, ActiveRange, Workload, Zone
 
-# Mean root of the distance between two random places, as a share of the root of the way.
+# Mean square root of the distance between two random places, as a share of the square root of the whole distance.
 _MEAN_ROOT = 8 / 15
 
 
@@ -35,18 +35,18 @@ class HardDisk:
         """Do nothing: data make no difference to a disk."""
 
     def purge(self) -> None:
-        """Do nothing: data make no difference to a disk."""
+        """Do nothing, because the data on a disk does not change its speed."""
 
     def read_log(self, at_s: float) -> None:
-        """Return nothing: the model has neither heat nor counters."""
+        """Return nothing, because the model has neither heat nor counters."""
 
     def idle(self, duration_s: float) -> None:
         self._at_s += duration_s
 
     def bytes_per_s(self, position: float) -> float:
-        """Return the media's bytes a second at an address: as many as pass below the head.
+        """Return the media's rate at an address, in bytes per second: the bytes that pass below the head.
 
-        Tracks are equally wide, so an address grows with the area that lies outside of it.
+        Tracks are equally wide, so an address is proportional to the area outside of its track.
         """
         model = self._model
         shrunk = 1 - (model.inner_bytes_per_s / model.outer_bytes_per_s) ** 2
@@ -85,8 +85,8 @@ class HardDisk:
         return 60e6 / self._model.turns_per_minute
 
     def _seek_us(self, root_of_way: float) -> float:
-        """Return the seek time in us: heads that accelerate and brake need a time that grows with the
-        root of the distance.
+        """Return the seek time in us. Heads that accelerate and brake need a time that grows with the square root of
+        the distance.
         """
         shortest, longest = self._model.shortest_seek_ms, self._model.longest_seek_ms
         return 1e3 * (shortest + (longest - shortest) * root_of_way)
@@ -95,10 +95,10 @@ class HardDisk:
         return 1e3 * self._model.write_settle_ms * (1 - workload.read_percent / 100)
 
     def _random_us(self, workload: Workload) -> float:
-        """Return the time of one I/O in us, from the end of the one before.
+        """Return the time of one I/O in us after the end of the preceding I/O.
 
-        With n I/Os to choose from, the way is as between n stops of an elevator, and the first place to pass on
-        the platter is taken first.
+        If the drive can choose among n I/Os, the heads move as between n stops of an elevator. The drive first serves
+        the I/O whose place on the platter passes the head first.
         """
         region = workload.region or self._range
         choice = min(workload.total_outstanding_ios, self._model.queue_places)
@@ -123,8 +123,8 @@ class HardDisk:
             between_us = self._seek_us(way) + self._turn_us / 2 + self._settle_us(workload)
             busy_us += between_us * min(1.0, block_bytes / self._model.stream_bytes)
         if workload.total_outstanding_ios == 1:
-            # The next write arrives just after its place has passed the head, so it waits a turn. Reads come from the
-            # buffer.
+            # The next write arrives just after its place has passed the head, so the write waits for a turn. The buffer
+            # serves reads.
             missed_us = self._turn_us * (1 - workload.read_percent / 100)
             return busy_us + self._model.command_us + missed_us
         return max(busy_us, self._model.command_us)

@@ -1,4 +1,4 @@
-"""The models of simulated drives, every number with its unit, and the presets. docs/explanation/simulated-drive.md
+"""The models of simulated drives with all numbers and units, and the presets. docs/explanation/simulated-drive.md
 explains them.
 """
 
@@ -14,9 +14,10 @@ class Misbehaviour:
     """Faults of a drive; all of them are off by default.
 
     Attributes:
-        unrest: greatest share of the rate that each of three random losses takes. All three losses change with every
-            new load. Under one load the first changes every second, the second every 8 s, the third every minute.
-        cliff_every_s, cliff_lasts_s: interval at which the rate suddenly falls to ``cliff_share``, and duration.
+        unrest: greatest share of the rate by which each of three random losses reduces it. All three losses change with
+            every new load. Under one load the first changes every second, the second every 8 s, the third every minute.
+        cliff_every_s, cliff_lasts_s: interval at which the rate suddenly falls to ``cliff_share``, and the duration of
+            the fall.
         stall_every_s, stall_s: interval of stalls without any answer, and their length, less than a second.
         weaker_per_fill: share of the rate that is lost each time that the capacity has been written once.
         fails_after_fills: number of times that the capacity can be written before every I/O fails.
@@ -37,10 +38,10 @@ class FlashModel:
     """A solid state drive.
 
     Attributes:
-        capacity_bytes: the capacity for users; the flash is larger by ``spare_percent`` of it.
-        interface_bytes_per_s: reads and writes together, or each of them with ``full_duplex``.
+        capacity_bytes: the capacity for users. The flash is larger by ``spare_percent`` of this capacity.
+        interface_bytes_per_s: limit of reads and writes together, or of each of them with ``full_duplex``.
         interface_iops: commands that controller and interface process in a second.
-        queue_places: I/Os that the drive takes at once; the others wait in the host.
+        queue_places: I/Os that the drive accepts at the same time. The others wait in the host.
         read_command_us: time of host, interface and controller for each read, without the flash.
         write_command_us: time until a write is in the drive's buffer and acknowledged.
         dies: flash dies that work at the same time.
@@ -51,7 +52,7 @@ class FlashModel:
         map_unit_bytes: unit of the map of addresses. A smaller random write costs a read and a write of a whole unit.
         map_cached_bytes: amount of addresses that the map in memory covers; None: all.
         slc_bytes: fixed size of the cache of cells with one bit each.
-        slc_free_share: share of the unused capacity that serves as such a cache, too.
+        slc_free_share: share of the unused capacity that is also such a cache.
         slc_program_us: as ``program_us``, with one bit per cell.
         fold_first: if the cache is full, the drive makes room before each write; otherwise writes bypass the cache.
         idle_reserve_percent: share of the capacity that the drive frees while idle.
@@ -109,14 +110,14 @@ class DiskModel:
     """A hard disk with the write cache off.
 
     Attributes:
-        outer_bytes_per_s, inner_bytes_per_s: at the first and at the last address.
+        outer_bytes_per_s, inner_bytes_per_s: rate at the first and at the last address.
         turns_per_minute: speed of the platters.
         shortest_seek_ms, longest_seek_ms: time of a seek to the next track, and across all of them.
         write_settle_ms: extra time for a head to settle before a write.
-        command_us: time per I/O in addition to the mechanics.
-        queue_places: I/Os among which it picks the nearest.
+        command_us: time per I/O in addition to the mechanical times.
+        queue_places: I/Os among which the drive chooses the nearest.
         stream_bytes: amount that is read ahead or written between two seeks for one of several sequential streams.
-        noise, spread: as ``FlashModel.noise`` and ``read_spread``.
+        noise, spread: the same as ``FlashModel.noise`` and ``read_spread``.
     """
 
     capacity_bytes: int
@@ -141,7 +142,7 @@ DriveModel = FlashModel | DiskModel
 _SATA = FlashModel(capacity_bytes=240_057_409_536)
 
 PRESET_MODELS: dict[str, DriveModel] = {
-    # Enterprise: much to spare, no cache of one-bit cells, the map in memory.
+    # Enterprise drive: much spare capacity, no cache of one-bit cells, map in memory.
     "sata-ssd": _SATA,
     "nvme-4kn": FlashModel(
         capacity_bytes=960_197_124_096,
@@ -155,7 +156,7 @@ PRESET_MODELS: dict[str, DriveModel] = {
         dies=64,
         program_us=900.0,
     ),
-    # Client: little to spare, a cache of one-bit cells, a map that does not fit into memory, no cooling.
+    # Client drive: little spare capacity, a cache of one-bit cells, a map that does not fit into memory, no cooling.
     "client-tlc": FlashModel(
         capacity_bytes=1_000_204_886_016,
         spare_percent=9.0,
@@ -210,11 +211,11 @@ PRESET_MODELS: dict[str, DriveModel] = {
     "hdd": DiskModel(capacity_bytes=4_000_787_030_016),
     # This drive never reaches steady state.
     "unsteady": replace(_SATA, capacity_bytes=120_034_123_776, misbehaviour=Misbehaviour(unrest=0.6)),
-    # Falls to a third of its rate all of a sudden, for six minutes in every three quarters of an hour.
+    # Falls suddenly to a third of its rate, for six minutes in every 45 minutes.
     "cliffs": replace(_SATA, misbehaviour=Misbehaviour(cliff_every_s=2700.0, cliff_lasts_s=360.0, cliff_share=0.33)),
-    # Does nothing for 0.4 s every 13 minutes.
+    # Does no I/O for 0.4 s every 13 minutes.
     "spikes-13min": replace(_SATA, misbehaviour=Misbehaviour(stall_every_s=780.0, stall_s=0.4)),
-    # Slower with each capacity written, and dead after six.
+    # Becomes slower with each written capacity, and fails after six.
     "dying": replace(_SATA, misbehaviour=Misbehaviour(weaker_per_fill=0.3, fails_after_fills=6.0)),
 }
 

@@ -1,4 +1,4 @@
-"""The seconds of a drive as data, and what all kinds of drives share: queueing, block sizes, misbehaviour."""
+"""The seconds of a drive as data, and the properties of all kinds of drives: queueing, block sizes, misbehaviour."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tkperf.model.measurement import NO_IO, IoStats, Sample
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import Access, Arrival, BlockShare, Workload
 
-# This share of all I/Os takes so many times as long on every drive (retries, tables written, host
-# interrupts), but only so much longer at the most.
+# On every drive, this share of all I/Os takes so many times as long (retries, writes of tables, interrupts of the
+# host), with a limit on the additional time.
 _RARE_SHARE, _RARE_TIMES, _RARE_SPREAD, _RARE_MOST_NS = 2e-4, 8.0, 5.0, 100e6
-# Seconds drawn at a time.
+# Number of seconds that are drawn together.
 _DRAWN_TOGETHER = 60
-# The spread of that share from second to second.
+# The spread of this share from second to second.
 _RARE_NOISE = 0.8
 _UPPER_LN = np.log(BUCKET_UPPER_NS + 1.0)
 
@@ -31,7 +31,7 @@ Ints = NDArray[np.int64]
 
 
 class Draw:
-    """The I/Os of a load: its samples, drawn many seconds at a time, and the statistics of all of them."""
+    """The I/Os of a load: the samples, drawn for many seconds together, and the statistics of all I/Os."""
 
     def __init__(
         self, drive: SimulatedDrive, workload: Workload, random: np.random.Generator, on_sample: OnSample
@@ -49,14 +49,14 @@ class Draw:
         self._owed = 0.0
 
     def add(self, second: Second, duration_s: float) -> None:
-        """Take in the next second, or the part of it that the load lasted."""
+        """Accept the next second, or the part of it that the load lasted."""
         if len(self._seconds) == _DRAWN_TOGETHER:
             self._draw()
         self._seconds.append(second)
         self._durations_s.append(duration_s)
 
     def finish(self, amount_bytes: int | None = None) -> tuple[IoStats, IoStats]:
-        """Draw the rest. Return the statistics of all reads and of all writes, of ``amount_bytes`` if given."""
+        """Draw the rest. Return the statistics of all reads and of all writes, for ``amount_bytes`` if given."""
         self._draw(amount_bytes)
         read, write = (
             _io_stats(Histogram.from_dense(self._dense[side]), self._bytes[side], self._sums_ns[side])
@@ -65,7 +65,9 @@ class Draw:
         return read, write if amount_bytes is None else replace(write, bytes=amount_bytes)
 
     def _draw(self, amount_bytes: int | None = None) -> None:
-        """Draw the samples of the seconds at hand. The last one completes the sum to ``amount_bytes`` of writes."""
+        """Draw the samples of the collected seconds. The last sample completes the sum to ``amount_bytes`` of
+        writes.
+        """
         seconds, durations_s = self._seconds, self._durations_s
         counts = [self._count(second, long_s) for second, long_s in zip(seconds, durations_s, strict=True)]
         block_bytes = self._workload.block_size_bytes
@@ -97,7 +99,7 @@ class Draw:
         return int(sum(dense.sum() for dense in self._dense.values()))
 
     def _count(self, second: Second, duration_s: float) -> int:
-        """Return the whole I/Os of a second; the remaining fraction is owed to the next one."""
+        """Return the whole I/Os of a second. The remaining fraction is added to the next second."""
         expected = second.rate * duration_s + self._owed
         count = int(expected)
         self._owed = expected - count
@@ -132,7 +134,7 @@ class Draw:
         return stats
 
     def _moved(self, ios: int) -> int:
-        """Return the bytes of ``ios`` I/Os, each size with its share of them; chance decides on fractions."""
+        """Return the bytes of ``ios`` I/Os, each size with its share of the I/Os. Chance decides on fractions."""
         first, *others = block_shares(self._workload)
         left, moved = ios, 0
         for share in others:
@@ -157,7 +159,7 @@ def _io_stats(histogram: Histogram, moved: int, sum_ns: int) -> IoStats:
 
 
 def _with(indices: Ints, times: Ints, stall_s: float, ios: int) -> tuple[Ints, Ints]:
-    """Add I/Os that waited for a stall to end."""
+    """Add I/Os that waited for the end of a stall."""
     bucket = bucket_of_ns(int(stall_s * 1e9))
     place = int(np.searchsorted(indices, bucket))
     if place < indices.size and indices[place] == bucket:
@@ -193,7 +195,7 @@ def _table(latencies: Sequence[Latency], counts: Ints, spread: float, random: np
 
 
 def _cumulated_share(upper_ln: Floats, mean_ns: Floats, spread: float) -> Floats:
-    """Return the share of I/Os up to each bucket's upper edge: a log-logistic distribution with that mean."""
+    """Return the share of I/Os up to the upper edge of each bucket: a log-logistic distribution with this mean."""
     scale_ln = np.log(mean_ns * np.sin(np.pi / spread) / (np.pi / spread))
     distance = np.clip(spread * (upper_ln - scale_ln[:, np.newaxis]), -60, 60)
     return np.asarray(1 / (1 + np.exp(-distance)))
@@ -201,11 +203,11 @@ def _cumulated_share(upper_ln: Floats, mean_ns: Floats, spread: float) -> Floats
 
 Floats = NDArray[np.float64]
 
-# An unsteady drive takes another level at every new load, and at these intervals under the same one: with
-# any length of a round or slice, one of the three differs from one to the next.
+# An unsteady drive changes its level at every new load, and at these intervals under the same load. For any length of a
+# round or slice, one of the three levels therefore differs from one to the next.
 _SCALES_S = (1.0, 8.0, 60.0)
 # The n-th level is the fractional part of n times this number. For the distances that tests use, no five levels with
-# the same distance lie close together.
+# equal distances are close together.
 _GOLDEN = (sqrt(5) - 1) / 2
 _LEAST_SHARE = 0.02
 
@@ -221,7 +223,7 @@ class Latency(NamedTuple):
 class Second(NamedTuple):
     """A second of a load, or less.
 
-    ``rate`` counts I/Os a second; ``stalled_ios`` of them had to wait for ``stall_s`` in addition.
+    ``rate`` is the number of I/Os per second. ``stalled_ios`` of these I/Os also had to wait for ``stall_s``.
     """
 
     rate: float
@@ -232,7 +234,7 @@ class Second(NamedTuple):
 
 
 class SimulatedDrive(Protocol):
-    """A running model of a drive. It raises EngineError where it fails for good.
+    """A running model of a drive. It raises EngineError after a permanent failure.
 
     Attributes:
         warning_c: its own temperature limit; None: it has none.
@@ -248,7 +250,7 @@ class SimulatedDrive(Protocol):
     reads_go_first: bool
 
     def serve(self, workload: Workload, duration_s: float) -> Second:
-        """Serve the load for a time, a second at most. The call changes the drive's state."""
+        """Serve the load for a time, at most a second. The call changes the state of the drive."""
         ...
 
     def idle(self, duration_s: float) -> None:
@@ -264,13 +266,13 @@ class SimulatedDrive(Protocol):
         ...
 
     def read_log(self, at_s: float) -> Reading | None:
-        """Return the drive's log, read at this time; None: it keeps none."""
+        """Return the log of the drive, read at this time; None: the drive has no log."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """Rate and mean response times that belong together, in I/Os a second and us."""
+    """A rate in I/Os per second, and the mean response times in us that belong to this rate."""
 
     rate: float
     read_us: float
@@ -285,15 +287,16 @@ def balance(
     places: int,
     writes_wait: bool,
 ) -> Response:
-    """Return the rate at which the load keeps its I/Os outstanding (Little's law), ``most`` at the most.
+    """Return the rate at which the load keeps its I/Os outstanding (Little's law), at most ``most``.
 
     Args:
-        workload: with ``offered_iops``, that is the rate, if the drive can do it.
+        workload: with ``offered_iops``, this is the rate, if the drive can reach it.
         most: the rate at which something in the drive is busy all the time.
-        response_us: gives the times of a read and a write at a rate; does not fall with the rate.
-        places: how many I/Os the drive takes at once; the others wait in the host.
-        writes_wait: only writes wait longer than ``response_us`` at ``most``, in front of a full buffer; else
-            all I/Os do.
+        response_us: returns the times of a read and of a write at a rate. The times do not decrease when the rate
+            grows.
+        places: number of I/Os that the drive accepts at the same time. The others wait in the host.
+        writes_wait: whether only writes wait longer than ``response_us`` at ``most``, for a full buffer. Otherwise all
+            I/Os wait.
     """
     reads = workload.read_percent / 100
     outstanding = workload.total_outstanding_ios
@@ -326,7 +329,7 @@ def balance(
 def _below(
     workload: Workload, offered: float, most: float, response_us: Callable[[float], tuple[float, float]]
 ) -> Response:
-    """Return the answer at an offered rate that the drive keeps up with.
+    """Return the answer at an offered rate that the drive can reach.
 
     The drive waits for I/Os, or some I/Os wait for others.
     """
@@ -336,18 +339,20 @@ def _below(
     read_us, write_us = (time_us + waits_us for time_us in response_us(offered))
     reads = workload.read_percent / 100
     mean_us = reads * read_us + (1 - reads) * write_us
-    # A full queue bounds the mean of all I/Os (Little's law), not reads or writes by themselves.
+    # A full queue limits the mean of all I/Os (Little's law), but not the mean of reads or of writes alone.
     fits = min(1.0, workload.total_outstanding_ios * 1e6 / offered / mean_us)
     return Response(rate=offered, read_us=fits * read_us, write_us=fits * write_us)
 
 
 def block_shares(workload: Workload) -> tuple[BlockShare, ...]:
-    """Return the block sizes of a workload with their shares, also if it has only one."""
+    """Return the block sizes of a workload with their shares, also if there is only one size."""
     return workload.block_mix or (BlockShare(workload.block_size_bytes, 100),)
 
 
 def mean_units(workload: Workload, unit_bytes: int) -> float:
-    """Return the mean number of units that an I/O touches: whole ones at random, sequential I/Os share them."""
+    """Return the mean number of units that an I/O touches. Random I/Os touch whole units; sequential I/Os share
+    units.
+    """
     return sum(
         share.percent
         / 100
@@ -361,7 +366,7 @@ def mean_units(workload: Workload, unit_bytes: int) -> float:
 
 
 class Moods:
-    """One drive's misbehaviour. ``at_s`` is the time since it was switched on."""
+    """The misbehaviour of one drive. ``at_s`` is the time since the drive was switched on."""
 
     def __init__(self, misbehaviour: Misbehaviour) -> None:
         self._does = misbehaviour
@@ -370,7 +375,7 @@ class Moods:
         self._since_s = 0.0
 
     def share(self, workload: Workload, at_s: float, fills: float) -> float:
-        """Return the share of its rate that is left now under a load, after so many capacities of writes."""
+        """Return the remaining share of the drive's rate under a load, after ``fills`` written capacities."""
         does = self._does
         share = self._level(workload, at_s) if does.unrest else 1.0
         # The drive begins at the full rate, so that a later fall is visible.
@@ -381,14 +386,14 @@ class Moods:
         return max(_LEAST_SHARE, share * left)
 
     def stall_s(self, at_s: float, duration_s: float) -> float:
-        """Return how long the drive answers nothing within the coming ``duration_s``."""
+        """Return for how long the drive does not answer within the coming ``duration_s``."""
         every_s = self._does.stall_every_s
         if every_s is None or (at_s + duration_s) // every_s == at_s // every_s:
             return 0.0
         return min(self._does.stall_s, 0.9 * duration_s)
 
     def require_alive(self, fills: float) -> None:
-        """Require that the drive has not failed yet."""
+        """Check that the drive has not failed yet."""
         end = self._does.fails_after_fills
         if end is not None and fills >= end:
             raise EngineError(

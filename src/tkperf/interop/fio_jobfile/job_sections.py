@@ -116,7 +116,7 @@ def read_jobs(file: str, text: str) -> tuple[Job, ...]:
             options.pop(option.name, None)
             options[option.name] = option
         if len(jobs) > MOST_SECTIONS:
-            raise InputFileError(f"{file}: more than {MOST_SECTIONS} jobs; no test has so many")
+            raise InputFileError(f"{file}: more than {MOST_SECTIONS} jobs; a test cannot have so many")
     if not jobs:
         raise InputFileError(f"{file}: the file has no job: a job is a section such as [randread]")
     return tuple(jobs)

@@ -1,5 +1,6 @@
-"""Disturbances between a step and the device as facts: others' I/O and CPU time, idle time, a device in trouble.
+"""Facts about disturbances between a step and the device: I/O and CPU time of other programs, idle time, and trouble of
+the device.
 
-Numbers alone decide. The reason of a limit is next to it; ``bench/disturbance.py`` measures how
-many disturbances are found with these limits, and how many findings were none.
+Only numbers decide. The reason for each limit is in a comment next to the limit. ``bench/disturbance.py`` measures how
+many disturbances tkperf finds with these limits, and how many of its findings are false.
 """

@@ -1,4 +1,6 @@
-"""The host during a step: its CPUs, resources taken from fio, a device in trouble; time without activity."""
+"""The activity of the host during a step: CPU time, resources that were withheld from fio, trouble of the device, and
+time without activity.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.host_use import HostUse
 
-# Percent of the time of the CPUs that fio may run on. Daemons, timers and an idle desktop stay below it.
+# Percent of the time of the CPUs on which fio may run. Daemons, timers and an idle desktop use less.
 OTHERS_PERCENT = 3.0
-# Percent of the step's time. A load that needs its CPU loses the time that fio's threads wait for one. A
-# thread that shares two CPUs with other fio threads and a drive's interrupts waits less than this.
+# Percent of the time of the step. A load that needs all of its CPU loses the time for which the threads of fio wait for
+# a CPU. A thread that shares two CPUs with other threads of fio and with the interrupts of a drive waits for a shorter
+# time.
 WAIT_PERCENT = 3.0
-# Percent of the step's time. All threads stop at once, so a result loses the same share.
+# Percent of the time of the step. All threads stop at the same moment, so a result loses the same share.
 THROTTLED_PERCENT = 1.0
-# Percent of the CPU time wanted; a hypervisor with free CPUs takes some tenths.
+# Percent of the requested CPU time. A hypervisor with free CPUs takes some tenths of a percent.
 STEAL_PERCENT = 3.0
-# Percent of the step's time in which any program waited for memory; fio's own is locked before it begins.
+# Percent of the time of the step in which any program waited for memory. The memory of fio is locked before the step
+# begins.
 MEMORY_PERCENT = 5.0
 
 _LINK = re.compile(
@@ -33,7 +37,7 @@ _ERROR = re.compile(
 
 
 def judge_host(use: HostUse | None, started_s: float, duration_s: float) -> tuple[Disturbance, ...]:
-    """Return the influences of the host on a step's result, from its activity meanwhile."""
+    """Return the disturbances of a step that the activity of the host during the step shows."""
     if use is None:
         return ()
     return tuple(
@@ -46,7 +50,9 @@ _Found = tuple[DisturbanceCode, str, float | None]
 
 
 def _contention(use: HostUse) -> Iterator[_Found]:
-    """Require both: others alone may run on CPUs without fio, and fio alone may wait for its own threads."""
+    """Return whether two conditions hold. One alone proves nothing: other programs may run on CPUs that fio does not
+    use, and fio may wait for its own threads.
+    """
     cpus, others = use.allowed_cpus, use.others_cpu_percent
     waited = find_wait_percent(use)
     if cpus is None or others is None or waited is None:
@@ -62,7 +68,9 @@ def _contention(use: HostUse) -> Iterator[_Found]:
 
 
 def find_wait_percent(use: HostUse) -> float | None:
-    """Return the share of time that fio waited for a CPU, or any program did if fio's threads were not seen."""
+    """Return the share of time for which fio waited for a CPU. If the threads of fio were not observed, return the
+    share for which any program waited.
+    """
     if use.fio_wait_percent is not None:
         return use.fio_wait_percent
     pressure = use.pressure_percent
@@ -102,7 +110,7 @@ def _heat(use: HostUse) -> Iterator[_Found]:
 
 
 def _logged(lines: Sequence[str]) -> Iterator[_Found]:
-    """Yield the first line of each kind, and the number of further lines."""
+    """Yield the first line of each kind, and the number of further lines of that kind."""
     by_code: dict[DisturbanceCode, list[str]] = {}
     for line in lines:
         if (code := find_trouble(line)) is not None:
@@ -113,22 +121,24 @@ def _logged(lines: Sequence[str]) -> Iterator[_Found]:
 
 
 def find_trouble(line: str) -> DisturbanceCode | None:
-    """Return the kind of trouble in a kernel log line about the device; None: nothing that matters."""
+    """Return the kind of trouble that a line of the kernel log reports about the device. None: the line reports nothing
+    important.
+    """
     if _LINK.search(line):
         return DisturbanceCode.LINK_CHANGE
     return DisturbanceCode.DEVICE_ERROR if _ERROR.search(line) else None
 
 
-# Shorter times without I/O come from a host on which fio waits for a CPU, and do not matter.
+# Shorter times without I/O occur on a host on which fio waits for a CPU. They do not matter.
 LEAST_IDLE_S = 0.2
 IDLE_SHARE = 0.02
-# tkperf looks five to fifty times a second; on a busy host it waits for some tenths of a second.
+# tkperf looks five to fifty times a second. On a busy host, it waits for some tenths of a second between two looks.
 LEAST_STOP_S = 1.0
 LEAST_SUSPENDED_S = 0.5
-# The PTS wants no time between steps. tkperf needs some 20 ms, with quick steps on a busy host
-# some 100 ms; only a host with several times more work than CPUs comes near this limit.
+# The PTS allows no time between steps. tkperf needs about 20 ms, and about 100 ms with short steps on a busy host. Only
+# a host with several times more work than CPUs needs a time near this limit.
 HANDOVER_LIMIT_S = 1.0
-# Without preparation fio starts within a third of a second, and on a busy host within one or two seconds.
+# fio that was not started in advance begins within a third of a second, and within one or two seconds on a busy host.
 COLD_START_LIMIT_S = 3.0
 
 
@@ -141,7 +151,9 @@ def judge_gap(gap_s: float | None, limit_s: float, started_s: float) -> tuple[Di
 
 
 def judge_idle(stretches: Iterable[tuple[float, float]], started_s: float, ended_s: float) -> tuple[Disturbance, ...]:
-    """Return a disturbance if the device did nothing for part of a step, from (begin, end) of each such stretch."""
+    """Return a disturbance if the device was idle during part of a step. ``stretches`` contains begin and end of each
+    idle time.
+    """
     within = [(max(begin, started_s), min(end, ended_s)) for begin, end in stretches]
     idle = [(begin, end) for begin, end in within if end - begin >= LEAST_IDLE_S]
     idle_s, duration_s = sum(end - begin for begin, end in idle), ended_s - started_s
@@ -162,7 +174,7 @@ def judge_idle(stretches: Iterable[tuple[float, float]], started_s: float, ended
 def judge_stops(
     stops: Iterable[tuple[float, float]], sleeps: Iterable[tuple[float, float]], ended_s: float
 ) -> tuple[Disturbance, ...]:
-    """Return the stops of tkperf and the host, from (begin, duration) of each stop."""
+    """Return the times in which tkperf or the host did not run. ``stops`` contains begin and duration of each."""
     of_step = [(begin, lasted_s) for begin, lasted_s in stops if begin < ended_s]
     slept = [(begin, lasted_s) for begin, lasted_s in sleeps if begin < ended_s]
     return tuple(

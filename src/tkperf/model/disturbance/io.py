@@ -1,4 +1,4 @@
-"""Others' I/O: fio's bytes of a step compared with the bytes that the device counted."""
+"""I/O of other programs: the bytes that fio counted in a step, compared with the bytes that the device counted."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ WORDS = {
     DisturbanceCode.UNEVEN_CLONES: "clones that ended at different times",
 }
 HOST_LIMITED = "limited by the host's CPUs"
-# The joint between a number of steps and these words, if it is not "with".
+# The word between a number of steps and these texts, if the word is not "with".
 _JOINTS = {
     DisturbanceCode.STOPPED: " while",
     DisturbanceCode.SUSPENDED: " while",
@@ -61,13 +61,13 @@ _JOINTS = {
 }
 
 
-# Codes that describe the history of a step, not an influence on its result.
+# Codes that describe the history of a step. They do not influence its result.
 OF_HISTORY = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED, DisturbanceCode.UNEVEN_CLONES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disturbance:
-    """A possible influence on a step's result by something other than the device.
+    """A possible influence on the result of a step by something other than the device.
 
     ``started_s`` counts from the start of the run. ``share`` is a part of fio's bytes or of the step's
     time, as ``text`` says; None if there is nothing to compare with.
@@ -91,43 +91,46 @@ def describe_disturbed(codes: Iterable[DisturbanceCode]) -> str:
 
 
 def find_codes(codes: Iterable[DisturbanceCode]) -> tuple[DisturbanceCode, ...]:
-    """Return the codes among these, each once, in the order of their definition."""
+    """Return the codes of the enumeration among these texts, each once, in the order of their definition."""
     occurring = set(codes)
     return tuple(code for code in DisturbanceCode if code in occurring) if occurring else ()
 
 
 def find_doubtful(disturbances: Iterable[Disturbance]) -> tuple[DisturbanceCode, ...]:
-    """Return the kinds because of which a result is not the device's alone."""
+    """Return the kinds of disturbance that make a result doubtful: the result may not be the device's alone."""
     codes = (disturbance.code for disturbance in disturbances)
     return find_codes(code for code in codes if code not in OF_HISTORY)
 
 
-# Share of fio's own bytes in the step. Below it the effect on a result is smaller than its noise from run to run.
+# Share of the bytes that fio moved in the step. A smaller share changes a result by less than its noise from run to
+# run.
 FOREIGN_SHARE = 0.005
-# smartd, udev or a partition scan read some hundred KiB at most, at any share.
+# smartd, udev or a partition scan read some hundred KiB at most, whatever the share is.
 LEAST_FOREIGN_BYTES = 512 * KIB
-# Share of fio's bytes in one second: a burst too short to move a long step's mean still moves its maximum.
+# Share of the bytes that fio moved in one second. A burst that is too short to change the mean of a long step still
+# changes its maximum.
 BURST_SHARE = 0.1
 LEAST_BURST_BYTES = 4 * MIB
-# Uncertainty of the start of fio's clock on a busy host.
+# Uncertainty of the time at which the clock of fio starts on a busy host.
 TIMING_S = 0.02
-# A flush makes a drive empty its cache; fio asks for none. A file system commits every five seconds.
+# A flush makes a drive empty its cache, and fio requests no flush. A file system commits every five seconds.
 LEAST_FLUSHES_PER_S = 0.5
 LEAST_FLUSHES = 3
-# fio takes a document's counters thread by thread: on a busy host its bytes are uncertain by this time.
+# fio reads the counters for a document thread by thread. On a busy host, the bytes are therefore uncertain by this
+# time.
 DOCUMENT_S = 0.05
-# Uncertainty of the moment at which a step ends and the next one begins.
+# Uncertainty of the moment at which one step ends and the next one begins.
 BOUNDARY_S = 0.01
-# If the kernel was not asked to count, a device below this share of fio's bytes counts nothing at all,
-# and does not lose I/Os. Some drivers (zram) count unasked.
+# If the kernel was not asked to count, a device that counted less than this share of fio's bytes does not count at all,
+# and does not lose I/Os. Some drivers (zram) count without being asked.
 COUNTING_SHARE = 0.01
-# Above it a step is no result: so many missing bytes are not noise of the comparison.
+# If a larger share is missing, the step has no result: noise cannot explain so many missing bytes.
 REFUTED_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The kernel's counts for a device since it appeared.
+    """The counts that the kernel has kept for a device since the device appeared.
 
     ``in_flight`` are I/Os not yet completed. ``others_bytes`` are the bytes moved by the rest of the disk if
     the device is a partition, else None.
@@ -144,10 +147,11 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceLook:
-    """One look at the device. ``at_s`` is the run's clock; ``suspended_s`` is the time that the host slept so far.
+    """One look at the device.
 
-    ``counts`` is None if there is nothing to count, as with a file. ``counting``: the
-    kernel was asked to count (``queue/iostats``); None: not known.
+    ``at_s`` is the time of the run's clock, ``suspended_s`` the total time for which the host slept. ``counts`` is None
+    for a target without counters, such as a file. ``counting`` says whether the kernel was asked to count
+    (``queue/iostats``); None: not known.
     """
 
     at_s: float
@@ -157,20 +161,21 @@ class DeviceLook:
 
 
 class Counters(Protocol):
-    """Looks at the device all the time: tens of times a second, or five to ten times after ``look_seldom``."""
+    """Looks at the device repeatedly: tens of times a second, or five to ten times a second after ``look_seldom``."""
 
     def take(self) -> Sequence[DeviceLook]:
-        """Return all looks since the last call, oldest first; the last one is from this moment."""
+        """Return all looks since the last call, oldest first, and one that is made now."""
         ...
 
     def look_seldom(self, from_s: float, until_s: float) -> None:
-        """Look seldom in a period in which nothing begins or ends: every look may cost the load a CPU."""
+        """Look seldom in a period in which nothing begins or ends. Every look may take a CPU from the load."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """Reads of a step, or its writes: fio's bytes compared with those that the device counted in its time.
+    """The reads of a step, or its writes: the bytes that fio counted, compared with the bytes that the device counted
+    during the step.
 
     ``foreign_bytes`` are those that the device counted beyond fio; negative if it counted less. ``busiest`` is the
     second with the most foreign bytes: (start, fio's bytes of both sides, foreign bytes). ``inner_bytes`` are the
@@ -198,7 +203,9 @@ class Side:
 
     @property
     def open_bytes(self) -> float:
-        """Return the bytes that timing leaves open: they may be fio's, of this step or of its neighbours."""
+        """Return the bytes that cannot be attributed with certainty, because of the timing. fio may have moved them in
+        this step or in a neighbouring one.
+        """
         return (
             self.outstanding_bytes
             + self.shared_bytes
@@ -210,7 +217,7 @@ class Side:
 
     @property
     def certain_bytes(self) -> float:
-        """Return the bytes that are others' wherever the borders lie: in the whole step, or well within it."""
+        """Return the bytes that other programs certainly moved, wherever the borders of the step lie."""
         whole_bytes = max(0.0, self.foreign_bytes - self.open_bytes)
         # Bytes well within the step are in the whole step, too: if not, a document was only read late.
         if self.foreign_bytes + self.blurred_bytes <= 0:
@@ -269,7 +276,9 @@ class Compared:
 
     @property
     def missing_bytes(self) -> int:
-        """Return the bytes that fio counted beyond all that the device did; negative if the device did more."""
+        """Return the bytes that fio counted in addition to everything that the device counted. The value is negative if
+        the device counted more.
+        """
         return 0 if self.most_bytes is None else self.fio_bytes - self.most_bytes
 
     @property
@@ -279,7 +288,9 @@ class Compared:
 
     @property
     def is_counted(self) -> bool:
-        """Return whether the kernel counts this device's I/O; if ``queue/iostats`` is 0, the kernel may not count."""
+        """Return whether the kernel counts the I/O of this device. If ``queue/iostats`` is 0, the kernel may not
+        count.
+        """
         return self.counting or self.counted_share >= COUNTING_SHARE
 
     @property
@@ -289,7 +300,7 @@ class Compared:
 
 
 def judge_bytes(compared: Compared) -> tuple[Disturbance, ...]:
-    """Return the disturbances that the bytes show; none if the device's I/O is not counted."""
+    """Return the disturbances that the bytes show; none if the I/O of the device is not counted."""
     disturbances = (_foreign(compared), _other_partitions(compared), _missing(compared)) if compared.is_counted else ()
     return tuple(disturbance for disturbance in disturbances if disturbance is not None)
 
@@ -298,7 +309,8 @@ def _foreign(compared: Compared) -> Disturbance | None:
     burst = _burst(compared)
     if not (compared.is_moved_by_others or burst or compared.is_flushed):
         return None
-    # If no foreign byte of reads (or of writes) is certain, the timing of the looks may explain the excess over fio's.
+    # If no foreign byte of reads (or of writes) is certain, the timing of the looks may explain why the device counted
+    # more bytes than fio.
     certain = [side for side in compared.sides if side.certain_bytes] or compared.sides
     read_bytes, written_bytes = (max(0, side.foreign_bytes) if side in certain else 0 for side in compared.sides)
     amounts = [
@@ -320,7 +332,7 @@ def _foreign(compared: Compared) -> Disturbance | None:
 
 
 def _burst(compared: Compared) -> tuple[float, str] | None:
-    """Return the start of the second with the most foreign bytes, also in words, if they are many."""
+    """Return the second with the most foreign bytes, as its start and in words, if the foreign bytes are many."""
     bursts = []
     for side in compared.sides:
         at_s, fio_bytes, foreign_bytes = side.busiest or (0.0, 0.0, 0.0)
@@ -368,7 +380,8 @@ def _missing(compared: Compared) -> Disturbance | None:
 
 
 def find_refutation(compared: Compared) -> str | None:
-    """Return the reason why fio's count of the step cannot be true; None if the device confirms it.
+    """Return the reason why fio's count of the step cannot be true; None if the counters of the device confirm the
+    count.
 
     A device that counts nothing at all while its ``queue/iostats`` is 1 is flagged, not refuted: some
     drivers never count.

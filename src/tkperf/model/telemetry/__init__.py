@@ -1,2 +1,3 @@
-"""Data that drives report: temperature, throttling, wear, bytes written. The modules are pure; see
-docs/explanation/telemetry.md."""
+"""Data that drives report about themselves: temperature, throttling, wear, bytes written. The modules have no side
+effects; see docs/explanation/telemetry.md.
+"""

@@ -1,4 +1,4 @@
-"""Parse a drive's own log leniently, into units that do not depend on the bus or the maker."""
+"""Parse the log of a drive, also in part, into units that do not depend on the bus or the maker."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any, Protocol
 from tkperf.model.units import drop_controls
 
 KELVIN_OF_0_C = 273
-# NVM Express 1.4, 5.14.1.2: a data unit is a thousand units of 512 bytes.
+# NVM Express 1.4, 5.14.1.2: a data unit consists of a thousand units of 512 bytes.
 DATA_UNIT_BYTES = 512_000
-# Bit 1 of the critical warning: at or above an over temperature threshold, or below an under one.
+# Bit 1 of the critical warning: the temperature is at or above an upper threshold, or below a lower one.
 TEMPERATURE_WARNING = 1 << 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A drive's log at one moment; None: the drive does not report the value, or it was not read.
+    """The log of a drive at one moment. None: the drive does not report the value, or the value was not read.
 
     Counters cover the whole life of the drive. Minutes, seconds and counts only grow.
 
@@ -68,7 +68,7 @@ class Reading:
 
     @property
     def is_full(self) -> bool:
-        """Return whether it is a reading of the drive's log, not only of its temperature."""
+        """Return whether this is a reading of the drive's log, and not only of its temperature."""
         # This is written out because a loop over the names takes five times as long.
         return _values_of_log(self) != _NONE_OF_LOG
 
@@ -88,10 +88,11 @@ class DriveFacts:
     """Fixed facts about a drive's telemetry.
 
     Attributes:
-        model, serial, firmware: from its own log.
-        sources: each with its version, such as ``nvme-cli 2.3: smart-log, OCP log``.
-        warning_c, critical_c: its own limits.
-        host_unit_bytes, nand_unit_bytes: its counting units for host and flash writes.
+        model, serial, firmware: the values in the log of the drive.
+        sources: the sources with their versions, such as ``nvme-cli 2.3: smart-log, OCP log``.
+        warning_c, critical_c: the temperature limits of the drive.
+        host_unit_bytes, nand_unit_bytes: the units in which the drive counts writes of the host and writes to the
+            flash.
         gaps: unknown values, with the reason.
         contradictions: counters of the drive that contradict each other, and which of them is used.
     """
@@ -110,7 +111,7 @@ class DriveFacts:
 
 
 class Telemetry(Protocol):
-    """Reads drives' logs during a run and never delays it. Times are those of the run's clock."""
+    """Reads the logs of drives during a run, and never delays the run. Times are those of the run's clock."""
 
     def take(self) -> Sequence[Reading]:
         """Return the readings since the last call, oldest first."""
@@ -125,25 +126,25 @@ class Telemetry(Protocol):
         ...
 
     def paused(self) -> AbstractContextManager[None]:
-        """Pause reading during the block, such as a purge; earlier requests are read first."""
+        """Pause reading during the block, such as a purge. Earlier requests are completed first."""
         ...
 
     def finish(self) -> None:
-        """Read all logs once more, wait some seconds for that, then stop reading."""
+        """Read all logs once more, wait some seconds for the result, then stop reading."""
         ...
 
 
 LogDocument = Mapping[str, Any]
-# The limit of a run file's columns; no drive counts farther.
+# The limit of the columns of a run file. No drive counts higher.
 _MOST = 2**63 - 1
-# No thermometer reads beyond these: a drive that reports 0 K does not know its temperature.
+# No thermometer measures values beyond these. A drive that reports 0 K does not know its temperature.
 LEAST_C, MOST_C = -60.0, 250.0
-# The longest useful name, number or error.
+# The maximum length of a useful name, number or error.
 _LONGEST = 200
 
 
 def count(value: object) -> int | None:
-    """Return a counter. Some versions write numbers of 128 bits as text, with or without separators."""
+    """Return a counter. Some versions of the tools write numbers of 128 bits as text, with or without separators."""
     if isinstance(value, str):
         digits = value.replace(",", "").replace(" ", "")
         value = int(digits) if digits.isdecimal() and len(digits) < 40 else None
@@ -155,20 +156,20 @@ def count(value: object) -> int | None:
 
 
 def scaled(value: object, unit_bytes: int) -> int | None:
-    """Return a counter in bytes; None if no drive could have as many."""
+    """Return a counter in bytes; None if no drive could have written so many."""
     number = count(value)
     return None if number is None else count(number * unit_bytes)
 
 
 def read_temperature(value: object) -> float | None:
-    """Return degrees Celsius; None if no drive can have them."""
+    """Return degrees Celsius; None if no drive can have this temperature."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if LEAST_C <= value <= MOST_C else None
 
 
 def table(value: object) -> LogDocument:
-    """Return a JSON object; an empty one in place of anything else."""
+    """Return a JSON object; an empty one if the value is anything else."""
     return value if isinstance(value, dict) else {}
 
 
@@ -178,7 +179,9 @@ def rows(value: object) -> list[LogDocument]:
 
 
 def read_word(value: object) -> str | None:
-    """Return a text without the characters that a run file or a terminal cannot take; JSON may have them."""
+    """Return a text without the characters that a run file or a terminal cannot store or show. JSON may contain such
+    characters.
+    """
     if not isinstance(value, str):
         return None
     return drop_controls(value[:_LONGEST]).replace("\n", " ").strip() or None
@@ -191,7 +194,7 @@ _POWER_STATE_BITS = 0x1F
 
 
 def parse_smart_log(document: LogDocument, *, at_s: float, drive: str) -> Reading:
-    """Return the reading of a SMART / health log (02h); it is empty if the document is no such log."""
+    """Return the reading of a SMART / health log (02h). The reading is empty if the document is not such a log."""
     warning = document.get("critical_warning")
     if isinstance(warning, dict):  # with --verbose, and in some versions always
         warning = warning.get("value")
@@ -218,7 +221,9 @@ def parse_smart_log(document: LogDocument, *, at_s: float, drive: str) -> Readin
 
 
 def with_ocp_log(reading: Reading, document: LogDocument) -> Reading:
-    """Return the reading with the values of OCP's extended log (C0h); its physical media units are bytes (SMART-1)."""
+    """Return the reading with the values of OCP's extended log (C0h). The physical media units of this log are bytes
+    (SMART-1).
+    """
     status = _of(document, "Current throttling status", "current_throttling_status")
     return replace(
         reading,
@@ -229,12 +234,14 @@ def with_ocp_log(reading: Reading, document: LogDocument) -> Reading:
 
 
 def is_ocp_log(document: LogDocument) -> bool:
-    """Return whether a drive answered with OCP's log, and not with another maker's page of that number."""
+    """Return whether a drive answered with OCP's log, and not with the page of another maker that has the same
+    number.
+    """
     guid = _of(document, "Log page GUID", "log_page_guid")
     return isinstance(guid, str) and guid.lower().removeprefix("0x").endswith(_OCP_GUID)
 
 
-# AFD514C97C6F4F9CA4F2BFEA2810AFC5h; no version prints leading zeros of its halves.
+# The GUID is AFD514C97C6F4F9CA4F2BFEA2810AFC5h. No version prints the leading zeros of its halves.
 _OCP_GUID = "afd514c97c6f4f9ca4f2bfea2810afc5"
 
 
@@ -245,7 +252,7 @@ def parse_power_state(text: str) -> int | None:
 
 
 def parse_controller(document: LogDocument, *, drive: str) -> DriveFacts:
-    """Return the controller's identity and its temperature limits (WCTEMP, CCTEMP; 0: none)."""
+    """Return the identity of the controller and its temperature limits (WCTEMP, CCTEMP; 0: no limit)."""
     return DriveFacts(
         drive=drive,
         model=read_word(document.get("mn")),
@@ -269,7 +276,7 @@ def _of(document: LogDocument, *names: str) -> object:
 
 
 def _wide(value: object) -> int | None:
-    """Return a number of 128 bits, from two halves or from one number."""
+    """Return a number of 128 bits. The document contains either two halves or one number."""
     halves = table(value)
     if not halves:
         return count(value)

@@ -1,8 +1,8 @@
-"""smartctl's JSON (7.2 and newer) of ATA, SCSI and NVMe drives.
+"""The JSON of smartctl (7.2 and newer) for ATA, SCSI and NVMe drives.
 
-The units of ATA attributes are their makers' choice. A counter is used only if its name in
-smartctl's database contains the unit; otherwise it is not known. The units of device statistics are
-defined by the standard. If the statistics contradict an attribute, the statistics count.
+Each maker chooses the units of its ATA attributes. A counter is used only if its name in smartctl's database contains
+the unit; otherwise it is not known. The units of device statistics are defined by the standard. If the statistics
+contradict an attribute, tkperf uses the statistics.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ _STATISTICS = {
 NO_SMART = "it has no SMART"
 # The beginning of smartctl's message for a drive behind an unknown bridge.
 UNKNOWN_BRIDGE = "Unknown USB bridge"
-# Bits 0 and 1 of smartctl's exit status: the call was wrong, or the drive could not be opened.
+# Bits 0 and 1 of the exit status of smartctl: the call was wrong, or the drive could not be opened.
 _NOT_READ = 0b11
 _MOST_MESSAGES = 3
-# An attribute in GB that counts GiB is wrong by 7 %. Counters of one drive may be read some steps apart.
+# An attribute in GB that really counts GiB is wrong by 7 %. Counters of a drive may be read some units apart.
 _MOST_DIFFERENCE = 0.05
 _MOST_STEPS = 2
-# A drive may count its standby hours in only one of the two counters.
+# A drive may include its standby hours in only one of the two counters.
 _MOST_HOURS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """A counter in bytes, with the size of one step of the counter, and its name."""
+    """A counter in bytes, with the size of its unit, and its name."""
 
     bytes: int
     unit_bytes: int
@@ -74,7 +74,7 @@ def _unit(amount: Amount | None) -> int | None:
 
 
 def find_failure(document: LogDocument) -> str | None:
-    """Return the reason why a document has no data; None if it has data."""
+    """Return the reason why a document contains no data; None if it contains data."""
     run = table(document.get("smartctl"))
     messages = [text for message in rows(run.get("messages")) if (text := read_word(message.get("string")))]
     status = count(run.get("exit_status"))
@@ -88,14 +88,14 @@ def find_failure(document: LogDocument) -> str | None:
 
 
 def parse_version(document: LogDocument) -> str:
-    """Return ``smartctl 7.3``."""
+    """Return the version of smartctl, such as ``smartctl 7.3``."""
     version = table(document.get("smartctl")).get("version")
     numbers = version if isinstance(version, list) else []
     return f"smartctl {'.'.join(str(count(part)) for part in numbers)}".strip()
 
 
 def parse_drive_facts(document: LogDocument, *, drive: str) -> DriveFacts:
-    """Return the drive's identity and its counting units."""
+    """Return the identity of the drive and its counting units."""
     written = _amount(document, "Writes", statistics_first=needs_statistics(document))
     nand = _nand(document)
     is_nvme = bool(table(document.get("nvme_smart_health_information_log")))
@@ -108,7 +108,8 @@ def parse_drive_facts(document: LogDocument, *, drive: str) -> DriveFacts:
         firmware=read_word(document.get("firmware_version"))
         or read_word(document.get("scsi_revision"))
         or read_word(document.get("revision")),
-        # Above op_limit_max a drive may suffer damage; SCSI has the temperature at which it trips.
+        # A drive may suffer damage above op_limit_max. SCSI defines the temperature at which the drive reports a
+        # failure.
         warning_c=read_temperature(limits.get("op_limit_max")),
         critical_c=read_temperature(limits.get("limit_max", limits.get("drive_trip"))),
         host_unit_bytes=DATA_UNIT_BYTES if is_nvme else _unit(written),
@@ -120,8 +121,8 @@ def parse_drive_facts(document: LogDocument, *, drive: str) -> DriveFacts:
 def needs_statistics(document: LogDocument) -> bool:
     """Return whether the statistics log must be read during the run.
 
-    Reading is necessary if no attribute has the host's writes in a known unit, or if an attribute
-    contradicts the statistics.
+    Reading is necessary if no attribute counts the writes of the host in a known unit, or if an attribute contradicts
+    the statistics.
     """
     has_statistics = _statistics_amount(document, "Writes") is not None
     has_attribute = _attribute_amount(document, "Writes") is not None
@@ -161,12 +162,12 @@ def _hours(document: LogDocument) -> int | None:
 def parse(document: LogDocument, *, at_s: float, drive: str) -> Reading:
     """Return a reading; it is empty if the document has no data.
 
-    The document contains device statistics only if they are needed; they then have priority. All
-    readings of a drive therefore take a counter from the same place.
+    The document contains device statistics only if they are needed. The statistics then have priority, so all readings
+    of a drive use the same source for a counter.
     """
     health = table(document.get("nvme_smart_health_information_log"))
     if health:
-        # Like nvme-cli's log, except that the temperature is in degrees Celsius.
+        # This log resembles the log of nvme-cli, except that the temperature is in degrees Celsius.
         of_log = drive_reading.parse_smart_log(health, at_s=at_s, drive=drive)
         return replace(of_log, source=SOURCE, temperature_c=read_temperature(health.get("temperature")))
     written = _amount(document, "Writes", statistics_first=True)
@@ -244,7 +245,9 @@ def _statistics_amount(document: LogDocument, what: str) -> Amount | None:
 
 
 def _scsi_amount(document: LogDocument, what: str) -> Amount | None:
-    """Return the amount in SPC's error counter logs: billions of bytes, to three digits after the point."""
+    """Return the amount in the error counter log of SPC: billions of bytes, with three digits after the decimal
+    point.
+    """
     log = table(document.get("scsi_error_counter_log"))
     text = table(log.get("write" if what == "Writes" else "read")).get("gigabytes_processed")
     if not isinstance(text, str) or not re.fullmatch(r"\d{1,12}\.\d{3}", text):
@@ -258,7 +261,9 @@ def _amount_of(steps: int, unit_bytes: int, name: str) -> Amount | None:
 
 
 def _nand(document: LogDocument) -> Amount | None:
-    """Return the amount written to the flash; cells of one bit and of several bits together, if counted apart."""
+    """Return the amount written to the flash. If cells of one bit and cells of several bits are counted separately,
+    return their sum.
+    """
     parts: dict[str, Amount] = {}
     for name, raw in _attributes(document):
         amount, cells = None, None

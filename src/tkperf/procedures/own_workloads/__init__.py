@@ -1,4 +1,4 @@
-"""Tests of the user's own: a workload file describes a test, which then is like any other."""
+"""Tests that users define. A workload file describes such a test, which is then treated like any other test."""
 
 from tkperf.procedures.own_workloads.read_workload import WHAT, parse_workload_file, read_workload_file, test_of
 

@@ -1,4 +1,4 @@
-"""Course of a workload file on a device, phase by phase."""
+"""The course of a workload file on a device, phase by phase."""
 
 from __future__ import annotations
 
@@ -56,13 +56,14 @@ from tkperf.procedures.own_workloads.workload_file import OwnWorkloadTable
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import SteadyStateTable
 
-# As in the Myce/OakGate tests: below this share of its offered rate a load was not kept up with.
+# As in the Myce/OakGate tests: if a load did less than this share of its offered rate, the device did not keep up with
+# it.
 KEPT_UP_PERCENT = 99
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Setting:
-    """Setting that all phases depend on."""
+    """Values on which all phases depend."""
 
     loads: Mapping[str, Load]
     rules: SteadyStateTable
@@ -80,7 +81,7 @@ class _Setting:
 
 
 def course(type_: type[OwnWorkloadTable], profile: Profile, active_range_bytes: int) -> Procedure:
-    """Yield the phases of the file, in their order."""
+    """Yield the phases of the file in their order."""
     table = profile.table(type_)
     setting = _Setting(
         loads=table.loads, rules=table.rules(profile), profile=profile, active_range_bytes=active_range_bytes
@@ -106,7 +107,7 @@ def _fill(section: str, phase: FillPhase, setting: _Setting) -> Fill:
 
 
 def _rounds(phase: RoundsPhase, setting: _Setting) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run warm-ups, then rounds until all tracked variables are steady, or the given number of rounds."""
+    """Run warm-ups, then rounds until all tracking variables are steady, or the given number of rounds."""
     steps = steps_of(phase, setting.loads, setting.profile, setting.active_range_bytes)
     warm_up = Round(section=phase.section, number=1, steps=steps, warm_up=True)
     if phase.warm_up_rounds:
@@ -175,7 +176,7 @@ def _track_stream(key: str, combination: Workload, name: str | None) -> Tracked:
 
 
 def _value(quantity: Quantity, workload: Workload, measured: Measurement) -> float:
-    """Return a quantity of one measurement; NaN, which is never steady, if not measured."""
+    """Return a quantity of one measurement. If it was not measured, return NaN, which is never steady."""
     value = quantity.combine(Window(rounds=(measured,), workload=workload))
     return nan if value is None else value
 
@@ -215,7 +216,7 @@ def _ran_its_time(phase: StreamPhase) -> str:
 
 
 def _whole_stream(phase: StreamPhase, workload: Workload) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run a stream at once as a whole: no measurement can end it, so all slices are known."""
+    """Run a stream as a whole. No measurement can end this stream, so all slices are known in advance."""
     warm_ups, count = phase.warm_up_slices, phase.slices
     phases = tuple(slices_of(phase.section, workload, phase.slice_s, count, warm_ups=warm_ups))
     answers = expect_answers((yield PhaseSequence(phases=phases)))

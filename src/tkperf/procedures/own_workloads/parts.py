@@ -1,4 +1,4 @@
-"""Parts of a workload file: loads, loops and kinds of phases, and the workloads and steps that they are on a device."""
+"""Parts of a workload file: loads, loops and kinds of phases, and the corresponding workloads and steps on a device."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ MOST_LOOPS = len(get_args(LoopKey))
 
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table within the file."""
+    """A table in the file."""
 
 
 class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
@@ -128,7 +128,7 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def can_fill(self) -> bool:
-        """Return whether it can fill: sequential writes to all of the range, one block size, no offered rate."""
+        """Return whether the load can fill: sequential writes to the whole range, one block size, no offered rate."""
         return self.block_size_kib is not None and self == Load(
             access=Access.SEQUENTIAL,
             read_percent=0,
@@ -140,7 +140,7 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Loop(_Part, frozen=True, kw_only=True):
-    """A key of the loads of a phase that takes one value after the other."""
+    """A key of the loads of a phase that receives one value after the other."""
 
     key: Annotated[LoopKey, means("key of the loads that the loop sets")]
     values: Annotated[
@@ -149,7 +149,7 @@ class Loop(_Part, frozen=True, kw_only=True):
 
 
 class OwnTracked(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """A tracking variable: the quantity that has to be steady, and its step."""
+    """A tracking variable: the quantity that must become steady, and its step."""
 
     quantity: Annotated[TrackedQuantity, means("quantity that must be steady")]
     load: Annotated[
@@ -163,7 +163,7 @@ class OwnTracked(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """Steady-state rule of all phases of the file; keys left out take the profile's values."""
+    """Rule of steady state for all phases of the file. The profile gives the values of omitted keys."""
 
     window_rounds: Annotated[
         Annotated[int, msgspec.Meta(ge=2, le=100)] | None,
@@ -189,13 +189,13 @@ class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
     ] = None
 
     def filled_from(self, profile_rule: SteadyStateTable) -> SteadyStateTable:
-        """Return the profile's rule with these numbers in place."""
+        """Return the profile's rule with the numbers of this table."""
         given = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
         return msgspec.structs.replace(profile_rule, **given)
 
 
 class PurgePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="purge"):
-    """Put the device in as-new state."""
+    """Puts the device in as-new state."""
 
 
 class FillPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="fill"):
@@ -211,13 +211,15 @@ class FillPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field=
 
 
 class IdlePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="idle"):
-    """Deliberate pause without I/O."""
+    """A planned pause without I/O."""
 
     idle_s: Annotated[Seconds, means("length of the pause, in s, from the end of the last I/O")]
 
 
 class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="rounds"):
-    """Steps back to back, the same in every round, until steady state or for a number of rounds."""
+    """Steps that run one directly after the other. Every round has the same steps, until steady state or for a number
+    of rounds.
+    """
 
     section: Section
     loads: Annotated[
@@ -253,7 +255,7 @@ class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
 
 
 class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="stream"):
-    """One load without interruption, recorded in slices, until the first of its ends."""
+    """One load without interruption, recorded in slices. The stream ends at the first of its end conditions."""
 
     section: Section
     load: Annotated[LoadName | None, means("load of the stream; default: none, with together")] = None
@@ -299,7 +301,7 @@ Measuring = RoundsPhase | StreamPhase
 
 
 def workload_of(load: Load, profile: Profile, active_range_bytes: int) -> Workload:
-    """Return a load on an active range of this length; missing TC and QD come from the profile."""
+    """Return the workload of a load on an active range of this length. The profile gives a missing TC and QD."""
     sizes_kib = [size_kib for size_kib, _ in load.block_shares] or [load.block_size_kib or 0]
     # fio trims one block at a time, and before 3.38 it flushes too often from a deeper queue.
     default_depth = 1 if load.trims or load.flush_every else profile.demand.io_depth
@@ -355,7 +357,9 @@ def combination_of(
 
 
 def _region_of(load: Load, active_range_bytes: int) -> ActiveRange | None:
-    """Return the load's part of the range in whole MiB, which suit all block sizes; None for all of it."""
+    """Return the part of the range that a load uses, in whole MiB, which suit all block sizes; None for the whole
+    range.
+    """
     begin, end = load.range_begin_percent, load.range_end_percent
     if (begin, end) == (0, 100):
         return None
@@ -364,7 +368,7 @@ def _region_of(load: Load, active_range_bytes: int) -> ActiveRange | None:
     if last <= first:
         raise InputFileError(
             f"{begin:g} to {end:g} % of the active range of {format_capacity(active_range_bytes)} "
-            "are less than 1 MiB: take a larger part, or a larger range"
+            "are less than 1 MiB: choose a larger part, or a larger range"
         )
     return ActiveRange(offset_bytes=first, length_bytes=last - first)
 
@@ -375,7 +379,7 @@ def count_steps(phase: RoundsPhase) -> int:
 
 
 def loads_of(phase: RoundsPhase, loads: Mapping[str, Load]) -> Iterator[Load]:
-    """Yield the load of each step of a round: loops from the outermost, then the list of loads."""
+    """Yield the load of each step of a round: the loops from the outermost, then the list of loads."""
     for values in product(*(loop.values for loop in phase.loops)):
         at: dict[str, float] = {loop.key: value for loop, value in zip(phase.loops, values, strict=True)}
         for name in phase.loads:
@@ -383,7 +387,7 @@ def loads_of(phase: RoundsPhase, loads: Mapping[str, Load]) -> Iterator[Load]:
 
 
 def at_values(load: Load, values: Mapping[str, float]) -> Load:
-    """Return a load with these values of loops in place."""
+    """Return a load with the values of the loops."""
     # In a TOML list with fractions, whole numbers may be floats as well.
     given = {key: int(value) if float(value).is_integer() else value for key, value in values.items()}
     return convert(msgspec.to_builtins(load) | given, Load)
@@ -403,5 +407,5 @@ def steps_of(
 
 
 def tracked_load(tracked: OwnTracked, phase: RoundsPhase, loads: Mapping[str, Load]) -> Load:
-    """Return the load of the step that a tracking variable belongs to."""
+    """Return the load of the step to which a tracking variable belongs."""
     return at_values(loads[tracked.load or phase.loads[0]], tracked.at)

@@ -1,19 +1,19 @@
-"""Reading a workload file, and the test that the file describes.
+"""Read a workload file, and return the test that the file describes.
 
-The TOML is read strictly; each mistake is one line that names file, key and reason.
+The TOML is read strictly. Each mistake causes an error of one line with file, key and reason.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from tkperf.model.errors import InputFileError, not_known
+from tkperf.model.errors import InputFileError, closest, not_known
 from tkperf.model.input_files import SETTINGS_BYTES, read_text_input
 from tkperf.model.strict import convert_strictly, decode_strictly, shallow
 from tkperf.model.units import drop_controls
@@ -34,7 +34,7 @@ from tkperf.procedures.profiles.profile_tables import PreconditioningTable, Stea
 
 
 def test_of(table: OwnWorkloadTable) -> Test:
-    """Return the test that a workload file describes; its numbers come from the profile at run time."""
+    """Return the test that a workload file describes. Its other numbers come from the profile of the run."""
     type_ = type(table)
     fills = any(isinstance(phase, FillPhase) for phase in table.phases)
     shared = (SteadyStateTable,) if table.tracked_quantities else ()
@@ -70,7 +70,7 @@ def read_workload_file(path: str | Path) -> OwnWorkloadTable:
 
 
 def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
-    """Decode a workload file; ``file`` is named in errors. Does not check anything that depends on a profile.
+    """Decode a workload file. Errors name ``file``. The function checks nothing that depends on a profile.
 
     Raises:
         InputFileError: not TOML, a typo, or an impossible value.
@@ -97,7 +97,7 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
         *(("section", phase.section) for phase in table.measuring),
     )
     for key, words in texts:
-        # Each text has a line of its own before the question and must not look like another line.
+        # Before the question, tkperf shows each text on its own line. The text must not look like another line.
         if words != drop_controls(words).replace("\n", " ") or not words.strip():
             raise InputFileError(f"{what}, key {key}: it is empty or has characters that cannot be printed")
     return table
@@ -106,17 +106,24 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
 def _tables(document: Mapping[str, Any], key: str, kind: type, what: str) -> Any:
     value = document.get(key)
     if value is None:
-        raise InputFileError(f"{what}: required key {key} is missing")
+        raise InputFileError(f"{what}: required key {key} is missing{_guess_slip(key, document)}")
     if not isinstance(value, kind):
         spelled = "[[phases]]" if kind is list else f"[{key}.NAME]"
         raise InputFileError(f"{what}, key {key}: write it as tables {spelled}")
     return value
 
 
+def _guess_slip(missing: str, table: Iterable[str]) -> str:
+    """Return ``; did you write knid for kind?``, or an empty string if no key of the table is similar."""
+    written = closest(missing, table)
+    return "" if written in (None, missing) else f"; did you write {written} for {missing}?"
+
+
 def _convert_phase(phase: object, what: str) -> OwnPhase:
     kind = phase.get("kind") if isinstance(phase, dict) else None
     if not isinstance(kind, str):
-        raise InputFileError(f"{what}: the kind is missing; choose one of {', '.join(_KINDS)}")
+        slip = _guess_slip("kind", phase) if isinstance(phase, dict) else ""
+        raise InputFileError(f"{what}: the key kind is missing; choose one of {', '.join(_KINDS)}{slip}")
     if kind not in _KINDS:
         raise InputFileError(f"{what}, key kind: {not_known('kind', _short(kind), _KINDS)}")
     converted: OwnPhase = convert_strictly(phase, _KINDS[kind], what=f"{what} ({kind})")

@@ -1,6 +1,4 @@
-"""Content of a workload file: a test of the user's own as a table of a profile, and its faults that no
-type rules out.
-"""
+"""Content of a workload file: a test of the user as a table of a profile, and faults that the types cannot exclude."""
 
 from __future__ import annotations
 
@@ -90,7 +88,9 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
         return _in_order(self.phases)
 
     def unreachable(self, profile: Profile) -> str | None:
-        """Return the first stream that ends before its steady state could be judged, as a fault; None if all can."""
+        """Return the first stream that ends before its steady state could be judged, as a fault; None if there is no
+        such stream.
+        """
         rules = self.rules(profile)
         for number, phase in enumerate(self.phases, start=1):
             if isinstance(phase, StreamPhase) and phase.tracked is not None:
@@ -104,17 +104,17 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
         return None
 
     def rules(self, profile: Profile) -> SteadyStateTable:
-        """Return the rule for steady state: the file's own numbers, else the profile's."""
+        """Return the rule for steady state: the numbers of the file, or else those of the profile."""
         return self.steady_state.filled_from(profile.steady_state)
 
     @property
     def measuring(self) -> tuple[Measuring, ...]:
-        """Phases that have results."""
+        """The phases that have results."""
         return tuple(phase for phase in self.phases if isinstance(phase, Measuring))
 
     @property
     def tracked_quantities(self) -> tuple[str, ...]:
-        """Keys of all quantities that decide steady state in any phase."""
+        """The keys of all quantities that decide steady state in any phase."""
         quantities: dict[str, None] = {}
         for phase in self.measuring:
             if isinstance(phase, RoundsPhase):
@@ -125,7 +125,7 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
 
     @property
     def in_sections(self) -> Iterator[tuple[OwnPhase, str]]:
-        """Each phase with its section: purges, fills and pauses belong to the next measuring phase."""
+        """Each phase with its section. Purges, fills and pauses belong to the next measuring phase."""
         section = ""
         placed: list[tuple[OwnPhase, str]] = []
         for phase in reversed(self.phases):
@@ -134,7 +134,7 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
         return reversed(placed)
 
     def scaled(self, step_s: float) -> Self:
-        """Return the table with steps and slices of another length; streams and warm-ups last as long as before.
+        """Return the table with steps and slices of another length. The lengths of streams and warm-ups do not change.
 
         A stream with more slices than the look-ahead allows ends earlier.
         """
@@ -171,7 +171,7 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
 
 @cache
 def table_type(name: str) -> type[OwnWorkloadTable]:
-    """Return the table type of the test of this name: a run may have several."""
+    """Return the table type of the test with this name. A run may contain several such tests."""
     type_: Any = msgspec.defstruct(
         "OwnWorkloadTable",
         [],
@@ -189,7 +189,7 @@ def table_types(keys: Iterable[str]) -> tuple[type[OwnWorkloadTable], ...]:
     return tuple(map(table_type, names))
 
 
-# Tables for people, in the order of a file.
+# The tables for people, in the order of a file.
 TABLES_BY_PLACE: dict[str, type[msgspec.Struct]] = {
     "Top of the file": OwnWorkloadTable,
     "[steady_state]": OwnSteadyState,
@@ -204,12 +204,12 @@ TABLES_BY_PLACE: dict[str, type[msgspec.Struct]] = {
 }
 
 
-MOST_STEPS_OF_A_ROUND = 1024  # each is a line in the report's tables
-_FASTEST_POISSON_IOPS = 1_000_000  # of one thread: fio computes the times in whole us
+MOST_STEPS_OF_A_ROUND = 1024  # each step is a line in the tables of the report
+_FASTEST_POISSON_IOPS = 1_000_000  # for one thread: fio computes the times in whole us
 
 
 def name_phase(number: int, phase: OwnPhase) -> str:
-    """Return ``phase 2 (rounds)``; phases count from 1."""
+    """Return ``phase 2 (rounds)``. Phases count from 1."""
     return f"phase {number} ({phase.__struct_config__.tag})"
 
 
@@ -292,7 +292,7 @@ def _in_phase(phase: OwnPhase, loads: Mapping[str, Load], profile: Profile) -> s
 
 
 def _names(phase: OwnPhase) -> tuple[str, tuple[str, ...]]:
-    """Return the key that names loads, and the names."""
+    """Return the key that names loads, and the names of these loads."""
     match phase:
         case RoundsPhase() | StreamPhase() if phase.together:
             return "together", phase.together

@@ -49,7 +49,7 @@ _LOOPS = {
     "offered_iops": "IOPS offered",
     "compressible_percent": "compressible share of the data in %",
 }
-# Axes of results by the keys of loads, if their names differ.
+# Names of result axes for keys of loads, if the names differ.
 _AXES = {"block_size_kib": "block_size"}
 
 
@@ -190,7 +190,7 @@ def _describe_demand(load: Load, profile: Profile, looped: Collection[str]) -> I
 
 
 def plan_section(table: OwnWorkloadTable, name: str) -> SectionPlan:
-    """Plan the display of a section; a section that the file lacks is shown by its recorded data."""
+    """Plan the display of a section. A section that the file does not contain is shown with its recorded data."""
     phase = next((phase for phase in table.measuring if phase.section == name), None)
     match phase:
         case RoundsPhase():

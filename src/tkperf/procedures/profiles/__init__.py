@@ -1,7 +1,8 @@
-"""Profiles: the numbers of a specification as named data, with the user's options, on a device, and explained.
+"""Profiles: the numbers of a specification as named data, the changes by the user's options, their values on a device,
+and their meaning.
 
-A profile is a TOML file, which ``procedures/read_profiles.py`` reads. tkperf ships the profiles in this folder; a user
-may give a file of their own.
+A profile is a TOML file, which ``procedures/read_profiles.py`` reads. tkperf ships the profiles in this folder, and
+users can write their own.
 """
 
 from tkperf.procedures.profiles.explained_keys import KeyExplained, explain_keys, show_value

@@ -1,4 +1,4 @@
-"""The keys of a profile's tables in words, for people."""
+"""The keys of a profile's tables in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tkperf.model.strict import describe_values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyExplained:
-    """A key of a table: its possible values and its meaning, both in words."""
+    """A key of a table, with its possible values and its meaning in words."""
 
     name: str
     values: str
@@ -29,7 +29,7 @@ def explain_keys(table: type[msgspec.Struct]) -> tuple[KeyExplained, ...]:
 
 
 def show_value(value: object) -> str:
-    """Return a value for people: ``5``, ``yes``, ``100, 65, 0``; a cell as ``65/64``."""
+    """Return a value for people: ``5``, ``yes``, ``100, 65, 0``. A cell becomes ``65/64``."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
@@ -41,7 +41,7 @@ def show_value(value: object) -> str:
 
 
 def _meaning(field: msgspec.inspect.Field) -> str:
-    """Return the meaning of a key. Adds the default of an optional key, unless its text names it."""
+    """Return the meaning of a key. For an optional key, add the default unless the text already contains it."""
     if not isinstance(field.type, msgspec.inspect.Metadata):
         return ""
     meaning = str((field.type.extra_json_schema or {}).get("description", ""))

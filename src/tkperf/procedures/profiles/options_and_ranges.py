@@ -1,4 +1,4 @@
-"""A profile with the user's options, and its ranges on a device."""
+"""Apply the user's options to a profile, and find the ranges of a profile on a device."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def apply_options(
     active_range: str | None = None,
     accept_disturbed: bool = False,
 ) -> Profile:
-    """Return the profile with the user's options (-nj, -iod, -rt ...) in place.
+    """Return the profile with the user's options (-nj, -iod, -rt ...).
 
-    ``active_range`` is used in one piece, even if the profile has an amount and segments. ``step_s`` is the
-    length of each step and of each slice of write saturation. Write saturation keeps its times: see
+    ``active_range`` is one piece, even if the profile has an amount and segments. ``step_s`` is the length of each step
+    and of each slice of write saturation. The total times of write saturation do not change; see
     ``WriteSaturationTable.scaled``.
     """
     demand = msgspec.structs.replace(
@@ -48,12 +48,12 @@ def apply_options(
 
 
 def resolve_range(text: str, capacity_bytes: int, alignment_bytes: int) -> ActiveRange:
-    """Return the range for ``100%``, ``75%`` or ``16GiB`` on a device, from its start.
+    """Return the range that ``100%``, ``75%`` or ``16GiB`` means on a device, from the start of the device.
 
     A size larger than the device means the whole device. The end is rounded down to whole logical blocks.
 
     Raises:
-        UsageError: not a share within 0..100 % and not a size, or less than one block.
+        UsageError: the text is neither a share within 0..100 % nor a size, or the range is smaller than a block.
     """
     if text.strip().endswith("%"):
         try:
@@ -74,16 +74,16 @@ def resolve_range(text: str, capacity_bytes: int, alignment_bytes: int) -> Activ
 
 
 def resolve_active_range(profile: Profile, capacity_bytes: int, alignment_bytes: int) -> ActiveRange:
-    """Return the range that tests use: the amount, at the start of the range that they may use.
+    """Return the range that the tests use. It begins at the start of the allowed range and contains the amount.
 
     Raises:
-        UsageError: it is no range of this device, or the range is smaller than the amount.
+        UsageError: the device has no such range, or the allowed range is smaller than the amount.
     """
     table = profile.active_range
     limit = resolve_range(table.length, capacity_bytes, alignment_bytes)
     if table.amount is None:
         return limit
-    # Resolved on a huge device: a device that is too small must not pass as the whole amount.
+    # The share is applied to a huge device. A device that is too small must not count as the whole amount.
     amount_bytes = resolve_range(table.amount, 2**62, alignment_bytes).length_bytes
     if table.amount.strip().endswith("%"):
         amount_bytes = resolve_range(table.amount, capacity_bytes, alignment_bytes).length_bytes
@@ -97,15 +97,15 @@ def resolve_active_range(profile: Profile, capacity_bytes: int, alignment_bytes:
 
 
 def with_range_to_fill(profile: Profile, capacity_bytes: int, alignment_bytes: int) -> Profile:
-    """Return the profile with the range to precondition in bytes of a device.
+    """Return the profile with the range to precondition in bytes of the device.
 
     Raises:
-        UsageError: tests would use more than that range.
+        UsageError: the tests would use more than this range.
     """
     table, used_table = profile.preconditioning, profile.active_range
     if table.length is None and used_table.segments == 1:
         return profile
-    # The fill has to cover all possible places of segments.
+    # The fill must cover all possible places of segments.
     length = table.length or used_table.length
     filled = resolve_range(length, capacity_bytes, alignment_bytes)
     if used_table.segments > 1:
@@ -121,6 +121,6 @@ def with_range_to_fill(profile: Profile, capacity_bytes: int, alignment_bytes: i
         raise UsageError(
             f"the active range of {format_capacity(used.length_bytes)} is more than the "
             f"{format_capacity(filled.length_bytes)} that profile {profile.name} preconditions "
-            f"({length}): what lies beyond would be read without having been written"
+            f"({length}): the tests would read addresses beyond this range that were never written"
         )
     return profile.with_tables(msgspec.structs.replace(table, length=str(filled.length_bytes)))

@@ -18,25 +18,25 @@ from tkperf.model.units import KIB, format_capacity, format_count, parse_size_by
 from tkperf.model.workload import Access, Workload
 
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
-# A number beyond these limits is a mistake. Checks walk through the whole run to find its length, so an
-# absurd count would take that time as well.
-MOST_ROUNDS = 10_000  # with one-minute steps in 56 cells more than a year
-MOST_SLICES = 20_000  # two weeks of minutes
+# A number beyond these limits is a mistake. Checks simulate the whole run to find its length, so an absurd number would
+# also take an absurd time to check.
+MOST_ROUNDS = 10_000  # more than a year with one-minute steps in 56 cells
+MOST_SLICES = 20_000  # two weeks of one-minute slices
 Slices = Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES)]
 MOST_AREAS = 4096
-MOST_VALUES = 64  # block sizes or mixes of a test, each a table or row in the report
+MOST_VALUES = 64  # number of block sizes or mixes of a test; each is a table or a row in the report
 Rounds = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)]
 Jobs = Annotated[int, msgspec.Meta(ge=1, le=MOST_JOBS)]
 Depth = Annotated[int, msgspec.Meta(ge=1, le=DEEPEST_QUEUE)]
-# Loops over demands, each a row or a column in the report.
+# Limit of loops over demands. Each demand is a row or a column in the report.
 ThreadCounts = Annotated[tuple[Jobs, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)]
 Depths = Annotated[tuple[Depth, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)]
 MOST_PASSES = 1000
 Passes = Annotated[int, msgspec.Meta(ge=1, le=MOST_PASSES)]
 LONGEST_S = 30 * 86400
-# fio reports once a second; shorter steps yield no data.
+# fio reports once a second. Shorter steps give no data.
 Seconds = Annotated[float, msgspec.Meta(ge=0.1, le=LONGEST_S)]
-# 10,000 times the average: no value breaks such a rule. JSON, which stores it, has no infinity.
+# 10,000 times the average: no value exceeds such a limit. The rule is stored as JSON, which has no infinity.
 Excursion = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
 LARGEST_BLOCK_KIB = 16 * 1024
 BlockSizeKib = Annotated[float, msgspec.Meta(gt=0, le=LARGEST_BLOCK_KIB)]
@@ -46,7 +46,7 @@ MOST_SEGMENTS = 1 << 20
 
 
 def means(text: str) -> msgspec.Meta:
-    """Return the explanation of a key; ``tkperf profiles show`` and docs/reference/profiles.md take it from here."""
+    """Return the explanation of a key. ``tkperf profiles show`` and docs/reference/profiles.md use this text."""
     return msgspec.Meta(description=text)
 
 
@@ -63,14 +63,14 @@ Source = Annotated[str, msgspec.Meta(min_length=1), means("source of the numbers
 
 
 class ProfileTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Numbers with their source; ``key`` is the name of the table in the TOML file."""
+    """Numbers with their source. ``key`` is the name of the table in the TOML file."""
 
     key: ClassVar[str]
 
     source: Source
 
     def fault(self, profile: Profile) -> str | None:
-        """Return the first fault that types cannot rule out, as ``name: reason``; None if there is none."""
+        """Return the first fault that the types cannot exclude, as ``name: reason``; None if there is no fault."""
         return None
 
 
@@ -107,9 +107,10 @@ class SteadyStateTable(ProfileTable, frozen=True, kw_only=True):
 
 
 class DemandTable(ProfileTable, frozen=True, kw_only=True):
-    """Thread count (TC) and queue depth per thread (QD) of all tests with none in their own table.
+    """Thread count (TC) and queue depth per thread (QD) of all tests that have no demand in their own table.
 
-    ``searched``: a search finds them first, and these are only the demand of its preconditioning.
+    ``searched``: a search finds the demand first, and these numbers are only the demand of the preconditioning before
+    the search.
     """
 
     key: ClassVar[str] = "demand"
@@ -122,7 +123,7 @@ class DemandTable(ProfileTable, frozen=True, kw_only=True):
 
 
 class ActiveRangeTable(ProfileTable, frozen=True, kw_only=True):
-    """Range of the device that tests use: from its start, or pieces (segments) of it."""
+    """Range of the device that the tests use: one piece from the start of the device, or several pieces (segments)."""
 
     key: ClassVar[str] = "active_range"
 
@@ -156,7 +157,7 @@ class ActiveRangeTable(ProfileTable, frozen=True, kw_only=True):
 
 
 class PreconditioningTable(ProfileTable, frozen=True, kw_only=True):
-    """Workload-independent preconditioning: a range written sequentially, ``passes`` times."""
+    """Workload-independent preconditioning: sequential writes to a range, ``passes`` times."""
 
     key: ClassVar[str] = "preconditioning"
 
@@ -172,14 +173,14 @@ class PreconditioningTable(ProfileTable, frozen=True, kw_only=True):
 
     @property
     def length_bytes(self) -> int | None:
-        """Length of the range fitted to a device; None for the active range, or for a share not fitted yet."""
+        """Length of the range on a device; None for the active range, or for a share whose device is not known yet."""
         if self.length is None or self.length.endswith("%"):
             return None
         return parse_size_bytes(self.length)
 
     @property
     def range_text(self) -> str:
-        """Range in words: ``the active range``, or ``the first 80% of the device``."""
+        """The range in words: ``the active range``, or ``the first 80% of the device``."""
         if self.length is None:
             return "the active range"
         length_bytes = self.length_bytes
@@ -216,7 +217,7 @@ class TestTable(ProfileTable, frozen=True, kw_only=True):
     def fitted(self, logical_block_bytes: int) -> Self:
         """Return the table without the block sizes of its loops that the device cannot address.
 
-        A list that would become empty stays unchanged: the test then cannot run.
+        A list that would become empty stays unchanged. The test then cannot run.
         """
         kept = {
             name: addressable(getattr(self, name), logical_block_bytes)
@@ -236,13 +237,13 @@ class SteppedTable(TestTable, frozen=True, kw_only=True):
 
 
 def find_size_fault(size_kib: float) -> str | None:
-    """Return the fault of an impossible block size; None if it is possible."""
+    """Return the fault of an impossible block size; None if the size is possible."""
     size_bytes = size_kib * KIB
     return f"{size_bytes:g} bytes is not a multiple of 512 bytes" if size_bytes % 512 else None
 
 
 def addressable(sizes_kib: tuple[float, ...], logical_block_bytes: int) -> tuple[float, ...]:
-    """Return the block sizes that are whole sectors; all of them if none is."""
+    """Return the block sizes that are whole sectors; all sizes if no size is."""
     return tuple(size for size in sizes_kib if size * KIB % logical_block_bytes == 0) or sizes_kib
 
 
@@ -251,10 +252,10 @@ AnyTable = TypeVar("AnyTable", bound=ProfileTable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """All numbers of one specification, by table.
+    """All numbers of a specification, by table.
 
-    ``notice`` is shown in every result if not empty. A test that the specification does not define has no
-    table. A shared table is missing only if a run file lacks it.
+    Every result shows ``notice``, unless it is empty. A test that the specification does not define has no table. A
+    shared table is missing only if a run file lacks it.
     """
 
     name: str
@@ -266,7 +267,7 @@ class Profile:
         """Return the table of this type.
 
         Raises:
-            ProfileError: there is none.
+            ProfileError: the profile has no such table.
         """
         table = self.tables.get(type_.key)
         if not isinstance(table, type_):
@@ -277,7 +278,7 @@ class Profile:
         return isinstance(self.tables.get(type_.key), type_)
 
     def with_tables(self, *changed: ProfileTable) -> Profile:
-        """Return the profile with these tables in place of its own."""
+        """Return the profile with these tables in place of its own tables."""
         return replace(self, tables={**self.tables, **{table.key: table for table in changed}})
 
     @property
@@ -308,7 +309,7 @@ class Profile:
         jobs: int | None = None,
         io_depth: int | None = None,
     ) -> Workload:
-        """Return a workload at a test's own demand intensity, by default the profile's."""
+        """Return a workload at the demand of a test; by default, the demand of the profile."""
         return Workload(
             access=access,
             read_percent=read_percent,
@@ -318,12 +319,12 @@ class Profile:
         )
 
     def at_demand(self, jobs: int, io_depth: int) -> Profile:
-        """Return the profile with the threads and queue depth that a search found."""
+        """Return the profile with the threads and the queue depth that a search found."""
         changed = {"jobs": jobs, "io_depth": io_depth, "searched": False}
         return self.with_tables(msgspec.structs.replace(self.demand, **changed))
 
     def as_plain_data(self) -> dict[str, object]:
-        """Return the profile as its TOML file has it."""
+        """Return the profile in the form of its TOML file."""
         data: dict[str, object] = {"name": self.name, "title": self.title, "notice": self.notice}
         return data | {
             key: {name: value for name, value in msgspec.to_builtins(table).items() if value is not None}
@@ -341,7 +342,7 @@ def find_fault(profile: Profile) -> str | None:
 
 
 def _in_any_table(table: ProfileTable) -> str | None:
-    """Return the first fault that any table may have: a repeated value or an impossible block size."""
+    """Return the first fault that may occur in any table: a repeated value or an impossible block size."""
     for name in table.__struct_fields__:
         value = getattr(table, name)
         values = value if isinstance(value, tuple) else (value,)
@@ -349,7 +350,7 @@ def _in_any_table(table: ProfileTable) -> str | None:
             for size_kib in values:
                 if fault := find_size_fault(size_kib):
                     return f"{name}: {fault}"
-        # Loads of a sequence may be repeated.
+        # Loads of a sequence may occur more than once.
         plain = not any(isinstance(entry, msgspec.Struct | dict) for entry in values)
         if plain and len(set(values)) < len(values):
             return f"{name}: a value occurs twice"
