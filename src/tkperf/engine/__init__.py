@@ -31,9 +31,9 @@ class Execution:
     Attributes:
         job_file: the fio job in a form that anyone can run again.
         output: fio's last JSON document.
-        evidence: to judge whether the measurement can be true.
-        handed_over_s: when the load that follows was let go; None if it was not yet.
-        earliest_s: no I/O of this phase can have been done before; None: that is ``started_s``.
+        evidence: facts to judge whether the measurement can be true.
+        handed_over_s: time at which the next load was released; None: it was not released yet.
+        earliest_s: the earliest possible time of an I/O of this phase; None: ``started_s``.
         whole: the measurement with the lead-in of a combination, from ``started_s`` to ``ended_s``, to compare with
             the device's own counters; None: there was no lead-in.
     """

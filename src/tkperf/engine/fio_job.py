@@ -72,7 +72,7 @@ def render_step_job(
     workload = step.workload
     if workload.is_combination:
         lines = _global_lines(target, prerun, seed, ())
-        # One failed or ended stream would leave the others alone: their figures would be of another load.
+        # If one stream failed or ended, the others would run alone, and their figures would be of another load.
         lines += ["exit_what=all", "time_based=1"]
         starts = iter(starts_bytes)
         for stream in workload.together:
@@ -151,7 +151,8 @@ def render_fill_job(
     range is written. Several targets are written at the same time, each by as many jobs.
     """
     lines = _global_lines(targets[0], prerun, seed, (workload,))
-    # A job writes to the files of its section and of [global]: name a single file there, several in their sections.
+    # A job writes to the files of its section and of [global]. A single file is therefore named in [global], and
+    # several files in their sections.
     lines = [line for line in lines if len(targets) == 1 or not line.startswith("filename=")]
     for target in targets:
         name = "" if len(targets) == 1 else f"-{target.path.rpartition('/')[2]}"
@@ -169,7 +170,7 @@ def render_fill_job(
 
 
 def count_threads(job_text: str) -> int:
-    """Return the number of job threads that fio starts for a job file made here."""
+    """Return the number of job threads that fio starts for a job file of this module."""
     shared, *sections = job_text.split("\n[")
     default = _numjobs(shared, 1)
     return sum(_numjobs(section, default) for section in sections)
@@ -340,8 +341,8 @@ class SequentialCursors:
     accesses more than about half of its region in a step begins each step at the beginning of the region, because only
     then does fio access the whole region repeatedly.
 
-    The workload identifies each stream, in a combination together with its name. Loads within an area begin at its
-    start; each area is seen once.
+    The workload identifies each stream. In a combination, the name identifies the stream as well. Loads within an area
+    begin at the start of the area, because each area is measured once.
     """
 
     def __init__(self, active_range: ActiveRange) -> None:
@@ -364,7 +365,7 @@ class SequentialCursors:
         )
 
     def advance(self, step: Step, starts_bytes: Sequence[int], job_bytes: Sequence[int]) -> None:
-        """Note what each job moved in a step whose sequential jobs began at ``starts_bytes``."""
+        """Note how many bytes each job moved in a step whose sequential jobs began at ``starts_bytes``."""
         starts, moved = iter(starts_bytes), iter(job_bytes)
         for key in _keys_of(step.workload):
             of_jobs = tuple(islice(moved, key.jobs))
@@ -379,7 +380,7 @@ class SequentialCursors:
     ) -> None:
         positions = []
         for region, start, moved in zip(self._regions(key), starts_bytes, job_bytes, strict=True):
-            # After a wrap the position is the one of fio's own wrap.
+            # After fio returned to its start, the position is relative to this start.
             position = start + moved % (region.length_bytes - start)
             positions.append(position if position < region.length_bytes else 0)
         self._cursors[key] = _Cursor(next_bytes=tuple(positions), bytes_per_s=sum(job_bytes) / duration_s)

@@ -229,10 +229,10 @@ def parse_document(
 
     Args:
         load: the load that fio runs; None: it is not known, and counts as one load alone.
-        read_s: when tkperf read it, on the monotonic clock.
-        wall_ahead_s: how far the wall clock is ahead of the monotonic clock; fio stamps documents
-            with the wall clock. If the value is given, the reading contains the time at which fio
-            made the document, but never a time after ``read_s``.
+        read_s: time at which tkperf read the document, on the monotonic clock.
+        wall_ahead_s: difference between the wall clock and the monotonic clock. fio's documents contain the time of the
+            wall clock. If the value is given, the reading contains the time at which fio made the document, but never a
+            time after ``read_s``.
     """
     try:
         decoded = decode_json(document, _Document)
@@ -369,10 +369,10 @@ def _streams_since(earlier: FioReading, later: FioReading) -> Iterator[StreamPar
 
 
 class Recorder:
-    """A recorder that turns readings into samples as they come, and keeps them.
+    """A recorder, which turns readings into samples when they arrive, and keeps the samples.
 
-    A combination is measured from the moment when all its streams run: the seconds before ``lead_in_s`` are seen,
-    but they are in no measurement.
+    A combination is measured from the moment at which all streams run. The seconds before ``lead_in_s`` are reported to
+    observers, but they are not part of the measurement.
     """
 
     def __init__(self, on_sample: OnSample, origin: FioReading = NOTHING_YET, *, lead_in_s: float = 0.0) -> None:
@@ -424,7 +424,7 @@ class Recorder:
             StepFailedError: no time passed between them.
         """
         if last.elapsed_s <= self._origin.elapsed_s:
-            raise StepFailedError("fio ran but reported no runtime, so nothing was measured")
+            raise StepFailedError("fio ran, but reported no runtime, so nothing was measured")
         totals = _totals(build_sample(self._origin, last))
         cpu = last.cpu
         limited = cpu is not None and (

@@ -102,8 +102,8 @@ class FioProcess:
 
         Args:
             load: the load of a step; None: fio fills a range.
-            folder: fio's own folder; ``stop`` removes it.
-            inherit: descriptors that fio gets, such as the lock on the device.
+            folder: the folder of this fio, which ``stop`` removes.
+            inherit: descriptors that fio inherits, such as the lock on the device.
         """
         self._folder = folder
         job_path = folder / "job.fio"
@@ -381,9 +381,9 @@ class FioProcess:
     def _place_counts(self) -> None:
         """Correct the time and the bytes of a document that waited for threads that pause.
 
-        fio notes its clock and the bytes, then waits until each running thread has a moment, and
-        then reads the counts and latencies (``__show_running_run_stats`` in fio's ``stat.c``). A
-        thread that pauses has no moment. The document's stamp has the time of the counts.
+        fio first notes its clock and the bytes. It then waits until each running thread has answered, and only then
+        reads the counts and latencies (``__show_running_run_stats`` in ``stat.c`` of fio 3.33 to 3.42). A thread that
+        pauses does not answer. The timestamp of the document is the time of the counts.
         """
         if self.released_s is None or not self._jobs_run():
             return

@@ -209,11 +209,11 @@ class CpuUse:
 class Measurement:
     """One step, or one slice of a stream, as it was measured.
 
-    ``duration_s`` is measured, not nominal. ``samples`` are the seconds of the measurement.
-    ``host_limited`` means that the host's CPUs, not the device, set the pace. ``rates_known`` is
-    False if I/Os were not counted, as in an imported latency test: then ``iops`` and
-    ``megabytes_per_s`` mean nothing. ``disturbed_by`` is for procedures; a step record has its disturbances itself.
-    ``streams`` are the parts of a combination's streams; the other fields are their total.
+    ``duration_s`` is measured, not nominal. ``samples`` are the seconds of the measurement. ``host_limited`` means that
+    the host's CPUs, not the device, set the pace. ``rates_known`` is False if I/Os were not counted, as in an imported
+    latency test: then ``iops`` and ``megabytes_per_s`` mean nothing. ``disturbed_by`` is for procedures; the record of
+    a step contains the disturbances themselves. ``streams`` has the I/Os of each stream of a combination. The other
+    fields are the total of all streams.
     """
 
     duration_s: float

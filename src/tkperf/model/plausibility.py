@@ -116,9 +116,9 @@ Check = Callable[[Measurement, RequestedLoad, Evidence], str | None]
 
 
 def why_implausible(measurement: Measurement, requested: RequestedLoad, evidence: Evidence) -> str | None:
-    """Return in words for the user why a measurement cannot be true; None: nothing contradicts it.
+    """Return in words why a measurement cannot be true; None: no fact contradicts the measurement.
 
-    The streams of a combination are judged one by one.
+    Each stream of a combination is judged separately.
     """
     if requested.workload.is_combination:
         return _why_combination_implausible(measurement, requested, evidence)
