@@ -184,10 +184,7 @@ def possible_ends(so_far: Measurement, planned_s: float) -> tuple[Measurement, .
             latency_sum_ns=stats.latency_sum_ns + round(left * stats.latency_sum_ns),
         )
 
-    return tuple(
-        replace(so_far.changed(partial(end, pace)), duration_s=planned_s)
-        for pace in (0.0, 1.0, 2.0)
-    )
+    return tuple(replace(so_far.changed(partial(end, pace)), duration_s=planned_s) for pace in (0.0, 1.0, 2.0))
 
 
 def _replay(answers: Sequence[Answer], imagine: _Imagination) -> Callable[[Phase], Answer]:
