@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -118,7 +119,7 @@ def asked_of(text: str, tmp_path: Path, latencies_us: tuple[float, ...] = (100,)
     test, profile = own(text, tmp_path)
     latencies = list(latencies_us)
 
-    def answer(phase: Phase, _index: int) -> Answer:
+    def answer(phase: Phase, _following: Sequence[Phase]) -> Answer:
         latency_us = latencies.pop(0) if len(latencies) > 1 else latencies[0]
         ios = IoStats(ios=1000, bytes=1000, latency_ios=1000, latency_sum_ns=round(latency_us * 1e6))
         names = [stream.name for stream in phase_load(phase).together]
@@ -135,7 +136,7 @@ def phase_load(phase: Phase) -> Workload:
 
 
 def test_streams_are_what_the_file_says(tmp_path: Path) -> None:
-    """A combination has each load under its name, with its delay, pauses, flushes, rate in MB/s and part of the range."""
+    """A combination has each load under its name, with delay, pauses, flushes, rate and part of the range."""
     asked = asked_of(FILE, tmp_path)
     rounds = [phase for phase in asked if isinstance(phase, Round)]
     assert rounds[0].steps[0].workload == TOGETHER

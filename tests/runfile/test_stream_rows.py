@@ -47,8 +47,7 @@ PARTS = (
     StreamPart(name="log", write=WRITES, flush=FLUSHES),
     StreamPart(name="trimmer", trim=TRIMS),
 )
-TOTAL = {"read": READS, "write": WRITES, "trim": TRIMS, "flush": FLUSHES}
-SECOND = Sample(start_s=2.5, duration_s=1.0, **TOTAL, streams=PARTS)
+SECOND = Sample(start_s=2.5, duration_s=1.0, read=READS, write=WRITES, trim=TRIMS, flush=FLUSHES, streams=PARTS)
 
 
 def write_and_read(tmp_path: Path, step: StepRecord) -> tuple[RunFile, StepRecord]:
@@ -61,7 +60,15 @@ def write_and_read(tmp_path: Path, step: StepRecord) -> tuple[RunFile, StepRecor
 
 
 def combined_step() -> StepRecord:
-    measured = Measurement(duration_s=2.0, **TOTAL, streams=PARTS, samples=(SECOND, replace(SECOND, start_s=3.5)))
+    measured = Measurement(
+        duration_s=2.0,
+        read=READS,
+        write=WRITES,
+        trim=TRIMS,
+        flush=FLUSHES,
+        streams=PARTS,
+        samples=(SECOND, replace(SECOND, start_s=3.5)),
+    )
     return replace(a_step(1), workload=COMBINATION, measurement=measured)
 
 
