@@ -17,7 +17,7 @@ from tkperf.model.figures import generic_section
 from tkperf.model.phases import Procedure, Round, SectionOutcome
 from tkperf.model.quantity import IOPS
 from tkperf.model.units import format_number
-from tkperf.model.workload import ActiveRange, Arrival, BlockShare, Step, Workload, Zone
+from tkperf.model.workload import ActiveRange, Arrival, BlockShare, Burst, Step, Workload, Zone
 from tkperf.page.shown_section import ShownSection
 from tkperf.page.tables.cell_tables import build_matrix
 from tkperf.procedures import Test, load_profile
@@ -35,6 +35,8 @@ ODD = (
     replace(work(), region=ActiveRange(offset_bytes=1 << 20, length_bytes=1 << 24)),
     work(jobs=2),
     work(io_depth=2),
+    replace(work(), random_percent=25),
+    replace(work(), burst=Burst(32, 0.25)),
     work(),
 )
 

@@ -36,9 +36,11 @@ from tkperf.analysis.workload_axes import (
     JOBS,
     OFFERED,
     REGION,
+    STREAM,
     ZONES,
     WorkloadAxis,
     find_axes,
+    name_stream,
 )
 from tkperf.interop import FIO_TEST
 from tkperf.model.disturbance.io import HOST_LIMITED, describe_disturbed
@@ -53,6 +55,7 @@ from tkperf.procedures import TESTS
 # Values that distinguish workloads of the same mix and block size, and their form in the name of a claim. A claim uses
 # them as keys.
 _CONDITIONS: dict[WorkloadAxis, tuple[Callable[[Workload], object], str]] = {
+    STREAM: (lambda work: name_stream(work) if work.together else None, "of stream {}"),
     ACCESS: (lambda work: work.access, "{}"),
     ZONES: (lambda work: work.zones_text or "even", "zones {}"),
     COMPRESSIBLE: (lambda work: work.compressible_percent or 0, "{} % compressible"),

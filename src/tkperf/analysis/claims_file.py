@@ -29,7 +29,7 @@ MOST_CLAIMS = 10_000
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A promise about one workload: the value of ``metric`` is at least, or at most, a limit.
 
-    The keys from ``access`` to ``io_depth`` are necessary only if a section contains the same mix and block size with
+    The keys from ``stream`` to ``io_depth`` are necessary only if a section contains the same mix and block size with
     several values of these keys. ``direction`` selects the reads or the writes of a mix. A characteristic of a
     section's course (``CHARACTERISTICS``) needs no mix and block size if only one workload shows it. With
     ``not_found``, a claim promises that the characteristic is absent.
@@ -43,6 +43,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     at_most: float | None = None
     not_found: bool = False
     section: str | None = None
+    stream: str | None = None
     access: Access | None = None
     zones: str | None = None
     compressible_percent: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
@@ -74,6 +75,7 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     block_size: str | Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
     within_us: Annotated[dict[str, float], msgspec.Meta(min_length=1)]
     section: str | None = None
+    stream: str | None = None
     jobs: Annotated[int, msgspec.Meta(ge=1)] | None = None
     io_depth: Annotated[int, msgspec.Meta(ge=1)] | None = None
     offered_iops: Annotated[float, msgspec.Meta(gt=0)] | None = None

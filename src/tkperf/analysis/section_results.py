@@ -35,7 +35,7 @@ def build_rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundRe
     """Group steps by round. A round whose number is not in ``judged`` is not complete."""
     by_number: dict[int, list[CellResult]] = {}
     for step in steps:
-        by_number.setdefault(step.number, []).append(_build_cell([step]))
+        by_number.setdefault(step.number, []).extend(_build_cell([part]) for part in step.parts)
     return tuple(
         RoundResult(number=number, complete=number in judged, cells=tuple(cells)) for number, cells in by_number.items()
     )
@@ -99,8 +99,7 @@ def build_window_cells(
     if is_whole_stream(steps, window):
         if lost:
             return ()
-        (slices,) = found.values()
-        return (_build_cell(slices, as_one=True, figures=figures),)
+        return tuple(_build_cell(slices, as_one=True, figures=figures) for slices in found.values())
     return tuple(
         _build_cell(rounds, figures=figures)
         for workload, rounds in found.items()
@@ -115,15 +114,13 @@ def is_whole_stream(steps: Sequence[StepRecord], window: tuple[int, ...]) -> boo
 
 
 def find_window_steps(steps: Sequence[StepRecord], window: tuple[int, ...]) -> dict[Workload, list[StepRecord]]:
-    """Return the steps of each cell: its rounds in the window, or all slices of a stream without a window."""
-    measured = list(_measured(steps))
-    if is_whole_stream(steps, window):
-        return {measured[0].key: measured}
+    """Return the steps behind each cell: its rounds in the window, or all slices of a stream without one."""
     in_window: dict[Workload, list[StepRecord]] = {}
-    numbers = set(window)
-    for step in measured:
-        if step.number in numbers:
-            in_window.setdefault(step.key, []).append(step)
+    numbers = None if is_whole_stream(steps, window) else set(window)
+    for step in _measured(steps):
+        if numbers is None or step.number in numbers:
+            for part in step.parts:
+                in_window.setdefault(part.key, []).append(part)
     return in_window
 
 
@@ -149,7 +146,7 @@ def _build_cell(steps: Sequence[StepRecord], *, as_one: bool = False, figures: b
         workload=workload,
         all=whole,
         read=read if workload.read_percent else None,
-        write=write if workload.read_percent < 100 else None,
+        write=write if workload.writes else None,
         rounds=len(rounds),
         host_limited=any(measurement.host_limited for measurement in rounds),
         disturbances=codes if codes or watched else None,
@@ -163,6 +160,7 @@ def _join(slices: Sequence[Measurement]) -> Measurement:
         duration_s=sum(measurement.duration_s for measurement in slices),
         read=add_all(measurement.read for measurement in slices),
         write=add_all(measurement.write for measurement in slices),
+        trim=add_all(measurement.trim for measurement in slices),
         rates_known=all(measurement.rates_known for measurement in slices),
     )
 

@@ -46,12 +46,32 @@ def _compressible(work: Workload) -> str:
     return "0" if work.compressible_percent is None else str(work.compressible_percent)
 
 
+def _mix(work: Workload) -> str:
+    if work.flushes:
+        return "flushes"
+    return "trims" if work.trims else format_mix(work.read_percent)
+
+
+def _burst(work: Workload) -> str:
+    return "none" if work.burst is None else f"{work.burst.pause_s:g} s after {work.burst.ios:,}"
+
+
+def name_stream(work: Workload) -> str:
+    """Return the name of a stream of a combination, ``all`` of the combination itself, or a dash for a load alone."""
+    if not work.together:
+        return NOT_MEASURED
+    return "all" if work.is_combination else f"{work.stream}{', flushes' if work.flushes else ''}"
+
+
+STREAM = WorkloadAxis(
+    key="stream", title="Stream", text=name_stream, order=lambda work: (0, name_stream(work)), words=name_stream
+)
 MIX = WorkloadAxis(
     key="read_percent",
     title="R/W %",
-    text=lambda work: format_mix(work.read_percent),
-    order=lambda work: (-work.read_percent, ""),
-    words=lambda work: f"R/W {format_mix(work.read_percent)}",
+    text=_mix,
+    order=lambda work: (-work.read_percent, _mix(work) if work.trims or work.flushes else ""),
+    words=lambda work: _mix(work) if work.trims or work.flushes else f"R/W {_mix(work)}",
 )
 BLOCKS = WorkloadAxis(
     key="block_size",
@@ -109,6 +129,27 @@ COMPRESSIBLE = WorkloadAxis(
     order=lambda work: (work.compressible_percent or 0, ""),
     words=lambda work: f"{_compressible(work)} % compressible",
 )
+RANDOM_SHARE = WorkloadAxis(
+    key="random_percent",
+    title="Random (%)",
+    text=lambda work: NOT_MEASURED if work.random_percent is None else str(work.random_percent),
+    order=lambda work: (100 if work.random_percent is None else work.random_percent, ""),
+    words=lambda work: "" if work.random_percent is None else f"{work.random_percent} % random",
+)
+BURST = WorkloadAxis(
+    key="burst",
+    title="Pause (after I/Os)",
+    text=_burst,
+    order=lambda work: (work.burst.ios if work.burst else 0, _burst(work)),
+    words=lambda work: f"pauses {_burst(work)}",
+)
+FLUSH = WorkloadAxis(
+    key="flush_every",
+    title="Flush after writes",
+    text=lambda work: NOT_MEASURED if work.flush_every is None else str(work.flush_every),
+    order=lambda work: (work.flush_every or 0, ""),
+    words=lambda work: "no flushes" if work.flush_every is None else f"a flush after {work.flush_every:,}",
+)
 REGION = WorkloadAxis(
     key="region",
     title="Region",
@@ -117,15 +158,41 @@ REGION = WorkloadAxis(
     words=lambda work: f"within {work.region}" if work.region else "all of the range",
 )
 
-# The order is that of the rows of a table.
-AXES = (ACCESS, BLOCKS, MIX, ZONES, COMPRESSIBLE, REGION, OFFERED, ARRIVAL, JOBS, DEPTH)
+# In the order in which a table's rows show them.
+AXES = (
+    STREAM,
+    ACCESS,
+    BLOCKS,
+    MIX,
+    ZONES,
+    RANDOM_SHARE,
+    COMPRESSIBLE,
+    REGION,
+    OFFERED,
+    ARRIVAL,
+    BURST,
+    FLUSH,
+    JOBS,
+    DEPTH,
+)
 DEMAND_AXES = (OFFERED, ARRIVAL, JOBS, DEPTH)
 
 
 def find_axes(workloads: Iterable[Workload]) -> tuple[WorkloadAxis, ...]:
     """Return the fields in which these workloads differ."""
     several = list(workloads)
-    return tuple(axis for axis in AXES if len({axis.order(work) for work in several}) > 1)
+    if any(work.together for work in several):
+        return (STREAM, *(axis for axis in AXES[1:] if _differs(axis, [each for each in several if each.stream])))
+    return tuple(axis for axis in AXES if _differs(axis, several))
+
+
+def _differs(axis: WorkloadAxis, works: Sequence[Workload]) -> bool:
+    return len({axis.order(work) for work in works}) > 1
+
+
+def text_on(axis: WorkloadAxis, work: Workload) -> str:
+    """Return the value of a field in a table; a dash where a combination of different streams has none."""
+    return NOT_MEASURED if work.is_combination and axis is not STREAM else axis.text(work)
 
 
 def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[WorkloadAxis, ...]:

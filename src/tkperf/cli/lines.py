@@ -20,7 +20,7 @@ from tkperf.model.units import (
     format_durations,
     format_number,
 )
-from tkperf.render.export_json import encode_json
+from tkperf.render.export_json import drop_unused, encode_json
 from tkperf.runner.events import (
     Event,
     EventsDropped,
@@ -168,7 +168,7 @@ class JsonLines:
                 "kind": step.kind,
                 "number": step.number,
                 "position": step.position,
-                "workload": msgspec.to_builtins(step.workload),
+                "workload": drop_unused(msgspec.to_builtins(step.workload)),
                 "duration_s": measurement.duration_s,
                 "gap_s": step.gap_s,
                 "iops": measurement.iops,
@@ -182,9 +182,10 @@ class JsonLines:
                 "foreign_write_bytes": step.foreign_write_bytes,
             }
         else:
-            fields = msgspec.to_builtins(event)
+            fields = drop_unused(msgspec.to_builtins(event))
         if isinstance(event, PhaseStarted):
-            fields["phase"] = {"kind": type(event.phase).__name__, **msgspec.to_builtins(event.phase)}
+            phase = drop_unused(msgspec.to_builtins(event.phase))
+            fields["phase"] = {"kind": type(event.phase).__name__, **phase}
         if isinstance(event, TestStarted):
             del fields["plan"]  # the presentation of the test in reports is in the run file
         self.write(type(event).__name__, fields)

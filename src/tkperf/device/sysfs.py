@@ -97,6 +97,11 @@ def find_zone_model(node: Path) -> str | None:
     return text(find_disk(node) / "queue/zoned")
 
 
+def takes_discards(node: Path) -> bool:
+    """Return whether the kernel passes discards (TRIM, UNMAP) to the disk of a node."""
+    return bool(number(find_disk(node) / "queue/discard_max_bytes"))
+
+
 def find_pci_function(node: Path) -> Path | None:
     """Return the nearest PCI function above a disk: the NVMe drive itself, or the host adapter."""
     for folder in (node.resolve(), *node.resolve().parents):

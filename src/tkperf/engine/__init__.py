@@ -34,6 +34,8 @@ class Execution:
         evidence: facts to judge whether the measurement can be true.
         handed_over_s: time at which the next load was released; None: it was not released yet.
         earliest_s: the earliest possible time of an I/O of this phase; None: ``started_s``.
+        whole: the measurement with the lead-in of a combination, from ``started_s`` to ``ended_s``, to compare with
+            the device's own counters; None: there was no lead-in.
     """
 
     measurement: Measurement
@@ -44,6 +46,16 @@ class Execution:
     evidence: Evidence = field(default_factory=Evidence, repr=False)
     handed_over_s: float | None = None
     earliest_s: float | None = None
+    whole: Measurement | None = field(default=None, repr=False)
+
+    @property
+    def lead_in_s(self) -> float:
+        """Return the time from the first I/O to the first I/O that counts."""
+        return 0.0 if self.whole is None else self.whole.duration_s - self.measurement.duration_s
+
+    @property
+    def with_lead_in(self) -> Measurement:
+        return self.measurement if self.whole is None else self.whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

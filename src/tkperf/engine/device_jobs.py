@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from tkperf.device.permit import ErasePermit
@@ -29,12 +30,14 @@ from tkperf.system.work_folder import WorkFolder
 
 def step_evidence(process: FioProcess, step: Step, active_range: ActiveRange) -> Evidence:
     """Return the evidence of a timed step that has ended."""
-    workload = step.workload
-    shows_depth = workload.access is Access.RANDOM or _holds_a_full_queue(workload, workload.region or active_range)
-    jobs = [
-        replace(_job_seen(job), reached_depth=job.reached(workload.io_depth) if shows_depth else None)
-        for job in process.last.jobs
-    ]
+    readings = iter(process.last.jobs)
+    jobs: list[JobSeen] = []
+    for stream in step.workload.streams:
+        load = stream.workload
+        shows_depth = load.access is Access.RANDOM or _holds_a_full_queue(load, load.region or active_range)
+        for job in islice(readings, load.jobs):
+            reached = job.reached(load.io_depth) if shows_depth else None
+            jobs.append(replace(_job_seen(job), reached_depth=reached))
     return _at_the_clocks(process, jobs)
 
 
@@ -196,7 +199,9 @@ class DeviceJobs:
         def render(targets: Sequence[FioTarget], prerun: str | None) -> str:
             return render_step_job(step, targets[0], starts_bytes=starts_bytes, prerun=prerun, seed=seed)
 
-        return self._start((self._permit,), (self._target,), render, starts_bytes=starts_bytes, wait=wait)
+        return self._start(
+            (self._permit,), (self._target,), render, starts_bytes=starts_bytes, load=step.workload, wait=wait
+        )
 
     def close(self) -> None:
         self._folder.close()
@@ -208,6 +213,7 @@ class DeviceJobs:
         render: Render,
         *,
         starts_bytes: tuple[int, ...] = (),
+        load: Workload | None = None,
         wait: bool = True,
     ) -> FioProcess:
         self._started += 1
@@ -229,6 +235,7 @@ class DeviceJobs:
                     self._permit.identity.path,
                     shown_job=render(targets, None),
                     starts_bytes=starts_bytes,
+                    load=load,
                     inherit=inherit,
                 )
             except BaseException:

@@ -119,11 +119,9 @@ class FioEngine:
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
         self._end_stream()
         process = self._current = self._take(step, then)
-        recorder = Recorder(on_sample)
+        recorder = Recorder(on_sample, lead_in_s=step.workload.lead_in_s)
         self._run_out(process, step, then, recorder)
-        if step.workload.access is Access.SEQUENTIAL:
-            job_bytes = [job.bytes for job in process.last.jobs]
-            self._cursors.advance(step, process.starts_bytes, job_bytes)
+        self._cursors.advance(step, process.starts_bytes, [job.bytes for job in process.last.jobs])
         self._prepare_after_next(then)
         evidence = step_evidence(process, step, self._jobs.active_range)
         return self._ended(process, recorder, evidence)
@@ -132,7 +130,8 @@ class FioEngine:
         stream = self._stream_for(phase, then)
         process, origin = stream.process, stream.cut
         stream.planned_s += phase.duration_s
-        recorder = Recorder(on_sample, origin)
+        lead_in_s = 0.0 if origin.jobs else phase.workload.lead_in_s
+        recorder = Recorder(on_sample, origin, lead_in_s=lead_in_s)
         is_last = stream.planned_s >= stream.step.duration_s
         if is_last:
             self._run_out(process, stream.step, then, recorder)
@@ -145,7 +144,7 @@ class FioEngine:
             self._let_go(load, process, ignore)
         self._prepare_after_next(then)
         evidence = stream.watch.slice_evidence(process, origin)
-        return self._execution(process, measurement, evidence, origin)
+        return self._execution(process, measurement, evidence, origin, recorder.whole(process.last))
 
     def idle(self, duration_s: float, *, then: Next | None) -> None:
         self._end_stream()
@@ -366,16 +365,22 @@ class FioEngine:
         measurement = recorder.measurement(process.last, self._cpus)
         process.stop()
         self._current = None
-        return self._execution(process, measurement, evidence)
+        return self._execution(process, measurement, evidence, whole=recorder.whole(process.last))
 
     def _execution(
-        self, process: FioProcess, measurement: Measurement, evidence: Evidence, origin: FioReading = NOTHING_YET
+        self,
+        process: FioProcess,
+        measurement: Measurement,
+        evidence: Evidence,
+        origin: FioReading = NOTHING_YET,
+        whole: Measurement | None = None,
     ) -> Execution:
         # By now, fio has reported when it really began.
         started_s = process.began_s + origin.elapsed_s
-        self._last_io_s = started_s + measurement.duration_s
+        self._last_io_s = started_s + (whole or measurement).duration_s
         return Execution(
             measurement=measurement,
+            whole=whole,
             started_s=started_s,
             ended_s=self._last_io_s,
             job_file=process.shown_job,

@@ -21,12 +21,23 @@ Choices that hold for every job, with their reasons:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from tkperf.model.errors import UsageError
 from tkperf.model.units import format_block_size, format_capacity, format_count
-from tkperf.model.workload import MIX_ALIGNMENT_BYTES, Access, ActiveRange, Arrival, Step, Workload, split_regions
+from tkperf.model.workload import (
+    MIX_ALIGNMENT_BYTES,
+    Access,
+    ActiveRange,
+    Arrival,
+    Step,
+    Stream,
+    Workload,
+    key_of_stream,
+    split_regions,
+)
 
 # A step may be faster than the preceding step. If the step is faster than this factor allows, it accesses the rest of
 # the region a second time, which is harmless.
@@ -59,33 +70,76 @@ def render_step_job(
         prerun: the command that the threads of fio execute before their first I/O, and for whose end they wait.
     """
     workload = step.workload
-    span = target.active_range
-    if workload.region is not None:
-        span = workload.region.within(span)
-    lines = _global_lines(workload, target, prerun, seed)
-    lines += ["time_based=1", f"runtime={round(step.duration_s * 1000)}ms"]
-    if workload.access is Access.RANDOM:
-        lines += [
-            f"offset={span.offset_bytes}",
-            f"size={_whole_blocks(span, workload.block_size_bytes)}",
-            "norandommap=1",
-            "random_generator=tausworthe64",
-            f"numjobs={workload.jobs}",
-            *_zone_lines(workload),
-            "",
-            "[step]",
-        ]
+    if workload.is_combination:
+        lines = _global_lines(target, prerun, seed, ())
+        # If one stream failed or ended, the others would run alone, and their figures would be of another load.
+        lines += ["exit_what=all", "time_based=1"]
+        starts = iter(starts_bytes)
+        for stream in workload.together:
+            own_starts = tuple(islice(starts, stream.workload.jobs)) if _is_in_order(stream.workload) else ()
+            lines += _section_lines(stream, target.active_range, step.duration_s, own_starts, prerun)
         return _text(lines)
-    regions = split_regions(span, workload.jobs, workload.block_size_bytes)
-    for job, region in enumerate(regions):
-        start_bytes = starts_bytes[job] if starts_bytes else 0
-        lines += [
-            "",
-            f"[step{job}]",
-            f"offset={region.offset_bytes + start_bytes}",
-            f"size={region.length_bytes - start_bytes}",
-        ]
+    lines = _global_lines(target, prerun, seed, (workload,))
+    lines += ["time_based=1", _runtime_line(step.duration_s)]
+    span = _span_of(workload, target.active_range)
+    if workload.access is Access.RANDOM:
+        return _text([*lines, *_random_lines(workload, span), "", "[step]"])
+    for job, place in enumerate(_places_in_order(workload, span, starts_bytes)):
+        lines += ["", f"[step{job}]", *place]
     return _text(lines)
+
+
+def _section_lines(
+    stream: Stream, active: ActiveRange, duration_s: float, starts_bytes: Sequence[int], prerun: str | None
+) -> list[str]:
+    """Return the sections of a stream: one for all its threads, or one for each sequential thread.
+
+    A section's runtime counts from the end of its delay, so that all streams end together. fio's own delay
+    (``startdelay``) counts from the start of fio. Threads that wait for ``prerun`` therefore wait for
+    their delay after it.
+    """
+    workload, span = stream.workload, _span_of(stream.workload, active)
+    lines = [*_pattern_lines(workload), *_pace_lines(workload), _runtime_line(duration_s - stream.delay_s)]
+    if stream.delay_s:
+        delay = f"{stream.delay_s:.3f}"
+        lines.append(f"exec_prerun={prerun} && sleep {delay}" if prerun else f"startdelay={delay}s")
+    if not _is_in_order(workload):
+        return ["", f"[{stream.name}]", *lines, *_random_lines(workload, span)]
+    places = _places_in_order(workload, span, starts_bytes)
+    return [line for place in places for line in ("", f"[{stream.name}]", *lines, *place)]
+
+
+def _is_in_order(workload: Workload) -> bool:
+    """Return whether each thread goes over a region of its own, from its start on."""
+    return workload.access is Access.SEQUENTIAL
+
+
+def _runtime_line(duration_s: float) -> str:
+    return f"runtime={round(duration_s * 1000)}ms"
+
+
+def _span_of(workload: Workload, active: ActiveRange) -> ActiveRange:
+    return active if workload.region is None else workload.region.within(active)
+
+
+def _random_lines(workload: Workload, span: ActiveRange) -> list[str]:
+    random = [] if workload.random_percent is None else [f"percentage_random={workload.random_percent}"]
+    return [
+        f"offset={span.offset_bytes}",
+        f"size={_whole_blocks(span, workload.block_size_bytes)}",
+        "norandommap=1",
+        "random_generator=tausworthe64",
+        f"numjobs={workload.jobs}",
+        *random,
+        *_zone_lines(workload),
+    ]
+
+
+def _places_in_order(workload: Workload, span: ActiveRange, starts_bytes: Sequence[int]) -> Iterator[list[str]]:
+    """Yield the place of each sequential thread."""
+    for job, region in enumerate(split_regions(span, workload.jobs, workload.block_size_bytes)):
+        start_bytes = starts_bytes[job] if starts_bytes else 0
+        yield [f"offset={region.offset_bytes + start_bytes}", f"size={region.length_bytes - start_bytes}"]
 
 
 def render_fill_job(
@@ -96,7 +150,7 @@ def render_fill_job(
     The jobs divide the range. A remainder that is smaller than a block has a separate job, so that every byte of the
     range is written. Several targets are written at the same time, each by as many jobs.
     """
-    lines = _global_lines(workload, targets[0], prerun, seed)
+    lines = _global_lines(targets[0], prerun, seed, (workload,))
     # A job writes to the files of its section and of [global]. A single file is therefore named in [global], and
     # several files in their sections.
     lines = [line for line in lines if len(targets) == 1 or not line.startswith("filename=")]
@@ -117,11 +171,14 @@ def render_fill_job(
 
 def count_threads(job_text: str) -> int:
     """Return the number of job threads that fio starts for a job file of this module."""
-    sections = job_text.count("\n[")
-    for line in job_text.splitlines():
-        if line.startswith("numjobs="):
-            return int(line.partition("=")[2]) * sections
-    return sections
+    shared, *sections = job_text.split("\n[")
+    default = _numjobs(shared, 1)
+    return sum(_numjobs(section, default) for section in sections)
+
+
+def _numjobs(section: str, default: int) -> int:
+    options = dict(line.split("=", 1) for line in section.splitlines() if "=" in line)
+    return int(options.get("numjobs", default))
 
 
 def planned_bytes(job_text: str) -> tuple[int, ...]:
@@ -134,16 +191,15 @@ def _fill_lines(region: ActiveRange, passes: int) -> list[str]:
     return [f"offset={region.offset_bytes}", f"size={region.length_bytes}", f"io_size={region.length_bytes * passes}"]
 
 
-def _global_lines(workload: Workload, target: FioTarget, prerun: str | None, seed: int | None) -> list[str]:
+def _global_lines(target: FioTarget, prerun: str | None, seed: int | None, loads: Sequence[Workload]) -> list[str]:
+    """Return the options of all sections, with those of one load that runs alone."""
     lines = [
         "[global]",
         filename_option(target.path),
         f"ioengine={target.ioengine}",
         "direct=1",
         "thread=1",
-        f"rw={_rw(workload)}",
-        *_block_lines(workload),
-        f"iodepth={workload.io_depth}",
+        *(line for load in loads for line in _pattern_lines(load)),
         "randrepeat=0",
         *([] if seed is None else [f"randseed={seed}"]),
         "refill_buffers=1",
@@ -153,17 +209,32 @@ def _global_lines(workload: Workload, target: FioTarget, prerun: str | None, see
         "lat_percentiles=1",
         "clat_percentiles=0",
         "slat_percentiles=0",
+        *(line for load in loads for line in _pace_lines(load)),
     ]
-    if workload.is_mixed:
-        lines.append(f"rwmixread={workload.read_percent}")
-    if workload.compressible_percent is not None:
-        lines.append(f"buffer_compress_percentage={workload.compressible_percent}")
-    lines += _rate_lines(workload)
     if target.clocksource:
         lines.append(f"clocksource={target.clocksource}")
     if prerun:
         lines.append(f"exec_prerun={prerun}")
     return lines
+
+
+def _pattern_lines(workload: Workload) -> list[str]:
+    return [f"rw={_rw(workload)}", *_block_lines(workload), f"iodepth={workload.io_depth}"]
+
+
+def _pace_lines(workload: Workload) -> list[str]:
+    """Return the mix, the data, the pauses, the flushes and the rate of a load."""
+    lines = []
+    if workload.is_mixed:
+        lines.append(f"rwmixread={workload.read_percent}")
+    if workload.compressible_percent is not None:
+        lines.append(f"buffer_compress_percentage={workload.compressible_percent}")
+    if workload.burst is not None:
+        pause_us = round(workload.burst.pause_s * 1e6)
+        lines += [f"thinktime={pause_us}us", f"thinktime_blocks={workload.burst.ios}"]
+    if workload.flush_every is not None:
+        lines.append(f"fsync={workload.flush_every}")
+    return lines + _rate_lines(workload)
 
 
 def _block_lines(workload: Workload) -> list[str]:
@@ -236,7 +307,7 @@ def filename_option(path: str) -> str:
 
 
 def _rw(workload: Workload) -> str:
-    direction = {0: "write", 100: "read"}.get(workload.read_percent, "rw")
+    direction = "trim" if workload.trims else {0: "write", 100: "read"}.get(workload.read_percent, "rw")
     return f"rand{direction}" if workload.access is Access.RANDOM else direction
 
 
@@ -270,8 +341,8 @@ class SequentialCursors:
     accesses more than about half of its region in a step begins each step at the beginning of the region, because only
     then does fio access the whole region repeatedly.
 
-    The workload identifies each stream. Streams within an area begin at the start of the area. Each area is measured
-    once.
+    The workload identifies each stream. In a combination, the name identifies the stream as well. Loads within an area
+    begin at the start of the area, because each area is measured once.
     """
 
     def __init__(self, active_range: ActiveRange) -> None:
@@ -279,31 +350,47 @@ class SequentialCursors:
         self._cursors: dict[Workload, _Cursor] = {}
 
     def starts_bytes(self, step: Step) -> tuple[int, ...]:
-        """Return the start of each job within its region; empty for random workloads."""
-        workload = step.workload
-        if workload.access is not Access.SEQUENTIAL:
-            return ()
-        cursor = None if step.workload.region else self._cursors.get(workload)
+        """Return the start of each sequential job within its region; empty if there is none."""
+        keys = (key for key in _keys_of(step.workload) if _is_in_order(key))
+        return tuple(start for key in keys for start in self._starts_of(key, step.duration_s))
+
+    def _starts_of(self, key: Workload, duration_s: float) -> tuple[int, ...]:
+        cursor = self._cursors.get(key)
         if cursor is None:
-            return (0,) * workload.jobs
-        regions = self._regions(workload)
-        needed_bytes = SPEED_MARGIN * cursor.bytes_per_s * step.duration_s / workload.jobs
+            return (0,) * key.jobs
+        needed_bytes = SPEED_MARGIN * cursor.bytes_per_s * duration_s / key.jobs
         return tuple(
             position if region.length_bytes - position >= needed_bytes else 0
-            for region, position in zip(regions, cursor.next_bytes, strict=True)
+            for region, position in zip(self._regions(key), cursor.next_bytes, strict=True)
         )
 
     def advance(self, step: Step, starts_bytes: Sequence[int], job_bytes: Sequence[int]) -> None:
-        """Note how many bytes each job moved in a step that began at ``starts_bytes``."""
-        workload = step.workload
-        if step.workload.region:
-            return
+        """Note how many bytes each job moved in a step whose sequential jobs began at ``starts_bytes``."""
+        starts, moved = iter(starts_bytes), iter(job_bytes)
+        for key in _keys_of(step.workload):
+            of_jobs = tuple(islice(moved, key.jobs))
+            if not _is_in_order(key):
+                continue
+            began = tuple(islice(starts, key.jobs))
+            if key.region is None or key.stream is not None:
+                self._advance_one(key, step.duration_s, began, of_jobs)
+
+    def _advance_one(
+        self, key: Workload, duration_s: float, starts_bytes: Sequence[int], job_bytes: Sequence[int]
+    ) -> None:
         positions = []
-        for region, start, moved in zip(self._regions(workload), starts_bytes, job_bytes, strict=True):
+        for region, start, moved in zip(self._regions(key), starts_bytes, job_bytes, strict=True):
             # After fio returned to its start, the position is relative to this start.
             position = start + moved % (region.length_bytes - start)
             positions.append(position if position < region.length_bytes else 0)
-        self._cursors[workload] = _Cursor(next_bytes=tuple(positions), bytes_per_s=sum(job_bytes) / step.duration_s)
+        self._cursors[key] = _Cursor(next_bytes=tuple(positions), bytes_per_s=sum(job_bytes) / duration_s)
 
-    def _regions(self, workload: Workload) -> tuple[ActiveRange, ...]:
-        return split_regions(self._active_range, workload.jobs, workload.block_size_bytes)
+    def _regions(self, key: Workload) -> tuple[ActiveRange, ...]:
+        return split_regions(_span_of(key, self._active_range), key.jobs, key.block_size_bytes)
+
+
+def _keys_of(workload: Workload) -> tuple[Workload, ...]:
+    """Return the workload of each stream, as a part of its combination; of one load alone, the load."""
+    if not workload.is_combination:
+        return (workload,)
+    return tuple(key_of_stream(workload, stream.name) for stream in workload.together)

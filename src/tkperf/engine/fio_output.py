@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Annotated
 
 import msgspec
@@ -19,8 +20,9 @@ from tkperf.engine import OnSample
 from tkperf.model.decoding import decode_json
 from tkperf.model.errors import EngineError, LostAtGateError, StepFailedError
 from tkperf.model.histogram import Histogram
-from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement, Sample
+from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement, Sample, StreamPart
 from tkperf.model.plausibility import MOST_CPU_PERCENT
+from tkperf.model.workload import Workload
 
 # Documents that are closer together than this are merged, because fio may print one directly at the start or end.
 SHORTEST_SAMPLE_S = 0.05
@@ -59,11 +61,19 @@ class _Direction(msgspec.Struct):
     lat_ns: _Latency
 
 
+class _Flushes(msgspec.Struct):
+    """fio's ``sync``; its ``total_ios`` leaves out some kinds of flushes, the latencies have all."""
+
+    lat_ns: _Latency
+
+
 class _Job(msgspec.Struct):
     jobname: str
     error: _ErrorNumber
     read: _Direction
     write: _Direction
+    trim: _Direction | None = None
+    sync: _Flushes | None = None
     job_start: _Count = 0
     usr_cpu: float | None = None
     sys_cpu: float | None = None
@@ -105,6 +115,7 @@ class FioReading:
         began_wall_clock_s: time at which the first job passed its gate, on the wall clock; None: not known, because fio
             before 3.36 does not report it.
         cpu: None if fio's numbers are impossible.
+        streams: the parts of the streams that run together; empty: one load runs alone.
     """
 
     elapsed_s: float = 0.0
@@ -113,9 +124,43 @@ class FioReading:
     began_wall_clock_s: float | None = None
     read: IoStats = NO_IO
     write: IoStats = NO_IO
+    trim: IoStats = NO_IO
+    flush: IoStats = NO_IO
+    streams: tuple[StreamPart, ...] = field(default=(), repr=False)
     jobs: tuple[JobReading, ...] = field(default=(), repr=False)
     errors: tuple[int, ...] = ()
     cpu: CpuUse | None = None
+
+    @property
+    def moved_bytes(self) -> int:
+        """Return the bytes read, written and trimmed."""
+        return self.read.bytes + self.write.bytes + self.trim.bytes
+
+    def with_bytes_of_counts(self, load: Workload) -> FioReading:
+        """Return the reading with the bytes that belong to its counts of I/Os.
+
+        A mix of block sizes keeps fio's bytes, which may be from a moment earlier.
+        """
+        own = self.streams or (StreamPart(name="", read=self.read, write=self.write, trim=self.trim),)
+        pairs = zip(own, load.streams, strict=True)
+        parts = tuple(_with_bytes_of_counts(part, stream.workload) for part, stream in pairs)
+        read, write, trim = (sum(getattr(part, side).bytes for part in parts) for side in ("read", "write", "trim"))
+        return replace(
+            self,
+            read=replace(self.read, bytes=read),
+            write=replace(self.write, bytes=write),
+            trim=replace(self.trim, bytes=trim),
+            streams=parts if self.streams else (),
+        )
+
+
+def _with_bytes_of_counts(part: StreamPart, load: Workload) -> StreamPart:
+    if load.block_mix:
+        return part
+    read, write, trim = (
+        replace(stats, bytes=stats.ios * load.block_size_bytes) for stats in (part.read, part.write, part.trim)
+    )
+    return replace(part, read=read, write=write, trim=trim)
 
 
 NOTHING_YET = FioReading()
@@ -177,10 +222,13 @@ class DocumentSplitter:
             raise EngineError(f"fio printed more than {most_bytes >> 20} MiB {where}")
 
 
-def parse_document(document: bytes, *, read_s: float | None = None, wall_ahead_s: float | None = None) -> FioReading:
-    """Return one status document as a reading of all jobs together.
+def parse_document(
+    document: bytes, *, read_s: float | None = None, wall_ahead_s: float | None = None, load: Workload | None = None
+) -> FioReading:
+    """Return one status document as a reading of all jobs together, and of each stream.
 
     Args:
+        load: the load that fio runs; None: it is not known, and counts as one load alone.
         read_s: time at which tkperf read the document, on the monotonic clock.
         wall_ahead_s: difference between the wall clock and the monotonic clock. fio's documents contain the time of the
             wall clock. If the value is given, the reading contains the time at which fio made the document, but never a
@@ -191,22 +239,57 @@ def parse_document(document: bytes, *, read_s: float | None = None, wall_ahead_s
         jobs = decoded.jobs
         if not jobs:
             raise EngineError("fio printed a status without jobs")
-        read, write = NO_IO, NO_IO
-        for job in jobs:
-            read, write = read + _io_stats(job.read), write + _io_stats(job.write)
+        streams = () if load is None else tuple(_sum_streams(jobs, load))
+        whole = _sum_jobs("", jobs)
     except (msgspec.DecodeError, ValueError, ArithmeticError, RecursionError) as error:
         raise EngineError(f"fio printed an output that is not its JSON status: {error}") from error
     readings = tuple(_job_reading(job) for job in jobs)
     return FioReading(
-        elapsed_s=max(reading.elapsed_s for reading in readings),
+        elapsed_s=_elapsed_s(readings, load),
         wall_clock_s=decoded.timestamp_ms / 1000,
         arrived_s=_arrived_s(decoded.timestamp_ms, read_s, wall_ahead_s),
         began_wall_clock_s=min(job.job_start for job in jobs) / 1000 or None,
-        read=read,
-        write=write,
+        read=whole.read,
+        write=whole.write,
+        trim=whole.trim,
+        flush=whole.flush,
+        streams=streams,
         jobs=readings,
         errors=tuple(job.error for job in jobs),
         cpu=_cpu_use(jobs),
+    )
+
+
+def _sum_streams(jobs: Sequence[_Job], load: Workload) -> Iterator[StreamPart]:
+    threads = iter(jobs)
+    for stream in load.together:
+        yield _sum_jobs(stream.name, list(islice(threads, stream.workload.jobs)))
+
+
+def _elapsed_s(readings: Sequence[JobReading], load: Workload | None) -> float:
+    """Return the time of the threads that run longest; a thread that pauses may notice the end of its time late."""
+    streams = () if load is None else load.streams
+    threads = iter(readings)
+    awake = [
+        reading
+        for stream in streams
+        for reading in islice(threads, stream.workload.jobs)
+        if stream.workload.burst is None
+    ]
+    return max(reading.elapsed_s for reading in awake or readings)
+
+
+def _sum_jobs(name: str, jobs: Sequence[_Job]) -> StreamPart:
+    read, write, trim, flush = NO_IO, NO_IO, NO_IO, NO_IO
+    for job in jobs:
+        read, write = read + _io_stats(job.read), write + _io_stats(job.write)
+        if job.trim is not None and job.trim.total_ios:
+            trim += _io_stats(job.trim)
+        if job.sync is not None and job.sync.lat_ns.N:
+            flush += _latencies(job.sync.lat_ns, ios=job.sync.lat_ns.N, moved_bytes=0)
+    busiest = max((job.usr_cpu or 0.0) + (job.sys_cpu or 0.0) for job in jobs)
+    return StreamPart(
+        name=name, read=read, write=write, trim=trim, flush=flush, host_limited=busiest >= 100 * CPU_EXHAUSTED
     )
 
 
@@ -217,10 +300,11 @@ def _arrived_s(timestamp_ms: int, read_s: float | None, wall_ahead_s: float | No
 
 
 def _job_reading(job: _Job) -> JobReading:
+    directions = [side for side in (job.read, job.write, job.trim) if side is not None]
     return JobReading(
-        ios=job.read.total_ios + job.write.total_ios,
-        bytes=job.read.io_bytes + job.write.io_bytes,
-        elapsed_s=max(job.read.runtime, job.write.runtime) / 1000,
+        ios=sum(side.total_ios for side in directions),
+        bytes=sum(side.io_bytes for side in directions),
+        elapsed_s=max(side.runtime for side in directions) / 1000,
         depth_percents=job.iodepth_level,
     )
 
@@ -239,12 +323,15 @@ def _cpu_use(jobs: list[_Job]) -> CpuUse | None:
 
 
 def _io_stats(direction: _Direction) -> IoStats:
-    latency = direction.lat_ns
     if not direction.total_ios:
         return NO_IO
+    return _latencies(direction.lat_ns, ios=direction.total_ios, moved_bytes=direction.io_bytes)
+
+
+def _latencies(latency: _Latency, *, ios: int, moved_bytes: int) -> IoStats:
     return IoStats(
-        ios=direction.total_ios,
-        bytes=direction.io_bytes,
+        ios=ios,
+        bytes=moved_bytes,
         latency_ios=latency.N,
         latency_sum_ns=round(latency.mean * latency.N),
         latency_min_ns=latency.min if latency.N else None,
@@ -261,35 +348,57 @@ def build_sample(earlier: FioReading, later: FioReading, *, origin_s: float = 0.
             duration_s=round(later.elapsed_s - earlier.elapsed_s, 6),
             read=later.read.since(earlier.read),
             write=later.write.since(earlier.write),
+            trim=later.trim.since(earlier.trim),
+            flush=later.flush.since(earlier.flush),
+            streams=tuple(_streams_since(earlier, later)),
         )
     except ValueError as error:
         raise EngineError(f"fio's counters went backwards: {error}") from error
 
 
-class Recorder:
-    """A recorder, which turns readings into samples when they arrive, and keeps the samples."""
+def _streams_since(earlier: FioReading, later: FioReading) -> Iterator[StreamPart]:
+    before = earlier.streams or tuple(StreamPart(name=part.name) for part in later.streams)
+    for part, old in zip(later.streams, before, strict=True):
+        yield replace(
+            part,
+            read=part.read.since(old.read),
+            write=part.write.since(old.write),
+            trim=part.trim.since(old.trim),
+            flush=part.flush.since(old.flush),
+        )
 
-    def __init__(self, on_sample: OnSample, origin: FioReading = NOTHING_YET) -> None:
+
+class Recorder:
+    """A recorder, which turns readings into samples when they arrive, and keeps the samples.
+
+    A combination is measured from the moment at which all streams run. The seconds before ``lead_in_s`` are reported to
+    observers, but they are not part of the measurement.
+    """
+
+    def __init__(self, on_sample: OnSample, origin: FioReading = NOTHING_YET, *, lead_in_s: float = 0.0) -> None:
         self._on_sample = on_sample
-        self._origin = self._newest = self._before_newest = origin
+        self._lead_in_ends_s = origin.elapsed_s + lead_in_s
+        self._start = self._origin = self._newest = self._before_newest = origin
         self.samples: list[Sample] = []
 
     def __call__(self, reading: FioReading) -> None:
         if reading.elapsed_s - self._newest.elapsed_s >= SHORTEST_SAMPLE_S:
             sample = self._sample(self._newest, reading)
             self._before_newest, self._newest = self._newest, reading
-            self.samples.append(sample)
+            if self._origin.elapsed_s < self._lead_in_ends_s:
+                self._origin = self._before_newest = reading
+            else:
+                self.samples.append(sample)
             self._on_sample(sample, reading.arrived_s)
 
     def _sample(self, earlier: FioReading, later: FioReading) -> Sample:
-        return build_sample(earlier, later, origin_s=self._origin.elapsed_s)
+        return build_sample(earlier, later, origin_s=self._start.elapsed_s)
 
     def so_far(self, now: FioReading) -> Measurement | None:
         """Return the measurement from the origin to a reading of the running fio; None before the first reading."""
         if now.elapsed_s <= self._origin.elapsed_s:
             return None
-        whole = build_sample(self._origin, now)
-        return Measurement(duration_s=whole.duration_s, read=whole.read, write=whole.write)
+        return _totals(build_sample(self._origin, now))
 
     def _all_samples(self, last: FioReading) -> tuple[Sample, ...]:
         """Return the samples, adjusted so that their sum is ``last``.
@@ -302,27 +411,38 @@ class Recorder:
             return (*self.samples, self._sample(self._newest, last))
         return (*self.samples[:-1], self._sample(self._before_newest, last))
 
+    def whole(self, last: FioReading) -> Measurement | None:
+        """Return the totals up to ``last`` with the lead-in; None if there was no lead-in."""
+        if self._origin is self._start:
+            return None
+        return _totals(build_sample(self._start, last))
+
     def measurement(self, last: FioReading, cpus: int) -> Measurement:
-        """Return the measurement from the origin to ``last``.
+        """Return the measurement from the origin, or from the end of the lead-in, to ``last``.
 
         Raises:
             StepFailedError: no time passed between them.
         """
         if last.elapsed_s <= self._origin.elapsed_s:
             raise StepFailedError("fio ran, but reported no runtime, so nothing was measured")
-        whole = build_sample(self._origin, last)
+        totals = _totals(build_sample(self._origin, last))
         cpu = last.cpu
         limited = cpu is not None and (
             cpu.busiest_thread_percent >= 100 * CPU_EXHAUSTED or cpu.all_threads_percent >= 100 * CPU_EXHAUSTED * cpus
         )
-        return Measurement(
-            duration_s=whole.duration_s,
-            read=whole.read,
-            write=whole.write,
-            samples=self._all_samples(last),
-            cpu=cpu,
-            host_limited=limited,
-        )
+        return replace(totals, samples=self._all_samples(last), cpu=cpu, host_limited=limited)
+
+
+def _totals(whole: Sample) -> Measurement:
+    """Return the totals of a time as a measurement without seconds."""
+    return Measurement(
+        duration_s=whole.duration_s,
+        read=whole.read,
+        write=whole.write,
+        trim=whole.trim,
+        flush=whole.flush,
+        streams=whole.streams,
+    )
 
 
 def find_fio_fault(

@@ -14,6 +14,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -22,6 +23,7 @@ from tkperf.engine.fio_output import NOTHING_YET, DocumentSplitter, FioReading, 
 from tkperf.engine.gate import Gate
 from tkperf.model.errors import EngineError, LostAtGateError, StepFailedError, reason_of
 from tkperf.model.units import format_count
+from tkperf.model.workload import Workload
 from tkperf.system.process import PIPE, Process, ProcessTimeout, start_process, stop_process
 
 # The pipe has room for several status documents, so that fio never waits for tkperf.
@@ -93,11 +95,13 @@ class FioProcess:
         *,
         shown_job: str,
         starts_bytes: tuple[int, ...] = (),
+        load: Workload | None = None,
         inherit: Sequence[int] = (),
     ) -> None:
         """Start fio.
 
         Args:
+            load: the load of a step; None: fio fills a range.
             folder: the folder of this fio, which ``stop`` removes.
             inherit: descriptors that fio inherits, such as the lock on the device.
         """
@@ -109,6 +113,7 @@ class FioProcess:
         self._device = device
         self.shown_job = shown_job
         self.starts_bytes = starts_bytes
+        self._load = load
         self.last: FioReading = NOTHING_YET
         self.last_at_s = 0.0
         self.document = b""
@@ -359,17 +364,33 @@ class FioProcess:
         for document in documents:
             now_s = self._silent_since_s = time.monotonic()
             before, self.document = self.last, document
-            self.last = parse_document(document, read_s=now_s, wall_ahead_s=wall_ahead_s)
+            self.last = parse_document(document, read_s=now_s, wall_ahead_s=wall_ahead_s, load=self._load)
+            if self._load is not None and self._load.pauses:
+                self._place_counts()
             self.last_at_s = now_s if self.last.arrived_s is None else self.last.arrived_s
             if len(self.last.jobs) != self._threads:
                 raise StepFailedError(
                     f"fio on {self._device} reports {format_count(len(self.last.jobs), 'job')} "
                     f"where {self._threads} were started"
                 )
-            if self.last.read.bytes + self.last.write.bytes > before.read.bytes + before.write.bytes:
+            if self.last.moved_bytes > before.moved_bytes:
                 self._still_since_s = self.last_at_s
             self._note_beginning()
             on_reading(self.last)
+
+    def _place_counts(self) -> None:
+        """Correct the time and the bytes of a document that waited for threads that pause.
+
+        fio first notes its clock and the bytes. It then waits until each running thread has answered, and only then
+        reads the counts and latencies (``__show_running_run_stats`` in ``stat.c`` of fio 3.33 to 3.42). A thread that
+        pauses does not answer. The timestamp of the document is the time of the counts.
+        """
+        if self.released_s is None or not self._jobs_run():
+            return
+        assert self._load is not None
+        stamped_s = self.last.wall_clock_s - self.released_wall_clock_s
+        placed = replace(self.last, elapsed_s=max(self.last.elapsed_s, stamped_s))
+        self.last = placed.with_bytes_of_counts(self._load)
 
     def _follow_wall_clock(self) -> float | None:
         """Return the difference between the wall clock and the monotonic clock; None if the wall clock was set since

@@ -17,6 +17,7 @@ from tkperf.engine.simulation.flash_drive import FlashDrive
 from tkperf.engine.simulation.hard_disk_drive import HardDisk
 from tkperf.engine.simulation.models import DiskModel, DriveModel, FlashModel
 from tkperf.engine.simulation.service import Draw, Second, SimulatedDrive
+from tkperf.engine.simulation.together import TogetherDraw, runs_together
 from tkperf.model.measurement import Measurement
 from tkperf.model.phases import Continuous, Fill
 from tkperf.model.telemetry.drive_reading import DriveFacts, Reading
@@ -51,8 +52,10 @@ class SimulatedEngine:
         self._ready: tuple[EngineLoad, ...] = ()
         self._let_go: tuple[EngineLoad, float] | None = None
         self._begins_s = 0.0
+        # The stream that runs, and the length of its slices so far.
         self._stream: Continuous | None = None
-        # The state of the drive is up to date until this moment.
+        self._stream_s = 0.0
+        # The drive's own state is up to date until this moment.
         self._lived_s = 0.0
         self.telemetry = SimulatedTelemetry(self.drive, self.clock)
 
@@ -78,15 +81,18 @@ class SimulatedEngine:
         return self._hand_over(execution, then)
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
-        self._stream = None
+        self._stream, self._stream_s = None, 0.0
         self._begin(step)
         return self._hand_over(self._run(step.workload, step.duration_s, on_sample), then)
 
     def measure_slice(self, phase: Continuous, *, then: Next | None, on_sample: OnSample) -> Execution:
         if not phase.continues(self._stream):
             self._begin(phase)
+            self._stream_s = 0.0
         self._stream = phase
-        return self._hand_over(self._run(phase.workload, phase.duration_s, on_sample), then)
+        execution = self._run(phase.workload, phase.duration_s, on_sample)
+        self._stream_s += phase.duration_s
+        return self._hand_over(execution, then)
 
     def idle(self, duration_s: float, *, then: Next | None) -> None:
         self._stream, self._let_go = None, None
@@ -129,6 +135,9 @@ class SimulatedEngine:
         if began_s - self._lived_s > _NO_TIME_S:
             self.drive.idle(began_s - self._lived_s)
             self.telemetry.pass_to(began_s)
+        if runs_together(workload):
+            assert duration_s is not None
+            return self._run_together(workload, duration_s, on_sample)
         draw = Draw(self.drive, workload, self._random, on_sample)
         lasted_s = 0.0
         if amount_bytes is None:
@@ -151,6 +160,27 @@ class SimulatedEngine:
             started_s=began_s,
             ended_s=ended_s,
             job_file=f"; SIMULATED {kind}: {workload}, no fio job was run\n",
+        )
+
+    def _run_together(self, workload: Workload, duration_s: float, on_sample: OnSample) -> Execution:
+        """Run a combination, or a load with flushes, pauses, trims or partly random access, for a time."""
+        began_s = self._begins_s
+        draw = TogetherDraw(self.drive, workload, self._random, on_sample, since_s=self._stream_s)
+        lasted_s = 0.0
+        while duration_s - lasted_s > _NO_TIME_S:
+            second_s = min(SAMPLE_S, duration_s - lasted_s)
+            draw.advance(second_s)
+            lasted_s += second_s
+            self.telemetry.pass_to(began_s + lasted_s)
+        ended_s = self._begins_s = self._lived_s = began_s + duration_s
+        self._clock_s = max(self._clock_s, ended_s)
+        measurement, whole = draw.finish(duration_s)
+        return Execution(
+            measurement=measurement,
+            whole=whole,
+            started_s=began_s,
+            ended_s=ended_s,
+            job_file=f"; SIMULATED step: {workload}, no fio job was run\n",
         )
 
     def _for_time(self, workload: Workload, duration_s: float) -> Iterator[tuple[Second, float]]:

@@ -6,9 +6,10 @@ submission plus completion).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import ceil
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,25 +133,60 @@ def add_all(stats: Iterable[IoStats]) -> IoStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamPart:
+    """The I/Os of one stream of a combination, over a second or a whole measurement.
+
+    ``host_limited`` means that the CPUs of the stream's own threads set its pace.
+    """
+
+    name: str
+    read: IoStats = NO_IO
+    write: IoStats = NO_IO
+    trim: IoStats = NO_IO
+    flush: IoStats = NO_IO
+    host_limited: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """About one second of a step. ``start_s`` counts from the step's first I/O."""
+    """About one second of a step. ``start_s`` counts from the step's first I/O.
+
+    ``streams`` are the parts of a combination's streams; the other fields are their total.
+    """
 
     start_s: float
     duration_s: float
     read: IoStats
     write: IoStats
+    trim: IoStats = NO_IO
+    flush: IoStats = NO_IO
+    streams: tuple[StreamPart, ...] = ()
 
     @property
     def both(self) -> IoStats:
-        return self.read + self.write
+        """Return reads and writes together; of a load that only trims, the trims."""
+        return _both_or_trims(self)
 
     @property
     def iops(self) -> float:
-        return (self.read.ios + self.write.ios) / self.duration_s
+        return (self.read.ios + self.write.ios or self.trim.ios) / self.duration_s
 
     @property
     def bytes_per_s(self) -> float:
-        return (self.read.bytes + self.write.bytes) / self.duration_s
+        return (self.read.bytes + self.write.bytes or self.trim.bytes) / self.duration_s
+
+    def of_stream(self, name: str) -> Sample:
+        """Return the part of a stream alone."""
+        part = _part_of(self.streams, name)
+        return replace(self, read=part.read, write=part.write, trim=part.trim, flush=part.flush, streams=())
+
+
+def _both_or_trims(parts: Sample | Measurement) -> IoStats:
+    return parts.trim if parts.read.is_empty and parts.write.is_empty else parts.read + parts.write
+
+
+def _part_of(parts: Iterable[StreamPart], name: str) -> StreamPart:
+    return next(each for each in parts if each.name == name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,12 +212,16 @@ class Measurement:
     ``duration_s`` is measured, not nominal. ``samples`` are the seconds of the measurement. ``host_limited`` means that
     the host's CPUs, not the device, set the pace. ``rates_known`` is False if I/Os were not counted, as in an imported
     latency test: then ``iops`` and ``megabytes_per_s`` mean nothing. ``disturbed_by`` is for procedures; the record of
-    a step contains the disturbances themselves.
+    a step contains the disturbances themselves. ``streams`` has the I/Os of each stream of a combination. The other
+    fields are the total of all streams.
     """
 
     duration_s: float
     read: IoStats
     write: IoStats
+    trim: IoStats = NO_IO
+    flush: IoStats = NO_IO
+    streams: tuple[StreamPart, ...] = ()
     samples: tuple[Sample, ...] = field(default=(), repr=False)
     cpu: CpuUse | None = None
     host_limited: bool = False
@@ -199,18 +239,34 @@ class Measurement:
 
     @property
     def both(self) -> IoStats:
+        """Return reads and writes together; of a load that only trims, the trims."""
         if self._both is None:
-            object.__setattr__(self, "_both", self.read + self.write)
+            object.__setattr__(self, "_both", _both_or_trims(self))
             assert self._both is not None
         return self._both
 
     @property
     def ios(self) -> int:
-        return self.read.ios + self.write.ios
+        return self.read.ios + self.write.ios or self.trim.ios
 
     @property
     def bytes(self) -> int:
-        return self.read.bytes + self.write.bytes
+        return self.read.bytes + self.write.bytes or self.trim.bytes
+
+    def of_stream(self, name: str) -> Measurement:
+        """Return the measurement of one stream of a combination."""
+        part = _part_of(self.streams, name)
+        return replace(
+            self,
+            read=part.read,
+            write=part.write,
+            trim=part.trim,
+            flush=part.flush,
+            samples=tuple(sample.of_stream(name) for sample in self.samples),
+            streams=(),
+            cpu=None,
+            host_limited=part.host_limited,
+        )
 
     @property
     def iops(self) -> float:
@@ -226,6 +282,25 @@ class Measurement:
         mean_ns = self.both.latency_mean_ns
         return None if mean_ns is None else mean_ns / 1000
 
+    def changed(self, change: Callable[[IoStats], IoStats]) -> Measurement:
+        """Return the measurement, without seconds, with a change of all its I/Os, also of those of each stream."""
+        streams = tuple(_changed(part, change) for part in self.streams)
+        return _changed(replace(self, streams=streams, samples=()), change)
+
+    def of_flushes(self) -> Measurement:
+        """Return the flushes of a load alone, or of one stream, in place of its I/Os. Flushes move no bytes."""
+        samples = tuple(replace(each, read=NO_IO, write=each.flush, trim=NO_IO, flush=NO_IO) for each in self.samples)
+        return replace(self, read=NO_IO, write=self.flush, trim=NO_IO, flush=NO_IO, samples=samples, cpu=None)
+
+
+Parts = TypeVar("Parts", Measurement, StreamPart)
+
+
+def _changed(parts: Parts, change: Callable[[IoStats], IoStats]) -> Parts:
+    return replace(
+        parts, read=change(parts.read), write=change(parts.write), trim=change(parts.trim), flush=change(parts.flush)
+    )
+
 
 def as_answer(measurement: Measurement, disturbances: Iterable[Disturbance] | None) -> Measurement:
     """Return the answer for a procedure. A replay uses the same answer, and the answer stays in memory for days.
@@ -234,14 +309,21 @@ def as_answer(measurement: Measurement, disturbances: Iterable[Disturbance] | No
     reported percentiles (of reads, of writes, and of both) as the full histograms, to the bucket. They serve no other
     purpose.
     """
-    histograms = [stats.histogram for stats in (measurement.read, measurement.write)]
-    both = [sum(histograms, histogram.EMPTY)] if all(each.indices.size for each in histograms) else []
+    parts = tuple(_with_few_buckets(part) for part in measurement.streams)
+    answer = replace(measurement, streams=parts, samples=(), disturbed_by=find_doubtful(disturbances or ()))
+    return _with_few_buckets(answer)
+
+
+def _with_few_buckets(parts: Parts) -> Parts:
+    """Return the I/Os of each kind with histograms that are good for the reported percentiles alone."""
+    sides = (parts.read, parts.write, parts.trim, parts.flush)
+    histograms: list[Histogram] = [stats.histogram for stats in sides]
+    reads, writes = histograms[:2]
+    both: list[Histogram] = [reads + writes] if reads.indices.size and writes.indices.size else []
     found = {each.bucket_of_percentile(percent) for each in (*histograms, *both) for percent in REPORTED_PERCENTILES}
     ends = [bucket for bucket in found if bucket is not None]
-    read, write = (
-        replace(stats, histogram=stats.histogram.gathered(ends)) for stats in (measurement.read, measurement.write)
-    )
-    return replace(measurement, read=read, write=write, samples=(), disturbed_by=find_doubtful(disturbances or ()))
+    read, write, trim, flush = (replace(stats, histogram=stats.histogram.gathered(ends)) for stats in sides)
+    return replace(parts, read=read, write=write, trim=trim, flush=flush)
 
 
 FloatArray = NDArray[np.float64]

@@ -11,8 +11,9 @@ outstanding I/Os at a depth of 1. At a depth of 1, the work of the host between 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
@@ -115,10 +116,43 @@ Check = Callable[[Measurement, RequestedLoad, Evidence], str | None]
 
 
 def why_implausible(measurement: Measurement, requested: RequestedLoad, evidence: Evidence) -> str | None:
-    """Return in words why a measurement cannot be true; None: no fact contradicts the measurement."""
-    for check in _CHECKS:
+    """Return in words why a measurement cannot be true; None: no fact contradicts the measurement.
+
+    Each stream of a combination is judged separately.
+    """
+    if requested.workload.is_combination:
+        return _why_combination_implausible(measurement, requested, evidence)
+    return _first_reason(_CHECKS, measurement, requested, evidence)
+
+
+def _first_reason(
+    checks: Sequence[Check], measurement: Measurement, requested: RequestedLoad, evidence: Evidence
+) -> str | None:
+    for check in checks:
         if reason := check(measurement, requested, evidence):
             return reason
+    return None
+
+
+def _why_combination_implausible(measurement: Measurement, requested: RequestedLoad, evidence: Evidence) -> str | None:
+    if reason := _first_reason((_stopped, _duration), measurement, requested, evidence):
+        return reason
+    streams = requested.workload.together
+    if [part.name for part in measurement.streams] != [stream.name for stream in streams]:
+        return "it does not have the streams that were asked for"
+    jobs = iter(evidence.jobs or ())
+    for stream in streams:
+        own_jobs = None if evidence.jobs is None else tuple(islice(jobs, stream.workload.jobs))
+        planned_s = requested.duration_s
+        own_s = None if planned_s is None else planned_s - stream.delay_s
+        reason = _first_reason(
+            _CHECKS_OF_A_STREAM,
+            measurement.of_stream(stream.name),
+            replace(requested, workload=stream.workload, duration_s=own_s),
+            replace(evidence, jobs=own_jobs),
+        )
+        if reason:
+            return f"{stream.name}: {reason}"
     return None
 
 
@@ -143,7 +177,7 @@ def _numbers(measurement: Measurement, requested: RequestedLoad, _evidence: Evid
     duration_s = measurement.duration_s
     if not (math.isfinite(duration_s) and duration_s > 0):
         return f"it lasted {duration_s} s"
-    for stats in (measurement.read, measurement.write):
+    for stats in _sides(measurement):
         if min(stats.ios, stats.bytes, stats.latency_ios, stats.latency_sum_ns) < 0:
             return "a count is negative"
         low, high = stats.latency_min_ns, stats.latency_max_ns
@@ -155,11 +189,31 @@ def _numbers(measurement: Measurement, requested: RequestedLoad, _evidence: Evid
     ):
         return "the CPU time is negative or no number"
     workload = requested.workload
-    if (workload.read_percent == 0 and measurement.read.ios) or (
-        workload.read_percent == 100 and measurement.write.ios
-    ):
+    unasked = (
+        (workload.read_percent == 0, measurement.read),
+        (workload.read_percent == 100 or workload.trims, measurement.write),
+        (not workload.trims, measurement.trim),
+        (workload.flush_every is None, measurement.flush),
+    )
+    if any(is_unasked and stats.ios for is_unasked, stats in unasked):
         return "there were I/Os of a direction that was not asked for"
     return None
+
+
+def _sides(measurement: Measurement) -> tuple[IoStats, ...]:
+    return (measurement.read, measurement.write, measurement.trim, measurement.flush)
+
+
+def _flushes(measurement: Measurement, requested: RequestedLoad, _evidence: Evidence) -> str | None:
+    """Check the number of flushes: each thread flushes after so many of its own writes."""
+    every = requested.workload.flush_every
+    if every is None:
+        return None
+    due, done = measurement.write.ios / every, measurement.flush.ios
+    off = requested.workload.jobs + 1.0
+    if requested.running:
+        off += _trailing_ios(measurement.write.ios, measurement, requested) / every
+    return None if abs(done - due) <= off else f"{done} flushes were done where {due:.0f} were due"
 
 
 def _duration(measurement: Measurement, requested: RequestedLoad, evidence: Evidence) -> str | None:
@@ -255,7 +309,7 @@ def _blocks(load: Workload) -> str:
 
 
 def _latencies(measurement: Measurement, requested: RequestedLoad, _evidence: Evidence) -> str | None:
-    for stats in (measurement.read, measurement.write):
+    for stats in _sides(measurement):
         reason = _running_latencies(stats, measurement, requested) if requested.running else _exact_latencies(stats)
         if reason:
             return reason
@@ -324,7 +378,7 @@ def _outstanding(measurement: Measurement, requested: RequestedLoad, evidence: E
     full = evidence.jobs is not None and all(job.reached_depth for job in evidence.jobs)
     if requested.running or requested.duration_s is None or workload.io_depth < 2 or not full:
         return None
-    if workload.offered_iops is not None:
+    if workload.offered_iops is not None or workload.burst is not None:
         return None  # as many as the offered rate needs, which may be none most of the time
     if busy_s < LEAST_OUTSTANDING * most * min(duration_s, requested.duration_s):
         return (
@@ -351,8 +405,8 @@ def _offered(measurement: Measurement, requested: RequestedLoad, _evidence: Evid
 
 
 def _depth(_measurement: Measurement, requested: RequestedLoad, evidence: Evidence) -> str | None:
-    if requested.workload.offered_iops is not None:
-        return None  # a device that keeps up with an offered rate never fills its queue
+    if requested.workload.offered_iops is not None or requested.workload.burst is not None:
+        return None  # a device that keeps up with an offered rate never fills its queue, nor does a short burst
     enough = FULL_QUEUE_ROUNDS * requested.workload.io_depth
     for number, job in enumerate(evidence.jobs or (), start=1):
         if job.reached_depth is False and job.ios >= enough:
@@ -372,4 +426,6 @@ _CHECKS: tuple[Check, ...] = (
     _offered,
     _latencies,
     _outstanding,
+    _flushes,
 )
+_CHECKS_OF_A_STREAM = tuple(check for check in _CHECKS if check not in (_stopped, _duration))

@@ -121,7 +121,8 @@ class Window:
         An extreme or a percentile of one direction must not appear as that of all I/Os.
         """
         if self.direction is Direction.ALL:
-            both = (side for measurement in self.rounds for side in (measurement.read, measurement.write))
+            kinds = ((measurement.read, measurement.write, measurement.trim) for measurement in self.rounds)
+            both = (side for of_kind in kinds for side in of_kind)
             return tuple(side for side in both if side.latency_ios)
         return tuple(side for side in self.stats if side.latency_ios)
 
@@ -156,9 +157,9 @@ def _mean_of(of_rounds: OfRounds) -> Combine:
     return combine
 
 
-def _rates(value: Callable[[IoStats], int], scale: float) -> OfRounds:
+def _rates(value: Callable[[IoStats], int], scale: float, *, of_bytes: bool = False) -> OfRounds:
     def of_rounds(window: Window) -> list[float]:
-        if not window.is_counted:
+        if not window.is_counted or (of_bytes and window.workload.flushes):
             return []
         return [
             value(stats) / scale / measurement.duration_s
@@ -242,7 +243,7 @@ def _build_mean(key: str, label: str, short: str, unit: str, better: Better, of_
 
 IOPS = _build_mean("iops", "IOPS", "IOPS", "IOPS", Better.HIGHER, _rates(lambda side: side.ios, 1))
 THROUGHPUT = _build_mean(
-    "megabytes_per_s", "throughput", "MB/s", "MB/s", Better.HIGHER, _rates(lambda side: side.bytes, 1e6)
+    "megabytes_per_s", "throughput", "MB/s", "MB/s", Better.HIGHER, _rates(lambda side: side.bytes, 1e6, of_bytes=True)
 )
 LATENCY_MEAN = _build_mean("latency_mean_us", "mean latency", "mean", "µs", Better.LOWER, _means_us)
 LATENCY_MIN = Quantity(

@@ -17,7 +17,7 @@ from tkperf.model.phases import Continuous, Fill, Round, SectionOutcome
 from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.telemetry.drive_reading import Reading
-from tkperf.model.workload import Workload
+from tkperf.model.workload import Workload, key_of_flushes, key_of_stream
 
 # The purge method of a run that omitted the purge.
 NO_PURGE = "none"
@@ -100,6 +100,20 @@ class StepRecord:
         return self.kind not in (StepKind.FILL, StepKind.WARM_UP)
 
     @property
+    def parts(self) -> tuple[StepRecord, ...]:
+        """Return the step, then each stream of a combination, and the flushes of each load, as steps of their own."""
+        load = self.workload
+        loads = [self]
+        if load.is_combination:
+            loads += [
+                replace(
+                    self, workload=key_of_stream(load, stream.name), measurement=self.measurement.of_stream(stream.name)
+                )
+                for stream in load.together
+            ]
+        return tuple(part for one in loads for part in _with_flushes(one))
+
+    @property
     def foreign_bytes(self) -> int | None:
         """Return the bytes that other programs moved during the step; None: they could not be compared."""
         if self.foreign_read_bytes is None or self.foreign_write_bytes is None:
@@ -111,6 +125,13 @@ class StepRecord:
         """Return the kinds of disturbance; None: the step was not watched."""
         found = self.disturbances
         return None if found is None else find_codes(disturbance.code for disturbance in found)
+
+
+def _with_flushes(step: StepRecord) -> tuple[StepRecord, ...]:
+    if step.workload.flush_every is None:
+        return (step,)
+    flushes = replace(step, workload=key_of_flushes(step.workload), measurement=step.measurement.of_flushes())
+    return (step, flushes)
 
 
 def key_of(kind: StepKind, workload: Workload) -> Workload:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
@@ -71,6 +72,13 @@ class Zone(NamedTuple):
     range_percent: int
 
 
+class Burst(NamedTuple):
+    """A number of I/Os that a job issues, and the pause after them, in s (fio: thinktime_blocks and thinktime)."""
+
+    ios: int
+    pause_s: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """The work of the load generator. It is also the key of the results.
@@ -85,8 +93,16 @@ class Workload:
         arrival: distribution of an offered rate over time.
         compressible_percent: the part of the data written that a drive's compression could save; None:
             fresh random data, which saves nothing.
-        region: the part of the active range that is accessed, counted from the start of the active range; None: the
-            whole active range.
+        region: the part of the active range that the accesses stay in, counted from the start of the
+            active range; None: all of it.
+        trims: the I/Os are trims (discards) of the blocks; there are no reads and no writes.
+        random_percent: of random access, the share of accesses at a random address, in %; each of the others
+            follows the access before it. None: all are random.
+        burst: each job pauses after a number of I/Os; None: it never pauses.
+        flush_every: each job flushes the device's write cache after so many of its writes; None: never.
+        together: the streams of a combination, which start and stop together; empty: one load alone.
+        stream: of a combination, the name of the stream that this workload is; None: the combination itself.
+        flushes: a key of results alone: it stands for the flushes of the load instead of its I/Os.
     """
 
     access: Access
@@ -100,6 +116,13 @@ class Workload:
     arrival: Arrival = Arrival.LINEAR
     compressible_percent: int | None = None
     region: ActiveRange | None = None
+    trims: bool = False
+    random_percent: int | None = None
+    burst: Burst | None = None
+    flush_every: int | None = None
+    together: tuple[Stream, ...] = ()
+    stream: str | None = None
+    flushes: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.read_percent <= 100:
@@ -116,6 +139,22 @@ class Workload:
             raise ValueError(f"offered_iops {self.offered_iops} is not more than 0")
         if self.compressible_percent is not None and not 0 <= self.compressible_percent <= 100:
             raise ValueError(f"compressible_percent {self.compressible_percent} is not within 0..100")
+        self._check_kind()
+
+    def _check_kind(self) -> None:
+        if self.trims and self.read_percent:
+            raise ValueError("trims are never mixed with reads")
+        if self.random_percent is not None and (
+            self.access is not Access.RANDOM or not 0 <= self.random_percent <= 100
+        ):
+            raise ValueError(f"random_percent {self.random_percent} is not within 0..100 of random accesses")
+        if self.burst is not None and (self.burst.ios < 1 or not self.burst.pause_s > 0):
+            raise ValueError(f"a burst of {self.burst.ios} I/Os and a pause of {self.burst.pause_s} s is none")
+        if self.flush_every is not None and (self.flush_every < 1 or self.trims or self.read_percent == 100):
+            raise ValueError("only writes are flushed, after 1 write or more")
+        names = [stream.name for stream in self.together]
+        if len(set(names)) < len(names) or (self.stream is not None and self.stream not in names):
+            raise ValueError("the streams of a combination have different names")
 
     def _check_block_mix(self) -> None:
         sizes = [share.block_size_bytes for share in self.block_mix]
@@ -143,8 +182,50 @@ class Workload:
         return 0 < self.read_percent < 100
 
     @property
+    def is_combination(self) -> bool:
+        """Return whether several streams run together and this workload is all of them."""
+        return bool(self.together) and self.stream is None
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """Return the streams of a combination; of one load alone, that load as its only stream."""
+        return self.together if self.is_combination else (Stream(name="", workload=self),)
+
+    @property
+    def writes(self) -> bool:
+        """Return whether some of the I/Os are writes."""
+        if self.is_combination:
+            return any(each.workload.writes for each in self.together)
+        return not self.trims and self.read_percent < 100
+
+    @property
+    def reads(self) -> bool:
+        """Return whether some of the I/Os are reads."""
+        if self.is_combination:
+            return any(each.workload.reads for each in self.together)
+        return self.read_percent > 0
+
+    @property
     def total_outstanding_ios(self) -> int:
+        if self.is_combination:
+            return sum(each.workload.total_outstanding_ios for each in self.together)
         return self.jobs * self.io_depth
+
+    @property
+    def outstanding_bytes(self) -> int:
+        """Return the most bytes of reads and writes outstanding at a time."""
+        loads = (each.workload for each in self.streams)
+        return sum(load.jobs * load.io_depth * load.block_size_bytes for load in loads if not load.trims)
+
+    @property
+    def lead_in_s(self) -> float:
+        """Return the time from the start until all streams of a combination run; 0 for one load alone."""
+        return max(each.delay_s for each in self.streams)
+
+    @property
+    def pauses(self) -> bool:
+        """Return whether some threads do no I/O for a time by plan."""
+        return any(each.delay_s > 0 or each.workload.burst is not None for each in self.streams)
 
     @property
     def mean_block_bytes(self) -> float:
@@ -169,7 +250,11 @@ class Workload:
 
     @property
     def mix_and_size(self) -> str:
-        """Return ``0/100 4k``. This text distinguishes the workloads of most tests."""
+        """Return ``0/100 4k``, which distinguishes the workloads of most tests; of a combination its streams."""
+        if self.is_combination or self.flushes:
+            return str(self)
+        if self.trims:
+            return f"trims of {self.blocks_name}"
         return f"{format_mix(self.read_percent)} {self.blocks_name}"
 
     @property
@@ -191,10 +276,20 @@ class Workload:
         return " + ".join(f"{format_block_size(share.block_size_bytes)} {share.percent} %" for share in self.block_mix)
 
     def __str__(self) -> str:
-        words = [
-            f"{self.access.order} {self.blocks_name} R/W {format_mix(self.read_percent)} "
-            f"TC{self.jobs}/QD{self.io_depth}"
-        ]
+        if self.is_combination:
+            return " + ".join(each.name for each in self.together) + ", together"
+        if self.flushes:
+            return f"{self.stream or self.mix_and_size}: a flush after {format_count(self.flush_every or 1, 'write')}"
+        kind = "trims" if self.trims else f"R/W {format_mix(self.read_percent)}"
+        words = [f"{self.access.order} {self.blocks_name} {kind} TC{self.jobs}/QD{self.io_depth}"]
+        if self.stream is not None:
+            words[0] = f"{self.stream}: {words[0]}"
+        if self.random_percent is not None:
+            words.append(f"{self.random_percent} % of the accesses random")
+        if self.burst is not None:
+            words.append(f"{self.burst.pause_s:g} s pause after {format_count(self.burst.ios, 'I/O')}")
+        if self.flush_every is not None:
+            words.append(f"a flush after {format_count(self.flush_every, 'write')}")
         if self.zones:
             words.append(f"zones {self.zones_text}")
         if self.offered_iops is not None:
@@ -203,12 +298,66 @@ class Workload:
             words.append(f"{self.compressible_percent} % compressible")
         if self.region is not None:
             words.append(f"within {self.region}")
+        if self.stream is not None:
+            others = ", ".join(each.name for each in self.together if each.name != self.stream)
+            words.append(f"together with {others}")
         return ", ".join(words)
 
     @property
     def zones_text(self) -> str:
         """Return ``50/5 30/15 20/80``: percent of accesses / percent of the range."""
         return " ".join(f"{zone.access_percent}/{zone.range_percent}" for zone in self.zones)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """One of several loads that run together. ``delay_s`` is the time from the common start to its first I/O."""
+
+    name: str
+    workload: Workload
+    delay_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.workload.together:
+            raise ValueError("a stream is one load")
+        if not 0 <= self.delay_s < math.inf:
+            raise ValueError(f"delay_s {self.delay_s} is not 0 or more")
+
+
+def combine(streams: Sequence[Stream]) -> Workload:
+    """Return the combination of streams that start and stop together.
+
+    The fields of the combination are bounds: all jobs together, the deepest queue, the largest block. A
+    combination that reads and writes has a ``read_percent`` of 50, because its mix is known only
+    afterwards.
+
+    Raises:
+        ValueError: there are less than two streams, or two have one name.
+    """
+    if len(streams) < 2:
+        raise ValueError("a combination has two streams or more")
+    loads = [each.workload for each in streams]
+    reads, writes = any(load.reads for load in loads), any(load.writes for load in loads)
+    return Workload(
+        access=Access.RANDOM if any(load.access is Access.RANDOM for load in loads) else Access.SEQUENTIAL,
+        read_percent=50 if reads and writes else 100 * reads,
+        block_size_bytes=max(load.block_size_bytes for load in loads),
+        jobs=sum(load.jobs for load in loads),
+        io_depth=max(load.io_depth for load in loads),
+        trims=all(load.trims for load in loads),
+        together=tuple(streams),
+    )
+
+
+def key_of_flushes(workload: Workload) -> Workload:
+    """Return the key of the flushes of a load."""
+    return replace(workload, flushes=True, offered_iops=None, burst=None)
+
+
+def key_of_stream(combination: Workload, name: str) -> Workload:
+    """Return the key of a stream's results: its own workload, as a part of the combination."""
+    stream = next(each for each in combination.together if each.name == name)
+    return replace(stream.workload, together=combination.together, stream=name)
 
 
 def split_regions(active_range: ActiveRange, jobs: int, block_size_bytes: int) -> tuple[ActiveRange, ...]:

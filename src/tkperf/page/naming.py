@@ -5,9 +5,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tkperf.analysis.workload_axes import ACCESS, AXES, BLOCKS, MIX, WorkloadAxis, find_axes, place_of
+from tkperf.analysis.workload_axes import (
+    ACCESS,
+    AXES,
+    BLOCKS,
+    MIX,
+    WorkloadAxis,
+    find_axes,
+    name_stream,
+    place_of,
+    text_on,
+)
 from tkperf.model.quantity import LATENCY_MAX, LATENCY_MEAN, LATENCY_MIN, PERCENTILES, Quantity
 from tkperf.model.units import capital, format_block_size_kib
 from tkperf.model.workload import Access, Workload
@@ -152,6 +162,8 @@ def address(link: str, part: str = "", mark: str = "") -> str:
 
 def name_within(workload: Workload, axes: Sequence[WorkloadAxis]) -> str:
     """Name a workload by the fields that distinguish it from the others of its section."""
+    if workload.together:
+        return name_stream(workload) if workload.stream else "all streams"
     named = [axis for axis in axes if axis not in (MIX, BLOCKS)]
     # Mix and block size have the same form in tables and in tracking variables.
     words = [workload.mix_and_size] if len(named) < len(axes) or not axes else []
@@ -169,8 +181,14 @@ def name_blocks(workload: Workload) -> str:
 
 
 def name_figure(workload: Workload) -> str:
-    """Return ``4 KiB random write``: the label of a figure."""
+    """Return ``4 KiB random write``: the label of a figure. A stream's label has its name."""
+    if workload.is_combination:
+        return "all streams"
+    if workload.stream is not None:
+        return f"{name_stream(workload)}: {name_figure(replace(workload, stream=None, together=()))}"
     blocks = name_blocks(workload) + "," * bool(workload.block_mix)
+    if workload.trims:
+        return f"{blocks} {ORDERS[workload.access]} trim"
     return name_load(blocks, workload.access, workload.read_percent)
 
 
@@ -229,7 +247,7 @@ class Layout:
     at: tuple[tuple[Workload | None, ...], ...]
 
     def row_text(self, workload: Workload) -> tuple[str, ...]:
-        return tuple(axis.text(workload) for axis in self.row_axes)
+        return tuple(text_on(axis, workload) for axis in self.row_axes)
 
     @property
     def row_titles(self) -> tuple[str, ...]:

@@ -273,16 +273,29 @@ def _written(plan: RunPlan, walked: _Walked, rates: Rates) -> float:
             case Fill():
                 whole += phase.passes * plan.pass_bytes(phase)
             case Continuous():
-                share = 1 - phase.workload.read_percent / 100
-                whole += share * rates.rate_of(phase.workload) * duration_s
+                whole += _written_bytes_per_s(phase.workload, rates) * duration_s
             case Round():
-                whole += sum(
-                    (1 - step.workload.read_percent / 100) * rates.rate_of(step.workload) * step.duration_s
-                    for step in phase.steps
-                )
+                whole += sum(_written_bytes_per_s(step.workload, rates) * step.duration_s for step in phase.steps)
             case Purge() | Idle():
                 pass
     return whole
+
+
+def _written_bytes_per_s(workload: Workload, rates: Rates) -> float:
+    """Return the bytes that a load writes in a second. All streams together are no faster than the device.
+
+    An offered rate of a stream is the most that the stream writes.
+    """
+    if not workload.is_combination:
+        return 0.0 if workload.trims else (1 - workload.read_percent / 100) * rates.rate_of(workload)
+    written = 0.0
+    for stream in workload.together:
+        load = stream.workload
+        most = rates.rate_of(load)
+        if load.offered_iops is not None:
+            most = min(most, load.offered_iops * load.mean_block_bytes)
+        written += 0.0 if load.trims else (1 - load.read_percent / 100) * most
+    return min(written, rates.bytes_per_s)
 
 
 def _describe(plan: RunPlan, least: _Walked, most: _Walked) -> str:

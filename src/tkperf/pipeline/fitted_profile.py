@@ -12,7 +12,8 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-from tkperf.device.identity import DeviceIdentity
+from tkperf.device.identity import DeviceIdentity, TargetKind
+from tkperf.device.sysfs import find_node, takes_discards
 from tkperf.model.choices import DEFAULT_PROFILES
 from tkperf.model.errors import UsageError
 from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round
@@ -157,6 +158,7 @@ def fit_profile(request: RunRequest, unaltered: Profile, identity: DeviceIdentit
         tests = [look_ahead(test, fitted_profile, active_range.length_bytes) for test in selected]
         for test in tests:
             _require_whole_sectors(test, profile.name, sector_bytes)
+        _require_discard(tests, identity)
         _require_room(tests, active_range)
         _require_whole_segments(tests, profile, active_range)
         if request.auto_demand:
@@ -204,10 +206,10 @@ def _loads(phases: Sequence[Phase]) -> Iterator[tuple[Workload, bool]]:
             case Continuous() if phase.workload is not last:
                 # A stream has thousands of slices, and rounds are all alike.
                 last = phase.workload
-                yield phase.workload, False
+                yield from ((stream.workload, False) for stream in phase.workload.streams)
             case Round() if phase.steps is not last:
                 last = phase.steps
-                yield from ((step.workload, False) for step in phase.steps)
+                yield from ((stream.workload, False) for step in phase.steps for stream in step.workload.streams)
 
 
 def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) -> None:
@@ -223,6 +225,22 @@ def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) ->
                 f"the device's logical sector is {sector_bytes} bytes: test {test.test.name} of profile "
                 f"{profile} cannot run, because its areas begin within a sector"
             )
+
+
+def _require_discard(tests: Sequence[TestPhases], identity: DeviceIdentity) -> None:
+    """Raise UsageError if a test trims, and the device takes no trims from fio."""
+    trimming = [test.test.name for test in tests if any(load.trims for load, _ in _loads(test.phases))]
+    if not trimming or identity.kind is TargetKind.SIMULATED:
+        return
+    if identity.kind is TargetKind.FILE:
+        raise UsageError(
+            f"test {trimming[0]} trims, and fio trims block devices only: measure a device, or a loop device over the "
+            "file"
+        )
+    if identity.major_minor is not None and not takes_discards(find_node(identity.major_minor)):
+        raise UsageError(
+            f"test {trimming[0]} trims, and the device supports no discard (TRIM/UNMAP): leave out the load that trims"
+        )
 
 
 def _require_whole_segments(tests: Sequence[TestPhases], profile: Profile, active_range: ActiveRange) -> None:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 
 from tkperf.model.errors import UsageError
-from tkperf.model.measurement import NO_IO, IoStats, Measurement
+from tkperf.model.measurement import NO_IO, IoStats, Measurement, StreamPart
 from tkperf.model.phases import (
     Answer,
     Continuous,
@@ -175,7 +175,7 @@ def possible_ends(so_far: Measurement, planned_s: float) -> tuple[Measurement, .
     if left <= 0:
         return (so_far,)
 
-    def end(stats: IoStats, pace: float) -> IoStats:
+    def end(pace: float, stats: IoStats) -> IoStats:
         return replace(
             stats,
             ios=stats.ios + round(pace * left * stats.ios),
@@ -184,10 +184,7 @@ def possible_ends(so_far: Measurement, planned_s: float) -> tuple[Measurement, .
             latency_sum_ns=stats.latency_sum_ns + round(left * stats.latency_sum_ns),
         )
 
-    return tuple(
-        replace(so_far, duration_s=planned_s, read=end(so_far.read, pace), write=end(so_far.write, pace))
-        for pace in (0.0, 1.0, 2.0)
-    )
+    return tuple(replace(so_far.changed(partial(end, pace)), duration_s=planned_s) for pace in (0.0, 1.0, 2.0))
 
 
 def _replay(answers: Sequence[Answer], imagine: _Imagination) -> Callable[[Phase], Answer]:
@@ -309,8 +306,18 @@ def _load_of(phase: Phase) -> object:
 
 
 def _imagined(workload: Workload, duration_s: float, factor: float) -> Measurement:
-    reads = workload.read_percent > 0
-    return _guessed(workload.block_size_bytes, reads, duration_s, factor)
+    guessed = _guessed(workload.block_size_bytes, workload.reads, duration_s, factor)
+    return _with_streams(guessed, workload)
+
+
+def _with_streams(measurement: Measurement, workload: Workload) -> Measurement:
+    """Return an imagined measurement in which each stream of a combination has the I/Os of all of them."""
+    if not workload.is_combination:
+        return measurement
+    parts = (
+        StreamPart(name=stream.name, read=measurement.read, write=measurement.write) for stream in workload.together
+    )
+    return replace(measurement, streams=tuple(parts))
 
 
 @lru_cache(maxsize=1000)
@@ -341,7 +348,8 @@ def _at_pace(phase: Continuous, bytes_per_s: float) -> Measurement:
         return _io_stats(ios, block_size_bytes, ASSUMED_LATENCY_NS)
 
     reads = phase.workload.read_percent / 100
-    return Measurement(duration_s=phase.duration_s, read=side(reads), write=side(1 - reads))
+    at_pace = Measurement(duration_s=phase.duration_s, read=side(reads), write=side(1 - reads))
+    return _with_streams(at_pace, phase.workload)
 
 
 def _io_stats(ios: int, block_size_bytes: int, latency_ns: float) -> IoStats:
@@ -360,8 +368,7 @@ def _scaled(measurement: Measurement, factor: float) -> Measurement:
             latency_sum_ns=round(stats.latency_sum_ns * factor**2),
         )
 
-    scaled = replace(measurement, read=scale(measurement.read), write=scale(measurement.write))
-    return _undisturbed(scaled)
+    return _undisturbed(measurement.changed(scale))
 
 
 def _undisturbed(measurement: Measurement) -> Measurement:

@@ -16,7 +16,7 @@ from tkperf.model.units import drop_controls
 from tkperf.page.check import answer_check, answer_claims, build_check_page, find_check_warnings
 from tkperf.page.claim_texts import describe_cells, describe_claim, name_columns
 from tkperf.page.words.run import find_notices
-from tkperf.render.export_json import build_verdict
+from tkperf.render.export_json import build_verdict, drop_unused
 
 CHECK_SCHEMA = "tkperf-check/1"
 MATRIX_SCHEMA = "tkperf-check-matrix/1"
@@ -93,7 +93,7 @@ def write_junit(root: ET.Element) -> str:
 
 
 def _document(checked: Checked) -> dict[str, object]:
-    findings = msgspec.to_builtins(checked.claim_results)
+    findings = drop_unused(msgspec.to_builtins(checked.claim_results))
     for finding, one in zip(findings, checked.claim_results, strict=True):
         del finding["about"], finding["workload"]
         finding["kind"] = checked.judge(one)

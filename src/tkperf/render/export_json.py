@@ -19,7 +19,7 @@ from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestRe
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.quantity import IOS, QUANTITIES, Direction, Measure
 from tkperf.model.units import escape_controls
-from tkperf.model.workload import Workload
+from tkperf.model.workload import Access, Workload
 from tkperf.page.batch.batch_plan_page import describe_batch_plan_verdict
 from tkperf.page.findings import findings, headlines
 from tkperf.page.plan import describe_plan_verdict
@@ -129,12 +129,33 @@ def _write_list(elements: Sequence[object], spaces: int) -> Iterator[str]:
 
 
 def _encode(value: object) -> bytes:
-    """Return a value as JSON in ASCII, as ``json.dumps`` writes it."""
+    """Return a value as JSON in ASCII, as ``json.dumps`` writes it, without keys that a load alone does not have."""
     with suppress(UnicodeEncodeError):
         text = msgspec.json.encode(value)
         if text.isascii():
-            return text
-    return json.dumps(finite(msgspec.to_builtins(value)), allow_nan=False).encode()
+            return text.replace(_OF_A_LOAD_ALONE, b"")
+    return json.dumps(finite(drop_unused(msgspec.to_builtins(value))), allow_nan=False).encode()
+
+
+def _find_unused() -> dict[str, object]:
+    """Return the last fields of a workload, from ``trims`` on, with their values of a plain load that runs alone."""
+    plain = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=512, jobs=1, io_depth=1)
+    fields: dict[str, object] = msgspec.to_builtins(plain)
+    keys = list(fields)
+    return {key: fields[key] for key in keys[keys.index("trims") :]}
+
+
+_UNUSED = _find_unused()
+# The same fields as msgspec writes them. Quotation marks within a text are escaped, so no text contains this.
+_OF_A_LOAD_ALONE = b"," + msgspec.json.encode(_UNUSED)[1:-1]
+
+
+def drop_unused(plain: Any) -> Any:
+    """Return plain data in which a workload that runs alone has no keys of streams, trims, flushes and pauses."""
+    if isinstance(plain, dict):
+        is_alone = all(key in plain and plain[key] == value for key, value in _UNUSED.items())
+        return {key: drop_unused(value) for key, value in plain.items() if not (is_alone and key in _UNUSED)}
+    return [drop_unused(each) for each in plain] if isinstance(plain, list | tuple) else plain
 
 
 def _with_words(result: RunResult, mark: str, lists: list[tuple[Sequence[object], int]]) -> dict[str, Any]:
@@ -145,7 +166,7 @@ def _with_words(result: RunResult, mark: str, lists: list[tuple[Sequence[object]
             the number of spaces before its elements.
     """
     bare = replace(result, tests=tuple(map(_without_lists, result.tests)), left_out=())
-    plain: dict[str, Any] = msgspec.to_builtins(bare)
+    plain: dict[str, Any] = drop_unused(msgspec.to_builtins(bare))
     del plain["left_out"]
     plain["info"]["notices"] = find_notices(result)
     plain["warnings"] = msgspec.to_builtins(find_warnings(result))

@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.model.histogram import BUCKETS, EMPTY, Histogram, IntArray, coarsen
-from tkperf.model.measurement import IoStats, NewestSamples, Sample, Seconds
+from tkperf.model.measurement import IoStats, NewestSamples, Sample, Seconds, StreamPart
 
 DIRECTIONS = ("read", "write")
+STREAM_SIDES = ("read", "write", "trim", "flush")
+"""The kinds of I/O of a stream, in the order of its columns."""
 SIDE_COLUMNS = ("ios", "bytes", "latency_ios", "latency_sum_ns", "latency_min_ns", "latency_max_ns")
 SECOND_COLUMNS = ("start_us", "duration_us", *(f"{side}_{column}" for side in DIRECTIONS for column in SIDE_COLUMNS))
 NO_EXTREME = -1
@@ -131,12 +133,12 @@ def _side_of(stats: IoStats) -> Iterator[int]:
 
 
 def encode_second_histograms(samples: Sequence[Sample]) -> bytes | None:
-    """Return coarse histograms: the number of filled buckets of each second, then the buckets, then the I/Os. Reads
-    precede writes.
-    """
-    if not samples:
-        return None
-    histograms = [coarsen(getattr(sample, side).histogram) for side in DIRECTIONS for sample in samples]
+    """Return coarse histograms: for each second the number of filled buckets, then buckets, then I/Os; reads first."""
+    return _encode_histograms(samples, DIRECTIONS) if samples else None
+
+
+def _encode_histograms(parts: Sequence[Sample | StreamPart], sides: Sequence[str]) -> bytes:
+    histograms = [coarsen(getattr(part, side).histogram) for side in sides for part in parts]
     return pack_integers(
         np.concatenate(
             [
@@ -145,6 +147,41 @@ def encode_second_histograms(samples: Sequence[Sample]) -> bytes | None:
                 *(each.counts for each in histograms),
             ]
         )
+    )
+
+
+def encode_stream_seconds(parts: Sequence[StreamPart]) -> tuple[bytes | None, bytes | None]:
+    """Return the seconds of a stream without their times, ``SIDE_COLUMNS`` of each of ``STREAM_SIDES`` one after the
+    other, and the coarse histograms in the same order; None without seconds.
+    """
+    if not parts:
+        return None, None
+    rows = [[value for side in STREAM_SIDES for value in _side_of(getattr(part, side))] for part in parts]
+    return pack_integers(np.array(rows, dtype=np.int64).T), _encode_histograms(parts, STREAM_SIDES)
+
+
+def decode_stream_seconds(
+    name: str, seconds: bytes | None, histograms: bytes | None, count: int
+) -> tuple[StreamPart, ...]:
+    """Return the part of a stream in each of ``count`` seconds; none if the file has none.
+
+    Raises:
+        ValueError: a blob is damaged, or the blobs do not belong together.
+    """
+    if seconds is None or histograms is None:
+        return ()
+    width = len(SIDE_COLUMNS)
+    numbers = unpack_integers(seconds, len(STREAM_SIDES) * width * count)
+    table = numbers.reshape(len(STREAM_SIDES) * width, -1)
+    least = np.array([NO_EXTREME if name.endswith(("_min_ns", "_max_ns")) else 0 for name in SIDE_COLUMNS])
+    lowest = table.min(axis=1, initial=_MOST)
+    if table.shape[1] != count or (lowest < np.tile(least, len(STREAM_SIDES))).any():
+        raise ValueError("a second of a stream has an impossible count")
+    own = iter(_decode_histograms(histograms, count, 0, _MOST_FILLED, sides=len(STREAM_SIDES)))
+    sides = [_as_stats(table[first : first + width], own) for first in range(0, table.shape[0], width)]
+    return tuple(
+        StreamPart(name=name, read=read, write=write, trim=trim, flush=flush)
+        for read, write, trim, flush in zip(*sides, strict=True)
     )
 
 
@@ -209,11 +246,13 @@ def _decode_samples(
     )
 
 
-def _decode_histograms(blob: bytes, seconds: int, first: int, most_filled: int) -> Iterator[Histogram]:
+def _decode_histograms(
+    blob: bytes, seconds: int, first: int, most_filled: int, *, sides: int = len(DIRECTIONS)
+) -> Iterator[Histogram]:
     """Yield the histograms from a given second on, first those of the reads and then those of the
-    writes.
+    writes, and so on.
     """
-    count = 2 * seconds
+    count = sides * seconds
     most = min(_ALWAYS_FILLED + _FILLED_PER_BYTE * len(blob), count * BUCKETS, most_filled)
     numbers = unpack_integers(blob, count + 2 * most)
     if numbers.size < count or (numbers[:count] < 0).any():
@@ -222,7 +261,7 @@ def _decode_histograms(blob: bytes, seconds: int, first: int, most_filled: int) 
     ends = np.concatenate(([0], numbers[:count].cumsum()))
     if ends[-1] != buckets.size:
         raise ValueError(_DO_NOT_FIT)
-    for side in range(2):
+    for side in range(sides):
         of_side = ends[side * seconds + first : (side + 1) * seconds + 1].tolist()
         for begin, end in pairwise(of_side):
             yield Histogram(buckets[begin:end].copy(), counts[begin:end].copy())

@@ -37,6 +37,8 @@ MOST_ROWS = {
     "purge": 5000,
     "job": 60_000,
     "step": 60_000,
+    "stream": 200_000,
+    "under_way_stream": 64,
     "disturbance": 200_000,
     "verdict": 10_000,
     "outcome": 5000,

@@ -12,11 +12,12 @@ from tkperf.model.measurement import NewestSamples, Sample
 from tkperf.model.record import LogEntry, Logged, Resumption, RunRecord, StepRecord, UnfinishedStep
 from tkperf.model.throttling import Intervals, find_stretches, is_throttled
 from tkperf.model.units import drop_controls
-from tkperf.runfile.columns import SECOND_BYTES, SecondsTotal, decode_newest_samples, decode_total
+from tkperf.runfile.columns import SECOND_BYTES, STREAM_SIDES, SecondsTotal, decode_newest_samples, decode_total
 from tkperf.runfile.limits import MOST_DISTURBANCES_OF_A_STEP, MOST_NEWEST_SECONDS, Meter, require_few
 from tkperf.runfile.row_records import BAD_ROW, Columns, convert, parse_outcome, parse_purge, parse_verdict
 from tkperf.runfile.salvage import LostRows, Salvage, read_rows, require_damage
 from tkperf.runfile.step_rows import HISTOGRAM_COLUMNS, STEP_COLUMNS, parse_disturbance, parse_step, parse_under_way
+from tkperf.runfile.stream_rows import STREAM_COLUMNS, parse_load, with_streams
 
 # Parts of the log other than steps: their tables, the functions that parse a row, and the names for unreadable rows.
 _OTHERS: dict[str, tuple[Callable[[Columns], Logged], str]] = {
@@ -99,6 +100,9 @@ class LogRows:
         found: set[int] = set()
         lost: list[LostRows] = []
         left_unread = {} if self._histograms else dict.fromkeys(HISTOGRAM_COLUMNS)
+        # Files of a tkperf that ran no streams have no such column.
+        present = {row["name"] for row in self._db.execute("PRAGMA table_info(step)")}
+        left_unread |= dict.fromkeys(name for name in STEP_COLUMNS if name not in present)
         names = ", ".join(name for name in STEP_COLUMNS if name not in left_unread)
         for columns in read_rows(
             self._db, "step", names, self._meter, after=self._after, lost=lambda *rows: lost.append(rows)
@@ -115,6 +119,8 @@ class LogRows:
             if test_id not in tests:
                 continue
             step = self._step(tests[test_id], columns)
+            if step is not None and columns["streams"]:
+                step = self._with_streams(tests[test_id], columns, step)
             if step is None:
                 continue
             by = disturbances.get(sequence, [])
@@ -148,6 +154,28 @@ class LogRows:
         for column, reason in unread.items():
             what = f"{column} of {_row_name(test, columns)}"
             self._salvage.leave_out(what, reason, test=test, section=step.section, number=step.number)
+        return step
+
+    def _with_streams(self, test: str, columns: Columns, step: StepRecord) -> StepRecord | None:
+        """Return a step with its streams. A step whose streams cannot be read is left out: nobody knows its load."""
+        left_unread = {} if self._histograms else dict.fromkeys(f"{side}_histogram" for side in STREAM_SIDES)
+        names = ", ".join(name for name in STREAM_COLUMNS if name not in left_unread)
+        query = f"SELECT {names} FROM stream WHERE step_sequence = ? ORDER BY number"  # noqa: S608 - own names only
+        try:
+            cursor = self._db.execute(query, (columns["sequence"],))
+            rows = [dict(zip(row.keys(), tuple(row), strict=True)) | left_unread for row in cursor]
+            if len(rows) != columns["streams"]:
+                raise ValueError(f"{len(rows)} of its {columns['streams']} streams are left")
+            step = with_streams(step, rows)
+        except (sqlite3.DatabaseError, *BAD_ROW) as error:
+            require_damage(error)
+            what, place = _row_name(test, columns), {"section": step.section, "number": step.number}
+            self._salvage.leave_out(what, error, test=test, is_step=True, **place)
+            return None
+        filled = sum(
+            getattr(part, side).histogram.indices.size for part in step.measurement.streams for side in STREAM_SIDES
+        )
+        self._meter.count_step(0, filled)
         return step
 
     def _job(self, job_id: object) -> str | Exception:
@@ -217,7 +245,10 @@ class LogRows:
         rows = [row for row in self._salvage.rows("under_way") if row["test_id"] == test_id]
 
         def parse(columns: Columns) -> UnfinishedStep:
-            return parse_under_way(columns, self._totals_under_way())
+            step = parse_under_way(columns, self._totals_under_way())
+            if not columns["streams"]:
+                return step
+            return replace(step, workload=parse_load(list(self._salvage.rows("under_way_stream"))))
 
         name = f"data of the unfinished step of {test}"
         return next(self._salvage.parse(rows, parse, lambda _: name, test=test), None)

@@ -22,14 +22,24 @@ _WORKLOAD = """
 _PLACE = f"""
     test_id INTEGER NOT NULL REFERENCES test, section TEXT NOT NULL, kind TEXT NOT NULL,
     number INTEGER NOT NULL, position INTEGER NOT NULL, {_WORKLOAD}, planned_s REAL,
-    started_s REAL NOT NULL
+    started_s REAL NOT NULL, streams INTEGER
 """
-_STATS = ", ".join(
-    f"{side}_ios INTEGER NOT NULL, {side}_bytes INTEGER NOT NULL, {side}_latency_ios INTEGER NOT NULL, "
-    f"{side}_latency_sum_ns INTEGER NOT NULL, {side}_latency_min_ns INTEGER, "
-    f"{side}_latency_max_ns INTEGER, {side}_histogram BLOB"
-    for side in ("read", "write")
-)
+
+
+def _stats_of(*sides: str) -> str:
+    return ", ".join(
+        f"{side}_ios INTEGER NOT NULL, {side}_bytes INTEGER NOT NULL, {side}_latency_ios INTEGER NOT NULL, "
+        f"{side}_latency_sum_ns INTEGER NOT NULL, {side}_latency_min_ns INTEGER, "
+        f"{side}_latency_max_ns INTEGER, {side}_histogram BLOB"
+        for side in sides
+    )
+
+
+# The load of a stream, with what the row of a step does not say.
+_STREAM = f"""
+    name TEXT NOT NULL, delay_s REAL NOT NULL, {_WORKLOAD}, trims INTEGER NOT NULL,
+    random_percent INTEGER, burst_ios INTEGER, burst_pause_s REAL, flush_every INTEGER
+"""
 _TEXTS = "id INTEGER PRIMARY KEY, code TEXT NOT NULL, text TEXT NOT NULL, test TEXT, at_s REAL"
 
 # Every table has a row number, which helps to find the rows around a damaged page.
@@ -52,7 +62,14 @@ _TABLES = {
         duration_s REAL NOT NULL, gap_s REAL, planned_pause INTEGER NOT NULL,
         foreign_read_bytes INTEGER, foreign_write_bytes INTEGER, watched INTEGER,
         cpu_busiest_thread_percent REAL, cpu_all_threads_percent REAL, host_limited INTEGER NOT NULL,
-        rates_known INTEGER NOT NULL, host_use TEXT, {_STATS}, seconds BLOB, second_histograms BLOB, fio_json BLOB
+        rates_known INTEGER NOT NULL, host_use TEXT, {_stats_of("read", "write")},
+        seconds BLOB, second_histograms BLOB, fio_json BLOB
+    """,
+    # The streams of a step that run together; also a load alone that trims, flushes, pauses or is partly random.
+    "stream": f"""
+        step_sequence INTEGER NOT NULL REFERENCES step, number INTEGER NOT NULL, {_STREAM},
+        host_limited INTEGER NOT NULL, {_stats_of("read", "write", "trim", "flush")},
+        seconds BLOB, second_histograms BLOB, PRIMARY KEY (step_sequence, number)
     """,
     "disturbance": """
         step_sequence INTEGER NOT NULL REFERENCES step, number INTEGER NOT NULL, code TEXT NOT NULL,
@@ -73,6 +90,8 @@ _TABLES = {
         number INTEGER PRIMARY KEY, host_id INTEGER NOT NULL REFERENCES under_way,
         seconds BLOB, second_histograms BLOB
     """,
+    # The streams of the step under way, without their seconds.
+    "under_way_stream": f"number INTEGER PRIMARY KEY, {_STREAM}",
     "telemetry": """
         id INTEGER PRIMARY KEY, host_id INTEGER NOT NULL REFERENCES host, at_s REAL NOT NULL,
         drive TEXT NOT NULL, source TEXT NOT NULL, temperature_c REAL, host_read_bytes INTEGER,

@@ -31,6 +31,7 @@ from tkperf.runfile.row_records import (
 )
 from tkperf.runfile.schema import HOST_ID
 from tkperf.runfile.step_rows import parse_step, parse_under_way_place, step_columns, step_name, under_way_columns
+from tkperf.runfile.stream_rows import load_rows, stream_rows
 from tkperf.runner.events import (
     Event,
     Judged,
@@ -220,6 +221,13 @@ class Statements:
                 "AND kind = ? AND fio_json IS NOT NULL",
                 (self._test_id, step.section, step.kind),
             )
+        elif step.workload.is_combination:
+            # A document has half a megabyte for 16 threads: keep that of the newest step with these streams.
+            self._do(
+                "UPDATE step SET fio_json = NULL WHERE test_id = ? AND section = ? AND kind = ? AND position = ? "
+                "AND fio_json IS NOT NULL",
+                (self._test_id, step.section, step.kind, step.position),
+            )
         self._do("INSERT OR IGNORE INTO job (text) VALUES (?)", (_storable(step.job_file),))
         sequence = self._insert_logged(
             "step",
@@ -229,6 +237,8 @@ class Statements:
             seconds=encode_seconds(samples),
             second_histograms=encode_second_histograms(samples),
         )
+        for row in stream_rows(step, samples):
+            self._insert("stream", step_sequence=sequence, **row)
         for number, disturbance in enumerate(step.disturbances or ()):
             self._insert("disturbance", step_sequence=sequence, number=number, **msgspec.to_builtins(disturbance))
         if self._parts_kept:
@@ -242,6 +252,8 @@ class Statements:
             self._forget_parts()
             self._begun = begun
             self._insert("under_way", host_id=HOST_ID, test_id=self._test_id, **under_way_columns(begun))
+            for row in load_rows(begun.workload):
+                self._insert("under_way_stream", **row)
         self._parts_kept += 1
         self._insert(
             "under_way_part",
@@ -253,7 +265,7 @@ class Statements:
         return tuple(self._statements)
 
     def _forget_parts(self) -> None:
-        for table in ("under_way_part", "under_way"):
+        for table in ("under_way_part", "under_way_stream", "under_way"):
             self._do(f"DELETE FROM {table}", ())  # noqa: S608 - own names only
         self._parts_kept = 0
 

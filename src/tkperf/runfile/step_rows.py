@@ -47,7 +47,7 @@ _UNDER_WAY = PlainFields("under_way", UnfinishedStep, but=("workload", "measured
 _MEASURED = PlainFields(
     "step",
     Measurement,
-    but=("read", "write", "samples", "cpu", "disturbed_by"),
+    but=("read", "write", "trim", "flush", "streams", "samples", "cpu", "disturbed_by"),
     duration_s=Positive,
     cpu_busiest_thread_percent=NonNegative | None,
     cpu_all_threads_percent=NonNegative | None,
@@ -72,6 +72,7 @@ class _WorkloadRow(msgspec.Struct, kw_only=True):
     region_length_bytes: PositiveCount | None = None
 
 
+WORKLOAD_COLUMNS = _WorkloadRow.__struct_fields__
 HISTOGRAM_COLUMNS = tuple(f"{side}_histogram" for side in DIRECTIONS)
 # The columns of table step that ``parse_step`` reads. The seconds, which are most of a file, are not among them.
 STEP_COLUMNS = (
@@ -79,7 +80,8 @@ STEP_COLUMNS = (
     "test_id",
     "job_id",
     *(name for name in _STEP.types if name != "job_file"),
-    *_WorkloadRow.__struct_fields__,
+    *WORKLOAD_COLUMNS,
+    "streams",
     *_MEASURED.types,
     *(name for side in _SIDES.values() for name in side.types),
     *HISTOGRAM_COLUMNS,
@@ -160,11 +162,20 @@ def step_columns(step: StepRecord) -> Columns:
         "cpu_busiest_thread_percent": cpu and cpu.busiest_thread_percent,
         "cpu_all_threads_percent": cpu and cpu.all_threads_percent,
         "host_use": None if step.host is None else render_host_use(step.host),
+        "streams": count_streams(step.workload),
     }
     for side, stats in zip(DIRECTIONS, (measured.read, measured.write), strict=True):
         row |= _SIDES[side].columns(stats)
         row[f"{side}_histogram"] = encode_histogram(stats.histogram)
     return row
+
+
+def count_streams(workload: Workload) -> int | None:
+    """Return the number of rows of table stream that a step has; None: the row of the step says all of its load."""
+    own_kind = (workload.trims, workload.random_percent, workload.burst, workload.flush_every)
+    if workload.is_combination or own_kind != (False, None, None, None):
+        return len(workload.streams)
+    return None
 
 
 def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
@@ -233,7 +244,8 @@ def _parse_host_use(text: object, unread: dict[str, str]) -> HostUse | None:
 
 def under_way_columns(step: StepStarted) -> Columns:
     """Return a step that has begun as a row."""
-    return _UNDER_WAY.columns(step) | workload_columns(step.workload) | {"started_s": step.at_s}
+    count = count_streams(step.workload)
+    return _UNDER_WAY.columns(step) | workload_columns(step.workload) | {"started_s": step.at_s, "streams": count}
 
 
 def parse_under_way_place(columns: Columns) -> dict[str, Any]:

@@ -274,11 +274,11 @@ class Performer:
         """Return the observations of a step besides the report of fio. Raise an error if the report cannot be true."""
         device = self.run.info.device.get("path") or "the device"
         requested = RequestedLoad(workload=step.workload, duration_s=step.planned_s, running=continues)
-        require_plausible(execution.measurement, requested, execution.evidence, device=device)
+        require_plausible(execution.with_lead_in, requested, execution.evidence, device=device)
         return self.watch.step_ended(
             step.kind,
             step.workload,
-            execution.measurement,
+            execution.with_lead_in,
             started_s=execution.started_s,
             handed_over_s=execution.handed_over_s,
             earliest_s=execution.earliest_s,
@@ -336,7 +336,7 @@ class Performer:
             position=step.position,
             workload=step.workload,
             planned_s=step.planned_s,
-            started_s=execution.started_s - self.origin_s,
+            started_s=execution.started_s + execution.lead_in_s - self.origin_s,
             gap_s=observed.gap_s,
             planned_pause=observed.planned_pause,
             foreign_read_bytes=observed.foreign_read_bytes,

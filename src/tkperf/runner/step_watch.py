@@ -259,7 +259,7 @@ class StepWatch:
         until_s = self._device_looks[-1].at_s if alone and self._device_looks else handed_over_s
         ended_s = self._ended_s = max(ended_s, until_s or ended_s)
         ahead = self._follower_rates(ended_s)
-        uses = (workload.read_percent > 0, workload.read_percent < 100)
+        uses = (workload.reads, workload.writes)
         done = np.array((measurement.read.bytes, measurement.write.bytes), dtype=float)
         self._bytes_per_s = done / measurement.duration_s
         self._settle(self._pending, offset_s)
@@ -281,7 +281,7 @@ class StepWatch:
             self._lacked_bytes = self._follower_bytes + TIMING_S * self._bytes_per_s
             return None
         first = _Excess(base_s, sum(self._base_bytes), _moved(self._base) - self._base_bytes)
-        last = _Excess(ended_s, measurement.bytes, _moved(end) - done - self._follower_bytes)
+        last = _Excess(ended_s, done.sum(), _moved(end) - done - self._follower_bytes)
         others_bytes = None
         if end.others_bytes is not None and self._base.others_bytes is not None:
             others_bytes = end.others_bytes - self._base.others_bytes
@@ -289,7 +289,7 @@ class StepWatch:
         blurred = self._blur_about_s(base_s, self._first_device_looks) * self._before_bytes_per_s
         blurred += self._blur_about_s(ended_s, self._device_looks) * ahead
         inner = self._inner_bytes(offset_s, ended_s)
-        outstanding_bytes = workload.total_outstanding_ios * workload.block_size_bytes
+        outstanding_bytes = workload.outstanding_bytes
         sides = tuple(
             Side(
                 fio_bytes=int(done[side]),
@@ -310,8 +310,9 @@ class StepWatch:
             duration_s=measurement.duration_s,
             reads=sides[0],
             writes=sides[1],
-            discarded_bytes=end.discard_bytes - self._base.discard_bytes,
-            flushes=end.flushes - self._base.flushes,
+            discarded_bytes=end.discard_bytes - self._base.discard_bytes - measurement.trim.bytes,
+            # The kernel merges flushes of several threads, and sends none to a cache that writes through.
+            flushes=end.flushes - self._base.flushes - measurement.flush.ios,
             others_bytes=others_bytes,
             most_bytes=self._most_bytes(earliest_s),
             counting=self._counting,

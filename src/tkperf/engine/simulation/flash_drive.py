@@ -108,6 +108,13 @@ class FlashTranslation:
             position, amount = position + chunk_bytes, amount - chunk_bytes
         return position
 
+    def trim(self, amount: float, spread: WriteSpread) -> None:
+        """Forget the valid data of trimmed addresses, drawn like those of random writes."""
+        self._end_pass()
+        self._scatter()
+        hit = -np.expm1(-amount * spread.share / spread.span_bytes)
+        self._valid[:SLICES] *= (1 - hit * spread.of_slice)[:, np.newaxis]
+
     def collect(self, copy_bytes: float, free_bytes: float) -> float:
         """Collect garbage while idle: copy at most ``copy_bytes``, until ``free_bytes`` are free.
 
@@ -231,6 +238,7 @@ class FlashDrive:
             max(model.capacity_bytes, active_range_bytes), model.spare_percent / 100, active_range_bytes
         )
         self.read_spread, self.write_spread = model.read_spread, model.write_spread
+        self.flush_s, self.suspend_s, self.reads_go_first = model.flush_us / 1e6, model.suspend_us / 1e6, True
         hottest = model.throttle_at
         self.warning_c = None if hottest is None else model.idle_c + model.heat_c * hottest
         self._at_s = 0.0
@@ -250,6 +258,10 @@ class FlashDrive:
     def purge(self) -> None:
         self.translation.forget_all()
         self.cached_bytes = 0.0
+
+    def trim(self, workload: Workload, amount_bytes: float) -> None:
+        spread = build_spread(workload.zones, workload.region or self._range, self._range)
+        self.translation.trim(amount_bytes, spread)
 
     def serve(self, workload: Workload, duration_s: float) -> Second:
         fills = self.translation.host_bytes / self._model.capacity_bytes

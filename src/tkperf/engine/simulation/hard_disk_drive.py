@@ -25,9 +25,14 @@ class HardDisk:
         self._moods = Moods(model.misbehaviour)
         self.read_spread = self.write_spread = model.spread
         self.warning_c: float | None = None
+        # The write cache is off: there is nothing to flush.
+        self.flush_s, self.suspend_s, self.reads_go_first = model.command_us / 1e6, 0.0, False
         self._at_s = 0.0
         self._written = 0.0
         self._positions: dict[Workload, float] = {}
+
+    def trim(self, workload: Workload, amount_bytes: float) -> None:
+        """Do nothing: data make no difference to a disk."""
 
     def purge(self) -> None:
         """Do nothing, because the data on a disk does not change its speed."""

@@ -46,8 +46,9 @@ class FlashModel:
         write_command_us: time until a write is in the drive's buffer and acknowledged.
         dies: flash dies that work at the same time.
         read_us: time of one die to read a page of ``page_bytes``.
-        program_us: time of one die to program ``program_bytes`` (all planes), including a share of the erase time.
-        suspend_us: time that a read waits for a die that programs.
+        program_us: time of one die to program ``program_bytes`` (all planes), its share of the erase included.
+        suspend_us: wait of a read for a die that programs.
+        flush_us: time of a flush. It is short where capacitors protect the buffer.
         map_unit_bytes: unit of the map of addresses. A smaller random write costs a read and a write of a whole unit.
         map_cached_bytes: amount of addresses that the map in memory covers; None: all.
         slc_bytes: fixed size of the cache of cells with one bit each.
@@ -81,6 +82,7 @@ class FlashModel:
     program_us: float = 1000.0
     program_bytes: int = 32768
     suspend_us: float = 150.0
+    flush_us: float = 25.0
     map_unit_bytes: int = 4096
     map_cached_bytes: float | None = None
     slc_bytes: float = 0.0
@@ -158,6 +160,7 @@ PRESET_MODELS: dict[str, DriveModel] = {
     "client-tlc": FlashModel(
         capacity_bytes=1_000_204_886_016,
         spare_percent=9.0,
+        flush_us=1500.0,
         interface_bytes_per_s=3.5e9,
         full_duplex=True,
         interface_iops=600e3,
@@ -183,6 +186,7 @@ PRESET_MODELS: dict[str, DriveModel] = {
     "client-qlc": FlashModel(
         capacity_bytes=1_000_204_886_016,
         spare_percent=9.0,
+        flush_us=2500.0,
         interface_bytes_per_s=2.4e9,
         full_duplex=True,
         interface_iops=350e3,

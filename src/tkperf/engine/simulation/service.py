@@ -237,12 +237,17 @@ class SimulatedDrive(Protocol):
     """A running model of a drive. It raises EngineError after a permanent failure.
 
     Attributes:
-        warning_c: the temperature limit of the drive; None: it has no limit.
+        warning_c: its own temperature limit; None: it has none.
+        flush_s: the time of a flush of its write cache.
+        reads_go_first: reads overtake writes, apart from a wait of ``suspend_s`` for a die that programs.
     """
 
     read_spread: float
     write_spread: float
     warning_c: float | None
+    flush_s: float
+    suspend_s: float
+    reads_go_first: bool
 
     def serve(self, workload: Workload, duration_s: float) -> Second:
         """Serve the load for a time, at most a second. The call changes the state of the drive."""
@@ -250,6 +255,10 @@ class SimulatedDrive(Protocol):
 
     def idle(self, duration_s: float) -> None:
         """Do no I/O for a time."""
+        ...
+
+    def trim(self, workload: Workload, amount_bytes: float) -> None:
+        """Forget the data of a random part of the load's region. It is no I/O and takes no time here."""
         ...
 
     def purge(self) -> None:

@@ -47,7 +47,9 @@ def find_shared(test: TestResult) -> Quantity | None:
 
 
 def is_grid(section: SectionResult) -> bool:
-    """Return whether the section varied demand."""
+    """Return whether the section varied demand. Streams that run together differ, but nothing varied them."""
+    if any(cell.workload.together for cell in section.cells):
+        return False
     axes = find_axes(cell.workload for cell in section.cells)
     return JOBS in axes or DEPTH in axes
 

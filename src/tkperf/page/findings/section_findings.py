@@ -32,11 +32,15 @@ from tkperf.page.words.time_course import describe_still_changing, name_rounds
 
 def name_direction(workload: Workload) -> str:
     """Return ``reads``, ``writes``, ``mixed I/Os (65 % reads)``."""
+    if workload.flushes or workload.trims:
+        return "flushes" if workload.flushes else "trims"
     return {100: "reads", 0: "writes"}.get(workload.read_percent, f"mixed I/Os ({workload.read_percent} % reads)")
 
 
 def name_ios(workload: Workload) -> str:
-    """Return ``random 4 KiB writes``, ``random writes of 12 block sizes``."""
+    """Return ``random 4 KiB writes``, ``random writes of 12 block sizes``, ``the I/Os of all streams``."""
+    if workload.is_combination:
+        return "the I/Os of all streams"
     order, direction = ORDERS[workload.access], name_direction(workload)
     if workload.block_mix:
         return f"{order} {direction} of {name_blocks(workload)}"

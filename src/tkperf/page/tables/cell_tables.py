@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
-from tkperf.analysis.workload_axes import MIX, find_axes, place_of
+from tkperf.analysis.workload_axes import MIX, find_axes, place_of, text_on
 from tkperf.model.figures import Figure
 from tkperf.model.measurement import explain_rare
 from tkperf.model.quantity import (
@@ -292,7 +292,7 @@ def build_listing(shown: ShownSection, asked: Figure) -> TableView:
         (*labels, *(name_column(quantity) for quantity in quantities)),
         (
             (
-                *(axis.text(cell.workload) for axis in axes),
+                *(text_on(axis, cell.workload) for axis in axes),
                 *((words,) if named else ()),
                 *(figure(cell, quantity, direction) for quantity in quantities),
             )

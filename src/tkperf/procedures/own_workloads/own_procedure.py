@@ -22,7 +22,7 @@ from tkperf.model.phases import (
 )
 from tkperf.model.quantity import QUANTITIES, Quantity, Window
 from tkperf.model.units import format_count, format_duration
-from tkperf.model.workload import Workload
+from tkperf.model.workload import Workload, key_of_stream
 from tkperf.procedures.building_blocks import (
     Stream,
     Tracked,
@@ -47,6 +47,7 @@ from tkperf.procedures.own_workloads.parts import (
     PurgePhase,
     RoundsPhase,
     StreamPhase,
+    combination_of,
     steps_of,
     tracked_load,
     workload_of,
@@ -71,6 +72,12 @@ class _Setting:
 
     def workload(self, load: Load) -> Workload:
         return workload_of(load, self.profile, self.active_range_bytes)
+
+    def together(self, names: Sequence[str]) -> Workload:
+        return combination_of(names, self.loads, self.profile, self.active_range_bytes)
+
+    def of_stream(self, phase: StreamPhase) -> Workload:
+        return self.together(phase.together) if phase.load is None else self.workload(self.loads[phase.load])
 
 
 def course(type_: type[OwnWorkloadTable], profile: Profile, active_range_bytes: int) -> Procedure:
@@ -141,6 +148,9 @@ def _so_many_rounds(phase: RoundsPhase, first: Round, count: int) -> Generator[Y
 
 
 def _tracked(phase: RoundsPhase, setting: _Setting) -> list[Tracked]:
+    if phase.together:
+        combination = setting.together(phase.together)
+        return [_track_stream(variable.quantity, combination, variable.load) for variable in phase.tracked]
     return [
         _track(variable.quantity, setting.workload(tracked_load(variable, phase, setting.loads)))
         for variable in phase.tracked
@@ -157,6 +167,14 @@ def _track(key: str, workload: Workload) -> Tracked:
     )
 
 
+def _track_stream(key: str, combination: Workload, name: str | None) -> Tracked:
+    """Track a stream of a combination, or the total."""
+    if name is None:
+        return _track(key, combination)
+    own = _track(key, key_of_stream(combination, name))
+    return replace(own, workload=combination, value=lambda measured: own.value(measured.of_stream(name)))
+
+
 def _value(quantity: Quantity, workload: Workload, measured: Measurement) -> float:
     """Return a quantity of one measurement. If it was not measured, return NaN, which is never steady."""
     value = quantity.combine(Window(rounds=(measured,), workload=workload))
@@ -164,8 +182,8 @@ def _value(quantity: Quantity, workload: Workload, measured: Measurement) -> flo
 
 
 def _stream(phase: StreamPhase, setting: _Setting) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run one load until it is steady, has written enough, or reaches the end of its time."""
-    workload = setting.workload(setting.loads[phase.load])
+    """Run one load until it is steady, has written enough, or its time is over."""
+    workload = setting.of_stream(phase)
     if phase.tracked is None and phase.written_multiple is None:
         return (yield from _whole_stream(phase, workload))
     enough_bytes = (phase.written_multiple or float("inf")) * setting.active_range_bytes
@@ -208,10 +226,16 @@ def _whole_stream(phase: StreamPhase, workload: Workload) -> Generator[Yielded, 
 
 
 def _with_missed_rates(outcome: SectionOutcome, measured: Mapping[Workload, Sequence[Measurement]]) -> SectionOutcome:
-    """Add to the outcome each load whose offered rate the device did not reach."""
+    """Add each load with an offered rate that the device did not reach."""
+    by_stream = {
+        key_of_stream(workload, stream.name): [one.of_stream(stream.name) for one in values]
+        for workload, values in measured.items()
+        if workload.is_combination
+        for stream in workload.together
+    }
     missed = [
         f"did not keep up with {workload}: {describe_missed(workload, values)}"
-        for workload, values in measured.items()
+        for workload, values in (*measured.items(), *by_stream.items())
         if workload.offered_iops is not None and not keeps_up(workload, values, KEPT_UP_PERCENT)
     ]
     return replace(outcome, ended_because="; ".join((outcome.ended_because, *missed)))

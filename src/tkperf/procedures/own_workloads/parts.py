@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from math import prod
 from typing import Annotated, Literal, get_args
@@ -11,8 +12,8 @@ import msgspec
 
 from tkperf.model.decoding import convert
 from tkperf.model.errors import InputFileError
-from tkperf.model.units import KIB, MIB, format_capacity
-from tkperf.model.workload import Access, ActiveRange, Arrival, Step, Workload
+from tkperf.model.units import KIB, MIB, format_block_size, format_capacity
+from tkperf.model.workload import Access, ActiveRange, Arrival, Burst, Step, Stream, Workload, combine
 from tkperf.procedures.mixes_and_sizes import AT_MOST, BlockShares, ZoneShares, block_mix_of, zones_of
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import (
@@ -21,7 +22,6 @@ from tkperf.procedures.profiles.profile_tables import (
     MOST_VALUES,
     SLICE_LENGTH,
     STEP_LENGTH,
-    BlockSizeKib,
     Depth,
     Excursion,
     Jobs,
@@ -35,7 +35,14 @@ from tkperf.procedures.profiles.profile_tables import (
 
 MOST_PHASES = 64
 MOST_IOPS = 1e9
-# A name becomes part of file names and an argument of --test. A title is a heading of a report.
+MOST_MEGABYTES_PER_S = 1e6
+# Combinations: fio reports each thread, and a document of 256 threads has ten megabytes.
+MOST_STREAMS, MOST_THREADS_TOGETHER = 16, 256
+# fio reports nothing while a thread pauses or waits for its start.
+LONGEST_PAUSE_S = 60
+LARGEST_TRIM_KIB = 2 << 20
+LoadBlockKib = Annotated[float, msgspec.Meta(gt=0, le=LARGEST_TRIM_KIB)]
+# A name becomes part of file names and an argument of --test; a title is a heading of a report.
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=64)]
 LONGEST_TITLE = 120
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TITLE)]
@@ -55,8 +62,9 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
     """Load of fio, for any number of phases. Needs either ``block_size_kib`` or ``block_shares``."""
 
     access: Annotated[Access, means("order of the addresses")]
-    read_percent: Annotated[Percent, means("R/W mix, in % of reads")]
-    block_size_kib: Annotated[BlockSizeKib | None, means("block size, in KiB; default: the sizes of block_shares")] = (
+    read_percent: Annotated[Percent, means("R/W mix, in % of reads; 0 for trims")]
+    trims: Annotated[bool, means("the I/Os are trims (discards) in place of reads and writes")] = False
+    block_size_kib: Annotated[LoadBlockKib | None, means("block size, in KiB; default: the sizes of block_shares")] = (
         None
     )
     block_shares: Annotated[
@@ -80,6 +88,30 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
         means("I/Os per second that all threads together offer; default: as fast as the device answers"),
     ] = None
     arrival: Annotated[Arrival, ARRIVAL] = Arrival.LINEAR
+    offered_megabytes_per_s: Annotated[
+        Annotated[float, msgspec.Meta(gt=0, le=MOST_MEGABYTES_PER_S)] | None,
+        means("the offered rate in MB/s (10^6 bytes a second) in place of offered_iops; default: none"),
+    ] = None
+    random_percent: Annotated[
+        Percent | None,
+        means("of random access, the share of random addresses, in %; the others follow each other; default: all"),
+    ] = None
+    burst_ios: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)] | None,
+        means("number of I/Os of each thread before it pauses for burst_pause_s; default: it never pauses"),
+    ] = None
+    burst_pause_s: Annotated[
+        Annotated[float, msgspec.Meta(ge=1e-6, le=LONGEST_PAUSE_S)] | None,
+        means("length of the pause of a thread after burst_ios I/Os, in s; default: none"),
+    ] = None
+    flush_every: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)] | None,
+        means("number of writes of each thread after which it flushes the device's write cache; default: never"),
+    ] = None
+    delay_s: Annotated[
+        Annotated[float, msgspec.Meta(ge=0, le=LONGEST_PAUSE_S)],
+        means("in together: time from the common start to the first I/O of the load, in s"),
+    ] = 0
     compressible_percent: Annotated[
         Percent, means("share of the written data that compression in the drive could save, in %")
     ] = 0
@@ -192,9 +224,14 @@ class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     section: Section
     loads: Annotated[
         tuple[LoadName, ...],
-        msgspec.Meta(min_length=1, max_length=MOST_VALUES),
-        means("loads of a round, a step each, in this order; the innermost loop"),
-    ]
+        msgspec.Meta(max_length=MOST_VALUES),
+        means("loads of a round, a step each, in this order; the innermost loop; default: none, with together"),
+    ] = ()
+    together: Annotated[
+        tuple[LoadName, ...],
+        msgspec.Meta(max_length=MOST_STREAMS),
+        means("loads that run at the same time, as streams of one combination, in place of loads; default: none"),
+    ] = ()
     loops: Annotated[
         tuple[Loop, ...],
         msgspec.Meta(max_length=MOST_LOOPS),
@@ -221,7 +258,12 @@ class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     """One load without interruption, recorded in slices. The stream ends at the first of its end conditions."""
 
     section: Section
-    load: Annotated[LoadName, means("load of the stream")]
+    load: Annotated[LoadName | None, means("load of the stream; default: none, with together")] = None
+    together: Annotated[
+        tuple[LoadName, ...],
+        msgspec.Meta(max_length=MOST_STREAMS),
+        means("loads that run at the same time, as streams of one combination, in place of load; default: none"),
+    ] = ()
     slice_s: Annotated[Seconds, SLICE_LENGTH]
     longest_s: Annotated[Seconds, means("maximum length of the stream, in s, without the warm-up")]
     tracked: Annotated[
@@ -261,12 +303,14 @@ Measuring = RoundsPhase | StreamPhase
 def workload_of(load: Load, profile: Profile, active_range_bytes: int) -> Workload:
     """Return the workload of a load on an active range of this length. The profile gives a missing TC and QD."""
     sizes_kib = [size_kib for size_kib, _ in load.block_shares] or [load.block_size_kib or 0]
-    return Workload(
+    # fio trims one block at a time, and before 3.38 it flushes too often from a deeper queue.
+    default_depth = 1 if load.trims or load.flush_every else profile.demand.io_depth
+    workload = Workload(
         access=load.access,
         read_percent=load.read_percent,
         block_size_bytes=round(max(sizes_kib) * KIB),
         jobs=load.jobs or profile.demand.jobs,
-        io_depth=load.io_depth or profile.demand.io_depth,
+        io_depth=load.io_depth or default_depth,
         block_mix=block_mix_of(load.block_shares),
         zones=zones_of(load.zone_shares),
         offered_iops=load.offered_iops,
@@ -274,6 +318,41 @@ def workload_of(load: Load, profile: Profile, active_range_bytes: int) -> Worklo
         # 0 % means fresh random data, the default.
         compressible_percent=load.compressible_percent or None,
         region=_region_of(load, active_range_bytes),
+        trims=load.trims,
+        random_percent=load.random_percent,
+        burst=_burst_of(load),
+        flush_every=load.flush_every,
+    )
+    if load.offered_megabytes_per_s is not None:
+        offered_iops = load.offered_megabytes_per_s * 1e6 / workload.mean_block_bytes
+        workload = replace(workload, offered_iops=offered_iops)
+    room_bytes = active_range_bytes if workload.region is None else workload.region.length_bytes
+    if room_bytes < workload.block_size_bytes:
+        raise InputFileError(
+            f"{load.range_begin_percent:g} to {load.range_end_percent:g} % of the active range of "
+            f"{format_capacity(active_range_bytes)} are smaller than a block of "
+            f"{format_block_size(workload.block_size_bytes)}: take a larger part, or smaller blocks"
+        )
+    return workload
+
+
+def _burst_of(load: Load) -> Burst | None:
+    if load.burst_ios is None or load.burst_pause_s is None:
+        return None
+    return Burst(load.burst_ios, load.burst_pause_s)
+
+
+def combination_of(
+    names: Sequence[str], loads: Mapping[str, Load], profile: Profile, active_range_bytes: int
+) -> Workload:
+    """Return loads that run together, as streams with their names."""
+    return combine(
+        [
+            Stream(
+                name=name, workload=workload_of(loads[name], profile, active_range_bytes), delay_s=loads[name].delay_s
+            )
+            for name in names
+        ]
     )
 
 
@@ -295,8 +374,8 @@ def _region_of(load: Load, active_range_bytes: int) -> ActiveRange | None:
 
 
 def count_steps(phase: RoundsPhase) -> int:
-    """Return the number of steps in a round, without building the steps."""
-    return len(phase.loads) * prod(len(loop.values) for loop in phase.loops)
+    """Return the number of steps in a round, without making any."""
+    return 1 if phase.together else len(phase.loads) * prod(len(loop.values) for loop in phase.loops)
 
 
 def loads_of(phase: RoundsPhase, loads: Mapping[str, Load]) -> Iterator[Load]:
@@ -318,6 +397,9 @@ def steps_of(
     phase: RoundsPhase, loads: Mapping[str, Load], profile: Profile, active_range_bytes: int
 ) -> tuple[Step, ...]:
     """Return the steps of a round."""
+    if phase.together:
+        combination = combination_of(phase.together, loads, profile, active_range_bytes)
+        return (Step(workload=combination, duration_s=phase.step_s),)
     return tuple(
         Step(workload=workload_of(load, profile, active_range_bytes), duration_s=phase.step_s)
         for load in loads_of(phase, loads)

@@ -14,6 +14,7 @@ from tkperf.model.workload import Access, Arrival
 from tkperf.procedures.mixes_and_sizes import find_share_fault
 from tkperf.procedures.own_workloads.parts import (
     MOST_PHASES,
+    MOST_THREADS_TOGETHER,
     FillPhase,
     IdlePhase,
     Load,
@@ -35,6 +36,7 @@ from tkperf.procedures.own_workloads.parts import (
 )
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import (
+    LARGEST_BLOCK_KIB,
     MOST_SLICES,
     MOST_VALUES,
     Source,
@@ -217,10 +219,36 @@ def _in_load(load: Load, profile: Profile) -> str | None:
     if load.block_size_kib is not None and (fault := find_size_fault(load.block_size_kib)):
         return f"block_size_kib: {fault}"
     if load.zone_shares and load.access is not Access.RANDOM:
-        return "zone_shares: only random accesses can have zones"
+        return "zone_shares: zones are of random accesses only"
+    if fault := _in_kind(load):
+        return fault
     if load.range_begin_percent >= load.range_end_percent:
         return "range_end_percent: not more than range_begin_percent"
     return find_share_fault(load.block_shares, load.zone_shares) or _in_rate(load, profile)
+
+
+def _in_kind(load: Load) -> str | None:
+    """Return the first fault in trims, flushes, pauses and partly random access."""
+    sizes_kib = [size_kib for size_kib, _ in load.block_shares] or [load.block_size_kib or 0]
+    key = "block_shares" if load.block_shares else "block_size_kib"
+    if not load.trims and max(sizes_kib) > LARGEST_BLOCK_KIB:
+        return f"{key}: more than {LARGEST_BLOCK_KIB:,} KiB, which only trims may have"
+    if load.trims and load.read_percent:
+        return "read_percent: trims are never mixed with reads; write 0, and another load for the reads"
+    if load.trims and load.compressible_percent:
+        return "compressible_percent: trims write no data"
+    if load.flush_every is not None and (load.trims or load.read_percent == 100):
+        return "flush_every: only writes are flushed"
+    if (load.trims or load.flush_every is not None) and (load.io_depth or 1) > 1:
+        what = "trims one block at a time" if load.trims else "before 3.38 flushes too often from a deeper queue"
+        return f"io_depth: fio {what}: write 1, and more jobs for more load"
+    if load.random_percent is not None and load.access is not Access.RANDOM:
+        return 'random_percent: access has to be "random"'
+    if (load.burst_ios is None) is not (load.burst_pause_s is None):
+        return "burst_pause_s: it and burst_ios are needed together"
+    if load.offered_megabytes_per_s is not None and load.offered_iops is not None:
+        return "offered_megabytes_per_s: either it or offered_iops, not both"
+    return None
 
 
 def _in_rate(load: Load, profile: Profile) -> str | None:
@@ -246,13 +274,19 @@ def _in_phase(phase: OwnPhase, loads: Mapping[str, Load], profile: Profile) -> s
     for name in names:
         if name not in loads:
             return f"{key}: {not_known('load', name, loads)}"
+    if isinstance(phase, Measuring) and (fault := _in_together(phase, loads, profile)):
+        return fault
+    if not isinstance(phase, Measuring) or not phase.together:
+        for name in names:
+            if loads[name].delay_s:
+                return f"{key}: load {name} has delay_s, which only loads that run together have"
     match phase:
         case FillPhase():
             return None if phase.load is None else _in_fill(loads[phase.load])
         case RoundsPhase():
             return _in_rounds(phase, loads, profile)
         case StreamPhase():
-            return _in_stream(phase, loads[phase.load])
+            return _in_stream(phase, [loads[name] for name in names])
         case _:
             return None
 
@@ -260,6 +294,8 @@ def _in_phase(phase: OwnPhase, loads: Mapping[str, Load], profile: Profile) -> s
 def _names(phase: OwnPhase) -> tuple[str, tuple[str, ...]]:
     """Return the key that names loads, and the names of these loads."""
     match phase:
+        case RoundsPhase() | StreamPhase() if phase.together:
+            return "together", phase.together
         case RoundsPhase():
             return "loads", phase.loads
         case StreamPhase() | FillPhase() if phase.load is not None:
@@ -314,11 +350,12 @@ def _in_loops(phase: RoundsPhase, loads: Mapping[str, Load]) -> str | None:
 
 def _in_tracked(phase: RoundsPhase, loads: Mapping[str, Load]) -> str | None:
     loops = {loop.key: loop.values for loop in phase.loops}
+    names = phase.together or phase.loads
     for tracked in phase.tracked:
         if tracked.load is None and len(phase.loads) > 1:
             return "tracked: load says which of the phase's loads is meant"
-        if tracked.load is not None and tracked.load not in phase.loads:
-            return f"tracked: {not_known('load', tracked.load, phase.loads)}"
+        if tracked.load is not None and tracked.load not in names:
+            return f"tracked: {not_known('load', tracked.load, names)}"
         for key in (*loops, *tracked.at):
             if key not in tracked.at:
                 return f"tracked: at has to say which {key} is meant, as it is looped over"
@@ -328,18 +365,44 @@ def _in_tracked(phase: RoundsPhase, loads: Mapping[str, Load]) -> str | None:
                 return f"tracked: {not_known('key of at', key, loops)}"
             if tracked.at[key] not in loops[key]:
                 return f"tracked: {key} {tracked.at[key]:g} is not one of the values of its loop"
+    if phase.together:
+        chosen = [(tracked.quantity, tracked.load) for tracked in phase.tracked]
+        return "tracked: a variable occurs twice" if len(set(chosen)) < len(chosen) else None
     variables = [(tracked.quantity, tracked_load(tracked, phase, loads)) for tracked in phase.tracked]
     if any(variables.count(variable) > 1 for variable in variables):
         return "tracked: a variable occurs twice"
     return None
 
 
-def _in_stream(phase: StreamPhase, load: Load) -> str | None:
+def _in_together(phase: Measuring, loads: Mapping[str, Load], profile: Profile) -> str | None:
+    given = phase.loads if isinstance(phase, RoundsPhase) else phase.load
+    key = "loads" if isinstance(phase, RoundsPhase) else "load"
+    if bool(given) is bool(phase.together):
+        return f"{key}: either it or together is needed, and not both"
+    if not phase.together:
+        return None
+    if len(phase.together) < 2:
+        return f"together: one load alone; name it in {key}"
+    if len(set(phase.together)) < len(phase.together):
+        return "together: a load occurs twice; more jobs are more threads of one load"
+    threads = sum(loads[name].jobs or profile.demand.jobs for name in phase.together)
+    if threads > MOST_THREADS_TOGETHER:
+        return f"together: {threads:,} threads in all are more than {MOST_THREADS_TOGETHER}"
+    if isinstance(phase, RoundsPhase) and phase.loops:
+        return "loops: loads that run together have no loops; write a phase for each value"
+    lasts_s = phase.step_s if isinstance(phase, RoundsPhase) else phase.slice_s
+    for name in phase.together:
+        if loads[name].delay_s > lasts_s / 2:
+            return f"together: load {name} begins after {loads[name].delay_s:g} s, more than half of {lasts_s:g} s"
+    return None
+
+
+def _in_stream(phase: StreamPhase, loads: Sequence[Load]) -> str | None:
     if phase.longest_s < phase.slice_s:
         return "longest_s: shorter than slice_s"
     if phase.judged_every_s is not None and phase.tracked is None:
         return "judged_every_s: nothing is tracked"
-    if phase.written_multiple is not None and load.read_percent == 100:
+    if phase.written_multiple is not None and all(load.read_percent == 100 or load.trims for load in loads):
         return "written_multiple: the load writes nothing"
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from tkperf.model.choices import prepares
 from tkperf.model.figures import (
@@ -96,13 +96,24 @@ def _describe_rounds(phase: RoundsPhase, table: OwnWorkloadTable, profile: Profi
         values = ", ".join(_value_words(loop.key, value) for value in loop.values)
         yield f"{'    ' * level}For {_LOOPS[loop.key]} {values}:"
     looped = {loop.key for loop in phase.loops}
+    if phase.together:
+        yield f"        At the same time, {phase.step_s:g} s:"
+        yield from _describe_together(phase.together, table, profile, "            ")
     for name in phase.loads:
         words = describe_load(table.loads[name], profile, looped)
         yield f"{'    ' * (2 + len(phase.loops))}{name}: {words}, {phase.step_s:g} s"
     for tracked in phase.tracked:
         at = ", ".join(f"{_LOOPS[key]} {_value_words(key, value)}" for key, value in tracked.at.items())
-        of = f"{tracked.load or phase.loads[0]}{f' at {at}' if at else ''}"
+        alone = phase.loads[0] if phase.loads else "all streams"
+        of = f"{tracked.load or alone}{f' at {at}' if at else ''}"
         yield f"    Tracking variable: {QUANTITIES[tracked.quantity].title} of {of}"
+
+
+def _describe_together(names: Sequence[str], table: OwnWorkloadTable, profile: Profile, indent: str) -> Iterator[str]:
+    for name in names:
+        load = table.loads[name]
+        delay = f", begins after {load.delay_s:g} s" if load.delay_s else ""
+        yield f"{indent}{name}: {describe_load(load, profile)}{delay}"
 
 
 def _value_words(key: str, value: float) -> str:
@@ -123,12 +134,16 @@ def _describe_stream(phase: StreamPhase, table: OwnWorkloadTable, profile: Profi
     if phase.tracked is not None:
         ends.append(f"steady state of {judged}")
     yield f"{phase.section}, until {' or '.join(ends)}:"
-    words = describe_load(table.loads[phase.load], profile)
     recorded = f"recorded in slices of {phase.slice_s:g} s"
     if phase.warm_up_slices:
         warm_up = format_duration(phase.warm_up_slices * phase.slice_s)
         recorded += f", the first {warm_up} kept apart as warm-up"
-    yield f"    {phase.load}: {words}, one unbroken stream, {recorded}"
+    if phase.load is None:
+        yield f"    At the same time, one unbroken stream, {recorded}:"
+        yield from _describe_together(phase.together, table, profile, "        ")
+    else:
+        words = describe_load(table.loads[phase.load], profile)
+        yield f"    {phase.load}: {words}, one unbroken stream, {recorded}"
     if phase.tracked is not None:
         yield f"    Tracking variable: {QUANTITIES[phase.tracked].title} of {judged}"
 
@@ -138,7 +153,9 @@ def describe_load(load: Load, profile: Profile, looped: Collection[str] = ()) ->
     any_range_bytes = 1 << 60
     workload = workload_of(load, profile, any_range_bytes)
     words = [workload.access.order if "block_size_kib" in looped else f"{workload.access.order} {workload.blocks_text}"]
-    if "read_percent" not in looped:
+    if load.trims:
+        words.append("trims")
+    elif "read_percent" not in looped:
         words.append(f"R/W {format_mix(load.read_percent)}")
     words += _describe_demand(load, profile, looped)
     if load.zone_shares:
@@ -148,6 +165,14 @@ def describe_load(load: Load, profile: Profile, looped: Collection[str] = ()) ->
     if load.offered_iops is not None and "offered_iops" not in looped:
         arrival = "evenly spaced" if load.arrival is Arrival.LINEAR else "at random times (Poisson process)"
         words.append(f"{load.offered_iops:,.6g} IOPS offered {arrival}")
+    if load.offered_megabytes_per_s is not None:
+        words.append(f"{load.offered_megabytes_per_s:g} MB/s offered")
+    if load.random_percent is not None:
+        words.append(f"{load.random_percent} % of the accesses random")
+    if workload.burst is not None:
+        words.append(f"{workload.burst.pause_s:g} s pause after {format_count(workload.burst.ios, 'I/O')}")
+    if load.flush_every is not None:
+        words.append(f"a flush after {format_count(load.flush_every, 'write')}")
     if load.compressible_percent and "compressible_percent" not in looped:
         words.append(f"{load.compressible_percent} % compressible")
     return ", ".join(words)
@@ -160,7 +185,8 @@ def _describe_demand(load: Load, profile: Profile, looped: Collection[str]) -> I
         if "io_depth" not in looped:
             yield f"QD {load.io_depth or profile.demand.io_depth}"
     else:
-        yield building_blocks.demand(profile, load.jobs, load.io_depth)
+        depth = 1 if load.trims or load.flush_every else load.io_depth
+        yield building_blocks.demand(profile, load.jobs, depth)
 
 
 def plan_section(table: OwnWorkloadTable, name: str) -> SectionPlan:
@@ -178,7 +204,7 @@ def plan_section(table: OwnWorkloadTable, name: str) -> SectionPlan:
 def _plan_rounds(phase: RoundsPhase, table: OwnWorkloadTable) -> SectionPlan:
     tracked = tuple(dict.fromkeys(variable.quantity for variable in phase.tracked))
     offered = any(loop.key == "offered_iops" for loop in phase.loops) or any(
-        table.loads[name].offered_iops is not None for name in phase.loads
+        _is_offered(table.loads[name]) for name in (*phase.loads, *phase.together)
     )
     behind = _BEHIND if offered else ()
     figures: list[Figure] = []
@@ -207,6 +233,10 @@ def _plan_rounds(phase: RoundsPhase, table: OwnWorkloadTable) -> SectionPlan:
     )
 
 
+def _is_offered(load: Load) -> bool:
+    return load.offered_iops is not None or load.offered_megabytes_per_s is not None
+
+
 def _over_loops(phase: RoundsPhase) -> Iterator[Figure]:
     """Draw IOPS and mean latency over the key of each loop."""
     for loop in phase.loops:
@@ -216,14 +246,14 @@ def _over_loops(phase: RoundsPhase) -> Iterator[Figure]:
 
 
 def _plan_stream(phase: StreamPhase, table: OwnWorkloadTable) -> SectionPlan:
-    load = table.loads[phase.load]
-    behind = () if load.offered_iops is None else _BEHIND
+    loads = [table.loads[name] for name in (phase.together if phase.load is None else (phase.load,))]
+    behind = _BEHIND if any(map(_is_offered, loads)) else ()
     first = phase.tracked or "iops"
     rates = [
         drawn(FigureKind.OVER_TIME, key, view=(f"{QUANTITIES[key].label} over time",), printed=True)
         for key in dict.fromkeys((first, "iops"))
     ]
-    if load.read_percent < 100:
+    if any(load.read_percent < 100 and not load.trims for load in loads):
         over = f"{QUANTITIES[first].label} over total written"
         rates.append(drawn(FigureKind.OVER_WRITTEN, first, view=(over,)))
     quantities = dict.fromkeys((first, "iops", "latency_mean_us", TAIL))

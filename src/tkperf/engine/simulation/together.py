@@ -1,0 +1,310 @@
+"""Several streams on one simulated drive: how they share its time, with flushes, pauses and trims.
+
+A drive serves one load at a time (``service.py``). Here it divides each second among the streams. From
+two looks at each stream alone, one with its own queue and one with a deep queue, the model knows the time of
+the drive that an I/O takes, and the latency without others. All streams of a class then wait the same
+time in addition, as long as it takes until their I/Os fit into the second. Of a flash drive, reads are one class
+and go before writes, but they wait for dies that program; a hard disk has one class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tkperf.engine import OnSample
+from tkperf.engine.simulation.service import Draw, Latency, Second, SimulatedDrive
+from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample, StreamPart, add_all
+from tkperf.model.workload import Access, Stream, Workload
+
+# A queue that keeps any drive busy, so that its rate shows the time of an I/O.
+_DEEP_QUEUE = 1024
+# A look must not change the drive's state.
+_LOOK_S = 1e-6
+# Reads get no more than this share of a drive's time as long as there are writes.
+_MOST_READ_SHARE = 0.85
+# A trim takes the drive this time, and a little more for each byte.
+_TRIM_S, _TRIM_S_PER_BYTE = 60e-6, 1 / 400e9
+_STEPS_OF_SEARCH = 40
+
+
+def runs_together(workload: Workload) -> bool:
+    """Return whether a load needs this module: several streams, or flushes, pauses, trims, partly random access."""
+    return (
+        workload.is_combination
+        or workload.trims
+        or workload.burst is not None
+        or workload.flush_every is not None
+        or workload.random_percent is not None
+    )
+
+
+@dataclass(slots=True)
+class _Look:
+    """A stream alone on the drive now: the drive's time of an I/O, and the latencies with its own queue, in s."""
+
+    second: Second
+    cost_s: float
+    latency_s: float
+
+
+class _OneStream:
+    """A stream, its random numbers, and what it does in a second."""
+
+    def __init__(self, stream: Stream, drive: SimulatedDrive, random: np.random.Generator) -> None:
+        self.name = stream.name
+        self.load = stream.workload
+        self.starts_s = stream.delay_s
+        self._drive = drive
+        self.draw = Draw(drive, _as_drawn(self.load), random, _ignore)
+        flushed = replace(_as_drawn(self.load), flush_every=None, block_mix=())
+        self.flushes = None if self.load.flush_every is None else Draw(drive, flushed, random, _ignore)
+        # Each kind of access with its share, with its own queue and with a deep one. A drive that keeps up with an
+        # offered rate finds one I/O at a time.
+        is_rated = self.load.offered_iops is not None
+        self._parts = tuple(
+            (
+                share,
+                replace(part, jobs=1, io_depth=1) if is_rated else part,
+                replace(part, jobs=1, io_depth=_DEEP_QUEUE),
+            )
+            for share, part in _parts_of(self.load)
+        )
+
+    def look(self) -> _Look:
+        if self.load.trims:
+            cost_s = _TRIM_S + self.load.mean_block_bytes * _TRIM_S_PER_BYTE
+            latency = Latency(1e9 * cost_s)
+            return _Look(Second(1 / cost_s, latency, latency), cost_s, cost_s)
+        cost_s = latency_s = 0.0
+        found: Second | None = None
+        for share, part, deep in self._parts:
+            own = self._drive.serve(part, _LOOK_S)
+            cost_s += share / self._drive.serve(deep, _LOOK_S).rate
+            latency_s += share * part.total_outstanding_ios / own.rate
+            found = found or own
+        assert found is not None
+        return _Look(found, cost_s, latency_s)
+
+    def rate(self, latency_s: float, flush_s: float) -> float:
+        """Return the I/Os a second with this latency, in a closed loop of threads that pause and flush."""
+        load = self.load
+        depth = load.io_depth
+        each_s = latency_s / depth
+        if load.flush_every is not None:
+            each_s += (flush_s + latency_s) / load.flush_every / depth
+        if load.burst is not None:
+            ios, pause_s = load.burst
+            each_s = (max(latency_s, ios * each_s) + pause_s) / ios
+        rate = load.jobs / each_s
+        return rate if load.offered_iops is None else min(rate, load.offered_iops)
+
+    def serve(self, rate: float, look: _Look, duration_s: float) -> None:
+        """Let the drive do the I/Os: its state changes."""
+        if self.load.trims:
+            self._drive.trim(self.load, rate * duration_s * self.load.mean_block_bytes)
+            return
+        for share, _, deep in self._parts:
+            busy_s = share * rate * look.cost_s * duration_s
+            if busy_s > 0:
+                self._drive.serve(deep, busy_s)
+
+
+def _as_drawn(load: Workload) -> Workload:
+    """Return the load whose I/Os are drawn: trims are drawn like writes."""
+    return replace(load, trims=False)
+
+
+def _parts_of(load: Workload) -> list[tuple[float, Workload]]:
+    """Return the kinds of access of a load with their shares, without rate, pauses and flushes."""
+    plain = replace(load, offered_iops=None, burst=None, flush_every=None, random_percent=None, trims=False)
+    if load.random_percent is None:
+        return [(1.0, plain)]
+    share = load.random_percent / 100
+    in_order = replace(plain, access=Access.SEQUENTIAL, zones=())
+    return [(weight, part) for weight, part in ((share, plain), (1 - share, in_order)) if weight]
+
+
+def _ignore(_sample: Sample, _arrived_s: float | None) -> None:
+    """Ignore the seconds of one stream: those of all streams are put together."""
+
+
+class TogetherDraw:
+    """The I/Os of a combination, second by second."""
+
+    def __init__(
+        self,
+        drive: SimulatedDrive,
+        workload: Workload,
+        random: np.random.Generator,
+        on_sample: OnSample,
+        *,
+        since_s: float = 0.0,
+    ) -> None:
+        """Begin. ``since_s`` is the time for which the streams have run before."""
+        self._drive = drive
+        self._is_alone = not workload.is_combination
+        self._streams = [_OneStream(stream, drive, random) for stream in workload.streams]
+        self._on_sample = on_sample
+        self._now_s = since_s
+        self._lead_in_s = max(0.0, workload.lead_in_s - since_s)
+        self.samples: list[Sample] = []
+        self._seen = 0
+
+    def advance(self, duration_s: float) -> None:
+        """Let the drive serve all streams that have begun, for a second or less."""
+        began = [stream for stream in self._streams if self._now_s >= stream.starts_s - _LOOK_S]
+        looks = {stream.name: stream.look() for stream in began}
+        rates, waits_s = _share(began, looks, self._drive)
+        used_s = 0.0
+        for stream in began:
+            look, rate = looks[stream.name], rates[stream.name]
+            stream.serve(rate, look, duration_s)
+            used_s += rate * look.cost_s * duration_s
+            longer = 1 + waits_s[stream.name] / look.latency_s
+            second = look.second._replace(
+                rate=rate,
+                read=_longer(look.second.read, longer),
+                write=_longer(look.second.write, longer),
+                stalled_ios=0,
+            )
+            stream.draw.add(second, duration_s)
+            if stream.flushes is not None:
+                every = stream.load.flush_every or 1
+                flush_s = self._drive.flush_s + look.latency_s + waits_s[stream.name]
+                latency = Latency(1e9 * flush_s)
+                stream.flushes.add(Second(rate / every, latency, latency), duration_s)
+        for stream in self._streams:
+            if stream not in began:
+                nothing = Second(0.0, Latency(1.0), Latency(1.0))
+                stream.draw.add(nothing, duration_s)
+                if stream.flushes is not None:
+                    stream.flushes.add(nothing, duration_s)
+        if duration_s - used_s > _LOOK_S:
+            self._drive.idle(duration_s - used_s)
+        self._now_s += duration_s
+        self._put_together()
+
+    def finish(self, duration_s: float) -> tuple[Measurement, Measurement | None]:
+        """Return the measurement, and with a lead-in also the totals with the lead-in."""
+        for stream in self._streams:
+            stream.draw.finish()
+            if stream.flushes is not None:
+                stream.flushes.finish()
+        self._put_together()
+        whole = _measure(self.samples, duration_s)
+        if not self._lead_in_s:
+            return whole, None
+        measured = [sample for sample in self.samples if sample.start_s >= self._lead_in_s - _LOOK_S]
+        lasted_s = sum(sample.duration_s for sample in measured)
+        return _measure(measured, lasted_s), replace(whole, samples=())
+
+    def _put_together(self) -> None:
+        """Make a sample of each second that all streams have drawn."""
+        drawn = min(len(stream.draw.samples) for stream in self._streams)
+        drawn = min([drawn, *(len(each.flushes.samples) for each in self._streams if each.flushes is not None)])
+        for number in range(self._seen, drawn):
+            parts = tuple(_part(stream, number) for stream in self._streams)
+            first = self._streams[0].draw.samples[number]
+            sample = Sample(
+                start_s=first.start_s,
+                duration_s=first.duration_s,
+                read=add_all(part.read for part in parts),
+                write=add_all(part.write for part in parts),
+                trim=add_all(part.trim for part in parts),
+                flush=add_all(part.flush for part in parts),
+                streams=() if self._is_alone else parts,
+            )
+            self.samples.append(sample)
+            self._on_sample(sample, None)
+        self._seen = max(self._seen, drawn)
+
+
+def _part(stream: _OneStream, number: int) -> StreamPart:
+    second = stream.draw.samples[number]
+    flush = NO_IO if stream.flushes is None else replace(stream.flushes.samples[number].write, bytes=0)
+    if stream.load.trims:
+        return StreamPart(name=stream.name, trim=second.write)
+    return StreamPart(name=stream.name, read=second.read, write=second.write, flush=flush)
+
+
+def _measure(samples: Sequence[Sample], duration_s: float) -> Measurement:
+    names = [part.name for part in samples[0].streams] if samples else []
+
+    def total(side: Callable[[Sample], IoStats]) -> IoStats:
+        return add_all(map(side, samples))
+
+    streams = tuple(
+        StreamPart(
+            name=name,
+            read=add_all(sample.streams[place].read for sample in samples),
+            write=add_all(sample.streams[place].write for sample in samples),
+            trim=add_all(sample.streams[place].trim for sample in samples),
+            flush=add_all(sample.streams[place].flush for sample in samples),
+        )
+        for place, name in enumerate(names)
+    )
+    return Measurement(
+        duration_s=duration_s,
+        read=total(lambda sample: sample.read),
+        write=total(lambda sample: sample.write),
+        trim=total(lambda sample: sample.trim),
+        flush=total(lambda sample: sample.flush),
+        streams=streams,
+        samples=tuple(samples),
+    )
+
+
+def _longer(latency: Latency, factor: float) -> Latency:
+    return latency._replace(mean_ns=latency.mean_ns * factor)
+
+
+def _share(
+    streams: Sequence[_OneStream], looks: dict[str, _Look], drive: SimulatedDrive
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the rate of each stream in I/Os a second, and the time in s that its I/Os wait for others."""
+    reading = [stream for stream in streams if stream.load.read_percent > 50]
+    writing = [stream for stream in streams if stream.load.read_percent <= 50]
+    classes = [reading, writing] if drive.reads_go_first else [list(streams)]
+    rates: dict[str, float] = {}
+    waits_s: dict[str, float] = {}
+    left = 1.0
+    for of_class in classes:
+        most = _MOST_READ_SHARE if of_class is reading and writing and drive.reads_go_first else left
+        found, wait_s = _fit(of_class, looks, drive.flush_s, max(most, 0.02))
+        rates |= found
+        waits_s |= dict.fromkeys(found, wait_s)
+        left -= sum(rate * looks[name].cost_s for name, rate in found.items())
+    programming = sum(rates[stream.name] * looks[stream.name].cost_s for stream in writing if not stream.load.trims)
+    if drive.reads_go_first:
+        for stream in reading:
+            # A read waits for a die that programs.
+            waits_s[stream.name] += min(0.9, programming) * drive.suspend_s
+            latency_s = looks[stream.name].latency_s + waits_s[stream.name]
+            rates[stream.name] = min(rates[stream.name], stream.rate(latency_s, drive.flush_s))
+    return rates, waits_s
+
+
+def _fit(
+    streams: Sequence[_OneStream], looks: dict[str, _Look], flush_s: float, most: float
+) -> tuple[dict[str, float], float]:
+    """Return the rates at which the streams use no more than ``most`` of the drive's time, and the common wait in s."""
+
+    def rates(wait_s: float) -> dict[str, float]:
+        return {stream.name: stream.rate(looks[stream.name].latency_s + wait_s, flush_s) for stream in streams}
+
+    def used(found: dict[str, float]) -> float:
+        return sum(rate * looks[name].cost_s for name, rate in found.items())
+
+    found = rates(0.0)
+    if used(found) <= most:
+        return found, 0.0
+    low_s, high_s = 0.0, 1e-5
+    while used(rates(high_s)) > most:
+        low_s, high_s = high_s, 4 * high_s
+    for _ in range(_STEPS_OF_SEARCH):
+        wait_s = (low_s + high_s) / 2
+        low_s, high_s = (wait_s, high_s) if used(rates(wait_s)) > most else (low_s, wait_s)
+    return rates(high_s), high_s

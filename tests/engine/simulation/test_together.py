@@ -1,0 +1,116 @@
+"""Streams on simulated drives: every preset answers them plausibly, and they share the drive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tkperf.engine import Execution
+from tkperf.engine.simulated import SimulatedEngine
+from tkperf.engine.simulation.models import PRESET_MODELS
+from tkperf.model.phases import Continuous, Fill
+from tkperf.model.plausibility import RequestedLoad, why_implausible
+from tkperf.model.workload import Access, ActiveRange, Arrival, Burst, Step, Stream, Workload, combine
+
+GIB = 1 << 30
+RANGE_BYTES = 16 * GIB
+READER = Workload(access=Access.RANDOM, read_percent=100, block_size_bytes=4096, jobs=2, io_depth=16)
+RATED = replace(READER, jobs=1, io_depth=4, offered_iops=60, arrival=Arrival.POISSON)
+WRITER = replace(READER, read_percent=0)
+LOG = Workload(
+    access=Access.SEQUENTIAL,
+    read_percent=0,
+    block_size_bytes=4096,
+    jobs=1,
+    io_depth=1,
+    flush_every=4,
+    region=ActiveRange(offset_bytes=0, length_bytes=GIB),
+)
+TRIMMER = Workload(
+    access=Access.RANDOM,
+    read_percent=0,
+    block_size_bytes=GIB // 16,
+    jobs=1,
+    io_depth=1,
+    trims=True,
+    burst=Burst(4, 0.5),
+    region=ActiveRange(offset_bytes=8 * GIB, length_bytes=8 * GIB),
+)
+
+
+def filled(preset: str) -> SimulatedEngine:
+    engine = SimulatedEngine(PRESET_MODELS[preset], RANGE_BYTES)
+    pass_ = replace(WRITER, access=Access.SEQUENTIAL, block_size_bytes=131072)
+    engine.fill(Fill(section="S", workload=pass_, passes=1), then=None, on_sample=lambda *_: None)
+    return engine
+
+
+def run(engine: SimulatedEngine, *streams: Stream, duration_s: float = 10) -> Execution:
+    step = Step(workload=combine(streams), duration_s=duration_s)
+    execution = engine.measure(step, then=None, on_sample=lambda *_: None)
+    requested = RequestedLoad(workload=step.workload, duration_s=duration_s)
+    assert why_implausible(execution.with_lead_in, requested, execution.evidence) is None
+    return execution
+
+
+@pytest.mark.parametrize("preset", PRESET_MODELS)
+def test_every_drive_runs_streams_plausibly(preset: str) -> None:
+    """Counts, bytes, latencies and flushes of each stream agree with each other, and the rated stream has its rate."""
+    streams = (
+        Stream(name="rated", workload=RATED),
+        Stream(name="log", workload=LOG, delay_s=2),
+        Stream(name="trimmer", workload=TRIMMER),
+    )
+    measured = run(filled(preset), *streams).measurement
+    assert measured.duration_s == pytest.approx(8)
+    assert measured.of_stream("rated").iops == pytest.approx(60, rel=0.1)
+    log = measured.of_stream("log")
+    assert log.write.ios > 0
+    assert abs(log.flush.ios - log.write.ios / 4) <= 2
+    # 4 trims, then half a second.
+    assert measured.of_stream("trimmer").trim.ios / 8 == pytest.approx(8, rel=0.2)
+    assert measured.read.ios + measured.write.ios == sum(part.read.ios + part.write.ios for part in measured.streams)
+
+
+def test_streams_slow_each_other_down() -> None:
+    """Reads next to a writer without a limit take longer than alone, and the writer is slower than alone."""
+    engine = filled("nvme-4kn")
+    both = run(engine, Stream(name="reader", workload=READER), Stream(name="writer", workload=WRITER)).measurement
+    alone = engine.measure(Step(workload=READER, duration_s=10), then=None, on_sample=lambda *_: None).measurement
+    writes = engine.measure(Step(workload=WRITER, duration_s=10), then=None, on_sample=lambda *_: None).measurement
+    reader, writer = both.of_stream("reader"), both.of_stream("writer")
+    assert (reader.latency_mean_us or 0) > 1.2 * (alone.latency_mean_us or 0)
+    assert writer.iops < 0.95 * writes.iops
+
+
+def test_streams_that_need_little_do_not_disturb_each_other() -> None:
+    """At low rates both streams have their rates, and the latency of a single I/O."""
+    engine = filled("nvme-4kn")
+    other = replace(RATED, read_percent=0, offered_iops=100)
+    both = run(engine, Stream(name="reader", workload=RATED), Stream(name="writer", workload=other)).measurement
+    alone = engine.measure(Step(workload=RATED, duration_s=10), then=None, on_sample=lambda *_: None).measurement
+    assert both.of_stream("reader").latency_mean_us == pytest.approx(alone.latency_mean_us, rel=0.2)
+
+
+def test_trims_free_space() -> None:
+    """After trims of its whole range, a drive that collected garbage writes with less amplification."""
+    engine = filled("sata-ssd")
+    for _ in range(3):
+        engine.measure(Step(workload=WRITER, duration_s=600), then=None, on_sample=lambda *_: None)
+    before = engine.drive.translation.mapped_bytes  # type: ignore[attr-defined]
+    trims = replace(TRIMMER, region=None, burst=None)
+    engine.measure(Step(workload=trims, duration_s=1), then=None, on_sample=lambda *_: None)
+    assert engine.drive.translation.mapped_bytes < before / 2  # type: ignore[attr-defined]
+
+
+def test_slices_of_streams_begin_once() -> None:
+    """Only the first slice has the lead-in of a stream that begins later."""
+    engine = filled("sata-ssd")
+    combination = combine((Stream(name="reader", workload=READER), Stream(name="log", workload=LOG, delay_s=2)))
+    phase = Continuous(section="S", number=1, workload=combination, duration_s=5.0, longest_s=10.0)
+    first, second = (engine.measure_slice(phase, then=None, on_sample=lambda *_: None) for _ in range(2))
+    assert first.measurement.duration_s == pytest.approx(3)
+    assert second.measurement.duration_s == pytest.approx(5)
+    assert second.whole is None
+    assert second.measurement.of_stream("log").write.ios

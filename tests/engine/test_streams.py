@@ -1,0 +1,132 @@
+"""Several loads at the same time: streams of a combination, flushes, trims, pauses and delays, with the real fio."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.engine.conftest import workload
+from tkperf.engine import Execution, Next
+from tkperf.engine.fio import FioEngine
+from tkperf.engine.fio_job import FioTarget, SequentialCursors, count_threads, render_step_job
+from tkperf.model.measurement import Sample
+from tkperf.model.phases import Continuous
+from tkperf.model.plausibility import RequestedLoad, why_implausible
+from tkperf.model.workload import Access, ActiveRange, Burst, Step, Stream, Workload, combine
+
+MIB = 1 << 20
+READER = Stream(name="reader", workload=workload(read_percent=100, jobs=2, io_depth=4))
+LOG = Stream(
+    name="log",
+    workload=Workload(
+        access=Access.SEQUENTIAL,
+        read_percent=0,
+        block_size_bytes=4096,
+        jobs=1,
+        io_depth=1,
+        flush_every=4,
+        region=ActiveRange(offset_bytes=16 * MIB, length_bytes=16 * MIB),
+    ),
+)
+PAUSING = Stream(name="pausing", workload=replace(workload(jobs=1, io_depth=1), burst=Burst(5, 0.1)))
+
+
+def run(engine: FioEngine, step: Step, then: Next | None = None) -> tuple[Execution, list[Sample]]:
+    seen: list[Sample] = []
+    execution = engine.measure(step, then=then, on_sample=lambda sample, _: seen.append(sample))
+    return execution, seen
+
+
+def require_plausible(execution: Execution, step: Step) -> None:
+    requested = RequestedLoad(workload=step.workload, duration_s=step.duration_s)
+    assert why_implausible(execution.with_lead_in, requested, execution.evidence) is None
+
+
+@pytest.mark.fio
+def test_streams_run_together_and_each_has_its_own_figures(make_engine: Callable[..., FioEngine]) -> None:
+    """Each stream has its own I/Os, latencies and flushes, also in every second; the total is their sum."""
+    combination = combine((READER, LOG, PAUSING))
+    step = Step(workload=combination, duration_s=3.0)
+    execution, _ = run(make_engine(), step)
+    require_plausible(execution, step)
+    measured = execution.measurement
+    assert [part.name for part in measured.streams] == ["reader", "log", "pausing"]
+    reader, log, pausing = (measured.of_stream(name) for name in ("reader", "log", "pausing"))
+    assert reader.read.ios == reader.read.histogram.total == measured.read.ios
+    assert not reader.write.ios
+    assert log.write.ios + pausing.write.ios == measured.write.ios
+    assert abs(log.flush.ios - log.write.ios / 4) <= 1
+    assert log.flush.latency_mean_ns
+    assert measured.flush == log.flush
+    # 5 writes, then 0.1 s: about 50 a second at most.
+    assert 50 < pausing.write.ios <= 5 * (3.0 / 0.1 + 2)
+    for name, whole in (("reader", reader), ("log", log), ("pausing", pausing)):
+        seconds = [sample.of_stream(name) for sample in measured.samples]
+        assert sum(second.both.ios for second in seconds) == whole.ios
+        assert sum(second.flush.ios for second in seconds) == whole.flush.ios
+
+
+@pytest.mark.fio
+def test_a_delayed_stream_is_measured_when_all_run(make_engine: Callable[..., FioEngine]) -> None:
+    """The seconds before the last stream starts are seen and count on the device, but they are in no result."""
+    combination = combine((READER, replace(PAUSING, delay_s=1.5)))
+    step = Step(workload=combination, duration_s=4.0)
+    execution, seen = run(make_engine(), step)
+    require_plausible(execution, step)
+    assert 2.0 <= execution.measurement.duration_s <= 2.9
+    assert execution.with_lead_in.duration_s == pytest.approx(4.0, abs=0.3)
+    assert execution.with_lead_in.read.ios > execution.measurement.read.ios
+    assert execution.measurement.samples[0].start_s >= 1.5
+    lead_in = [sample for sample in seen if sample.start_s < execution.measurement.samples[0].start_s]
+    assert sum(sample.read.ios for sample in lead_in) > 0
+    assert sum(sample.of_stream("pausing").both.ios for sample in lead_in) <= 20
+
+
+@pytest.mark.fio
+def test_a_combination_follows_without_a_pause_and_in_slices(make_engine: Callable[..., FioEngine]) -> None:
+    """A combination is handed over to like a load alone, and is cut into slices in which no I/O is lost."""
+    engine = make_engine()
+    combination = combine((READER, LOG))
+    phase = Continuous(section="S", number=1, workload=combination, duration_s=1.0, longest_s=2.0)
+    first = Step(workload=workload(), duration_s=1.5)
+    execution, _ = run(engine, first, Next.for_certain(phase))
+    slices = [engine.measure_slice(phase, then=None, on_sample=lambda *_: None) for _ in range(2)]
+    assert execution.handed_over_s is not None
+    assert slices[0].started_s - execution.ended_s < 0.5
+    for each in slices:
+        requested = RequestedLoad(workload=combination, duration_s=1.0, running=True)
+        assert why_implausible(each.measurement, requested, each.evidence) is None
+        assert each.measurement.of_stream("reader").read.ios
+        assert each.measurement.of_stream("log").flush.ios
+
+
+def test_the_job_of_a_combination_names_each_stream() -> None:
+    """Each stream has sections of its own; the threads are counted, and delays are fio's where no gate holds it."""
+    combination = combine((READER, LOG, replace(PAUSING, delay_s=2.0)))
+    target = FioTarget(path="/x", ioengine="libaio", active_range=ActiveRange(offset_bytes=0, length_bytes=64 * MIB))
+    step = Step(workload=combination, duration_s=10.0)
+    text = render_step_job(step, target, seed=1)
+    shared, reader, log, pausing = text.split("\n[")
+    assert "exit_what=all" in shared
+    assert reader.startswith("reader]\nrw=randread\n")
+    assert "runtime=10000ms" in reader
+    assert "fsync=4\n" in log
+    assert f"offset={16 * MIB}\n" in log
+    assert "startdelay=2.000s" in pausing
+    assert "runtime=8000ms" in pausing
+    assert count_threads(text) == 4
+    held = render_step_job(step, target, prerun="wait", seed=1)
+    assert "exec_prerun=wait && sleep 2.000" in held
+    assert "startdelay" not in held
+
+
+def test_a_sequential_stream_goes_on_where_it_stopped() -> None:
+    """Each sequential stream of a combination has a place of its own, within its region."""
+    combination = combine((READER, LOG))
+    cursors = SequentialCursors(ActiveRange(offset_bytes=0, length_bytes=64 * MIB))
+    step = Step(workload=combination, duration_s=1.0)
+    assert cursors.starts_bytes(step) == (0,)
+    cursors.advance(step, (0,), (100, 200, MIB))
+    assert cursors.starts_bytes(step) == (MIB,)

@@ -1,0 +1,216 @@
+"""Loads that run at the same time: what a workload file makes of them, and which mistakes it names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.procedures.test_own_workloads import own
+from tkperf.model.errors import UsageError
+from tkperf.model.measurement import IoStats, Measurement, StreamPart
+from tkperf.model.phases import Answer, Continuous, Phase, Round, SectionOutcome, Yielded
+from tkperf.model.workload import Access, ActiveRange, Arrival, Burst, Stream, Workload, combine
+from tkperf.pipeline.estimate_run import ASSUMED, estimate_run
+from tkperf.pipeline.run_plan import plan_run
+from tkperf.pipeline.run_request import RunRequest
+from tkperf.procedures import forecast
+
+MIB, GIB = 1 << 20, 1 << 30
+FILE = """
+format = 1
+name = "mix"
+title = "Several loads"
+
+[loads.reader]
+access = "random"
+read_percent = 100
+block_size_kib = 4
+jobs = 2
+io_depth = 8
+offered_iops = 500
+arrival = "poisson"
+range_end_percent = 50
+
+[loads.log]
+access = "sequential"
+read_percent = 0
+block_size_kib = 4
+jobs = 1
+flush_every = 8
+range_begin_percent = 50
+
+[loads.writer]
+access = "random"
+read_percent = 0
+block_size_kib = 64
+jobs = 1
+io_depth = 4
+offered_megabytes_per_s = 6.5536
+random_percent = 25
+delay_s = 2
+
+[loads.trimmer]
+access = "random"
+read_percent = 0
+trims = true
+block_size_kib = 2097152
+jobs = 1
+burst_ios = 3
+burst_pause_s = 0.5
+
+[[phases]]
+kind = "rounds"
+section = "Together"
+together = ["reader", "log", "writer"]
+step_s = 10
+tracked = [{ quantity = "latency_mean_us", load = "reader" }, { quantity = "iops" }]
+
+[[phases]]
+kind = "stream"
+section = "With trims"
+together = ["reader", "trimmer"]
+slice_s = 10
+longest_s = 30
+"""
+READER = Workload(
+    access=Access.RANDOM,
+    read_percent=100,
+    block_size_bytes=4096,
+    jobs=2,
+    io_depth=8,
+    offered_iops=500,
+    arrival=Arrival.POISSON,
+    region=ActiveRange(offset_bytes=0, length_bytes=8 * GIB),
+)
+LOG = Workload(
+    access=Access.SEQUENTIAL,
+    read_percent=0,
+    block_size_bytes=4096,
+    jobs=1,
+    io_depth=1,
+    flush_every=8,
+    region=ActiveRange(offset_bytes=8 * GIB, length_bytes=8 * GIB),
+)
+WRITER = Workload(
+    access=Access.RANDOM,
+    read_percent=0,
+    block_size_bytes=65536,
+    jobs=1,
+    io_depth=4,
+    offered_iops=100,
+    random_percent=25,
+)
+TRIMMER = Workload(
+    access=Access.RANDOM, read_percent=0, block_size_bytes=2 * GIB, jobs=1, io_depth=1, trims=True, burst=Burst(3, 0.5)
+)
+TOGETHER = combine(
+    (
+        Stream(name="reader", workload=READER),
+        Stream(name="log", workload=LOG),
+        Stream(name="writer", workload=WRITER, delay_s=2),
+    )
+)
+
+
+def asked_of(text: str, tmp_path: Path, latencies_us: tuple[float, ...] = (100,)) -> list[Yielded]:
+    """Everything that the test asks and states, if the latency of its reader takes these values in turn."""
+    test, profile = own(text, tmp_path)
+    latencies = list(latencies_us)
+
+    def answer(phase: Phase, _following: Sequence[Phase]) -> Answer:
+        latency_us = latencies.pop(0) if len(latencies) > 1 else latencies[0]
+        ios = IoStats(ios=1000, bytes=1000, latency_ios=1000, latency_sum_ns=round(latency_us * 1e6))
+        names = [stream.name for stream in phase_load(phase).together]
+        parts = tuple(StreamPart(name=name, read=ios) for name in names)
+        measured = Measurement(duration_s=1.0, read=ios, write=IoStats(), streams=parts)
+        return {phase_load(phase): measured} if isinstance(phase, Round) else measured
+
+    return list(forecast.drive(test.procedure(profile, 16 * GIB), answer))
+
+
+def phase_load(phase: Phase) -> Workload:
+    assert isinstance(phase, Round | Continuous)
+    return phase.steps[0].workload if isinstance(phase, Round) else phase.workload
+
+
+def test_streams_are_what_the_file_says(tmp_path: Path) -> None:
+    """A combination has each load under its name, with delay, pauses, flushes, rate and part of the range."""
+    asked = asked_of(FILE, tmp_path)
+    rounds = [phase for phase in asked if isinstance(phase, Round)]
+    assert rounds[0].steps[0].workload == TOGETHER
+    (stream,) = {phase.workload for phase in asked if isinstance(phase, Continuous)}
+    assert stream == combine((Stream(name="reader", workload=READER), Stream(name="trimmer", workload=TRIMMER)))
+
+
+def test_steady_state_can_be_that_of_one_stream(tmp_path: Path) -> None:
+    """Rounds go on until the latency of the tracked stream is steady, though the IOPS of all streams are."""
+    outcomes = [one for one in asked_of(FILE, tmp_path, (500, 400, 300, 200, 100)) if isinstance(one, SectionOutcome)]
+    assert outcomes[0].verdict is not None
+    assert outcomes[0].verdict.reached
+    assert outcomes[0].window == (5, 6, 7, 8, 9)
+    assert {verdict.tracking for verdict in outcomes[0].verdicts} == {
+        "reader: RND 4k R/W 100/0 TC2/QD8, 500 IOPS offered (poisson), within 8.6 GB from 0 B, together with log, "
+        "writer mean latency",
+        "reader + log + writer, together IOPS",
+    }
+
+
+def test_a_plan_counts_the_writes_of_all_streams(tmp_path: Path) -> None:
+    """Offered rates bound the writes of a stream; trims and reads write nothing."""
+    only_rated = FILE.replace('together = ["reader", "log", "writer"]', 'together = ["reader", "writer"]')
+    only_rated = only_rated.replace('{ quantity = "latency_mean_us", load = "reader" }, ', "")
+    (tmp_path / "own.toml").write_text(only_rated)
+    plan = plan_run(RunRequest(suite="ssd", device="sim:nvme-4kn", tests=(str(tmp_path / "own.toml"),)))
+    stages = estimate_run(plan, ASSUMED).stages
+    rated = next(stage for stage in stages if stage.section == "Together")
+    assert rated.most_bytes == pytest.approx(rated.longest_s * 6.5536e6)
+    assert next(stage for stage in stages if stage.section == "With trims").most_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"log", "writer"]', '"log", "wirter"]', r"phase 1 \(rounds\), key together: load 'wirter'"),
+        ('"log", "writer"]', '"log", "log"]', r"phase 1 \(rounds\), key together: a load occurs twice"),
+        ('together = ["reader", "trimmer"]', 'together = ["reader"]', "key together: one load alone"),
+        ('together = ["reader", "trimmer"]', "", r"phase 2 \(stream\), key load: either it or together"),
+        ("jobs = 2", "jobs = 255", "key together: 257 threads in all are more than 256"),
+        ("flush_every = 8", "flush_every = 8\nio_depth = 4", "load log, key io_depth: fio before 3.38 flushes"),
+        ("trims = true", "trims = true\nio_depth = 2", "load trimmer, key io_depth: fio trims one block at a time"),
+        ("trims = true", "", "load trimmer, key block_size_kib: more than 16,384 KiB"),
+        ("burst_pause_s = 0.5", "", "load trimmer, key burst_pause_s: it and burst_ios"),
+        ("delay_s = 2", "delay_s = 6", "key together: load writer begins after 6 s, more than half of 10 s"),
+        ("random_percent = 25", "random_percent = 25\noffered_iops = 5", "key offered_megabytes_per_s: either"),
+        ("flush_every = 8", "flush_every = 8\nrandom_percent = 5", "load log, key random_percent: access has to be"),
+        ('load = "reader"', 'load = "trimmer"', r"phase 1 \(rounds\), key tracked: load 'trimmer'"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(tmp_path: Path, old: str, new: str, says: str) -> None:
+    """Each mistake is one line with the load or phase and the key, before a device is opened."""
+    with pytest.raises(UsageError, match=says):
+        own(FILE.replace(old, new, 1), tmp_path)
+
+
+def test_more_than_16_streams_are_refused(tmp_path: Path) -> None:
+    """fio's report of each thread makes more streams too expensive."""
+    loads = "".join(
+        f'[loads.r{number}]\naccess = "random"\nread_percent = 100\nblock_size_kib = 4\njobs = 1\n'
+        for number in range(17)
+    )
+    names = ", ".join(f'"r{number}"' for number in range(17))
+    text = FILE.replace("[[phases]]", loads + "[[phases]]", 1).replace('"reader", "trimmer"', names)
+    with pytest.raises(UsageError, match="together"):
+        own(text, tmp_path)
+
+
+def test_trims_need_a_device_that_takes_them(tmp_path: Path) -> None:
+    """A file takes no trims from fio: that is said before anything is opened for writing."""
+    (tmp_path / "own.toml").write_text(FILE)
+    (tmp_path / "disk.img").write_bytes(b"")
+    with (tmp_path / "disk.img").open("r+b") as file:
+        file.truncate(4 * GIB)
+    request = RunRequest(suite="ssd", device=str(tmp_path / "disk.img"), tests=(str(tmp_path / "own.toml"),))
+    with pytest.raises(UsageError, match="test mix trims, and fio trims block devices only"):
+        plan_run(request)

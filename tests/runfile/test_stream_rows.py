@@ -1,0 +1,124 @@
+"""Streams that run together, and loads that trim, flush, pause or are partly random, come back from the run file."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+from tests.builders import io_stats, work
+from tests.runfile.runs import a_run, a_step
+from tkperf.model.histogram import coarsen
+from tkperf.model.measurement import Measurement, Sample, StreamPart
+from tkperf.model.record import StepRecord
+from tkperf.model.workload import Access, ActiveRange, BlockShare, Burst, Stream, Workload, combine
+from tkperf.runfile.reader import RunFile
+from tkperf.runner.events import StepEnded
+
+READS, WRITES = io_stats([1000, 2000, 3000]), io_stats([40_000, 50_000])
+TRIMS, FLUSHES = io_stats([100_000]), replace(io_stats([7_000_000, 9_000_000]), bytes=0)
+LOG = Workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=4096, jobs=1, io_depth=1, flush_every=4)
+TRIMMER = Workload(
+    access=Access.RANDOM,
+    read_percent=0,
+    block_size_bytes=1 << 31,
+    jobs=2,
+    io_depth=1,
+    trims=True,
+    burst=Burst(3, 0.5),
+    region=ActiveRange(offset_bytes=1 << 32, length_bytes=1 << 32),
+)
+MIXED = replace(
+    work(),
+    read_percent=100,
+    random_percent=5,
+    block_size_bytes=8192,
+    block_mix=(BlockShare(4096, 60), BlockShare(8192, 40)),
+)
+COMBINATION = combine(
+    (
+        Stream(name="reader", workload=MIXED),
+        Stream(name="log", workload=LOG, delay_s=2.5),
+        Stream(name="trimmer", workload=TRIMMER),
+    )
+)
+PARTS = (
+    StreamPart(name="reader", read=READS, host_limited=True),
+    StreamPart(name="log", write=WRITES, flush=FLUSHES),
+    StreamPart(name="trimmer", trim=TRIMS),
+)
+SECOND = Sample(start_s=2.5, duration_s=1.0, read=READS, write=WRITES, trim=TRIMS, flush=FLUSHES, streams=PARTS)
+
+
+def write_and_read(tmp_path: Path, step: StepRecord) -> tuple[RunFile, StepRecord]:
+    path, writer = a_run(tmp_path)
+    writer(StepEnded(test="iops", record=step))
+    writer.close()
+    file = RunFile(path)
+    (read,) = file.record().tests[0].steps
+    return file, read
+
+
+def combined_step() -> StepRecord:
+    measured = Measurement(
+        duration_s=2.0,
+        read=READS,
+        write=WRITES,
+        trim=TRIMS,
+        flush=FLUSHES,
+        streams=PARTS,
+        samples=(SECOND, replace(SECOND, start_s=3.5)),
+    )
+    return replace(a_step(1), workload=COMBINATION, measurement=measured)
+
+
+def test_streams_come_back_with_all_their_ios(tmp_path: Path) -> None:
+    """Each stream comes back with its load, delay, I/Os, flushes, trims and mark, also second by second."""
+    step = combined_step()
+    file, read = write_and_read(tmp_path, step)
+    assert read.workload == COMBINATION
+    assert read.measurement == replace(step.measurement, samples=())
+    first, second = file.samples("iops", read)
+    assert (first.start_s, second.start_s) == (2.5, 3.5)
+    for name, part in (("reader", READS), ("log", WRITES), ("trimmer", TRIMS)):
+        own = first.of_stream(name)
+        assert (own.both.ios, own.both.bytes) == (part.ios, part.bytes)
+        assert own.both.histogram == coarsen(part.histogram)
+    assert first.of_stream("log").flush.latency_max_ns == FLUSHES.latency_max_ns
+    assert (first.trim.bytes, first.flush.ios) == (TRIMS.bytes, FLUSHES.ios)
+
+
+def test_a_load_alone_that_trims_comes_back(tmp_path: Path) -> None:
+    """A load alone that trims has its trims in the step and in every second."""
+    seconds = (Sample(start_s=0.0, duration_s=1.0, read=io_stats([]), write=io_stats([]), trim=TRIMS),)
+    measured = Measurement(duration_s=1.0, read=io_stats([]), write=io_stats([]), trim=TRIMS, samples=seconds)
+    file, read = write_and_read(tmp_path, replace(a_step(1), workload=TRIMMER, measurement=measured))
+    assert read.workload == TRIMMER
+    assert read.measurement == replace(measured, samples=())
+    (second,) = file.samples("iops", read)
+    assert second.iops == TRIMS.ios
+    assert not second.streams
+
+
+def test_a_step_that_lost_a_stream_is_left_out(tmp_path: Path) -> None:
+    """Nobody knows the load of a step whose streams are not all there: it must not count as another load."""
+    file, _ = write_and_read(tmp_path, combined_step())
+    with sqlite3.connect(tmp_path / "a.tkperf") as db:
+        path = db.execute("PRAGMA database_list").fetchone()[2]
+        db.execute("DELETE FROM stream WHERE name = 'log'")
+    db.close()
+    file = RunFile(Path(path))
+    assert file.record().tests[0].steps == ()
+    assert any("2 of its 3 streams" in lost.reason for lost in file.left_out)
+
+
+def test_fio_output_of_a_combination_is_kept_once(tmp_path: Path) -> None:
+    """Of steps with the same streams, only the newest keeps fio's last document: it has half a megabyte."""
+    path, writer = a_run(tmp_path)
+    for number in (1, 2):
+        writer(StepEnded(test="iops", record=replace(combined_step(), number=number, engine_output=b"{}")))
+    writer.close()
+    db = sqlite3.connect(path)
+    rows = db.execute("SELECT number, fio_json IS NOT NULL FROM step ORDER BY number").fetchall()
+    db.close()
+    assert rows == [(1, 0), (2, 1)]
