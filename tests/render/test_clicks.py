@@ -13,7 +13,7 @@ from playwright.sync_api import Browser
 
 import tkperf
 from tests.builders import run_info, simulate, view_of
-from tests.render.visits import Visit
+from tests.render.visits import Visit, new_page
 from tkperf.analysis.results import SectionResult
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, PERCENTILES, THROUGHPUT, Quantity
 from tkperf.model.units import format_number
@@ -237,7 +237,7 @@ def test_the_slowest_area_of_a_disk_is_shown(browser: Browser, tmp_path: Path) -
     result = simulate(tmp_path, run_info(suite="hdd"), suite={"tp": HDD_TESTS["tp"]})
     path = tmp_path / "report.html"
     path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
-    visit = Visit(page=browser.new_page(), path=path)
+    visit = Visit(page=new_page(browser), path=path)
     visit.open()
     areas = visit.page.locator("main table", has_text="of the disk")
     areas.locator("tbody tr").first.locator("button").nth(3).click()
@@ -274,7 +274,7 @@ def test_a_window_whose_slices_lie_apart_opens_these(browser: Browser, tmp_path:
     buckets = list(zip(lower.tolist(), upper.tolist(), judged.astype(int).tolist(), strict=True))
     path = tmp_path / "report.html"
     path.write_text(render_view(view), encoding="utf-8")
-    visit = Visit(browser.new_page(), path)
+    visit = Visit(new_page(browser), path)
     visit.open(f"#{cell.key}")
     visit.wait_for_part(cell.key, "window")
     assert "slices 1, 6, 11, 16, 21, the window" in visit.page.inner_text(TITLE)
