@@ -209,14 +209,14 @@ def test_the_data_of_a_chart_is_a_table_away(visit: Visit) -> None:
     """
     visit.open()
     points = visit.page.evaluate(
-        "JSON.parse(document.querySelector('#iops0convergence script').textContent).datasets.curves.length"
+        "JSON.parse(document.querySelector('#iops0relative script').textContent).datasets.curves.length"
     )
-    visit.page.locator("#iops0convergence summary", has_text="table").click()
-    visit.page.wait_for_selector("#iops0convergence details table")
-    assert visit.count("#iops0convergence details tbody tr") == points
+    visit.page.locator("#iops0relative summary", has_text="table").click()
+    visit.page.wait_for_selector("#iops0relative details table")
+    assert visit.count("#iops0relative details tbody tr") == points
     for figure in visit.page.locator("figure").all():
         key = figure.get_attribute("id")
-        if key != "iops0convergence":
+        if key != "iops0relative":
             figure.locator("summary", has_text="table").click()
         figure.locator("details tbody td").first.wait_for()  # times out where there is no row
 

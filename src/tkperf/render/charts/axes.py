@@ -119,7 +119,8 @@ def linear_axis(values: Iterable[object], *, zero: bool = True) -> Spec:
     ticks = linear_ticks(low, high)
     return {
         "scale": {"domain": [ticks[0], ticks[-1]], "nice": False},
-        "axis": {"values": ticks, "labelExpr": PLAIN_LABEL},
+        # Vega itself leaves out ticks beyond the count.
+        "axis": {"values": ticks, "tickCount": len(ticks), "labelExpr": PLAIN_LABEL},
     }
 
 
