@@ -225,6 +225,42 @@ def test_a_run_that_failed_and_a_model_among_devices_are_not_ranked() -> None:
         assert {n for n, cell in enumerate(cells) if cell.unranked is Unranked.NOT_COMPARABLE} == (expected or set())
 
 
+# ---- bars
+
+
+def test_bars_leave_room_for_the_interval_of_the_longest() -> None:
+    """An interval that is cut at the end of the bars would look as if it had only a lower half."""
+    comparison, decision = decide(*(run_of(n, {READ: v}, half_percent=10.0) for n, v in (("A", 100.0), ("B", 50.0))))
+    best, other = (row.cells[0] for row in build_decision_view(comparison, decision).rows)
+    assert (best.bar, best.low, best.high) == pytest.approx((1 / 1.1, 0.9 / 1.1, 1.0))
+    assert (other.bar, other.high) == pytest.approx((0.5 / 1.1, 0.55 / 1.1))
+
+
+@pytest.mark.parametrize(
+    ("values", "is_cut", "shares"),
+    [
+        ((680.0, 13.0, 7.0), True, (1.0, 0.25)),
+        ((100.0, 13.0, 7.0), False, (1.0, 0.13)),
+        # Of two runs, the ratio is the answer.
+        ((680.0, 13.0), False, (1.0, 13 / 680)),
+    ],
+)
+def test_one_bar_that_would_leave_dots_of_the_others_is_cut(
+    values: tuple[float, ...], is_cut: bool, shares: tuple[float, ...]
+) -> None:
+    runs = [run_of(f"R{n}", {SINGLE: value}, half_percent=0.0) for n, value in enumerate(values)]
+    comparison, decision = decide(*runs)
+    view = build_decision_view(comparison, decision)
+    cells = [row.cells[0] for row in view.rows]
+    assert [cell.is_cut for cell in cells] == [is_cut, *[False] * (len(values) - 1)]
+    assert (cells[0].bar, cells[1].bar) == pytest.approx(shares)
+    assert (cells[0].low is None) is is_cut
+    assert ("//" in dict(view.legend)) is is_cut
+    page = render_view(build_comparison_page(comparison))
+    assert ('class="break"' in page) is is_cut
+    assert "lower is better</span></th>" in page
+
+
 # ---- which figures
 
 
