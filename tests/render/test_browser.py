@@ -140,6 +140,7 @@ def test_lines_below_a_title_are_no_wider_than_the_chart(visit: Visit) -> None:
     """A long one, as of a run on a busy host, would leave no room for the plot."""
     visit.open()
     visit.page.add_script_tag(path=CHARTS)
+    visit.page.add_script_tag(path=CHARTS.with_name("pictures.js"))
     widths = visit.page.evaluate(
         """async () => {
           const chart = document.createElement("div");
@@ -192,7 +193,7 @@ def test_a_figure_on_top_opens_what_is_behind_it(visit: Visit) -> None:
     exact = visit.page.locator(".headlines dd.figure").first.get_attribute("title")
     size, label = (
         visit.page.locator(f".headlines {where}").first.evaluate("each => getComputedStyle(each).fontSize")
-        for where in ("dt .figure", "dt")
+        for where in ("dt .figure", "dt .load")
     )
     assert size == label
     assert exact is not None
