@@ -158,7 +158,7 @@ EXTERNAL = b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>'
         (b"<x><tp><roundmat>[[[1],[1,2]]]</roundmat></tp></x>", "equal length"),
         (b"<x><writesat><roundmat>[[1],[]]</roundmat></writesat></x>", "equal length"),
         (b"<x><writesat><roundmat>[[1],[[3,2,1]]]</roundmat></writesat></x>", "not minimum"),
-        (b"<x><lat><roundmat>[]</roundmat></lat><lat/></x>", "contains a test twice"),
+        (b"<x><lat><roundmat>[]</roundmat></lat><lat/></x>", "contains the same test twice"),
         (b"<x><writesat><roundmat>[[],[]]</roundmat></writesat></x>", "no rounds"),
         (b'<?xml version="1.0" encoding="utf-32"?><x/>', "not XML"),
         (
