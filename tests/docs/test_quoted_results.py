@@ -116,7 +116,7 @@ def test_the_finding_on_write_saturation_is_that_of_the_program(rehearsal: RunRe
 
 def test_the_course_of_a_stream_is_described_as_the_page_on_reports_says(folder: Path) -> None:
     first, *_ = re.findall(r"- `(Fresh out of box [^`]*)`", read("docs/reference/reports.md"))
-    assert first in call("show", folder / "rehearsal.tkperf")
+    assert first in call("show", "--full", folder / "rehearsal.tkperf")
 
 
 def test_the_comparison_says_what_its_page_quotes(folder: Path) -> None:

@@ -340,7 +340,7 @@ def test_every_number_in_the_charts_is_that_of_the_run_file(page: str, results: 
 
 def test_a_run_ends_with_its_verdict_and_headlines_which_show_has_with_the_tables(finished: Path) -> None:
     printed = (finished.parent / "stdout.txt").read_text()
-    shown = tkperf("show", finished)
+    shown = tkperf("show", "--full", finished)
     assert len(printed.splitlines()) <= 25
     _name, verdict, *headlines = printed.splitlines()
     assert "a file was measured, not a device" in verdict
