@@ -20,7 +20,8 @@ from tkperf.model.units import (
     unit_for_people,
 )
 from tkperf.model.workload import Workload
-from tkperf.pipeline.run_state import RunState
+from tkperf.page.findings.section_findings import say_value
+from tkperf.pipeline.run_state import LeftSection, RunState
 from tkperf.runner.events import StepStarted, describe_phase
 
 _KINDS = {StepKind.FILL: "filling", StepKind.CONTINUOUS: "slice"}
@@ -78,6 +79,7 @@ class ProgressView:
         run: the completed share of the run; None: not known. ``step`` is None while no step runs.
         ends_s: the shortest and the longest time to the end, for a clock; None: not known, or simulated.
         seconds_iops: IOPS of the last seconds.
+        left: the sections that the run has left, each with its test and its outcome in words.
         totals: elapsed and remaining time, temperature in degrees Celsius, and amount written.
         disturbed: the number of disturbed steps in words; empty if there are none.
         remarks: notices, followed by the newest warnings. ``warned``: whether there is a warning.
@@ -96,6 +98,7 @@ class ProgressView:
     now: Now = Now()
     seconds_iops: tuple[float, ...] = ()
     cells: CellHistories | None = None
+    left: tuple[tuple[str, str], ...] = ()
     window: WindowSoFar | None = None
     totals: tuple[str, ...] = ()
     disturbed: str = ""
@@ -125,6 +128,7 @@ def build_progress(state: RunState) -> ProgressView:
         now=_now(state),
         seconds_iops=tuple(state.seconds_iops),
         cells=_cells(state),
+        left=tuple(_describe_left(section) for section in state.left.values()),
         window=None if state.verdict is None else _window(state.verdict),
         totals=tuple(_totals(state)),
         disturbed=_disturbed(state),
@@ -205,6 +209,23 @@ def _window(verdict: SteadyStateVerdict) -> WindowSoFar:
             f"(allowed {format_number(verdict.allowed_slope_excursion, 1)})"
         ),
     )
+
+
+def _describe_left(section: LeftSection) -> tuple[str, str]:
+    """Return the name of a section that the run has left, and the window's average or its newest value."""
+    is_named = section.section.lower() != section.test
+    name = ", ".join(filter(None, (section.test, section.section if is_named else "")))
+    verdict, newest = section.verdict, section.newest
+    if verdict is not None:
+        state = "steady" if verdict.reached else "not steady"
+        unit = "" if verdict.tracking.endswith(verdict.unit) else unit_for_people(verdict.unit)
+        average = f"{verdict.tracking} {format_number(verdict.average)} {unit}".rstrip()
+        words = f"{state}, {format_window(verdict.rounds)}: {average}"
+    elif newest is not None:
+        words = f"last {say_value(newest.value, newest.quantity)}, {newest.workload}"
+    else:
+        words = "measured"
+    return drop_controls(name), drop_controls(words)
 
 
 def _totals(state: RunState) -> list[str]:
