@@ -21,7 +21,7 @@ from tkperf.model.units import (
 )
 from tkperf.model.workload import Workload
 from tkperf.page.findings.section_findings import say_value
-from tkperf.pipeline.run_state import LeftSection, RunState
+from tkperf.pipeline.run_state import MOST_VALUES, LeftSection, RunState
 from tkperf.runner.events import StepStarted, describe_phase
 
 _KINDS = {StepKind.FILL: "filling", StepKind.CONTINUOUS: "slice"}
@@ -50,22 +50,32 @@ class Now:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellHistories:
-    """Values of the main quantity of the section, by cell. ``current`` is the cell that is measured now."""
+    """Values of the main quantity of the section, by cell. ``current`` is the cell that is measured now.
+
+    Attributes:
+        part: word for a value's place: round, slice or area.
+        unit: unit of the values.
+        most: number of values that are kept of a cell; of so many, earlier ones may be missing.
+    """
 
     title: str
     values: Mapping[Workload, Sequence[float | None]]
     current: Workload | None
+    part: str = "round"
+    unit: str = ""
+    most: int = MOST_VALUES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSoFar:
-    """Window of the latest verdict: the tracked value, whether it is steady, and the figures."""
+    """Window of the latest verdict: the tracked value, whether it is steady, and the figures in words and as numbers."""
 
     title: str
     state: str
     reached: bool
     missing: str
     figures: str
+    verdict: SteadyStateVerdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +200,11 @@ def _cells(state: RunState) -> CellHistories | None:
     in_areas = isinstance(phase, Round) and phase.areas
     several = "slice" if isinstance(phase, Continuous) else "area" if in_areas else "round"
     return CellHistories(
-        title=f"{state.quantity.title}, {several} by {several}", values=state.histories, current=state.current_cell
+        title=f"{state.quantity.title}, {several} by {several}",
+        values=state.histories,
+        current=state.current_cell,
+        part=several,
+        unit=unit_for_people(state.quantity.unit),
     )
 
 
@@ -208,6 +222,7 @@ def _window(verdict: SteadyStateVerdict) -> WindowSoFar:
             f"slope {format_number(verdict.slope_excursion, 1)} "
             f"(allowed {format_number(verdict.allowed_slope_excursion, 1)})"
         ),
+        verdict=verdict,
     )
 
 

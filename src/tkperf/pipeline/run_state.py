@@ -38,7 +38,7 @@ from tkperf.runner.log_progress import Progress
 
 # No terminal has more columns.
 _MOST_SECONDS = 500
-_MOST_VALUES = 500
+MOST_VALUES = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class RunState:
             values = self.histories.setdefault(step.key, [])
             value = value_of(self.quantity, step.workload, step.measurement)
             values.append(value)
-            del values[:-_MOST_VALUES]
+            del values[:-MOST_VALUES]
             if value is not None:
                 self.newest = Newest(step.workload, self.quantity, value)
 
