@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Dialog
 
 import tkperf
 from tests.builders import run_info, simulate, view_of
-from tests.render.visits import DRAWN, Visit, new_page
+from tests.render.visits import DRAWN, Visit, new_page, unpack_spec
 from tkperf.analysis.comparing.comparison import compare
 from tkperf.model.measurement import reduce_to_columns
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MEAN, percentile
@@ -209,9 +209,8 @@ def test_the_data_of_a_chart_is_a_table_away(visit: Visit) -> None:
     numbers.
     """
     visit.open()
-    points = visit.page.evaluate(
-        "JSON.parse(document.querySelector('#iops0relative script').textContent).datasets.curves.length"
-    )
+    spec = unpack_spec(visit.page.locator("#iops0relative script").first.inner_text())
+    points = len(spec["datasets"]["curves"])
     visit.page.locator("#iops0relative summary", has_text="table").click()
     visit.page.wait_for_selector("#iops0relative details table")
     assert visit.count("#iops0relative details tbody tr") == points
@@ -376,7 +375,7 @@ def test_a_point_over_offered_rates_opens_its_level(browser: Browser, tmp_path: 
     points.nth(2).scroll_into_view_if_needed()
     points.nth(2).click(force=True)
     visit.page.wait_for_selector("dialog[data-shown]")
-    spec = json.loads(visit.page.locator("#demand12d script").first.inner_text())
+    spec = unpack_spec(visit.page.locator("#demand12d script").first.inner_text())
     third = next(rows[2] for rows in spec["datasets"].values() if "cell" in rows[0])
     assert visit.page.locator("#cell").get_attribute("data-shown") == third["cell"]
     assert f"{third['x']:,.0f} IOPS offered" in visit.page.locator("#cell h2").inner_text()

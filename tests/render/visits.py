@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import re
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from playwright.sync_api import Browser, Page
 
 DRAWN = "body[data-drawn]"
+SCRIPTS_OF_CHARTS = re.compile(r'<script type="application/json" data-key[^>]*>(.*?)</script>')
+
+
+def unpack_spec(script: str) -> dict[str, Any]:
+    """Return the specification of a chart from the text of its script."""
+    spec: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(json.loads(script))))
+    return spec
+
+
+def find_specs(page: str) -> list[dict[str, Any]]:
+    """Return the specification of each view of each chart of a page."""
+    return [unpack_spec(script) for script in SCRIPTS_OF_CHARTS.findall(page)]
 
 
 def new_page(
