@@ -105,7 +105,7 @@ def test_a_round_is_told_in_24_lines_of_80_columns() -> None:
     assert lines[1] == ("IOPS, round 6 of at most 25, step 31 of 56  RND 4k R/W 50/50 TC1/QD1")
     assert lines[2] == "run     ██▒▒▒▒▒▒▒▒▒▒░░░░░░░ 15 to 67 %   ends 14:12 to Fri 12:42"
     assert lines[3] == "step    █████████░░░░░░░░░░ 50 % of 1 min 00 s"
-    assert lines[4] == ("now          88,000 IOPS     360.4 MB/s   mean   1,440.0 µs   p99         - µs")
+    assert lines[4] == ("now          88,000 IOPS       360 MB/s   mean  1.440 ms   p99         -")
     assert lines[5] == "88.0k   " + "█" * 30
     assert lines[11] == "30 s    " + "█" * 30
     assert lines[12] == "IOPS, round by round; Block size (KiB) down, R/W % across"

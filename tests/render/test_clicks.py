@@ -22,7 +22,7 @@ from tkperf.render.html import render_view
 
 CELL = "iops0-0-4096"
 TITLE = "#cell-title"
-BARS = "#cell-plots .chart:nth-of-type(3) g.mark-rect.role-mark path"
+BARS = "#cell-plots > :nth-child(3) g.mark-rect.role-mark path"
 
 
 @pytest.fixture(scope="module")

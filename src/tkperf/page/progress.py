@@ -68,7 +68,7 @@ class CellHistories:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSoFar:
-    """Window of the latest verdict: the tracked value, whether it is steady, and the figures in words and as numbers."""
+    """Window of the latest verdict: the tracked value, whether it is steady, and the figures as text and numbers."""
 
     title: str
     state: str
