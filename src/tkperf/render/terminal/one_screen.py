@@ -111,7 +111,7 @@ def _build_top(view: ReportView, going_on: str | None) -> Iterator[_Paragraph]:
 def _draw_headlines(headlines: Sequence[HeadlineView], console: Console) -> rich.table.Table:
     """Return a line for each figure. The column of the tests is left out if it would break the lines."""
     columns = [
-        [each.label for each in headlines],
+        [each.name for each in headlines],
         [each.text for each in headlines],
         [each.sure for each in headlines],
         [typeset(each.verdict) for each in headlines],
