@@ -11,6 +11,8 @@ from tests.analysis.made_up import made_up_cell, made_up_run, made_up_section
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison, compare
 from tkperf.analysis.comparing.decision import Decision, DecisionFigure, Standing, Unranked, Use
 from tkperf.analysis.comparing.decision_figures import build_decision
+from tkperf.analysis.comparing.ranking import rank_runs
+from tkperf.analysis.comparing.run_figures import build_run_figures
 from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
 from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
 from tkperf.model.disturbance.io import DisturbanceCode
@@ -21,6 +23,7 @@ from tkperf.model.units import KIB, MIB
 from tkperf.model.workload import Access, Workload
 from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.comparison.decision_texts import build_decision_view, describe_uses, find_title, format_times
+from tkperf.page.comparison.ranking_page import build_ranking_page
 from tkperf.page.matrix import Sign
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.html import render_view
@@ -159,6 +162,19 @@ def test_less_than_noise_or_3_percent_is_never_better(
         assert title == "A and B cannot be ranked: figures are without an interval"
     else:
         assert title == "A and B cannot be told apart at any figure"
+
+
+def test_a_value_that_cannot_be_told_from_the_best_never_ranks_behind_it() -> None:
+    """Not even if its interval is wide, and a value between the two certainly is worse than the best."""
+    halves = {"A": (100.0, 0.5), "B": (95.0, 0.5), "C": (94.0, 40.0)}
+    runs = [run_of(name, {READ: value}, half_percent=half) for name, (value, half) in halves.items()]
+    (figure,) = decide(*runs)[1].figures
+    assert figure.ranking == ((0, 2), (1,))
+    assert [cell.standing for cell in figure.cells] == [Standing.UNDECIDED, Standing.BETWEEN, Standing.UNDECIDED]
+    assert uses_of(*runs)["Random reads"] == "A and C (100.0 to 94.0 IOPS, not decided), then B (5.0 % less)"
+    ranking = rank_runs([build_run_figures(run) for run in runs], "random_read")
+    assert [(one.run.name, one.place) for one in ranking.ranked] == [("A", 1), ("C", 1), ("B", 3)]
+    assert build_ranking_page(ranking).title == "A and C cannot be told apart as the best of 3 drives at random reads"
 
 
 def replace_rounds(run: RunResult) -> RunResult:
