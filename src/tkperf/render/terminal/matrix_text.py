@@ -203,7 +203,10 @@ def _describe_cell(cell: MatrixCell, content: _Content) -> str:
 def _shorten(text: str) -> str:
     """Return a value of a cell in few characters: ``322k`` for ``322,000``."""
     whole = text.replace(",", "")
-    return f"{float(whole) / 1000:.4g}k" if whole.isdecimal() and len(whole) >= _LONGEST_WHOLE else text
+    if not (whole.isdecimal() and len(whole) >= _LONGEST_WHOLE):
+        return text
+    # The value has at most four digits other than 0: as a whole number, 12500 thousands need no exponent.
+    return f"{float(f'{int(whole) / 1000:.4g}'):.15g}k"
 
 
 def draw_list(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[Text]:
