@@ -263,6 +263,19 @@ def test_the_page_of_a_check_has_a_bar_for_each_claim_and_the_worst_comes_first(
     assert (missed.level, met.level) == (NoteLevel.FAILURE, None)
 
 
+def test_drives_of_several_models_have_no_median() -> None:
+    """The median of a strip is that of the drives of one model. No drive is an outlier among other models."""
+    for models in ("MMM", "MNN"):
+        drives = [measured(number, 100.0 + number, model=model) for number, model in enumerate(models, start=1)]
+        result = checked_answer(drives, CLAIMS)
+        page = build_check_page([one.file for one in result.drives])
+        for tiles in (build_batch_tiles(result), page.headlines):
+            strips = [tile.strip for tile in tiles if tile.strip is not None]
+            assert len(strips) == 2
+            kinds = {tick.kind for strip in strips for tick in strip.ticks}
+            assert (TickKind.MEDIAN in kinds) is (models == "MMM")
+
+
 def test_a_check_of_many_runs_opens_as_a_batch_does() -> None:
     result = checked_answer(many(90.0), CLAIMS)
     page = build_check_page([one.file for one in result.drives])
