@@ -6,6 +6,12 @@ folder of their own. Both sides are whole processes, started again each time, th
 first; the ratio is of medians.
 
     python bench/report_time.py [--times 5] [--profile pts-e-1.1]
+
+With ``--pages`` the script measures only the HTML pages of the run files given: the bytes by kind, and the seconds
+until Chromium has drawn the first chart. ``--against`` names the tkperf of another version. Its pages are opened in
+turn with those of this version, and the ratios are old to new.
+
+    python bench/report_time.py --pages four.tkperf all.tkperf --against OLD/.venv/bin/tkperf
 """
 
 from __future__ import annotations
@@ -13,6 +19,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -186,11 +193,75 @@ def timed(argv: list[str | Path], times: int, **environment: str) -> list[float]
     return took
 
 
+# Of each kind of content in a page, what its elements begin with.
+KINDS = {
+    "charts": r'<script type="application/json" data-key[^>]*>',
+    "cells": r'<script type="application/json" id="cell[^>]*>',
+    "scripts": r'<script type="module">',
+    "styles": "<style>",
+}
+
+
+def measure_bytes(page: Path) -> dict[str, int]:
+    """Bytes of a page by the kind of content; ``text`` is everything else."""
+    text = page.read_text("utf-8")
+    sizes = {}
+    for kind, begins in KINDS.items():
+        found = re.findall(rf"(?s){begins}(.*?)</(?:script|style)>", text)
+        sizes[kind] = sum(len(each.encode()) for each in found)
+    return {"all": page.stat().st_size, **sizes, "text": page.stat().st_size - sum(sizes.values())}
+
+
+def time_opening(pages: list[Path], times: int) -> list[float]:
+    """Median seconds until the first chart of each page is drawn; the pages are opened in turn."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only this measurement needs it
+
+    took: list[list[float]] = [[] for _ in pages]
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for _ in range(times):
+            for page, seconds in zip(pages, took, strict=True):
+                tab = browser.new_page()
+                began = time.perf_counter()
+                tab.goto(page.as_uri(), wait_until="commit")
+                tab.wait_for_selector("figure svg.marks", timeout=300_000)
+                seconds.append(time.perf_counter() - began)
+                tab.close()
+        browser.close()
+    return [statistics.median(seconds) for seconds in took]
+
+
+def compare_pages(run_files: list[Path], against: Path | None, times: int) -> None:
+    """Print the sizes of the pages of run files and the times to open them, with the ratios old to new."""
+    with tempfile.TemporaryDirectory() as temporary:
+        for run_file in run_files:
+            pages = []
+            for number, tkperf in enumerate(filter(None, (TKPERF, against))):
+                page = Path(temporary) / f"{run_file.stem}-{number}.html"
+                subprocess.run([tkperf, "report", run_file, "-o", page], check=True, stdout=subprocess.DEVNULL)
+                pages.append(page)
+            sizes = [measure_bytes(page) for page in pages]
+            for kind in sizes[0]:
+                values = [of[kind] / 1e6 for of in sizes]
+                print(f"{run_file.name} {kind}: {_with_ratio(values, 'MB')}")
+            print(f"{run_file.name} first chart: {_with_ratio(time_opening(pages, times), 's')}")
+
+
+def _with_ratio(values: list[float], unit: str) -> str:
+    new, *old = values
+    return f"{new:.2f} {unit}" + "".join(f"; before {each:.2f} {unit}, ratio {each / new:.2f}" for each in old)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--profile", default="pts-e-1.1")
+    parser.add_argument("--pages", type=Path, nargs="+", metavar="RUN_FILE", help="measure the pages of these runs")
+    parser.add_argument("--against", type=Path, metavar="TKPERF", help="with --pages: the tkperf of another version")
     arguments = parser.parse_args()
+    if arguments.pages:
+        compare_pages(arguments.pages, arguments.against, arguments.times)
+        return
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         run = folder / "run.tkperf"

@@ -117,7 +117,7 @@ def draw_sample(browser: Browser) -> None:
     """Draw the sample from the top to its findings, and the window of the 99.9 % latency of the last test."""
     page = browser.new_page(viewport={"width": WIDTH_PX, "height": 1270})
     page.goto(PAGE.as_uri())
-    page.locator("#iops0convergence svg.marks").wait_for()
+    page.locator("#iops0relative svg.marks").wait_for()
     page.wait_for_timeout(1000)
     for scheme, path in (("light", OPENING), ("dark", DARK)):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]

@@ -11,6 +11,8 @@ from tests.analysis.made_up import made_up_cell, made_up_run, made_up_section
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison, compare
 from tkperf.analysis.comparing.decision import Decision, DecisionFigure, Standing, Unranked, Use
 from tkperf.analysis.comparing.decision_figures import build_decision
+from tkperf.analysis.comparing.ranking import rank_runs
+from tkperf.analysis.comparing.run_figures import build_run_figures
 from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
 from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
 from tkperf.model.disturbance.io import DisturbanceCode
@@ -21,6 +23,7 @@ from tkperf.model.units import KIB, MIB
 from tkperf.model.workload import Access, Workload
 from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.comparison.decision_texts import build_decision_view, describe_uses, find_title, format_times
+from tkperf.page.comparison.ranking_page import build_ranking_page
 from tkperf.page.matrix import Sign
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.html import render_view
@@ -161,6 +164,19 @@ def test_less_than_noise_or_3_percent_is_never_better(
         assert title == "A and B cannot be told apart at any figure"
 
 
+def test_a_value_that_cannot_be_told_from_the_best_never_ranks_behind_it() -> None:
+    """Not even if its interval is wide, and a value between the two certainly is worse than the best."""
+    halves = {"A": (100.0, 0.5), "B": (95.0, 0.5), "C": (94.0, 40.0)}
+    runs = [run_of(name, {READ: value}, half_percent=half) for name, (value, half) in halves.items()]
+    (figure,) = decide(*runs)[1].figures
+    assert figure.ranking == ((0, 2), (1,))
+    assert [cell.standing for cell in figure.cells] == [Standing.UNDECIDED, Standing.BETWEEN, Standing.UNDECIDED]
+    assert uses_of(*runs)["Random reads"] == "A and C (100.0 to 94.0 IOPS, not decided), then B (5.0 % less)"
+    ranking = rank_runs([build_run_figures(run) for run in runs], "random_read")
+    assert [(one.run.name, one.place) for one in ranking.ranked] == [("A", 1), ("C", 1), ("B", 3)]
+    assert build_ranking_page(ranking).title == "A and C cannot be told apart as the best of 3 drives at random reads"
+
+
 def replace_rounds(run: RunResult) -> RunResult:
     """The run without rounds, whose ranges would decide."""
     (test,) = run.tests
@@ -223,6 +239,42 @@ def test_a_run_that_failed_and_a_model_among_devices_are_not_ranked() -> None:
         _, decision = decide(*(replace(run, info=replace(run.info, name=str(n))) for n, run in enumerate(runs)))
         cells = figure_of(decision, "random_read").cells
         assert {n for n, cell in enumerate(cells) if cell.unranked is Unranked.NOT_COMPARABLE} == (expected or set())
+
+
+# ---- bars
+
+
+def test_bars_leave_room_for_the_interval_of_the_longest() -> None:
+    """An interval that is cut at the end of the bars would look as if it had only a lower half."""
+    comparison, decision = decide(*(run_of(n, {READ: v}, half_percent=10.0) for n, v in (("A", 100.0), ("B", 50.0))))
+    best, other = (row.cells[0] for row in build_decision_view(comparison, decision).rows)
+    assert (best.bar, best.low, best.high) == pytest.approx((1 / 1.1, 0.9 / 1.1, 1.0))
+    assert (other.bar, other.high) == pytest.approx((0.5 / 1.1, 0.55 / 1.1))
+
+
+@pytest.mark.parametrize(
+    ("values", "is_cut", "shares"),
+    [
+        ((680.0, 13.0, 7.0), True, (1.0, 0.25)),
+        ((100.0, 13.0, 7.0), False, (1.0, 0.13)),
+        # Of two runs, the ratio is the answer.
+        ((680.0, 13.0), False, (1.0, 13 / 680)),
+    ],
+)
+def test_one_bar_that_would_leave_dots_of_the_others_is_cut(
+    values: tuple[float, ...], is_cut: bool, shares: tuple[float, ...]
+) -> None:
+    runs = [run_of(f"R{n}", {SINGLE: value}, half_percent=0.0) for n, value in enumerate(values)]
+    comparison, decision = decide(*runs)
+    view = build_decision_view(comparison, decision)
+    cells = [row.cells[0] for row in view.rows]
+    assert [cell.is_cut for cell in cells] == [is_cut, *[False] * (len(values) - 1)]
+    assert (cells[0].bar, cells[1].bar) == pytest.approx(shares)
+    assert (cells[0].low is None) is is_cut
+    assert ("//" in dict(view.legend)) is is_cut
+    page = render_view(build_comparison_page(comparison))
+    assert ('class="break"' in page) is is_cut
+    assert "lower is better</span></th>" in page
 
 
 # ---- which figures

@@ -128,7 +128,7 @@ def test_no_regular_file(tmp_path: Path) -> None:
     """tkperf cannot know who writes to a pipe."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe, 0o600)
-    with pytest.raises(RefusedError, match="no regular file"):
+    with pytest.raises(RefusedError, match="not a regular file"):
         confirm_by_file(pipe, SHOWN)
     for path in (tmp_path, tmp_path / "none", Path("/dev/zero")):
         with pytest.raises(InputFileError, match="cannot read --yes-destroy-file"):

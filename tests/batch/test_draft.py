@@ -121,7 +121,7 @@ SSD = f'suite = "ssd"\n{DRIVES}'
         (f"parallel = 0\n{SSD}", "key parallel: 0 is not allowed"),
         (f'parallel = "al"\n{SSD}', "key parallel"),
         (f'stagger = "soon"\n{SSD}', "key stagger: 'soon' is not a time"),
-        (f'stagger = "48h"\n{SSD}', "stagger: 172800 s is not within"),
+        (f'stagger = "48h"\n{SSD}', "stagger: 172800 s is outside"),
         (f"strict = 1\n{SSD}", "key strict: 1 is not allowed, it takes true or false"),
         (f'tests = ["ipos"]\n{SSD}', "key tests: test 'ipos': choose from"),
         (f'profile = "quik"\n{SSD}', "profile 'quik'"),
@@ -149,7 +149,7 @@ SSD = f'suite = "ssd"\n{DRIVES}'
         ('suite = "ssd"\ndrives = ["a\\u0000b"]', "zero byte"),
         ('suite = "ssd"\ndrives = ["sim:hdd", { drive = "sim:hdd", host = "lab3" }]', "name a host for every drive"),
         ('suite = "ssd"\ndrives = [{ drive = "sim:hdd", host = "-oProxyCommand=x" }]', "is not a host"),
-        ('tkperf = "/a b"\nsuite = "ssd"\ndrives = ["sim:hdd"]', "no absolute path"),
+        ('tkperf = "/a b"\nsuite = "ssd"\ndrives = ["sim:hdd"]', "not an absolute path"),
         (
             'suite = "ssd"\ndrives = [{ drive = "a/b.img", host = "lab3", size = "1GiB" }]',
             "write its whole path on that host",

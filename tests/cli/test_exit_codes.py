@@ -151,7 +151,7 @@ def defect(run_file: Path, folder: Path) -> int:
     """Injected: what reads results divides by zero."""
     program = (
         "import sys, tkperf.cli.ending as show; from tkperf.cli.main import main\n"
-        "show.print_run = lambda path: 1 / 0\n"
+        "show.print_run = lambda path, full: 1 / 0\n"
         f"sys.argv = ['tkperf', 'show', {str(run_file)!r}]; main()"
     )
     ended = subprocess.run([sys.executable, "-c", program], env=ENV, capture_output=True, text=True, check=False)

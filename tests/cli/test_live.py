@@ -105,11 +105,55 @@ def test_a_round_is_told_in_24_lines_of_80_columns() -> None:
     assert lines[1] == ("IOPS, round 6 of at most 25, step 31 of 56  RND 4k R/W 50/50 TC1/QD1")
     assert lines[2] == "run     ██▒▒▒▒▒▒▒▒▒▒░░░░░░░ 15 to 67 %   ends 14:12 to Fri 12:42"
     assert lines[3] == "step    █████████░░░░░░░░░░ 50 % of 1 min 00 s"
-    assert lines[4] == ("now          88,000 IOPS     360.4 MB/s   mean   1,440.0 µs   p99         - µs")
-    assert lines[5] == "30 s    " + "█" * 30
-    assert lines[6] == "IOPS, round by round; Block size (KiB) down, R/W % across"
-    assert [line.split()[0] for line in lines[8:16]] == ["0.5", "4", "8", "16", "32", "64", "128", "1024"]
-    assert lines[16] == ("4 h 27 min gone, 2 h 12 min to 24 h 42 min left, 10.8 GB written")
+    assert lines[4] == ("now          88,000 IOPS       360 MB/s   mean  1.440 ms   p99         -")
+    assert lines[5] == "88.0k   " + "█" * 30
+    assert lines[11] == "30 s    " + "█" * 30
+    assert lines[12] == "IOPS, round by round; Block size (KiB) down, R/W % across"
+    assert [line.split()[0] for line in lines[14:22]] == ["0.5", "4", "8", "16", "32", "64", "128", "1024"]
+    assert lines[22] == ("4 h 27 min gone, 2 h 12 min to 24 h 42 min left, 10.8 GB written")
+
+
+def after_sections(count: int) -> RunState:
+    """In a round, after sections that the run has left: the first was judged, the others have a newest value."""
+    state = RunState()
+    state.take(RunStarted(info=run_info(name="D3"), tests=("iops", "lat")))
+    state.take(TestStarted(test="iops", at_s=0))
+    state.take(StepEnded(test="iops", record=a_step(1, section="IOPS")))
+    state.verdict = judge([1, 2, 3, 4, 5], [4e4] * 5, tracking="4k IOPS", unit="IOPS")
+    for number in range(1, count):
+        state.take(TestStarted(test="tp", at_s=0))
+        state.take(StepEnded(test="tp", record=a_step(1, section=f"size {number}")))
+    state.take(TestStarted(test="lat", at_s=9))
+    for number in range(300):
+        state.take(second(50_000 + 100 * number, 10.0 + number))
+    return state
+
+
+@pytest.mark.parametrize("height", [23, 49, 59])
+@pytest.mark.parametrize("count", [1, 4, 40])
+def test_a_tall_terminal_shows_more_of_seconds_and_sections(count: int, height: int) -> None:
+    """Free lines go to a chart of the seconds, with its greatest value, and to the sections that the run has left."""
+    state = after_sections(count)
+    lines = lines_of(state, height=height)
+    assert len(lines) <= height
+    at = next(number for number, line in enumerate(lines) if line.startswith("now "))
+    end = next(number for number, line in enumerate(lines) if line.startswith("71 s"))
+    assert 3 <= end - at <= 20
+    assert lines[at + 1].startswith("79.9k ")
+    sections = [line for line in lines if "4k IOPS 40,000" in line or "  last 2" in line]
+    assert sections[0].startswith("before  ")
+    assert f" size {count - 1} " in sections[-1] or count == 1
+    assert len(lines) == height or (len(sections), end - at) == (count, 20)
+    if count == 4:
+        assert sections[0] == "before  iops        steady, rounds 1–5: 4k IOPS 40,000"
+        assert sections[3].startswith("        tp, size 3  last 2.00 IOPS, RND 4k ")
+
+
+def test_a_section_that_the_run_enters_again_is_not_one_it_has_left() -> None:
+    state = after_sections(2)
+    state.take(TestStarted(test="tp", at_s=400))
+    state.take(StepEnded(test="tp", record=a_step(2, section="size 1")))
+    assert [name for name, _ in build_progress(state).left] == ["iops"]
 
 
 def test_the_newest_second_is_always_the_last_of_its_line() -> None:

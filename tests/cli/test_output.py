@@ -47,7 +47,7 @@ def test_a_pipe_gets_each_text_as_one_line(tmp_path: Path) -> None:
     """A search finds words even at places where a terminal would break the line."""
     described = " ".join(f"word{number}" for number in range(100))
     simulate(tmp_path, run_info(device_description=described))
-    shown = CliRunner().invoke(cli, ["show", str(tmp_path / "run.tkperf")]).stdout
+    shown = CliRunner().invoke(cli, ["show", "--full", str(tmp_path / "run.tkperf")]).stdout
     assert described in shown
 
 

@@ -287,7 +287,7 @@ def test_a_file_that_was_changed_meanwhile(run_file: Path) -> None:
     """A run file that was changed while somebody was asked for consent is refused."""
     plan = make_resume_plan(ResumeRequest(path=run_file))
     edit(run_file, name="other")
-    with pytest.raises(TkperfError, match="was changed since it was read"):
+    with pytest.raises(TkperfError, match="was changed after it was read"):
         plan.require_unchanged()
 
 
@@ -322,7 +322,7 @@ def test_no_command_of_a_run_file_is_run(detach: tuple[str, ...], on_a_file: tup
     command = f"touch {tmp_path / 'made'} {{device}}"
     with_command(path, command)
     confirmed: list[str | Path] = ["resume", path, "-q", "--yes-destroy", scratch, *detach]
-    assert_clear(tkperf(*confirmed), 3, "no command is taken from a run file")
+    assert_clear(tkperf(*confirmed), 3, "tkperf executes no command from a run file")
     assert_clear(tkperf(*confirmed, "--purge-command", "true {device}"), 3, "pass the same option again")
     assert not (tmp_path / "made").exists()
     assert set(scratch.read_bytes()) == {0xA5}
@@ -345,7 +345,7 @@ def test_a_file_that_became_another_meanwhile(run_file: Path) -> None:
     plan = make_resume_plan(ResumeRequest(path=run_file))
     other = Path(shutil.copy2(run_file, run_file.with_name("other")))
     other.replace(run_file)
-    with pytest.raises(TkperfError, match="was changed since it was read"):
+    with pytest.raises(TkperfError, match="was changed after it was read"):
         plan.require_unchanged()
 
 

@@ -69,7 +69,7 @@ def test_tuning_needs_root_and_a_device(scratch: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(DeviceError, match="--tune sets CPUs and the device's queue: run tkperf as root"):
         tkperf.make_plan("ssd", str(scratch), profile="quick", tune=True)
-    with pytest.raises(UsageError, match="it depends on no setting of the host, so leave --tune out"):
+    with pytest.raises(UsageError, match="it depends on no setting of the host, so omit --tune"):
         tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tune=True)
 
 

@@ -67,8 +67,7 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
         ),
         (
             ["ssd", "n", "sim:sata-ssd", "--size", "1GiB"],
-            "sim:sata-ssd is a simulated drive: its capacity is its model's and no file is created, so leave "
-            "--size out",
+            "sim:sata-ssd is a simulated drive: its capacity is its model's and no file is created, so omit --size",
         ),
         (
             ["ssd", "n", "x", "--rate", "5MB/s", "--like", "y"],

@@ -63,7 +63,7 @@ def test_another_file_of_the_same_size_is_not_held(scratch: Path, secret: Path) 
     """The inode was confirmed, not the name."""
     shown = read_identity(scratch)
     secret.rename(scratch)
-    with pytest.raises(DeviceError, match="no longer the device that was shown"):
+    with pytest.raises(DeviceError, match="no longer the device that tkperf showed"):
         Hold(shown)
 
 
@@ -179,7 +179,7 @@ def test_another_node_of_the_same_name_is_not_held(loop_device: Callable[..., Pa
     shown = read_identity(node)
     node.unlink()
     os.mknod(node, 0o600 | stat.S_IFBLK, second.stat().st_rdev)
-    with pytest.raises(DeviceError, match="no longer the device that was shown"):
+    with pytest.raises(DeviceError, match="no longer the device that tkperf showed"):
         Hold(shown)
     assert set(second.read_bytes()) == {0xA5}
 

@@ -236,11 +236,11 @@ def test_there_is_no_load_without_a_permit_in_use(scratch: Path) -> None:
         seeds=Seeds(1),
     )
     fill = Fill(section="s", workload=workload, passes=1)
-    with pytest.raises(RefusedError, match="only while a permit"):
+    with pytest.raises(RefusedError, match="only while its permit"):
         engine.fill(fill, then=None, on_sample=lambda *_: None)
     permit.redeem()
     permit.release()
-    with pytest.raises(RefusedError, match="only while a permit"):
+    with pytest.raises(RefusedError, match="only while its permit"):
         engine.fill(fill, then=None, on_sample=lambda *_: None)
     engine.close()
     assert set(scratch.read_bytes()) == {0xA5}
@@ -253,7 +253,7 @@ def test_a_permit_is_good_for_one_run(scratch: Path) -> None:
     with pytest.raises(RefusedError, match="one run"):
         permit.redeem()
     permit.release()
-    with pytest.raises(RefusedError, match="only while a permit"):
+    with pytest.raises(RefusedError, match="only while its permit"):
         purge(permit)
     assert set(scratch.read_bytes()) == {0xA5}
 
@@ -326,7 +326,7 @@ def test_a_target_gone_or_exchanged_before_consent_is_refused(scratch: Path, tmp
     other = tmp_path / "other"
     other.write_bytes(b"\x5a" * (64 << 20))
     other.rename(scratch)
-    with pytest.raises(DeviceError, match="no longer the device that was shown"):
+    with pytest.raises(DeviceError, match="no longer the device that tkperf showed"):
         grant_permit(hold_target(shown), confirmed_id=shown.confirm_id)
     scratch.unlink()
     with pytest.raises(DeviceError, match="there is no device"):

@@ -103,7 +103,7 @@ def test_a_part_that_is_moved_under_a_run(loop_device: MakeLoop) -> None:
         status = bytearray(fcntl.ioctl(permit.descriptor, LOOP_GET_STATUS64, bytes(232)))
         status[24:32] = MIB.to_bytes(8, "little")
         fcntl.ioctl(permit.descriptor, LOOP_SET_STATUS64, bytes(status))
-        with pytest.raises(DeviceError, match="no longer the device that was shown"):
+        with pytest.raises(DeviceError, match="no longer the device that tkperf showed"):
             permit.recheck()
     finally:
         permit.release()

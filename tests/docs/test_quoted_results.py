@@ -114,9 +114,17 @@ def test_the_finding_on_write_saturation_is_that_of_the_program(rehearsal: RunRe
     assert said.startswith(begun)
 
 
+def test_the_page_of_four_tests_can_be_mailed(folder: Path, tmp_path: Path) -> None:
+    """The page of the four tests of the PTS, whose charts and cells hold every second, is smaller than 3 MB."""
+    call("report", folder / "rehearsal.tkperf", "-o", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_bytes()
+    assert page.count(b'data-key="') > 60
+    assert len(page) < 3_000_000
+
+
 def test_the_course_of_a_stream_is_described_as_the_page_on_reports_says(folder: Path) -> None:
     first, *_ = re.findall(r"- `(Fresh out of box [^`]*)`", read("docs/reference/reports.md"))
-    assert first in call("show", folder / "rehearsal.tkperf")
+    assert first in call("show", "--full", folder / "rehearsal.tkperf")
 
 
 def test_the_comparison_says_what_its_page_quotes(folder: Path) -> None:

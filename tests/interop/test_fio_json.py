@@ -106,7 +106,7 @@ def test_why_nothing_was_judged_is_said_once(tmp_path: Path) -> None:
     path = tmp_path / "a.tkperf"
     ((section,),) = (test.sections for test in view_of(path).tests)
     assert section.summary == "1 round in the imported files; 1 of the 5 rounds a window needs"
-    shown = CliRunner().invoke(cli, ["show", str(path)]).stdout
+    shown = CliRunner().invoke(cli, ["show", "--full", str(path)]).stdout
     # Among the findings, and with the section.
     assert " ".join(shown.split()).count("rounds a window needs") == 2
     assert render_markdown(build_view(tkperf.load(path))).count("rounds a window needs") == 2
@@ -462,7 +462,7 @@ def test_only_what_is_known_is_told(tmp_path: Path) -> None:
     assert (cell.value(IOS), cell.host_limited) == (1000, None)
     exported = CliRunner().invoke(cli, ["report", str(path), "--xml", str(tmp_path / "a.xml")])
     assert isinstance(exported.exception, UsageError)
-    shown = CliRunner().invoke(cli, ["show", str(path)])
+    shown = CliRunner().invoke(cli, ["show", "--full", str(path)])
     assert "Test run date" in " ".join(shown.stdout.split("Not known")[-1].split())
 
 

@@ -158,7 +158,7 @@ EXTERNAL = b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>'
         (b"<x><tp><roundmat>[[[1],[1,2]]]</roundmat></tp></x>", "equal length"),
         (b"<x><writesat><roundmat>[[1],[]]</roundmat></writesat></x>", "equal length"),
         (b"<x><writesat><roundmat>[[1],[[3,2,1]]]</roundmat></writesat></x>", "not minimum"),
-        (b"<x><lat><roundmat>[]</roundmat></lat><lat/></x>", "contains a test twice"),
+        (b"<x><lat><roundmat>[]</roundmat></lat><lat/></x>", "contains the same test twice"),
         (b"<x><writesat><roundmat>[[],[]]</roundmat></writesat></x>", "no rounds"),
         (b'<?xml version="1.0" encoding="utf-32"?><x/>', "not XML"),
         (
@@ -463,7 +463,7 @@ def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
     # The keys are those of IOPS, linear and logarithmic, and of latencies. A chart of percentiles would be the fourth.
     assert keys == [f"writesat0time{number}" for number in ("", "2", "3")]
     assert test.sections[0].tables[0].title.endswith("2 slices, 2 min 00 s; latencies in µs")
-    shown = CliRunner().invoke(cli, ["show", str(tmp_path / "x.tkperf")]).stdout
+    shown = CliRunner().invoke(cli, ["show", "--full", str(tmp_path / "x.tkperf")]).stdout
     assert "2 slices, 2 min 00 s; latencies" in shown
     assert "written;" not in shown + render_markdown(build_view(run))
 

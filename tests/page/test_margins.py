@@ -263,6 +263,30 @@ def test_the_page_of_a_check_has_a_bar_for_each_claim_and_the_worst_comes_first(
     assert (missed.level, met.level) == (NoteLevel.FAILURE, None)
 
 
+def test_drives_of_several_models_have_no_median() -> None:
+    """The median of a strip is that of the drives of one model. No drive is an outlier among other models."""
+    for models in ("MMM", "MNN"):
+        drives = [measured(number, 100.0 + number, model=model) for number, model in enumerate(models, start=1)]
+        result = checked_answer(drives, CLAIMS)
+        page = build_check_page([one.file for one in result.drives])
+        for tiles in (build_batch_tiles(result), page.headlines):
+            strips = [tile.strip for tile in tiles if tile.strip is not None]
+            assert len(strips) == 2
+            kinds = {tick.kind for strip in strips for tick in strip.ticks}
+            assert (TickKind.MEDIAN in kinds) is (models == "MMM")
+
+
+def test_the_verdict_names_the_worst_misses_first() -> None:
+    """It names three claims of many: those with the least margins, whatever the order in the claims file."""
+    claims = claims_of((0, 102.0), (0, 110.0), (100, 203.0), (100, 2000.0), (100, 1000.0))
+    first, second = (one.file for one in checked_answer(many()[:2], claims).drives)
+    worst = "4 KiB random read IOPS ≥ 2,000; 4 KiB random read IOPS ≥ 1,000; 4 KiB random write IOPS ≥ 110; 2 more"
+    assert first.checked is not None
+    assert build_claims_page(first.checked).verdict.reasons == (f"0 of 5 claims pass; fails 5 claims ({worst})",)
+    # Two runs that miss the same claims are one reason, although the least margins are those of other claims.
+    assert build_check_page([first, second]).verdict.reasons[0].count("fail 5 claims") == 1
+
+
 def test_a_check_of_many_runs_opens_as_a_batch_does() -> None:
     result = checked_answer(many(90.0), CLAIMS)
     page = build_check_page([one.file for one in result.drives])

@@ -154,7 +154,7 @@ def disturbed_step(record: RunRecord) -> StepRecord:
 
 
 def shown(folder: Path) -> str:
-    done = CliRunner().invoke(cli, ["show", str(folder / "run.tkperf")], catch_exceptions=False)
+    done = CliRunner().invoke(cli, ["show", "--full", str(folder / "run.tkperf")], catch_exceptions=False)
     assert done.exit_code == 0
     return done.output
 

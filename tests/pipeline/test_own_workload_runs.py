@@ -177,7 +177,7 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_output_has_it_without_its_file(two_runs: Path, tmp_path: Path) -> None:
     """The terminal, HTML, PDF, Markdown, JSON and CSV show a test of the user's own without its workload file."""
     run = two_runs / "a.tkperf"
-    shown = call("show", run)
+    shown = call("show", "--full", run)
     assert "Every kind of phase" in shown.output
     assert "Until written" in shown.output
     made = call(

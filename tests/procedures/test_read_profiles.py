@@ -305,7 +305,7 @@ def test_a_profile_may_leave_out_tests() -> None:
     assert [test.name for test in choose_tests(profile, "ssd", ("tp", "iops"))] == ["iops", "tp"]
     with pytest.raises(UsageError, match=r"no table latency.* test lat .*pts-e-1.1 or quick or"):
         choose_tests(profile, "ssd", ("lat",))
-    with pytest.raises(UsageError, match=r"no table hard_disk.*quick or tkperf-2.2, or an own"):
+    with pytest.raises(UsageError, match=r"no table hard_disk.*quick or tkperf-2.2, or a profile of your own"):
         choose_tests(load_profile("pts-e-1.1"), "hdd")
     with pytest.raises(ProfileError, match="required key demand is missing"):
         parse_profile(without("demand"), file="mine.toml")

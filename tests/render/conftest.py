@@ -12,17 +12,21 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.builders import run_info, simulate, view_of
-from tests.render.visits import Visit
+from tests.render.visits import Visit, new_page
 from tkperf.render.html import render_view
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A browser with an empty page that keeps the process of all pages alive (``new_page`` of visits.py)."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         pytest.skip("needs Chromium")
     with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--process-per-site"])
+        empty = tmp_path_factory.mktemp("empty") / "empty.html"
+        empty.touch()
+        browser.new_context().new_page().goto(empty.as_uri())
         yield browser
         browser.close()
 
@@ -44,7 +48,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def visit(browser: Browser, report: Path) -> Iterator[Visit]:
-    page = browser.new_page(viewport={"width": 1300, "height": 900})
+    page = new_page(browser, 1300, 900)
     visit = Visit(page=page, path=report)
     yield visit
     # The rule of every test here: a silent console, and nothing fetched but the file itself.

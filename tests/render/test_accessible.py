@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from tests.builders import run_info, simulate
-from tests.render.visits import DRAWN, Visit
+from tests.render.visits import DRAWN, Visit, new_page
 from tkperf.analysis.comparing.comparison import compare
 from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.render.html import render_view
@@ -25,7 +25,7 @@ BOTH: tuple[Scheme, ...] = ("light", "dark")
 
 @contextmanager
 def opened(browser: Browser, path: Path, scheme: Scheme = "light", width: int = 1300) -> Iterator[Page]:
-    page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
+    page = new_page(browser, width, 900, scheme)
     page.goto(path.as_uri())
     page.wait_for_selector(DRAWN)
     yield page
@@ -50,8 +50,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("scheme", BOTH)
-@pytest.mark.parametrize("width", [1300, 390])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1300)])
 def test_axe_finds_nothing_in_a_report(browser: Browser, report: Path, scheme: Scheme, width: int) -> None:
     with opened(browser, report, scheme, width) as page:
         assert violations(page) == []
@@ -249,7 +248,7 @@ def test_paper_is_white_for_those_who_read_in_the_dark(browser: Browser, report:
 
 
 def test_nothing_moves_for_those_who_asked_for_that(browser: Browser, report: Path) -> None:
-    page = browser.new_page(reduced_motion="reduce")
+    page = new_page(browser, reduced_motion="reduce")
     page.goto(report.as_uri())
     page.wait_for_selector(DRAWN)
     page.locator(f"td button[data-cell='{CELL}']").click()

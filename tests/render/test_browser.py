@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Dialog
 
 import tkperf
 from tests.builders import run_info, simulate, view_of
-from tests.render.visits import DRAWN, Visit
+from tests.render.visits import DRAWN, Visit, new_page, unpack_spec
 from tkperf.analysis.comparing.comparison import compare
 from tkperf.model.measurement import reduce_to_columns
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MEAN, percentile
@@ -140,6 +140,7 @@ def test_lines_below_a_title_are_no_wider_than_the_chart(visit: Visit) -> None:
     """A long one, as of a run on a busy host, would leave no room for the plot."""
     visit.open()
     visit.page.add_script_tag(path=CHARTS)
+    visit.page.add_script_tag(path=CHARTS.with_name("pictures.js"))
     widths = visit.page.evaluate(
         """async () => {
           const chart = document.createElement("div");
@@ -192,7 +193,7 @@ def test_a_figure_on_top_opens_what_is_behind_it(visit: Visit) -> None:
     exact = visit.page.locator(".headlines dd.figure").first.get_attribute("title")
     size, label = (
         visit.page.locator(f".headlines {where}").first.evaluate("each => getComputedStyle(each).fontSize")
-        for where in ("dt .figure", "dt")
+        for where in ("dt .figure", "dt .load")
     )
     assert size == label
     assert exact is not None
@@ -208,15 +209,14 @@ def test_the_data_of_a_chart_is_a_table_away(visit: Visit) -> None:
     numbers.
     """
     visit.open()
-    points = visit.page.evaluate(
-        "JSON.parse(document.querySelector('#iops0convergence script').textContent).datasets.curves.length"
-    )
-    visit.page.locator("#iops0convergence summary", has_text="table").click()
-    visit.page.wait_for_selector("#iops0convergence details table")
-    assert visit.count("#iops0convergence details tbody tr") == points
+    spec = unpack_spec(visit.page.locator("#iops0relative script").first.inner_text())
+    points = len(spec["datasets"]["curves"])
+    visit.page.locator("#iops0relative summary", has_text="table").click()
+    visit.page.wait_for_selector("#iops0relative details table")
+    assert visit.count("#iops0relative details tbody tr") == points
     for figure in visit.page.locator("figure").all():
         key = figure.get_attribute("id")
-        if key != "iops0convergence":
+        if key != "iops0relative":
             figure.locator("summary", has_text="table").click()
         figure.locator("details tbody td").first.wait_for()  # times out where there is no row
 
@@ -267,7 +267,7 @@ def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
 @contextmanager
 def open_hostile(browser: Browser, path: Path) -> Iterator[Visit]:
     """A page that must neither say, ask for nor break anything while it is used."""
-    page = browser.new_page(viewport={"width": 1000, "height": 900})
+    page = new_page(browser, 1000, 900)
     page.set_default_timeout(120_000)  # a name of 10,000 letters makes it large
     visit = Visit(page=page, path=path)
     alerts: list[str] = []
@@ -313,7 +313,7 @@ def test_zooming_in_shows_single_seconds(browser: Browser, tmp_path: Path) -> No
     simulate(tmp_path, run_info(), suite={"writesat": SSD_TESTS["writesat"]}, profile=long_stream(tmp_path))
     path = tmp_path / "report.html"
     path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
-    page = browser.new_page(viewport={"width": 1300, "height": 900})
+    page = new_page(browser, 1300, 900)
     page.goto(path.as_uri() + "#writesat0seconds")
     page.wait_for_selector(DRAWN)
     page.wait_for_selector("#writesat0time[data-shown='writesat0seconds']")
@@ -369,13 +369,13 @@ def test_a_point_over_offered_rates_opens_its_level(browser: Browser, tmp_path: 
     simulate(tmp_path, run_info(), suite={"demand": SSD_TESTS["demand"]})
     path = tmp_path / "report.html"
     path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
-    visit = Visit(page=browser.new_page(), path=path)
+    visit = Visit(page=new_page(browser), path=path)
     visit.open()
     points = visit.page.locator("#demand12d g.mark-symbol.role-mark path")
     points.nth(2).scroll_into_view_if_needed()
     points.nth(2).click(force=True)
     visit.page.wait_for_selector("dialog[data-shown]")
-    spec = json.loads(visit.page.locator("#demand12d script").first.inner_text())
+    spec = unpack_spec(visit.page.locator("#demand12d script").first.inner_text())
     third = next(rows[2] for rows in spec["datasets"].values() if "cell" in rows[0])
     assert visit.page.locator("#cell").get_attribute("data-shown") == third["cell"]
     assert f"{third['x']:,.0f} IOPS offered" in visit.page.locator("#cell h2").inner_text()
@@ -394,7 +394,7 @@ def test_the_first_screen_has_verdict_headlines_and_a_whole_chart(
         path = tmp_path / "report.html"
         path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
     for width, height, last in ((1440, 900, ".story svg.marks"), (390, 844, ".headlines > :last-child")):
-        page = browser.new_page(viewport={"width": width, "height": height})
+        page = new_page(browser, width, height)
         page.goto(path.as_uri())
         page.wait_for_selector(".story svg.marks", timeout=120_000)
         end = page.locator(last).first.bounding_box()
@@ -415,7 +415,7 @@ def test_a_decision_is_on_the_first_screen(browser: Browser, report: Path, tmp_p
     results = [replace(result, info=replace(result.info, name=f"drive-{n:02}")) for n in range(count)]
     path = tmp_path / "compared.html"
     path.write_text(render_view(build_comparison_page(compare(results))), encoding="utf-8")
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page = new_page(browser, 1440, 900)
     visit = Visit(page=page, path=path)
     page.on("console", lambda message: visit.said.append(message.text))
     page.on("request", lambda request: visit.asked.append(request.url))

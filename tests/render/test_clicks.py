@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +10,8 @@ from playwright.sync_api import Browser
 
 import tkperf
 from tests.builders import run_info, simulate, view_of
-from tests.render.visits import Visit
+from tests.page.test_view import unpack
+from tests.render.visits import Visit, new_page, unpack_spec
 from tkperf.analysis.results import SectionResult
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, PERCENTILES, THROUGHPUT, Quantity
 from tkperf.model.units import format_number
@@ -24,7 +22,7 @@ from tkperf.render.html import render_view
 
 CELL = "iops0-0-4096"
 TITLE = "#cell-title"
-BARS = "#cell-plots .chart:nth-of-type(3) g.mark-rect.role-mark path"
+BARS = "#cell-plots > :nth-child(3) g.mark-rect.role-mark path"
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +118,7 @@ def test_a_parts_histogram_is_its_own(visit: Visit) -> None:
     visit.wait_for_part(CELL, "window")
     (cell,) = (each for each in view_of(visit.path.parent / "run.tkperf").cells if each.key == CELL)
     assert cell.apart is not None
-    counts = np.frombuffer(zlib.decompress(base64.b64decode(cell.apart.counts)))
+    counts = unpack(cell.apart.counts)
     rounds = counts.reshape(len(cell.apart.numbers), -1)
     section = section_of(visit, 0)
     measured = [
@@ -169,7 +167,7 @@ def test_a_point_of_a_stream_opens_its_slice(visit: Visit) -> None:
     in the histogram.
     """
     visit.open()
-    spec = json.loads(visit.page.locator("#writesat0time script").first.inner_text())
+    spec = unpack_spec(visit.page.locator("#writesat0time script").first.inner_text())
     rows = spec["datasets"]["curves"]
     points = visit.page.locator("#writesat0time g.mark-symbol.role-mark path")
     points.nth(1).scroll_into_view_if_needed()
@@ -237,7 +235,7 @@ def test_the_slowest_area_of_a_disk_is_shown(browser: Browser, tmp_path: Path) -
     result = simulate(tmp_path, run_info(suite="hdd"), suite={"tp": HDD_TESTS["tp"]})
     path = tmp_path / "report.html"
     path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
-    visit = Visit(page=browser.new_page(), path=path)
+    visit = Visit(page=new_page(browser), path=path)
     visit.open()
     areas = visit.page.locator("main table", has_text="of the disk")
     areas.locator("tbody tr").first.locator("button").nth(3).click()
@@ -265,16 +263,13 @@ def test_a_window_whose_slices_lie_apart_opens_these(browser: Browser, tmp_path:
     assert window.facts[0] == ("Slices", "1, 6, 11, 16, 21")
     assert window.parts == window.rows == ((0, 1), (5, 6), (10, 11), (15, 16), (20, 21))
     assert cell.apart is not None
-    lower, upper, counts = (
-        np.frombuffer(zlib.decompress(base64.b64decode(packed)))
-        for packed in (cell.apart.lower, cell.apart.upper, cell.apart.counts)
-    )
+    lower, upper, counts = map(unpack, (cell.apart.lower, cell.apart.upper, cell.apart.counts))
     judged = counts.reshape(len(cell.apart.numbers), -1)[[0, 5, 10, 15, 20]].sum(axis=0)
     assert judged.sum() == section.cells[0].value(IOS)
     buckets = list(zip(lower.tolist(), upper.tolist(), judged.astype(int).tolist(), strict=True))
     path = tmp_path / "report.html"
     path.write_text(render_view(view), encoding="utf-8")
-    visit = Visit(browser.new_page(), path)
+    visit = Visit(new_page(browser), path)
     visit.open(f"#{cell.key}")
     visit.wait_for_part(cell.key, "window")
     assert "slices 1, 6, 11, 16, 21, the window" in visit.page.inner_text(TITLE)

@@ -185,7 +185,7 @@ def test_a_run_under_way_says_where_it_is_and_nothing_else(tmp_path: Path) -> No
     with pytest.MonkeyPatch.context() as changed:
         file = io.StringIO()
         changed.setattr("tkperf.cli.ending.open_console", lambda: Console(file=file, width=100))
-        print_run(path)
+        print_run(path, full=True)
         writer.close()
     shown = file.getvalue()
     (line,) = [line for line in shown.splitlines() if line.startswith("going on: ")]

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 
 from tests.batches import answer_of, checked_answer, claims_of, measured
 from tests.render.test_accessible import opened, violations
-from tests.render.visits import Visit
+from tests.render.visits import Visit, new_page
 from tkperf.page.batch.batch_results_page import build_batch_page
 from tkperf.page.check import build_check_page, build_claims_page
 from tkperf.page.page import ReportView
@@ -65,7 +65,7 @@ def test_24_drives_and_the_one_that_fails_are_on_the_first_screen(
     """The first screen shows 24 drives and the one that fails, with name, result and margins. The page prints nothing
     on the console and fetches nothing.
     """
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page = new_page(browser, 1440, 900)
     visit = Visit(page=page, path=pages[name])
     visit.open()
     rows = page.locator("table.margins tbody tr")

@@ -16,6 +16,7 @@ import pytest
 
 import tkperf
 from tests.builders import run_info, simulate, view_of
+from tests.render.visits import find_specs, unpack_spec
 from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import judge
 from tkperf.page.facts import typeset
@@ -23,7 +24,7 @@ from tkperf.page.view import build_view
 from tkperf.render.charts.draw import draw
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
-from tkperf.render.html import render_view
+from tkperf.render.html import pack_json, render_view
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202eRTL\0\x1b[31m\x9b"
 
@@ -127,10 +128,33 @@ def test_half_a_surrogate_ends_no_page(run_file: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE run SET value = ? WHERE key = 'notices'", (r'["SIM\ud800: x\u202eRTL"]',))
     page = render_view(view_of(path))
-    charts = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page)
-    assert [json.loads(chart) for chart in charts if "SIM?" in chart]
+    specs = json.dumps(find_specs(page), ensure_ascii=False)
+    assert "SIM?" in specs
     assert "RTL" in page
-    assert not re.search("\u202e|\\\\u202e", page)  # neither as JSON spells it
+    for text in (page, specs, json.dumps(unpack_spec(pack_json({"title": "x\u202eRTL"})), ensure_ascii=False)):
+        assert not re.search("\u202e|\\\\u202e", text)  # neither as JSON spells it
+
+
+def test_numbers_of_charts_have_six_digits(run_file: Path) -> None:
+    """A chart of the page has the rows of the page's view, with numbers of six digits: text stays, and so do times."""
+    specs = find_specs(render_view(view_of(run_file)))
+    assert len(specs) > 20
+    every = [row for spec in specs for rows in spec["datasets"].values() for row in rows]
+    written = [value for row in every for value in row.values() if isinstance(value, float)]
+    assert len(written) > 1000
+    assert all(number == float(f"{number:.6g}") for number in written)
+    view = view_of(run_file)
+    drawn = [draw(each.chart) for chart in view.tests[0].sections[0].charts for each in chart.views]
+    for expected in drawn:
+        same = (one for one in specs if (one["title"], one["layer"]) == (expected["title"], expected["layer"]))
+        spec = next(same)
+        for name, rows in json.loads(json.dumps(expected["datasets"])).items():
+            for row, other in zip(spec["datasets"][name], rows, strict=True):
+                numbers = {key for key, value in other.items() if isinstance(value, float)}
+                assert {key: row[key] for key in numbers} == pytest.approx(
+                    {key: other[key] for key in numbers}, rel=1e-5
+                )
+                assert {**other, **{key: row[key] for key in numbers}} == row
 
 
 class Tables(HTMLParser):

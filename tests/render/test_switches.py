@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from playwright.sync_api import Browser, Locator, Page
 
 from tests.builders import view_of
-from tests.render.visits import DRAWN, Visit
+from tests.render.visits import DRAWN, Visit, new_page
 from tkperf.cli.main import cli
 from tkperf.render.html import render_view
 
@@ -107,7 +107,7 @@ def test_what_shares_a_time_axis_hides_below_another(browser: Browser, tmp_path:
     assert CliRunner().invoke(cli, [*words, "--output", str(tmp_path)]).exit_code == 0
     path = tmp_path / "hot.html"
     path.write_text(render_view(view_of(tmp_path / "hot.tkperf")), encoding="utf-8")
-    visit = Visit(page=browser.new_page(), path=path)
+    visit = Visit(page=new_page(browser), path=path)
     visit.open()
     below = visit.page.locator("#writesat0temperature")
     assert below.is_visible()
@@ -119,7 +119,7 @@ def test_what_shares_a_time_axis_hides_below_another(browser: Browser, tmp_path:
 
 @pytest.fixture(params=["light", "dark"])
 def page(request: pytest.FixtureRequest, browser: Browser, report: Path) -> Iterator[Page]:
-    page = browser.new_page(color_scheme=request.param)
+    page = new_page(browser, scheme=request.param)
     page.goto(report.as_uri())
     page.wait_for_selector(DRAWN)
     yield page

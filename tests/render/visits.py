@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import re
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 DRAWN = "body[data-drawn]"
+SCRIPTS_OF_CHARTS = re.compile(r'<script type="application/json" data-key[^>]*>(.*?)</script>')
+
+
+def unpack_spec(script: str) -> dict[str, Any]:
+    """Return the specification of a chart from the text of its script."""
+    spec: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(json.loads(script))))
+    return spec
+
+
+def find_specs(page: str) -> list[dict[str, Any]]:
+    """Return the specification of each view of each chart of a page."""
+    return [unpack_spec(script) for script in SCRIPTS_OF_CHARTS.findall(page)]
+
+
+def new_page(
+    browser: Browser,
+    width: int = 1280,
+    height: int = 720,
+    scheme: Literal["light", "dark"] = "light",
+    *,
+    reduced_motion: Literal["reduce"] | None = None,
+) -> Page:
+    """Return a page in the context that the fixture ``browser`` keeps open.
+
+    All pages of this context share a process of Chromium, which has compiled the scripts of reports after the first
+    page. Another context would start another process for each page, which takes a second of CPU time.
+    """
+    page = browser.contexts[0].new_page()
+    page.set_viewport_size({"width": width, "height": height})
+    page.emulate_media(color_scheme=scheme, reduced_motion=reduced_motion)
+    return page
 
 
 @dataclass

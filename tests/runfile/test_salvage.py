@@ -123,7 +123,7 @@ def test_what_is_lost_is_disclosed(whole: Path, schema_pages: int, tmp_path: Pat
         with RunFile(path) as run_file:
             lost = [row for row in run_file.record().left_out if row.is_step]
         if lost:
-            done = CliRunner().invoke(cli, ["show", str(path)], env={"COLUMNS": "400"})
+            done = CliRunner().invoke(cli, ["show", "--full", str(path)], env={"COLUMNS": "400"})
             assert done.exit_code == 0
             opening = " ".join(done.output.split("\n\n")[0].split())
             assert f"{len(lost)} part of the run file cannot be read" in opening

@@ -58,7 +58,7 @@ def hot(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_throttled_drive_is_shown_as_such_everywhere(hot: Path, tmp_path: Path) -> None:
     """The terminal, JSON, Markdown and CSV show that the drive was throttled, what it wrote and how hot it was."""
-    shown = " ".join(run_cli("show", hot).split())
+    shown = " ".join(run_cli("show", "--full", hot).split())
     assert "the drive was throttled for heat in Throughput; altered from SNIA PTS 2.0" in shown
     assert "Write amplification (flash / host)" in shown
     assert "disturbed: the drive was throttled for heat" in shown
@@ -159,7 +159,7 @@ def test_old_runs_and_hard_disks_show_none(tmp_path: Path) -> None:
         assert record.telemetry == ()
         view = view_of(tmp_path / f"{name}.tkperf")
         assert not [c.key for test in view.tests for c in test.events.charts if "temperature" in c.key]
-        assert "own log" not in run_cli("show", tmp_path / f"{name}.tkperf")
+        assert "own log" not in run_cli("show", "--full", tmp_path / f"{name}.tkperf")
 
 
 def test_a_run_that_goes_on_has_each_reading_once(tmp_path: Path) -> None:

@@ -24,7 +24,9 @@ from tests.fleets import vary_run_file
 from tests.web.ledgers import CLAIMS, NAMES, begin_ledger, make_ledger
 from tests.web.listed import a_batch, a_row
 from tkperf.model.errors import RunFileError, UsageError
-from tkperf.page.progress import CellHistories, ProgressView
+from tkperf.model.steady_state import judge
+from tkperf.page.progress import CellHistories, ProgressView, build_progress
+from tkperf.pipeline.run_state import RunState
 from tkperf.procedures import SSD_TESTS
 from tkperf.render.export_tables import DataTable
 from tkperf.runfile.writers import state_of
@@ -43,6 +45,7 @@ from tkperf.web.jobs import (
 )
 from tkperf.web.library import FoundFiles, Listing, build_listing
 from tkperf.web.library_rows import BatchRow, RunRow
+from tkperf.web.live_chart import HEIGHT, draw_cells, draw_seconds, draw_window
 from tkperf.web.live_pages import LivePages
 from tkperf.web.page_cache import PageCache
 from tkperf.web.result_pages import BatchPages, ComparisonPages
@@ -174,9 +177,59 @@ def test_a_curve_begins_with_two_values() -> None:
     """In the first round a grid of dots would say less than the numbers."""
     cells = CellHistories(title="IOPS, round by round", values={work(): (5.0,), work(100): (5.0, 6.0)}, current=None)
     page = render_progress(ProgressView(name="run", tests=("iops",), test="iops", number=1, place="", cells=cells))
-    assert page.count("<polyline") == 1
+    assert page.count('<path class="measured"') == 1
     assert ">5.00<" in page
     assert "now 6.00, at most 6.00" in page
+
+
+def test_the_window_is_drawn_with_its_limits_on_the_scale_of_its_values() -> None:
+    """The limits lie half of the allowed range and slope above and below the average. The fit ends where it should."""
+    state = RunState()
+    state.verdict = judge([3, 4, 5, 6, 7], [100.0, 104.0, 102.0, 108.0, 106.0], tracking="4k", unit="IOPS")
+    window = build_progress(state).window
+    assert window is not None
+    chart = draw_window(window)
+    assert chart is not None
+    assert chart.across == ("3", "4", "5", "6", "7")
+    assert chart.up[0] == "115"
+    assert chart.up[-1] == "90"
+
+    def values_of(kind: str, number: int = 0) -> list[float]:
+        paths = [curve.path for curve in chart.curves if curve.kind == kind]
+        heights = [float(place.rpartition(",")[2]) for place in paths[number].split()]
+        return [round(90 + (115 - 90) * (1 - height / HEIGHT), 1) for height in heights]
+
+    assert values_of("measured") == [100.0, 104.0, 102.0, 108.0, 106.0]
+    assert values_of("average") == [104.0, 104.0]
+    assert values_of("range-limit") == [114.4, 114.4]
+    assert values_of("range-limit", 1) == [93.6, 93.6]
+    assert values_of("slope-limit") == [109.2, 109.2]
+    assert values_of("fit") == [100.8, 107.2]
+    names = [curve.name for curve in chart.curves if curve.name]
+    assert names == ["average", "range: average ± 10 %", "slope: average ± 5 %", "best linear fit", "measured"]
+    state.verdict = judge([1], [100.0], tracking="4k", unit="IOPS")
+    assert build_progress(state).window is not None
+    assert "range-limit" not in render_progress(build_progress(state))
+
+
+def test_axes_name_units_and_times() -> None:
+    """The newest second is at the right end of an axis of time; a gap in the rounds stays a gap."""
+    chart = draw_seconds([50.0] * 70)
+    assert chart is not None
+    assert (chart.unit, chart.across) == ("IOPS", ("2 min ago", "1.5", "1", "0.5", "now"))
+    (curve,) = chart.curves
+    assert curve.path.startswith("M425.0,")
+    assert curve.path.rpartition(" ")[2].startswith("L1000.0,")
+    assert draw_seconds([50.0]) is None
+    long = draw_seconds([1.0, *[50.0] * 499])
+    assert long is not None
+    assert len(long.curves[0].path.split()) == 480
+    values = {work(): (5.0, None, 6.0, 7.0)}
+    (cell,) = draw_cells(CellHistories(title="x", values=values, current=None, part="slice", unit="µs"))
+    assert (cell.unit, cell.across) == ("µs", ("slice 1", "4"))
+    assert cell.curves[0].path.count("M") == 2
+    full = CellHistories(title="x", values={work(): (5.0,) * 9}, current=None, part="slice", most=9)
+    assert draw_cells(full)[0].across == ("9 slices ago", "now")
 
 
 def test_texts_of_a_run_under_way_stay_texts() -> None:

@@ -288,7 +288,7 @@ def test_a_run_is_seen_live_to_its_end(browser: Browser, whole: str, library: Pa
             shown = page.locator("#live").inner_html()
             steps.release()
             page.wait_for_function("before => document.querySelector('#live').innerHTML !== before", arg=shown)
-            page.wait_for_function("document.querySelectorAll('#live polyline').length > 0")
+            page.wait_for_function("document.querySelectorAll('#live .measured').length > 0")
             steps.release(10_000)
             page.wait_for_selector(DRAWN, timeout=120_000)
             assert not page.locator("#live").count()

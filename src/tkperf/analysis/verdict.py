@@ -168,8 +168,8 @@ def judge_run(result: RunResult) -> Judgement[VerdictReason]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReason:
-    """A reason for the verdict of a check: the run files, the titles of the same claims of each, and the doubtful
-    facts.
+    """A reason for the verdict of a check: the run files, the titles of the same claims of each, those with the least
+    margins in the first file first, and the doubtful facts.
     """
 
     code: CheckCode
@@ -180,10 +180,10 @@ class CheckReason:
 
 def judge_check(files: Sequence[CheckedFile]) -> Judgement[CheckReason]:
     """Return the verdict of a check of one run or of many. A doubtful value is not judged."""
-    found: dict[tuple[CheckCode, tuple[str, ...]], list[CheckReason]] = {}
+    found: dict[tuple[CheckCode, frozenset[str]], list[CheckReason]] = {}
     for one in files:
         for reason in _of_check(one):
-            found.setdefault((reason.code, reason.claims), []).append(reason)
+            found.setdefault((reason.code, frozenset(reason.claims)), []).append(reason)
     reasons = [
         replace(
             alike[0],
@@ -202,7 +202,7 @@ def _of_check(one: CheckedFile) -> Iterator[CheckReason]:
         yield CheckReason(code=CheckCode.NOT_CHECKED, files=(one.file,))
         return
     found: dict[CheckCode, list[ClaimResult]] = {}
-    for finding in checked.not_passed:
+    for finding in sorted(checked.not_passed, key=checked.rank):
         found.setdefault(_CODES[checked.judge(finding)], []).append(finding)
     for code, findings in found.items():
         yield CheckReason(

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tkperf.analysis.details import build_details, with_latency_bands
+from tkperf.analysis.details import CellDetail, build_details, with_latency_bands
 from tkperf.analysis.latency_bands import IN_TERMINAL
 from tkperf.analysis.over_seconds import Read
 from tkperf.analysis.results import RunResult
@@ -34,6 +34,7 @@ from tkperf.pipeline.result_cache import find_results
 from tkperf.pipeline.running_runs import find_clock_s
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.terminal.console import can_redraw, open_console, plain, print_lines
+from tkperf.render.terminal.one_screen import RUN_FILE, print_one_screen
 from tkperf.render.terminal.page_text import print_end, print_page
 from tkperf.render.terminal.progress_lines import format_end
 from tkperf.runfile.reader import RunFile
@@ -77,16 +78,34 @@ def describe_ended(path: Path, record: RunRecord) -> tuple[str, ...]:
     return (f"{name} has ended: {record.status.value}{because}", results, go_on)
 
 
-def print_run(path: Path) -> None:
-    """Print the results of a run file on stdout."""
+_POINTERS = (
+    (f"tkperf show {RUN_FILE} --full", "all tables and charts, here"),
+    (f"tkperf report {RUN_FILE}", "the HTML page; --pdf FILE: for print"),
+    ("tkperf report --help", "CSV, JSON, Markdown and other formats"),
+)
+
+
+def print_run(path: Path, *, full: bool = False) -> None:
+    """Print the results of a run file on stdout: one screen, or everything (``full``)."""
+    details: Sequence[CellDetail] = ()
     with RunFile(path) as opened:
         record = opened.record()
         result = find_results(opened, record)
-        details = build_details(result, record, _read_short_streams(result, record, opened.seconds))
-        details = with_latency_bands(details, result, opened.samples_left, IN_TERMINAL)
+        if full:
+            details = build_details(result, record, _read_short_streams(result, record, opened.seconds))
+            details = with_latency_bands(details, result, opened.samples_left, IN_TERMINAL)
         running = record.status is RunStatus.RUNNING
         going_on = describe_going_on(record, opened.log()) if running else None
-    print_page(build_view(result, details=details), open_console(), going_on=going_on)
+    view = build_view(result, details=details)
+    if full:
+        print_page(view, open_console(), going_on=going_on)
+        return
+    pointers = list(_POINTERS)
+    if running:
+        pointers.append((f"tkperf attach {RUN_FILE}", "watch the run until it ends"))
+    elif record.status is not RunStatus.COMPLETE and not record.info.imported:
+        pointers.append((f"tkperf resume {RUN_FILE}", "continue the run"))
+    print_one_screen(view, open_console(), going_on=going_on, run_file=shlex.quote(str(path)), pointers=pointers)
 
 
 def print_ended(path: Path) -> None:

@@ -240,7 +240,10 @@ def build_check_page(files: Sequence[CheckedFile]) -> ReportView:
         table,
         (_MEANING, _MARGIN),
     )
-    tiles = build_claim_tiles(names, ordered)[: count_tiles(len(ordered))]
+    models = {one.checked.result.info.device.get("model") for one in ordered if one.checked is not None}
+    # A median of drives of several models would mean nothing.
+    in_cohort = range(len(ordered)) if len(models) == 1 and None not in models else ()
+    tiles = build_claim_tiles(names, ordered, in_cohort)[: count_tiles(len(ordered))]
     return replace(page, decision=build_margins(heads, ordered, lines), headlines=tiles)
 
 

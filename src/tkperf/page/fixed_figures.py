@@ -45,9 +45,16 @@ def build_column(key: str, work: Workload, measure: Measure, *, same_demand: boo
     mix = f" {format_mix(work.read_percent)}" if work.is_mixed else ""
     load = describe_load(key, work, same_demand=same_demand)
     detail = f"{load}, {measure.unit}{mark_falling(measure)}"
-    return MatrixColumn(title=f"{FIGURE_NAMES[key][0]}{mix}", detail=detail, unit=unit)
+    return MatrixColumn(
+        title=f"{FIGURE_NAMES[key][0]}{mix}", detail=detail, unit=unit, direction=describe_direction(measure)
+    )
 
 
 def mark_falling(measure: Measure) -> str:
-    """Return the sign of a measure of which less is better."""
+    """Return the sign of a measure of which a lower value is better."""
     return " ↓" if measure.better is Better.LOWER else ""
+
+
+def describe_direction(measure: Measure) -> str:
+    """Return ``lower is better`` for a measure whose longest bar is the worst; empty for all others."""
+    return "lower is better" if measure.better is Better.LOWER else ""

@@ -293,15 +293,15 @@ def count_tiles(rows: int) -> int:
 
 
 def build_claim_tiles(
-    names: Sequence[str], files: Sequence[CheckedFile], in_cohort: Collection[int] | None = None
+    names: Sequence[str], files: Sequence[CheckedFile], in_cohort: Collection[int]
 ) -> tuple[HeadlineView, ...]:
     """Return a tile for each claim that has a value for two or more drives, with a dot for each drive. The claim with
     the least margin is first.
 
     Args:
         names: short names of the drives.
-        in_cohort: the places of the drives from which the median and the limits of outliers are computed; None: all
-            drives.
+        in_cohort: the places of the drives from which the median and the limits of outliers are computed. They are of
+            one model; empty: the strips have no median.
     """
     tiles: list[tuple[tuple[int, float], HeadlineView]] = []
     for title, column in name_columns(files).items():
@@ -316,10 +316,7 @@ def build_claim_tiles(
 
 
 def _build_tile(
-    column: str,
-    names: Sequence[str],
-    found: Sequence[tuple[int, Checked, ClaimResult]],
-    in_cohort: Collection[int] | None,
+    column: str, names: Sequence[str], found: Sequence[tuple[int, Checked, ClaimResult]], in_cohort: Collection[int]
 ) -> tuple[tuple[int, float], HeadlineView]:
     first = found[0][2]
     measure = measure_of(first)
@@ -338,7 +335,7 @@ def _build_tile(
     of_cohort = [
         one.value or 0.0
         for place, checked, one in found
-        if (in_cohort is None or place in in_cohort) and checked.judge(one) is not ClaimKind.NOT_JUDGED
+        if place in in_cohort and checked.judge(one) is not ClaimKind.NOT_JUDGED
     ]
     cohort = describe_distribution(of_cohort) if len(of_cohort) >= _FEWEST_IN_COHORT else None
     limit = Limit(

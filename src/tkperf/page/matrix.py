@@ -41,6 +41,10 @@ SIGN_WORDS = {
 }
 
 
+CUT = "//"
+"""Sign on a bar that is cut, because its value is many times greater than all others."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixCell:
     """A value among those of its column.
@@ -50,7 +54,8 @@ class MatrixCell:
             distance from the median.
         words: the ratio to the best value, or the reason why the value is not ranked; empty: it is the best. In a heat
             map, the value or the reason why it is not judged.
-        bar: the length of the bar as a share of the longest in the column; None: not measured.
+        bar: the length of the bar as a share of the room in the column; None: not measured.
+        is_cut: the value is greater than the end of the scale, so its bar is cut.
         low, high: the ends of the interval on the same scale; None: not known.
         interval: half of the interval: ``± 0.35 %``, or "".
         hint: the value in full.
@@ -64,6 +69,7 @@ class MatrixCell:
     sign: Sign
     words: str
     bar: float | None = None
+    is_cut: bool = False
     low: float | None = None
     high: float | None = None
     interval: str = ""
@@ -89,11 +95,13 @@ class MatrixColumn:
 
     Attributes:
         unit: the unit without the load, for places with little room.
+        direction: ``lower is better`` if the longest bar is the worst; else empty.
     """
 
     title: str
     detail: str
     unit: str = ""
+    direction: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

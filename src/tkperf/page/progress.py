@@ -20,7 +20,8 @@ from tkperf.model.units import (
     unit_for_people,
 )
 from tkperf.model.workload import Workload
-from tkperf.pipeline.run_state import RunState
+from tkperf.page.findings.section_findings import say_value
+from tkperf.pipeline.run_state import MOST_VALUES, LeftSection, RunState
 from tkperf.runner.events import StepStarted, describe_phase
 
 _KINDS = {StepKind.FILL: "filling", StepKind.CONTINUOUS: "slice"}
@@ -49,22 +50,32 @@ class Now:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellHistories:
-    """Values of the main quantity of the section, by cell. ``current`` is the cell that is measured now."""
+    """Values of the main quantity of the section, by cell. ``current`` is the cell that is measured now.
+
+    Attributes:
+        part: word for a value's place: round, slice or area.
+        unit: unit of the values.
+        most: number of values that are kept of a cell; of so many, earlier ones may be missing.
+    """
 
     title: str
     values: Mapping[Workload, Sequence[float | None]]
     current: Workload | None
+    part: str = "round"
+    unit: str = ""
+    most: int = MOST_VALUES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSoFar:
-    """Window of the latest verdict: the tracked value, whether it is steady, and the figures."""
+    """Window of the latest verdict: the tracked value, whether it is steady, and the figures as text and numbers."""
 
     title: str
     state: str
     reached: bool
     missing: str
     figures: str
+    verdict: SteadyStateVerdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +89,7 @@ class ProgressView:
         run: the completed share of the run; None: not known. ``step`` is None while no step runs.
         ends_s: the shortest and the longest time to the end, for a clock; None: not known, or simulated.
         seconds_iops: IOPS of the last seconds.
+        left: the sections that the run has left, each with its test and its outcome in words.
         totals: elapsed and remaining time, temperature in degrees Celsius, and amount written.
         disturbed: the number of disturbed steps in words; empty if there are none.
         remarks: notices, followed by the newest warnings. ``warned``: whether there is a warning.
@@ -96,6 +108,7 @@ class ProgressView:
     now: Now = Now()
     seconds_iops: tuple[float, ...] = ()
     cells: CellHistories | None = None
+    left: tuple[tuple[str, str], ...] = ()
     window: WindowSoFar | None = None
     totals: tuple[str, ...] = ()
     disturbed: str = ""
@@ -125,6 +138,7 @@ def build_progress(state: RunState) -> ProgressView:
         now=_now(state),
         seconds_iops=tuple(state.seconds_iops),
         cells=_cells(state),
+        left=tuple(_describe_left(section) for section in state.left.values()),
         window=None if state.verdict is None else _window(state.verdict),
         totals=tuple(_totals(state)),
         disturbed=_disturbed(state),
@@ -186,7 +200,11 @@ def _cells(state: RunState) -> CellHistories | None:
     in_areas = isinstance(phase, Round) and phase.areas
     several = "slice" if isinstance(phase, Continuous) else "area" if in_areas else "round"
     return CellHistories(
-        title=f"{state.quantity.title}, {several} by {several}", values=state.histories, current=state.current_cell
+        title=f"{state.quantity.title}, {several} by {several}",
+        values=state.histories,
+        current=state.current_cell,
+        part=several,
+        unit=unit_for_people(state.quantity.unit),
     )
 
 
@@ -204,7 +222,25 @@ def _window(verdict: SteadyStateVerdict) -> WindowSoFar:
             f"slope {format_number(verdict.slope_excursion, 1)} "
             f"(allowed {format_number(verdict.allowed_slope_excursion, 1)})"
         ),
+        verdict=verdict,
     )
+
+
+def _describe_left(section: LeftSection) -> tuple[str, str]:
+    """Return the name of a section that the run has left, and the window's average or its newest value."""
+    is_named = section.section.lower() != section.test
+    name = ", ".join(filter(None, (section.test, section.section if is_named else "")))
+    verdict, newest = section.verdict, section.newest
+    if verdict is not None:
+        state = "steady" if verdict.reached else "not steady"
+        unit = "" if verdict.tracking.endswith(verdict.unit) else unit_for_people(verdict.unit)
+        average = f"{verdict.tracking} {format_number(verdict.average)} {unit}".rstrip()
+        words = f"{state}, {format_window(verdict.rounds)}: {average}"
+    elif newest is not None:
+        words = f"last {say_value(newest.value, newest.quantity)}, {newest.workload}"
+    else:
+        words = "measured"
+    return drop_controls(name), drop_controls(words)
 
 
 def _totals(state: RunState) -> list[str]:

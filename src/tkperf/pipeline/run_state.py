@@ -38,7 +38,7 @@ from tkperf.runner.log_progress import Progress
 
 # No terminal has more columns.
 _MOST_SECONDS = 500
-_MOST_VALUES = 500
+MOST_VALUES = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,23 @@ class Newest:
     value: float
 
 
+@dataclass(frozen=True, slots=True)
+class LeftSection:
+    """The last state of a section that the run has left: its verdict, if it has a rule, and its newest value."""
+
+    test: str
+    section: str
+    verdict: SteadyStateVerdict | None
+    newest: Newest | None
+
+
 @dataclass(slots=True)
 class RunState:
     """State of a run according to the events so far. ``at_s`` is the time of the run's clock, ``progress`` the current
     phase.
 
     Attributes:
+        left: the measured sections that the run has left, by test and section, in their order.
         throttled: the drives that slowed down because of heat, according to their logs.
     """
 
@@ -77,6 +88,7 @@ class RunState:
     quantity: Quantity = IOPS
     histories: dict[Workload, list[float | None]] = field(default_factory=dict)
     newest: Newest | None = None
+    left: dict[tuple[str, str], LeftSection] = field(default_factory=dict)
     seconds_iops: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST_SECONDS))
     kept_bytes: int = 0
     step_bytes: int = 0
@@ -91,10 +103,10 @@ class RunState:
             case RunStarted() | RunResumed():
                 self._begin(event)
             case TestStarted():
+                self._enter("")
                 self.plan = event.plan
                 self.progress = replace(self.progress, test=event.test, number=self._number_of(event.test), phase=None)
                 self.step = self.sample = None
-                self._enter("")
             case PhaseStarted():
                 self._begin_phase(event)
             case TargetBusy():
@@ -160,6 +172,11 @@ class RunState:
         phase.
         """
         if section != self.section:
+            test = self.progress.test or ""
+            if any(self.histories.values()):
+                left = LeftSection(test, self.section, self.verdict, self.newest)
+                self.left[test, self.section] = left
+            self.left.pop((test, section), None)
             self.section, self.verdict, self.histories = section, None, {}
             self.quantity = self._first_quantity(section)
 
@@ -183,7 +200,7 @@ class RunState:
             values = self.histories.setdefault(step.key, [])
             value = value_of(self.quantity, step.workload, step.measurement)
             values.append(value)
-            del values[:-_MOST_VALUES]
+            del values[:-MOST_VALUES]
             if value is not None:
                 self.newest = Newest(step.workload, self.quantity, value)
 

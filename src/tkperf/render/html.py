@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import zlib
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata, resources
+from math import isfinite
 
 import msgspec
 from jinja2 import Environment
@@ -37,6 +41,8 @@ _FIGURE = re.compile(
 _VL_CONVERT = metadata.version("vl-convert-python")
 # A cached file without this text is incomplete.
 _END_OF_BUNDLE = "\n/* end of Vega */\n"
+# Tables of a chart's data have six digits. From this value on, such as times in ms, a number is rounded to a whole one.
+_DIGITS, _LARGE = 6, 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +107,7 @@ def render_styles() -> str:
 def _environment() -> Environment:
     environment = make_environment("tkperf.render")
     environment.filters["script_json"] = _script_json
+    environment.filters["packed_json"] = pack_json
     environment.filters["cells_json"] = lambda cells: _script_json({cell.key: cell for cell in cells})
     environment.filters["drawn"] = _drawn
     environment.filters["css_text"] = _css_text
@@ -111,17 +118,53 @@ def _environment() -> Environment:
 
 def _script_json(value: object) -> str:
     """Return JSON that cannot end its script element. A value that JSON cannot express as a number is null."""
+    return _json(value).replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def pack_json(value: object) -> str:
+    """Return JSON as a JSON string of its own: compressed (zlib) and in base 64, as ``unzip`` of the script takes it.
+
+    Control characters are left out here, as the page's own pass does not see them.
+    """
+    plain = CONTROLS.sub("", _json(value))
+    return f'"{base64.b64encode(zlib.compress(plain.encode())).decode()}"'
+
+
+def _json(value: object) -> str:
     try:
-        text = msgspec.json.encode(value).decode()
+        return msgspec.json.encode(value).decode()
     except UnicodeEncodeError:  # half of a surrogate pair, which a file from outside may contain
         plain = json.dumps(finite(msgspec.to_builtins(value)), ensure_ascii=False)
-        text = plain.encode(errors="backslashreplace").decode()
-    return text.replace("<", "\\u003c").replace("&", "\\u0026")
+        return plain.encode(errors="backslashreplace").decode()
 
 
 def _drawn(view: ChartView) -> list[dict[str, object]]:
-    """Return the specification of each view of a chart."""
-    return [draw(each.chart) for each in view.views]
+    """Return the specification of each view of a chart, with the digits that the page shows."""
+    return [_shorten_data(draw(each.chart)) for each in view.views]
+
+
+def _shorten_data(spec: Mapping[str, object]) -> dict[str, object]:
+    return {**spec, "datasets": _shorten(spec["datasets"])} if "datasets" in spec else dict(spec)
+
+
+def _shorten(value: object) -> object:
+    """Return a value with its numbers rounded to six digits."""
+    match value:
+        case float():
+            return _shorten_number(value)
+        case Mapping():
+            return {key: _shorten(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_shorten(each) for each in value]
+    return value
+
+
+def _shorten_number(value: float) -> float:
+    if value.is_integer():
+        return int(value)
+    if not isfinite(value):
+        return value
+    return round(value) if abs(value) >= _LARGE else float(f"{value:.{_DIGITS}g}")
 
 
 def _unbroken(sentence: str) -> Markup:

@@ -26,7 +26,6 @@ from tkperf.model.units import format_number
 from tkperf.page.batch.batch_progress import build_batch_progress
 from tkperf.page.batch.batch_results_page import build_batch_page
 from tkperf.page.batch.batch_verdict_texts import build_batch_mail
-from tkperf.page.chart import Axis, Point
 from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.page import ReportView
 from tkperf.page.progress import ProgressView
@@ -43,22 +42,19 @@ from tkperf.render.export_tables import DataTable, build_comparison_table, build
 from tkperf.render.html import PageFrame, render_script, render_view
 from tkperf.render.pdf import set_document
 from tkperf.render.reports import build_run_view
-from tkperf.render.terminal.drawings import spread_over
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.events import Delta
 from tkperf.web.bounds import LISTED_WITHIN_S
 from tkperf.web.files import KnownFile, reach
 from tkperf.web.index import encode_row
-from tkperf.web.pages import draw_course, render_text
+from tkperf.web.live_chart import HEIGHT, WIDTH, draw_cells, draw_seconds, draw_window
+from tkperf.web.pages import render_text
 from tkperf.web.row_reader import reach_batch, read_batch_row, read_run_row
 from tkperf.web.workers import Jobs
 
 LOOK_EVERY_S = 0.25
 # Clocks and remaining times change even without a new event. Each message also shows that the server still exists.
 SHOW_EVERY_S = 5.0
-_MOST_POINTS = 160
-CURVE = 320, 60
-"""Width and height of a curve, in pixels."""
 
 
 def follow_run(file: KnownFile) -> Iterator[bytes]:
@@ -109,33 +105,16 @@ def _wait_for(has_news: Callable[[], bool]) -> None:
 
 
 def render_progress(view: ProgressView) -> str:
-    """Return a running run as a part of a page: its place, its figures, and a curve that grows."""
-    cells = view.cells
-    curves = []
-    if cells is not None:
-        curves = [
-            (str(workload), workload == cells.current, _draw(values))
-            for workload, values in cells.values.items()
-            if any(value is not None for value in values)
-        ]
+    """Return a running run as a part of a page: its place, its figures, and charts that grow."""
     return render_text(
         "live.html.j2",
         view=view,
-        curves=curves,
-        seconds=_draw(view.seconds_iops) if len(view.seconds_iops) > 1 else None,
+        cells=() if view.cells is None else draw_cells(view.cells),
+        seconds=draw_seconds(view.seconds_iops),
+        window=None if view.window is None else draw_window(view.window),
         number=format_number,
-        size=CURVE,
+        size=(WIDTH, HEIGHT),
     )
-
-
-def _draw(values: Sequence[float | None]) -> tuple[str, str]:
-    """Return a curve of two or more values as points of SVG, and its newest and greatest value in words."""
-    points = [Point(place, value) for place, value in enumerate(values)]
-    known = [value for value in values if value is not None]
-    if len(known) < 2:
-        return "", "".join(map(format_number, known))
-    words = f"now {format_number(known[-1])}, at most {format_number(max(known))}"
-    return draw_course(spread_over(points, Axis(title=""), _MOST_POINTS), CURVE), words
 
 
 def make_comparison(

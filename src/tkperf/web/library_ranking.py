@@ -12,7 +12,7 @@ from tkperf.analysis.comparing.run_figures import RunFigures
 from tkperf.model.choices import FIGURES
 from tkperf.model.decoding import make_msgpack_decoder
 from tkperf.model.units import format_count
-from tkperf.page.comparison.decision_texts import build_cell
+from tkperf.page.comparison.decision_texts import build_cell, find_scale
 from tkperf.page.comparison.ranking_page import build_ranking_view, describe_unranked
 from tkperf.page.fixed_figures import FIGURE_NAMES
 from tkperf.page.matrix import MatrixCell
@@ -62,8 +62,8 @@ def rank_list(runs: Sequence[ListedRun], figure: str) -> ListRanking:
         known.append(run)
     ranking = rank_runs(figures, figure.replace("-", "_"))
     view = build_ranking_view(ranking, {run.name: run.name for run in figures})
-    longest = max((one.cell.entry.value or 0.0 for one in ranking.runs), default=0.0)
-    shown = {known[one.number].run_id: _show(ranking, one, longest) for one in ranking.runs}
+    whole = find_scale([one.cell for one in ranking.runs])
+    shown = {known[one.number].run_id: _show(ranking, one, whole) for one in ranking.runs}
     simulated = "SIMULATED: " if ranking.is_simulated else ""
     titles = [f"{column.title}, {column.detail}" for column in view.columns]
     return ListRanking(
@@ -75,8 +75,8 @@ def rank_list(runs: Sequence[ListedRun], figure: str) -> ListRanking:
     )
 
 
-def _show(ranking: Ranking, one: RankedRun, longest: float) -> ShownRank:
-    cell = build_cell(one.cell, ranking.measure, longest)
+def _show(ranking: Ranking, one: RankedRun, whole: float) -> ShownRank:
+    cell = build_cell(one.cell, ranking.measure, whole)
     if one.place is None:
         return ShownRank("", cell, describe_unranked(one))
     return ShownRank(f"{one.place}.", cell, ", ".join(filter(None, (cell.words, cell.interval))))

@@ -18,7 +18,7 @@ from tkperf.page.chart import Axis, Chart, Curve, Point, Scale
 from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.comparison.ranking_page import build_ranking_view
 from tkperf.render.terminal.histories import UNICODE
-from tkperf.render.terminal.matrix_text import draw_curves, draw_list, draw_matrix, print_decision
+from tkperf.render.terminal.matrix_text import _shorten, draw_curves, draw_list, draw_matrix, print_decision
 
 WORKLOADS = {
     mix: Workload(access=Access.RANDOM, read_percent=mix, block_size_bytes=4 * KIB, jobs=4, io_depth=32)
@@ -113,3 +113,10 @@ def test_a_list_of_drives_shows_each_reason_in_full(width: int) -> None:
     words = " ".join(" ".join(lines).split())
     for expected in ("2.0 × less", "INTEL SSDSC2KB960G8, 960 GB, SATA", view.rows[2].cells[0].words):
         assert expected in words
+
+
+def test_values_in_little_room_keep_four_digits_and_have_no_exponent() -> None:
+    """A drive or RAID set may have more than 10 million IOPS."""
+    shown = {"7,310": "7,310", "12,345": "12.35k", "322,000": "322k", "9,999,960": "10000k"}
+    shown |= {"12,500,000": "12500k", "123,456,789": "123500k", "78.9": "78.9"}
+    assert {text: _shorten(text) for text in shown} == shown

@@ -170,11 +170,12 @@ def rank(
     falling = measure.better is Better.HIGHER
     ranked.sort(key=lambda number: entries[number].value or 0.0, reverse=falling)
     groups: list[list[int]] = []
-    for number in ranked:
-        if groups and not is_better(entries[groups[-1][0]], entries[number], measure):
-            groups[-1].append(number)
-        else:
-            groups.append([number])
+    left = ranked
+    while left:
+        # A value that cannot be told from the first is in its group, even if a value between them certainly is worse.
+        group = [number for number in left if not is_better(entries[left[0]], entries[number], measure)]
+        groups.append(group)
+        left = [number for number in left if number not in group]
     standings, others = _find_standings(entries, ranked, measure), set(ranked[1:])
     cells = tuple(
         DecisionCell(

@@ -243,13 +243,17 @@ def require_time(result: RunResult) -> float:
 
 @click.command(cls=Command)
 @click.argument("run_file", type=RUN_FILE)
+@click.option("--full", is_flag=True, help="Print everything, not one screen.")
 @json_option
-def show(run_file: Path, as_json: bool) -> None:
-    """Print the results in RUN_FILE, also during its run. For a batch, RUN_FILE is NAME.batch.
+def show(run_file: Path, full: bool, as_json: bool) -> None:
+    """Print the results in RUN_FILE, also during its run: verdict, headline figures and findings on one screen.
+
+    For a batch, RUN_FILE is NAME.batch, and everything is printed.
 
     \b
     Examples:
       tkperf show D3-S4510.tkperf
+      tkperf show D3-S4510.tkperf --full | less -R           all tables and charts
       tkperf show D3-S4510.tkperf --json | jq '.tests[].sections[].steady'
     """
     if run_file.suffix == BATCH_SUFFIX:
@@ -260,7 +264,7 @@ def show(run_file: Path, as_json: bool) -> None:
     if not as_json:
         from tkperf.cli.ending import print_run
 
-        print_run(run_file)
+        print_run(run_file, full=full)
         return
     from tkperf.pipeline.api import load
     from tkperf.render.export_json import write_json

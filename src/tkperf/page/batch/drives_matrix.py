@@ -215,7 +215,7 @@ def build_batch_tiles(batch_result: BatchResult) -> tuple[HeadlineView, ...]:
         return tuple(tiles)[:most]
     drives = sort_drives(batch_result)
     numbers = {one.number for group in batch_result.groups[:1] for one in group.drives}
-    in_cohort = {place for place, one in enumerate(drives) if one.number in numbers} or None
+    in_cohort = {place for place, one in enumerate(drives) if one.number in numbers}
     return build_claim_tiles([_name(one) for one in drives], [one.file for one in drives], in_cohort)[:most]
 
 

@@ -21,8 +21,8 @@ from tkperf.page.comparison.conclusions import find_conclusions
 from tkperf.page.comparison.ratio_tables import describe_exactly, number_rows
 from tkperf.page.comparison.ratio_texts import describe_group, describe_loads
 from tkperf.page.comparison.run_curves import call_runs, colour_runs
-from tkperf.page.fixed_figures import FIGURE_NAMES, build_column, mark_falling
-from tkperf.page.matrix import SIGN_WORDS, DecisionView, MatrixCell, MatrixColumn, MatrixRow, Sign
+from tkperf.page.fixed_figures import FIGURE_NAMES, build_column, describe_direction, mark_falling
+from tkperf.page.matrix import CUT, SIGN_WORDS, DecisionView, MatrixCell, MatrixColumn, MatrixRow, Sign
 from tkperf.page.naming import capitalise, list_words, shorten_names
 from tkperf.page.words.uncertainty import INTERVAL, describe_share
 
@@ -40,6 +40,11 @@ _LEAST_TIMES = 1.2
 # Most groups of runs in a line that names all, and at the start of a line that leaves some out.
 _MOST_NAMED, _FIRST_NAMED = 4, 2
 _MOST_IN_GROUP, _MOST_IN_LIST = 3, 2
+# A value that is this many times the second greatest leaves dots of all other bars. Its own bar is then cut at this
+# multiple of the second greatest. Of two runs, the bars show the ratio, however great.
+_FLATTENS, _CUT_AT, _FEWEST_FOR_CUT = 10.0, 4.0, 3
+# Most room for bars with their intervals, as a multiple of the longest bar.
+_MOST_ROOM = 1.5
 # Characters of the names of the best runs for which a line has room.
 _LONGEST_GROUP = 60
 _LONGEST_IN_TITLE = 24
@@ -347,7 +352,8 @@ def build_legend(rows: Sequence[MatrixRow], measures: Iterable[Measure]) -> tupl
     return (
         *((str(sign), words) for sign, words in SIGN_WORDS.items() if sign in signs),
         *((("line", INTERVAL),) if any(cell.low is not None for cell in cells) else ()),
-        *((("↓", "less is better"),) if any(map(mark_falling, measures)) else ()),
+        *(((CUT, "longer than the room for it"),) if any(cell.is_cut for cell in cells) else ()),
+        *((("↓", "lower is better"),) if any(map(mark_falling, measures)) else ()),
     )
 
 
@@ -373,6 +379,7 @@ def _build_column(comparison: Comparison, figure: DecisionFigure) -> MatrixColum
         title=loads.get(place, figure.section),
         detail=f"{figure.measure.title}{mark_falling(figure.measure)}",
         unit=f"{figure.measure.unit}{mark_falling(figure.measure)}",
+        direction=describe_direction(figure.measure),
     )
 
 
@@ -387,24 +394,46 @@ def _build_cells(
     """
     place = (figure.test, figure.section, figure.workload, figure.part, figure.measure.key)
     target = numbers.get(place, figure.test if figure.test in tests else "")
-    longest = max((cell.entry.value or 0.0 for cell in figure.cells), default=0.0)
-    return tuple(build_cell(cell, figure.measure, longest, target=target) for cell in figure.cells)
+    whole = find_scale(figure.cells)
+    return tuple(build_cell(cell, figure.measure, whole, target=target) for cell in figure.cells)
 
 
-def build_cell(cell: DecisionCell, measure: Measure, longest: float, *, target: str = "") -> MatrixCell:
-    """Return a cell of a matrix; ``longest`` is the greatest value of its column."""
+def find_scale(cells: Sequence[DecisionCell]) -> float:
+    """Return the value at the end of a column's bars: the greatest value or end of an interval.
+
+    If one value would leave less than a tenth of the width to the bars of all others, the scale ends at 4 times the
+    second greatest value, and the longest bar is cut.
+    """
+    values = sorted((cell.entry.value for cell in cells if cell.entry.value is not None), reverse=True)
+    whole = max((0.0, *values))
+    if len(values) >= _FEWEST_FOR_CUT and 0 < _FLATTENS * values[1] < whole:
+        whole = _CUT_AT * values[1]
+    shown = [
+        known for cell in cells if (cell.entry.value or 0.0) <= whole and (known := _find_interval(cell)) is not None
+    ]
+    # An interval of few rounds may be many times longer than all bars.
+    highs = (min(known.high, _MOST_ROOM * whole) for known in shown if known.high is not None)
+    return max((whole, *highs)) or 1.0
+
+
+def _find_interval(cell: DecisionCell) -> Uncertainty | None:
+    return None if cell.entry.uncertainty is None else cell.entry.uncertainty.of_level
+
+
+def build_cell(cell: DecisionCell, measure: Measure, whole: float, *, target: str = "") -> MatrixCell:
+    """Return a cell of a matrix; ``whole`` is the value at the end of the bars of its column."""
     value = cell.entry.value
     if value is None:
         return MatrixCell(text=NOT_MEASURED, sign=Sign.NONE, words=cell.entry.not_found or str(cell.unranked))
-    whole = longest or 1.0
-    known = None if cell.entry.uncertainty is None else cell.entry.uncertainty.of_level
-    low, high = (None, None) if known is None or known.high is None else (known.low, known.high)
+    known, is_cut = _find_interval(cell), value > whole
+    low, high = (None, None) if known is None or known.high is None or is_cut else (known.low, known.high)
     unranked = cell.unranked is not None
     return MatrixCell(
         text=format_number(value, measure.digits),
         sign=Sign.UNRANKED if unranked else _SIGNS[cell.standing] if cell.standing else Sign.NONE,
         words=str(cell.unranked) if unranked else describe_distance(cell),
         bar=_limit(value / whole),
+        is_cut=is_cut,
         low=None if low is None else _limit(low / whole),
         high=None if high is None else _limit(high / whole),
         interval=_describe_interval(cell, known, value),

@@ -15,7 +15,7 @@ from tkperf.analysis.verdict import Judgement, VerdictState
 from tkperf.model.run_info import SIMULATED_NOTICE
 from tkperf.model.units import format_count
 from tkperf.page.chart import NEUTRAL
-from tkperf.page.comparison.decision_texts import build_cell, build_legend, describe_drive
+from tkperf.page.comparison.decision_texts import build_cell, build_legend, describe_drive, find_scale
 from tkperf.page.facts import format_moment, or_not_known, shorten
 from tkperf.page.fixed_figures import FIGURE_NAMES, build_column
 from tkperf.page.matrix import DecisionView, MatrixColumn, MatrixRow
@@ -83,8 +83,8 @@ def find_ranking_title(ranking: Ranking, names: Mapping[str, str]) -> str:
 
 def build_ranking_view(ranking: Ranking, names: Mapping[str, str]) -> DecisionView:
     """Return the ranking as a matrix with one column, the ranked drives first."""
-    longest = max((one.cell.entry.value or 0.0 for one in ranking.runs), default=0.0)
-    rows = tuple(_build_row(ranking, one, longest, names) for one in ranking.runs)
+    whole = find_scale([one.cell for one in ranking.runs])
+    rows = tuple(_build_row(ranking, one, whole, names) for one in ranking.runs)
     shown = next((one.value for one in ranking.runs if one.value is not None), None)
     name = FIGURE_NAMES[ranking.key][0]
     column = MatrixColumn(title=name, detail=ranking.measure.unit)
@@ -98,8 +98,8 @@ def build_ranking_view(ranking: Ranking, names: Mapping[str, str]) -> DecisionVi
     )
 
 
-def _build_row(ranking: Ranking, one: RankedRun, longest: float, names: Mapping[str, str]) -> MatrixRow:
-    cell = build_cell(one.cell, ranking.measure, longest)
+def _build_row(ranking: Ranking, one: RankedRun, whole: float, names: Mapping[str, str]) -> MatrixRow:
+    cell = build_cell(one.cell, ranking.measure, whole)
     if one.place is None:
         cell = replace(cell, words=describe_unranked(one))
     place = "" if one.place is None else f"{one.place}. "

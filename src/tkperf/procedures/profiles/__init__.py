@@ -5,14 +5,13 @@ A profile is a TOML file, which ``procedures/read_profiles.py`` reads. tkperf sh
 users can write their own.
 """
 
-from tkperf.procedures.profiles.explained_keys import KeyExplained, explain_keys, show_value
 from tkperf.procedures.profiles.options_and_ranges import (
     apply_options,
     resolve_active_range,
     resolve_range,
     with_range_to_fill,
 )
-from tkperf.procedures.profiles.profile_tables import Profile
+from tkperf.procedures.profiles.profile_tables import KeyExplained, Profile, explain_keys, show_value
 
 __all__ = [
     "KeyExplained",

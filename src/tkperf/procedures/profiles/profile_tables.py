@@ -1,4 +1,4 @@
-"""Tables of a profile: the limits of their numbers, and the tables that tests share.
+"""Tables of a profile: the limits of their numbers, the tables that tests share, and the keys of a table in words.
 
 The table of a test is in the test's module in ``tkperf.procedures``.
 """
@@ -14,6 +14,7 @@ import msgspec
 from tkperf.model.choices import DEEPEST_QUEUE, MOST_JOBS
 from tkperf.model.errors import ProfileError, UsageError
 from tkperf.model.steady_state import Criteria
+from tkperf.model.strict import describe_values
 from tkperf.model.units import KIB, format_capacity, format_count, parse_size_bytes, spaced
 from tkperf.model.workload import Access, Workload
 
@@ -355,3 +356,44 @@ def _in_any_table(table: ProfileTable) -> str | None:
         if plain and len(set(values)) < len(values):
             return f"{name}: a value occurs twice"
     return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyExplained:
+    """A key of a table, with its possible values and its meaning in words."""
+
+    name: str
+    values: str
+    meaning: str
+
+
+def explain_keys(table: type[msgspec.Struct]) -> tuple[KeyExplained, ...]:
+    """Return all keys of a table in their order."""
+    info = msgspec.inspect.type_info(table)
+    assert isinstance(info, msgspec.inspect.StructType)
+    return tuple(
+        KeyExplained(name=field.name, values=describe_values(field.type), meaning=_meaning(field))
+        for field in info.fields
+    )
+
+
+def show_value(value: object) -> str:
+    """Return a value for people: ``5``, ``yes``, ``100, 65, 0``. A cell becomes ``65/64``."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return " ".join(f"{name} {show_value(item)}" for name, item in value.items())
+    if isinstance(value, list | tuple):
+        joint = "; " if any(isinstance(item, dict | list | tuple) for item in value) else ", "
+        return joint.join(map(show_value, value)) or "none"
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+def _meaning(field: msgspec.inspect.Field) -> str:
+    """Return the meaning of a key. For an optional key, add the default unless the text already contains it."""
+    if not isinstance(field.type, msgspec.inspect.Metadata):
+        return ""
+    meaning = str((field.type.extra_json_schema or {}).get("description", ""))
+    if field.required or "default: " in meaning:
+        return meaning
+    return f"{meaning}; default: {show_value(field.default)}"

@@ -21,6 +21,7 @@ LATENCY = (
     "{0} >= 1e3 ? format({0} / 1e3, ',.3~r') + ' ms' : format({0}, ',.3~r') + ' µs'"
 )
 """A latency in us with the unit that suits it."""
+_IS_ROUND = "indexof([1, 2, 5], round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)))) >= 0"
 # A value closer to the end of an axis would look cut off.
 _LEAST_BEYOND = 0.015
 # Names of places that have more letters are written aslant.
@@ -65,6 +66,8 @@ def suit_latency(channel: Spec) -> Spec:
         title = title.replace(_IN_US, f" ({unit})")
     else:
         label, title = LATENCY.format("datum.value"), title.replace(_IN_US, "")
+        # The ticks that Vega chooses for data of a page are 1, 2, 3 ... 9: only round ones have labels.
+        label = label if ticks else f"{_IS_ROUND} ? ({label}) : ''"
     return {**channel, "title": title, "axis": {**drawn, "labelExpr": label}}
 
 
@@ -119,7 +122,8 @@ def linear_axis(values: Iterable[object], *, zero: bool = True) -> Spec:
     ticks = linear_ticks(low, high)
     return {
         "scale": {"domain": [ticks[0], ticks[-1]], "nice": False},
-        "axis": {"values": ticks, "labelExpr": PLAIN_LABEL},
+        # Vega itself leaves out ticks beyond the count.
+        "axis": {"values": ticks, "tickCount": len(ticks), "labelExpr": PLAIN_LABEL},
     }
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from tkperf.model.units import NOT_MEASURED, drop_controls, wrap_words
 from tkperf.page.chart import Chart, Curve, Scale
-from tkperf.page.matrix import DecisionView, MatrixCell, Sign
+from tkperf.page.matrix import CUT, DecisionView, MatrixCell, Sign
 from tkperf.page.page import ChartView
 from tkperf.render.terminal.histories import ASCII, BlockLetters, blocks_for, format_short, mean
 
@@ -84,7 +84,10 @@ def draw_legend(
     """
     if not view.rows or not view.columns:
         return
-    signs = [f"{sign} {(words_of or {}).get(sign, words)}" for sign, words in view.legend if sign != "line"]
+    shown = [(sign, words) for sign, words in view.legend if sign != "line"]
+    if not any(CUT in line.plain for line in drawn):
+        shown = [(sign, words) for sign, words in shown if sign != CUT]
+    signs = [f"{sign} {(words_of or {}).get(sign, words)}" for sign, words in shown]
     if any("±" in line.plain for line in drawn):
         signs.append("± 95 % interval")
     for words in _wrap("  ".join(signs), width):
@@ -200,7 +203,10 @@ def _describe_cell(cell: MatrixCell, content: _Content) -> str:
 def _shorten(text: str) -> str:
     """Return a value of a cell in few characters: ``322k`` for ``322,000``."""
     whole = text.replace(",", "")
-    return f"{float(whole) / 1000:.4g}k" if whole.isdecimal() and len(whole) >= _LONGEST_WHOLE else text
+    if not (whole.isdecimal() and len(whole) >= _LONGEST_WHOLE):
+        return text
+    # The value has at most four digits other than 0: as a whole number, 12500 thousands need no exponent.
+    return f"{float(f'{int(whole) / 1000:.4g}'):.15g}k"
 
 
 def draw_list(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[Text]:
@@ -226,7 +232,7 @@ def draw_list(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[
         if cell.sign is Sign.UNRANKED or cell.bar is None:
             first, *others = _fit((cell.words, row.detail), room, room)
         else:
-            line.append(_fill(cell.bar, bars, blocks).ljust(bars + 1))
+            line.append(_fill(cell, bars, blocks).ljust(bars + 1))
             first, *others = _fit(
                 (", ".join(filter(None, (cell.words, cell.interval))), row.detail), room - bars - 1, room
             )
@@ -292,12 +298,15 @@ def _bar(cell: MatrixCell, width: int, blocks: BlockLetters) -> str:
     if cell.bar is None or cell.text == NOT_MEASURED:
         return ""
     interval = cell.interval.replace("at least", "≥")
-    return f"{_fill(cell.bar, width - _INTERVAL, blocks)} {interval}".rstrip()
+    return f"{_fill(cell, width - _INTERVAL, blocks)} {interval}".rstrip()
 
 
-def _fill(share: float, width: int, blocks: BlockLetters) -> str:
-    """Return a bar that is visible for every value above 0."""
-    return blocks.done * max(1, round(share * width)) if share > 0 else ""
+def _fill(cell: MatrixCell, width: int, blocks: BlockLetters) -> str:
+    """Return a bar that is visible for every value above 0, and that has a sign if it is cut."""
+    if not cell.bar:
+        return ""
+    length = max(1, round(cell.bar * width))
+    return f"{blocks.done * (length - len(CUT) - 1)}{CUT}{blocks.done}" if cell.is_cut else blocks.done * length
 
 
 _MOST_BARS = 60

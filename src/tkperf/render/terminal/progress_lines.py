@@ -19,12 +19,23 @@ from tkperf.page.page import TableView
 from tkperf.page.progress import ProgressView, Share, WindowSoFar
 from tkperf.page.verdict_texts import NoteLevel
 from tkperf.render.terminal.console import LEVEL_STYLES
-from tkperf.render.terminal.histories import ASCII, BlockLetters, blocks_for, draw_histories, share_bar, sparkline
+from tkperf.render.terminal.histories import (
+    ASCII,
+    BlockLetters,
+    blocks_for,
+    columns,
+    draw_histories,
+    format_short,
+    share_bar,
+    sparkline,
+)
 from tkperf.render.terminal.page_text import choose_columns
 
 _MOST_LINES_OF_A_REMARK = 3
 _LABEL = 8
 _WIDEST_BAR = 40
+# Lines of the chart of seconds. With fewer than the least, the seconds are a sparkline.
+_LEAST_CHART, _TALLEST_CHART = 3, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +51,9 @@ def render_lines(
 ) -> list[Text]:
     """Return the view: at most ``height`` lines of at most ``width`` columns.
 
+    What the cells and remarks leave of the height goes to the seconds, which become a chart, and to the sections that
+    the run has left.
+
     Args:
         now: time by the host's clock, for the time of the end.
     """
@@ -53,10 +67,16 @@ def render_lines(
     # The newest warning gets at least one line. The rest goes to the cells first.
     cells = drawing.cells(left - progress.warned)
     remarks = drawing.remarks(left - len(cells))
+    free = left - len(cells) - len(remarks)
+    sections = drawing.left_sections(max(free // 2, free + 1 - _TALLEST_CHART))
+    *facts, seconds = above
+    chart = drawing.chart(free - len(sections)) or seconds.lines
     lines = [
-        *(line for part in above if id(part) in taken for line in part.lines),
+        *(line for part in facts if id(part) in taken for line in part.lines),
+        *(chart if id(seconds) in taken else ()),
         *cells,
         *(line for part in below[:-1] if id(part) in taken for line in part.lines),
+        *sections,
         *remarks,
         *(line for part in below[-1:] if id(part) in taken for line in part.lines),
     ]
@@ -144,6 +164,28 @@ class _Drawing:
         shown = self._progress.seconds_iops[-room:]
         label = f"{len(shown)} s" if shown else "seconds"
         return self._labelled(label, Text(sparkline(shown, self.blocks), style="cyan"))
+
+    def chart(self, more_lines: int) -> list[Text]:
+        """Draw the IOPS of each second with as many more lines as there are; none if a sparkline is all that fits."""
+        room = self._width - _LABEL
+        shown = self._progress.seconds_iops[-room:]
+        height = min(_TALLEST_CHART, 1 + more_lines)
+        if height < _LEAST_CHART or not shown:
+            return []
+        bars = list(columns(shown, height, self.blocks))
+        labels = [format_short(max(shown)), *[""] * (height - 2), f"{len(shown)} s"]
+        return [self._labelled(label, Text(bar, style="cyan")) for label, bar in zip(labels, bars, strict=True)]
+
+    def left_sections(self, most_lines: int) -> list[Text]:
+        """Return a line for each section that the run has left; of too many the newest."""
+        count = len(self._progress.left)
+        shown = self._progress.left[count - min(count, max(0, most_lines)) :]
+        names = max((cell_len(name) for name, _ in shown), default=0)
+        lines = []
+        for number, (name, words) in enumerate(shown):
+            blanks = " " * (names - cell_len(name) + 2)
+            lines.append(self._labelled("before" if number == 0 else "", (name, "bold"), blanks, words))
+        return lines
 
     def cells(self, most_lines: int) -> list[Text]:
         """Draw each cell's history, with as many rows as there is room for."""

@@ -44,6 +44,12 @@ function fillCell(key, cell) {
   inDialog(".shown").hidden = select.options.length < 2;
 }
 
+// In the unit that suits it, as format_latency in units.py.
+function sayLatency(us) {
+  const [length, unit] = us >= 1e6 ? [1e6, "s"] : us >= 1e3 ? [1e3, "ms"] : [1, "µs"];
+  return `${(us / length).toLocaleString("en", { maximumSignificantDigits: 4 })} ${unit}`;
+}
+
 async function showScope(key, cell, scope, mark) {
   const mine = ++turn;
   delete dialog.dataset.shown;
@@ -62,7 +68,7 @@ async function showScope(key, cell, scope, mark) {
   const us = scope.latencies[mark];
   const clicked = us > 0 ? [{ mark, us }] : [];
   inDialog("#cell-clicked").hidden = !clicked.length;
-  inDialog("#cell-clicked").textContent = clicked.length ? `Marked in the histogram: ${mark}, ${us.toLocaleString("en", { maximumSignificantDigits: 4 })} µs` : "";
+  inDialog("#cell-clicked").textContent = clicked.length ? `Marked in the histogram: ${mark}, ${sayLatency(us)}` : "";
   dialog.dataset.mark = clicked.length ? mark : "";
   // Places of all charts first: each takes the width that it finds.
   const plots = inDialog("#cell-plots");

@@ -13,7 +13,7 @@ function redraw(figure) {
 
 const finish = new WeakMap();
 async function drawFigure(figure) {
-  const shown = viewOf(figure), spec = specOf(figure);
+  const shown = viewOf(figure), spec = await specOf(figure);
   const chart = figure.querySelector(".chart");
   finish.get(figure)?.();
   chart.style.minHeight = `${spec.height}px`;
@@ -41,17 +41,19 @@ function behind({ cell, series }) {
 }
 
 // The data as a table, of the view that is shown, where it is asked for.
-function showData(figure) {
+async function showData(figure) {
   const details = figure.querySelector(":scope > details"), { key } = viewOf(figure).dataset;
   if (!details?.open || details.dataset.of === key) return;
   details.dataset.of = key;
   const holder = details.querySelector("div");
+  const spec = await specOf(figure);
+  // Meanwhile another view may have been chosen.
+  if (details.dataset.of !== key) return;
   holder.replaceChildren();
-  fillTables(figure, holder);
+  fillTables(spec, holder);
 }
 
-function fillTables(figure, holder) {
-  const spec = specOf(figure);
+function fillTables(spec, holder) {
   const seen = new Set();
   let titles = "", body;
   for (const layer of spec.layer) {

@@ -19,23 +19,34 @@ async function unzip(text) {
   return new Response(stream);
 }
 
-async function unpack(text, Numbers) {
-  return text ? new Numbers(await (await unzip(text)).arrayBuffer()) : new Numbers();
+// As pack, pack_single and pack_integers in cell_dialog.py have packed it.
+async function unpack(text) {
+  if (!text) return new Float64Array();
+  const [, kind, stride, divisor, packed] = text.match(/^(?:([fsi])(?:,(\d+),(\d+))?:)?(.*)$/);
+  const buffer = await (await unzip(packed)).arrayBuffer();
+  if (!kind) return new Float64Array(buffer);
+  if (kind === "f") return new Float32Array(buffer);
+  const bytes = new Uint8Array(buffer), length = bytes.length / 4, words = new Uint32Array(length);
+  for (let i = 0; i < bytes.length; i++) words[i % length] |= bytes[i] << (8 * Math.floor(i / length));
+  if (kind === "s") return new Float32Array(words.buffer);
+  const numbers = new Float64Array(length);
+  for (let i = 0; i < length; i++) numbers[i] = ((words[i] >>> 1) ^ -(words[i] & 1)) + (i < stride ? 0 : numbers[i - stride]);
+  return numbers.map((number) => number / divisor);
 }
 
 async function unpackTexts(text) {
   return (await (await unzip(text)).text()).split("\n").map((row) => row.split("\t"));
 }
 
-async function unpackAll(columns, Numbers) {
-  const unpacked = Object.entries(columns).map(async ([name, text]) => [name, await unpack(text, Numbers)]);
+async function unpackAll(columns) {
+  const unpacked = Object.entries(columns).map(async ([name, text]) => [name, await unpack(text)]);
   return Object.fromEntries(await Promise.all(unpacked));
 }
 
 async function unpackParts({ facts, ...apart }) {
   const { start_s, end_s, seconds, latencies, lower, upper, counts, marks } = apart;
   const numbers = { start_s, end_s, seconds, latencies, lower, upper, counts, marks };
-  return { ...apart, ...await unpackAll(numbers, Float64Array), facts: await unpackTexts(facts) };
+  return { ...apart, ...await unpackAll(numbers), facts: await unpackTexts(facts) };
 }
 
 const opened = {};
@@ -44,8 +55,8 @@ function open(key) {
     const cell = allCells()[key];
     return {
       ...cell,
-      columns: await unpackAll(cell.seconds, Float32Array),
-      buckets: await unpackAll(cell.buckets, Float64Array),
+      columns: await unpackAll(cell.seconds),
+      buckets: await unpackAll(cell.buckets),
       apart: cell.apart && await unpackParts(cell.apart),
     };
   })();

@@ -4,7 +4,7 @@
 const selected = new WeakMap();
 const viewsOf = (figure) => [...figure.querySelectorAll(":scope > script")];
 const viewOf = (figure) => selected.get(figure) ?? viewsOf(figure)[0];
-const specOf = (figure) => JSON.parse(viewOf(figure).textContent);
+const specOf = async (figure) => JSON.parse(await (await unzip(JSON.parse(viewOf(figure).textContent))).text());
 const namesOf = (view) => JSON.parse(view.dataset.choice);
 
 // The position of a switch, and of the views that have it the one that agrees most with the others.

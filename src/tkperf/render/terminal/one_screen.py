@@ -1,0 +1,186 @@
+"""The answer of a page on one screen of the terminal: the verdict, the headline figures, findings, where to look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import rich.table
+from rich.console import Console
+from rich.text import Text
+
+from tkperf.model.units import drop_controls, format_count, wrap_words
+from tkperf.page.facts import typeset
+from tkperf.page.page import FindingsView, HeadlineView, ReportView
+from tkperf.page.verdict_texts import NoteLevel
+from tkperf.render.terminal.console import LEVEL_STYLES
+
+MOST_LINES = 40
+# Output that is not on a terminal has the findings of a terminal of this width.
+_USUAL_WIDTH = 80
+_GAP = 2
+_HANGING = 2
+
+RUN_FILE = "RUN_FILE"
+Pointers = Sequence[tuple[str, str]]
+"""Commands for further output, and what each of them shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Paragraph:
+    """A text that begins a line; ``title`` is the beginning of the text and stands out."""
+
+    text: str
+    style: str = ""
+    title: str = ""
+
+    def count_lines(self, width: int) -> int:
+        return len(self.wrap(width))
+
+    def wrap(self, width: int) -> list[str]:
+        return wrap_words(self.text, width, hanging=_HANGING if self.title else 0)
+
+    def draw(self, width: int | None) -> Iterator[Text]:
+        """Yield the lines; ``width``: None if a line may have any length."""
+        for number, line in enumerate([self.text] if width is None else self.wrap(width)):
+            drawn = Text(line, style=self.style)
+            if number == 0:
+                drawn.stylize("bold", 0, len(self.title))
+            yield drawn
+
+
+_EMPTY = _Paragraph(text="")
+
+
+def print_one_screen(
+    view: ReportView, console: Console, *, going_on: str | None = None, run_file: str = "", pointers: Pointers = ()
+) -> None:
+    """Print the answer of a run's page on at most ``MOST_LINES`` lines, with as many findings as have room.
+
+    Args:
+        going_on: the place of a run that has not ended.
+        run_file: replaces ``RUN_FILE`` in the commands of ``pointers``, unless a line is then too long.
+    """
+    width = None if console.soft_wrap else console.width
+    wrapped_at = width or _USUAL_WIDTH
+    top = list(_build_top(view, going_on))
+    figures = _draw_headlines(view.headlines, console)
+    figure_lines = console.render_lines(figures, pad=False) if view.headlines else []
+    below = [_Paragraph(text=view.warnings_line, style="yellow")] if view.warnings_line else []
+    pointed = list(_draw_pointers(pointers, run_file, width))
+    taken = sum(one.count_lines(wrapped_at) for one in (*top, *below)) + len(figure_lines) + len(pointed)
+    blank = bool(figure_lines) + bool(view.findings) + bool(below) + bool(pointed)
+    findings = choose_findings(view.findings, MOST_LINES - taken - blank, wrapped_at)
+
+    _print(top, console)
+    if view.headlines:
+        console.print()
+        console.print(figures)
+    for block in (findings, below):
+        if block:
+            console.print()
+            _print(block, console)
+    if pointed:
+        console.print()
+    for line in pointed:
+        _print_line(line, console)
+
+
+def _print(paragraphs: Sequence[_Paragraph], console: Console) -> None:
+    for paragraph in paragraphs:
+        for line in paragraph.draw(None if console.soft_wrap else console.width):
+            _print_line(line, console)
+
+
+def _print_line(line: Text, console: Console) -> None:
+    console.print(line, highlight=False, soft_wrap=True)
+
+
+def _build_top(view: ReportView, going_on: str | None) -> Iterator[_Paragraph]:
+    title = drop_controls(view.title)
+    yield _Paragraph(text=f"{title}  {drop_controls(view.subtitle)}".rstrip(), title=title)
+    if view.about:
+        yield _Paragraph(text=drop_controls(view.about), style="dim")
+    yield _Paragraph(text=drop_controls(view.verdict.text), style=f"bold {LEVEL_STYLES[view.verdict.level]}")
+    for banner in view.banners:
+        yield _Paragraph(text=drop_controls(banner), style="yellow")
+    if going_on is not None:
+        yield _Paragraph(text=f"going on: {drop_controls(going_on)}", style="bold")
+
+
+def _draw_headlines(headlines: Sequence[HeadlineView], console: Console) -> rich.table.Table:
+    """Return a line for each figure. The column of the tests is left out if it would break the lines."""
+    columns = [
+        [each.name for each in headlines],
+        [each.text for each in headlines],
+        [each.sure for each in headlines],
+        [typeset(each.verdict) for each in headlines],
+        [each.test for each in headlines],
+    ]
+    widths = [max(map(len, column), default=0) for column in columns]
+    if sum(widths) + _GAP * (len(widths) - 1) > console.width:
+        columns.pop()
+    drawn = rich.table.Table(box=None, show_header=False, pad_edge=False, padding=(0, _GAP, 0, 0))
+    drawn.add_column()
+    drawn.add_column(justify="right", style="bold", no_wrap=True)
+    drawn.add_column(style="dim", no_wrap=True)
+    drawn.add_column()
+    drawn.add_column(style="dim")
+    for each, cells in zip(headlines, zip(*columns, strict=True), strict=True):
+        texts = [Text(drop_controls(cell)) for cell in cells]
+        if each.alarm:
+            texts[3].stylize(f"bold {LEVEL_STYLES[NoteLevel.FAILURE]}")
+        drawn.add_row(*texts)
+    return drawn
+
+
+def choose_findings(tests: Sequence[FindingsView], most_lines: int, width: int) -> list[_Paragraph]:
+    """Return the findings that have room, in the order of the page: alarms first, then the first of each test.
+
+    If there is no room for the first finding of each test, it is cut after its first clause.
+    """
+    places = [(test, number) for test in tests for number in range(len(test.sentences))]
+    ranked = sorted(places, key=lambda place: (not place[0].sentences[place[1]][1], place[1] > 0))
+    urgent = [place for place in ranked if place[1] == 0 or place[0].sentences[place[1]][1]]
+    whole = {(test.key, number): _describe_finding(test, number) for test, number in places}
+    lines = sum(whole[test.key, number].count_lines(width) for test, number in urgent)
+    if lines > most_lines - (len(urgent) < len(places)):
+        whole |= {(test.key, number): _describe_finding(test, number, cut=True) for test, number in urgent}
+    chosen: set[tuple[str, int]] = set()
+    left = most_lines
+    for place, (test, number) in enumerate(ranked, start=1):
+        needed = whole[test.key, number].count_lines(width)
+        # Unless this is the last finding and all others are shown, a line counts those that are not.
+        counted = place < len(ranked) or len(chosen) < place - 1
+        if needed <= left - counted:
+            chosen.add((test.key, number))
+            left -= needed
+    shown = [whole[test.key, number] for test, number in places if (test.key, number) in chosen]
+    if others := len(places) - len(shown):
+        shown.append(_Paragraph(text=f"... and {format_count(others, 'more finding')}", style="dim"))
+    return shown
+
+
+def _describe_finding(test: FindingsView, number: int, *, cut: bool = False) -> _Paragraph:
+    text, alarm = test.sentences[number]
+    said = drop_controls(text.partition("; ")[0] if cut else text)
+    title = drop_controls(test.title)
+    style = f"bold {LEVEL_STYLES[NoteLevel.FAILURE]}" if alarm else ""
+    named = said if said.startswith(title) else f"{title}: {said}"
+    return _Paragraph(text=typeset(f"{named}."), title=title, style=style)
+
+
+def _draw_pointers(pointers: Pointers, run_file: str, width: int | None) -> Iterator[Text]:
+    """Yield the commands, each with what it shows beside it, or below it where the terminal is too narrow."""
+    named = [command.replace(RUN_FILE, drop_controls(run_file)) for command, _ in pointers]
+    if width is not None and any(len(command) > width for command in named):
+        named = [command for command, _ in pointers]
+    longest = max(map(len, named), default=0)
+    beside = width is None or all(longest + _GAP + len(shows) <= width for _, shows in pointers)
+    for command, (_, shows) in zip(named, pointers, strict=True):
+        if beside:
+            yield Text.assemble((command.ljust(longest + _GAP), "bold"), shows)
+            continue
+        yield Text(command, style="bold")
+        for line in wrap_words(shows, width or longest, indent=_HANGING, hanging=_HANGING):
+            yield Text(line)

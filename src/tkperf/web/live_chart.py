@@ -1,0 +1,196 @@
+"""Charts of the page of a run under way: curves of a stretched drawing between two axes of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from tkperf.model.steady_state import SteadyStateVerdict
+from tkperf.model.units import format_number, unit_for_people
+from tkperf.page.progress import CellHistories, WindowSoFar
+from tkperf.render.charts.axes import linear_ticks
+from tkperf.render.terminal.histories import format_short
+
+WIDTH, HEIGHT = 1000, 200
+"""Size of a drawing in its own units; the page stretches it."""
+# Lengths of the time axis; the shortest that holds the seconds is used.
+_SPANS = {60: ("60 s ago", "45", "30", "15", "now"), 120: ("2 min ago", "1.5", "1", "0.5", "now")}
+_SPANS |= {240: ("4 min ago", "3", "2", "1", "now"), 480: ("8 min ago", "6", "4", "2", "now")}
+_MOST_SPAN_S = max(_SPANS)
+
+Place = tuple[float, float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveCurve:
+    """A curve of a chart.
+
+    Attributes:
+        kind: its class in the style sheet.
+        name: its name in the legend; empty: the chart has no legend.
+        path: its path in the units of the drawing.
+        dots: each value is a dot, too.
+    """
+
+    kind: str
+    name: str
+    path: str
+    dots: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveChart:
+    """A chart whose ticks have equal distances on both axes.
+
+    Attributes:
+        up: labels of the vertical axis, from the top; ``unit`` is theirs.
+        across: labels of the horizontal axis; ``of`` names them.
+        grid: heights of the lines in the drawing.
+        words: the values in words, for readers who do not see the drawing.
+        current: it draws what is measured now.
+    """
+
+    title: str
+    unit: str
+    of: str
+    up: tuple[str, ...]
+    across: tuple[str, ...]
+    grid: tuple[float, ...]
+    curves: tuple[LiveCurve, ...]
+    words: str
+    current: bool = False
+
+
+def draw_seconds(iops: Sequence[float]) -> LiveChart | None:
+    """Return the chart of the newest seconds, the newest at the right; None with fewer than two."""
+    shown = iops[-_MOST_SPAN_S:]
+    if len(shown) < 2:
+        return None
+    span = next(span for span in _SPANS if len(shown) <= span)
+    ticks = _choose_ticks(shown)
+    first = span - len(shown) + 1
+    places = [((first + number) / span, value) for number, value in enumerate(shown)]
+    return LiveChart(
+        title="IOPS, second by second",
+        unit="IOPS",
+        of="measured time",
+        up=_label(ticks),
+        across=_SPANS[span],
+        grid=_find_heights(ticks),
+        curves=(LiveCurve(kind="measured", name="", path=_trace(places, ticks)),),
+        words=_describe(shown),
+    )
+
+
+def draw_cells(cells: CellHistories) -> tuple[LiveChart, ...]:
+    """Return the chart of each cell over rounds, slices or areas; one with a single value has no curve."""
+    return tuple(
+        _draw_cell(str(workload), values, cells, current=workload == cells.current)
+        for workload, values in cells.values.items()
+        if any(value is not None for value in values)
+    )
+
+
+def _draw_cell(title: str, values: Sequence[float | None], cells: CellHistories, *, current: bool) -> LiveChart:
+    known = [value for value in values if value is not None]
+    count = len(values)
+    across = (f"{cells.part} 1", f"{count:,}") if count < cells.most else (f"{count:,} {cells.part}s ago", "now")
+    # The least number of labels that says where the axis begins and ends.
+    ticks = _choose_ticks(known)[:: len(_choose_ticks(known)) - 1]
+    places = [(number / max(1, count - 1), value) for number, value in enumerate(values)]
+    curve = LiveCurve(kind="measured", name="", path=_trace(places, ticks))
+    return LiveChart(
+        title=title,
+        unit=cells.unit,
+        of="",
+        up=_label(ticks),
+        across=across,
+        grid=_find_heights(ticks),
+        curves=(curve,) if len(known) > 1 else (),
+        words=_describe(known),
+        current=current,
+    )
+
+
+def draw_window(window: WindowSoFar) -> LiveChart | None:
+    """Return the chart of the window so far with the limits of steady state around its average.
+
+    The lines at half of the allowed range above and below the average are the convention of the PTS. The ends of the
+    best linear fit lie on the lines of the slope if its excursion is what the rule allows.
+    """
+    verdict = window.verdict
+    if len(verdict.values) < 2 or not all(map(isfinite, (*verdict.values, verdict.average))) or not verdict.average:
+        return None
+    levels = {"average": [(verdict.average, "average")]}
+    for kind, allowed in (("range", verdict.allowed_data_excursion), ("slope", verdict.allowed_slope_excursion)):
+        name = f"{kind}: average ± {50 * allowed / abs(verdict.average):.3g} %"
+        levels[f"{kind}-limit"] = [(verdict.average + allowed / 2, name), (verdict.average - allowed / 2, "")]
+    every = [*verdict.values, *(level for lines in levels.values() for level, _ in lines)]
+    ticks = linear_ticks(min(every), max(every))
+    count = len(verdict.rounds)
+    curves = [
+        LiveCurve(kind=kind, name=name, path=_trace([(0, level), (1, level)], ticks))
+        for kind, lines in levels.items()
+        for level, name in lines
+    ]
+    if verdict.fit is not None:
+        ends = (verdict.fit.at(verdict.rounds[0]), verdict.fit.at(verdict.rounds[-1]))
+        path = _trace(list(enumerate(ends)), ticks)
+        curves.append(LiveCurve(kind="fit", name="best linear fit", path=path))
+    places = [(number / (count - 1), value) for number, value in enumerate(verdict.values)]
+    curves.append(LiveCurve(kind="measured", name="measured", path=_trace(places, ticks), dots=True))
+    return LiveChart(
+        title=f"Steady-state window: {verdict.tracking}",
+        unit=unit_for_people(verdict.unit),
+        of="round",
+        up=_label(ticks),
+        across=tuple(map(str, verdict.rounds)),
+        grid=_find_heights(ticks),
+        curves=tuple(curves),
+        words=_describe_window(verdict),
+    )
+
+
+def _describe_window(verdict: SteadyStateVerdict) -> str:
+    values = ", ".join(map(format_number, verdict.values))
+    return f"values {values}; average {format_number(verdict.average)} {unit_for_people(verdict.unit)}"
+
+
+def _choose_ticks(values: Sequence[float]) -> list[float]:
+    return linear_ticks(0.0, max(values) if max(values) > 0 else 1.0)
+
+
+def _label(ticks: Sequence[float]) -> tuple[str, ...]:
+    return tuple(format_short(tick).replace(".0", "") for tick in reversed(ticks))
+
+
+def _find_heights(ticks: Sequence[float]) -> tuple[float, ...]:
+    return tuple(_find_height(tick, ticks) for tick in ticks)
+
+
+def _find_height(value: float, ticks: Sequence[float]) -> float:
+    low, high = ticks[0], ticks[-1]
+    return 0.0 if low == high else HEIGHT * (1 - (value - low) / (high - low))
+
+
+def _trace(places: Sequence[Place], ticks: Sequence[float]) -> str:
+    """Return a path through the places, 0 to 1 from the left, with a gap where nothing was measured."""
+    return " ".join(_list_steps(places, ticks))
+
+
+def _list_steps(places: Sequence[Place], ticks: Sequence[float]) -> Iterator[str]:
+    begins = True
+    for at, value in places:
+        if value is None or not isfinite(value):
+            begins = True
+            continue
+        yield f"{'M' if begins else 'L'}{at * WIDTH:.1f},{_find_height(value, ticks):.1f}"
+        begins = False
+
+
+def _describe(values: Sequence[float]) -> str:
+    """Return the newest and the greatest value in words."""
+    if len(values) < 2:
+        return "".join(map(format_number, values))
+    return f"now {format_number(values[-1])}, at most {format_number(max(values))}"
