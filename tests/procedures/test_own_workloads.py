@@ -470,7 +470,7 @@ def many(count: int) -> str:
 @pytest.mark.parametrize(
     ("old", "new", "found"),
     [
-        ("slice_s = 10", "slize_s = 10", "phase 6 (stream), key slize_s: choose from section, load, slice_s"),
+        ("slice_s = 10", "slize_s = 10", "phase 6 (stream), key slize_s: choose from section, load, together, slice_s"),
         ("arrival =", "arival =", "load paced, key arival: choose from access, read_percent"),
         ('"everything"', '"lat"', "key name: 'lat' is the name of another test"),
         ('"everything"', '"all"', "key name: 'all' is the name of another test"),

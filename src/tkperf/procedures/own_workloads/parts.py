@@ -12,7 +12,7 @@ import msgspec
 
 from tkperf.model.decoding import convert
 from tkperf.model.errors import InputFileError
-from tkperf.model.units import KIB, MIB, format_block_size, format_capacity
+from tkperf.model.units import KIB, MIB, format_capacity
 from tkperf.model.workload import Access, ActiveRange, Arrival, Burst, Step, Stream, Workload, combine
 from tkperf.procedures.mixes_and_sizes import AT_MOST, BlockShares, ZoneShares, block_mix_of, zones_of
 from tkperf.procedures.profiles import Profile
@@ -326,13 +326,6 @@ def workload_of(load: Load, profile: Profile, active_range_bytes: int) -> Worklo
     if load.offered_megabytes_per_s is not None:
         offered_iops = load.offered_megabytes_per_s * 1e6 / workload.mean_block_bytes
         workload = replace(workload, offered_iops=offered_iops)
-    room_bytes = active_range_bytes if workload.region is None else workload.region.length_bytes
-    if room_bytes < workload.block_size_bytes:
-        raise InputFileError(
-            f"{load.range_begin_percent:g} to {load.range_end_percent:g} % of the active range of "
-            f"{format_capacity(active_range_bytes)} are smaller than a block of "
-            f"{format_block_size(workload.block_size_bytes)}: take a larger part, or smaller blocks"
-        )
     return workload
 
 
