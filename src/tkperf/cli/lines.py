@@ -199,6 +199,14 @@ class JsonLines:
 
 
 def _sample_fields(sample: Sample) -> dict[str, object]:
+    """Return a second. If streams run together, each stream has the same fields under its name."""
+    fields = _fields_of(sample)
+    if sample.streams:
+        fields["streams"] = {part.name: _fields_of(sample.of_stream(part.name)) for part in sample.streams}
+    return fields
+
+
+def _fields_of(sample: Sample) -> dict[str, object]:
     both: IoStats = sample.both
     mean_ns, p99_ns = both.latency_mean_ns, both.percentile_ns(99)
     return {

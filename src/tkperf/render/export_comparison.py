@@ -24,7 +24,7 @@ from tkperf.page.comparison.decision_texts import describe_uses, find_title
 from tkperf.page.comparison.ratio_texts import describe_loads, name_reference
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import find_notices
-from tkperf.render.export_json import WORKLOAD, build_verdict, finite, workload_row
+from tkperf.render.export_json import build_verdict, finite, plain_workload
 
 COMPARISON_SCHEMA = "tkperf-comparison/1"
 _DEVICE = ("kind", "model", "serial", "firmware", "capacity_bytes", "write_cache_in_run")
@@ -75,7 +75,7 @@ def _figure(figure: DecisionFigure) -> dict[str, object]:
         "use": figure.use,
         "test": figure.test,
         "section": figure.section,
-        "workload": dict(zip(WORKLOAD, workload_row(figure.workload), strict=True)),
+        "workload": plain_workload(figure.workload),
         "part": figure.part or None,
         "key": figure.measure.key,
         "measure": figure.measure.label,
@@ -111,7 +111,7 @@ def _row(row: ComparedRow) -> dict[str, object]:
     return {
         "test": row.test,
         "section": row.section,
-        "workload": dict(zip(WORKLOAD, workload_row(row.workload), strict=True)),
+        "workload": plain_workload(row.workload),
         "part": row.part or None,
         "key": row.quantity.key,
         "measure": row.quantity.label,

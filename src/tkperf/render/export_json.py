@@ -17,6 +17,7 @@ import msgspec
 from tkperf.analysis.estimates import BatchEstimate, RunEstimate
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
+from tkperf.analysis.workload_axes import name_stream
 from tkperf.model.quantity import IOS, QUANTITIES, Direction, Measure
 from tkperf.model.units import escape_controls
 from tkperf.model.workload import Access, Workload
@@ -35,6 +36,7 @@ from tkperf.page.words.run import (
 
 Row = Sequence[object]
 
+STREAM_COLUMN = "stream"
 # The type of the values of each column of a table.
 DRIVE = {"model": str, "serial": str, "firmware": str, "capacity_bytes": int, "interface": str, "form_factor": str}
 WORKLOAD = {
@@ -50,6 +52,8 @@ WORKLOAD = {
     "compressible_percent": int,
     "region_offset_bytes": int,
     "region_length_bytes": int,
+    # Tables of runs without streams leave this column out.
+    STREAM_COLUMN: str,
 }
 
 
@@ -67,7 +71,16 @@ def workload_row(work: Workload) -> Row:
         work.compressible_percent,
         work.region and work.region.offset_bytes,
         work.region and work.region.length_bytes,
+        name_stream(work) if work.together else None,
     )
+
+
+def plain_workload(work: Workload) -> dict[str, object]:
+    """Return a workload with the names of its columns; a load alone has no stream."""
+    named = dict(zip(WORKLOAD, workload_row(work), strict=True))
+    if named[STREAM_COLUMN] is None:
+        del named[STREAM_COLUMN]
+    return named
 
 
 def render_json(result: RunResult) -> str:

@@ -9,7 +9,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from tkperf.analysis.host_conditions import HOST_FACTS
@@ -21,7 +21,16 @@ from tkperf.model.quantity import IOS, QUANTITIES, Direction, to_us
 from tkperf.model.record import StepRecord
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.units import drop_controls
-from tkperf.render.export_json import U95, UNCERTAINTY, WORKLOAD, Row, u95_row, uncertainty_rows, workload_row
+from tkperf.render.export_json import (
+    STREAM_COLUMN,
+    U95,
+    UNCERTAINTY,
+    WORKLOAD,
+    Row,
+    u95_row,
+    uncertainty_rows,
+    workload_row,
+)
 
 if TYPE_CHECKING:  # tables of a run do not need it
     from tkperf.analysis.comparing.comparison import Comparison
@@ -182,6 +191,7 @@ def build_tables(
         samples: the seconds of such a step.
         telemetry: the readings of the drives, each with the name of its test.
     """
+    has_streams = _has_streams(result)
     for name, types, rows in (
         ("cells", {**_CELL, "rounds": int, "section_complete": bool, **U95}, _cells(result)),
         ("sections", _SECTION, _ends(result)),
@@ -201,12 +211,28 @@ def build_tables(
         ("telemetry", _TELEMETRY, _telemetry(result, telemetry)),
         ("samples", _SAMPLE, _seconds(result, steps, samples)),
     ):
-        yield DataTable(name=name, types={**_PLACE, **types}, rows=rows)
+        table = DataTable(name=name, types={**_PLACE, **types}, rows=rows)
+        yield table if has_streams else _without_streams(table)
+
+
+def _has_streams(result: RunResult) -> bool:
+    return any(cell.workload.together for _, section in _sections(result) for cell in section.cells)
+
+
+def _without_streams(table: DataTable) -> DataTable:
+    """Return a table without the column of streams, if it has one: no load of the run was a stream."""
+    if STREAM_COLUMN not in table.types:
+        return table
+    place = table.columns.index(STREAM_COLUMN)
+    types = {name: type_ for name, type_ in table.types.items() if name != STREAM_COLUMN}
+    rows = ((*row[:place], *row[place + 1 :]) for row in table.rows)
+    return replace(table, types=types, rows=tuple(rows) if isinstance(table.rows, tuple) else rows)
 
 
 def build_comparison_table(comparison: Comparison) -> DataTable:
     """Return a comparison with a row for each value of each run."""
-    return DataTable(name="comparison", types={**_PLACE, **_COMPARISON}, rows=tuple(_comparison(comparison)))
+    table = DataTable(name="comparison", types={**_PLACE, **_COMPARISON}, rows=tuple(_comparison(comparison)))
+    return table if any(row.workload.together for row in comparison.rows) else _without_streams(table)
 
 
 def render_csv(table: DataTable) -> Iterator[str]:
