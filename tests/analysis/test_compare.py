@@ -256,10 +256,12 @@ def test_each_change_is_counted() -> None:
 
 
 def test_every_runs_notices_are_banners() -> None:
-    """The notice is on the page and in its charts. The same notice appears once."""
+    """The notice is on the page and in its charts. The same notice appears once, with the names of its runs unless all
+    have it.
+    """
     first, second = made_up_pair()
     view = build_comparison_page(compare([first, second, first]))
-    assert view.banners == ("SIMULATED first", "SIMULATED second")
+    assert view.banners == ("SIMULATED first (first (1), first (3))", "SIMULATED second (second)")
     page = render_view(view)
     for banner in view.banners:
         assert f"<li>{banner}</li>" in page

@@ -34,7 +34,7 @@ from tkperf.page.margins import (
 from tkperf.page.page import Cell, Column, ReportView, Row, TableView, build_table
 from tkperf.page.verdict_texts import CLAIM_LEVELS, NoteLevel, Verdict, count_passed, word_verdict
 from tkperf.page.words.conditions import find_cut_short, find_differences, find_remarks
-from tkperf.page.words.run import find_badges, find_notices, leave_out_said
+from tkperf.page.words.run import find_badges, find_shared_notices, leave_out_said
 from tkperf.page.words.uncertainty import INTERVAL
 
 # The table contains all of them.
@@ -148,17 +148,6 @@ def _describe_reason(reason: CheckReason, runs: Mapping[str, str], columns: Mapp
             return f"{names} {NOT_CHECKED}"
 
 
-def _find_banners(files: Sequence[CheckedFile], runs: Mapping[str, str]) -> Iterator[str]:
-    """Yield the notices of the runs. A notice that applies only to some runs is followed by their names."""
-    of_notice: dict[str, list[str]] = {}
-    for one in files:
-        for notice in () if one.checked is None else find_notices(one.checked.result):
-            of_notice.setdefault(notice, []).append(runs[one.file])
-    checked = sum(one.checked is not None for one in files)
-    for notice, names in of_notice.items():
-        yield notice if len(names) == checked else f"{notice} ({list_names(names)})"
-
-
 def _find_copies(files: Sequence[CheckedFile]) -> Iterator[str]:
     for one in files:
         if one.copies:
@@ -235,7 +224,7 @@ def build_check_page(files: Sequence[CheckedFile]) -> ReportView:
     page = _build_page(
         describe_margins_title(files, "run"),
         f"check of {format_count(len(columns), 'claim')}",
-        tuple(_find_banners(files, runs)),
+        tuple(find_shared_notices({runs[one.file]: one.checked.result for one in files if one.checked is not None})),
         answer_check(files),
         table,
         (_MEANING, _MARGIN),

@@ -36,7 +36,7 @@ from tkperf.page.comparison.ratio_texts import (
 from tkperf.page.findings.headlines import Headline, headline_spikes
 from tkperf.page.verdict_texts import Verdict, describe_reason, word_verdict
 from tkperf.page.words.conditions import ConditionGroup
-from tkperf.page.words.run import find_notices
+from tkperf.page.words.run import find_shared_notices
 from tkperf.page.words.uncertainty import two_digits
 
 # Smaller differences come from the room's temperature or from a counter's precision.
@@ -138,10 +138,9 @@ def find_conclusions(comparison: Comparison) -> Iterator[str]:
             yield f"{each.title}, {each.text}."
 
 
-def find_common_notices(comparison: Comparison) -> tuple[str, ...]:
-    """Return the notices of all runs, each once, such as SIMULATED."""
-    notices = (notice for result in comparison.results for notice in find_notices(result))
-    return tuple(dict.fromkeys(notices))
+def find_comparison_notices(comparison: Comparison) -> tuple[str, ...]:
+    """Return the notices of the runs, such as SIMULATED, with the names of the runs unless all have the notice."""
+    return tuple(find_shared_notices(dict(zip(comparison.names, comparison.results, strict=True))))
 
 
 # ---- the verdict

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tkperf.analysis.results import ReplacedTest, ResumptionResult, RunResult, SectionResult, TestResult
@@ -18,6 +18,7 @@ from tkperf.model.units import (
     format_duration,
     format_number,
     format_window,
+    list_names,
     unit_for_people,
 )
 from tkperf.page.words.uncertainty import count_disturbed
@@ -35,6 +36,18 @@ def find_notices(result: RunResult) -> tuple[str, ...]:
         *_of_drives(result),
         *_of_damage(result.left_out),
     )
+
+
+def find_shared_notices(results: Mapping[str, RunResult]) -> Iterator[str]:
+    """Yield the notices of several runs, each once. A notice that applies only to some of the runs is followed by their
+    names: ``NOT PURGED: ... (B)``.
+    """
+    of_notice: dict[str, list[str]] = {}
+    for name, result in results.items():
+        for notice in dict.fromkeys(find_notices(result)):
+            of_notice.setdefault(notice, []).append(name)
+    for notice, names in of_notice.items():
+        yield notice if len(names) == len(results) else f"{notice} ({list_names(names)})"
 
 
 _SHARING = {
