@@ -98,7 +98,7 @@ def test_a_search_beside_a_given_demand_is_refused(wishes: dict[str, object], re
 
 def test_a_search_that_nothing_would_use_is_refused() -> None:
     """A search that no chosen test would use is refused, and so is a search that the profile lacks."""
-    with pytest.raises(UsageError, match="--auto-demand: lat would not use it"):
+    with pytest.raises(UsageError, match="--auto-demand: lat would not use the found demand"):
         tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("lat",), auto_demand=True)
     with pytest.raises(UsageError, match=r"no table demand_search: .* test auto-demand with"):
         choose_tests(load_profile("tkperf-2.2"), "ssd", find_demand=True)
