@@ -552,7 +552,7 @@ def test_the_command(slow: RunResult, fast: RunResult, folder: Path, tmp_path: P
     both = compare([slow, fast])
     assert len(rows) == 2 * len(both.rows)
     assert float(rows[1]["ratio_to_first"]) == both.rows[0].entries[1].ratio
-    assert "<h1>fast is better at " in page.read_text(encoding="utf-8")
+    assert "</span> fast is better at " in page.read_text(encoding="utf-8")
     assert len(ran.output.splitlines()) <= 2 + MOST_LINES_BESIDE_FILES
     short, full = (CliRunner().invoke(cli, ["compare", *files, *option]).output for option in ([], ["--full"]))
     assert len(short.splitlines()) <= MOST_LINES < len(full.splitlines())

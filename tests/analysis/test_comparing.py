@@ -313,7 +313,7 @@ def test_what_runs_say_alike_is_said_once() -> None:
 def test_a_notice_of_some_runs_names_them() -> None:
     """Otherwise the page would say of all runs what is true of one."""
     runs = [iops_run("A", around(100)), iops_run("B", around(100), notices=("NOT PURGED: no purge",))]
-    assert find_comparison_notices(compare(runs)) == ("NOT PURGED: no purge (B)",)
+    assert find_comparison_notices(compare(runs)) == ("NOT PURGED (B): no purge",)
 
 
 def test_conditions_of_many_runs_are_told_by_value() -> None:

@@ -15,6 +15,7 @@ from tkperf.page.chart import Chart, HeatMap
 from tkperf.page.facts import bind_units, shorten, typeset
 from tkperf.page.marking import find_level, list_stamp
 from tkperf.page.page import ChartView, FactBlocks, ReportView, SectionView, TableView, TestView
+from tkperf.page.verdict_texts import split_simulated
 from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import Spec, find_colour
 from tkperf.render.paper import FAMILY, Document, charts_of, parts_of
@@ -59,6 +60,8 @@ def compose(view: ReportView) -> Document:
     report["about"] = shorten(view.about, MOST_OF_ABOUT)
     report["footer"] = shorten(view.footer, MOST_OF_BANNER)
     report["badges"] = [(badge.text, badge.level) for badge in list_stamp(view)]
+    simulated, verdict = split_simulated(view.verdict) if view.decision else ("", view.verdict)
+    report |= {"simulated": simulated, "shown_verdict_title": verdict.title}
     report["banners"] = [(banner, find_level(banner)) for banner in view.banners]
     report["disclosure"] = [{"title": title, "facts": pairs} for title, pairs in report["disclosure"]]
     for headline in report["headlines"]:
