@@ -232,8 +232,6 @@ def _draw_row(row: Sequence[ChartView]) -> list[Document]:
 def _for_print(view: ChartView, *, scale: float, width: int) -> Document:
     """Return a chart with its drawing. Its title and the flags below it become texts."""
     # The stamp applies to every figure, so it is at the top of the page.
-    if isinstance(view.chart, Chart) and view.chart.flat:
-        scale = 1  # the names need the room
     spec: Any = draw(replace(view.chart, keywords=""), scale)
     title, config = spec.pop("title"), spec["config"]
     if isinstance(view.chart, HeatMap):
