@@ -256,10 +256,12 @@ def test_each_change_is_counted() -> None:
 
 
 def test_every_runs_notices_are_banners() -> None:
-    """The notice is on the page and in its charts. The same notice appears once."""
+    """The notice is on the page and in its charts. The same notice appears once, with the names of its runs unless all
+    have it.
+    """
     first, second = made_up_pair()
     view = build_comparison_page(compare([first, second, first]))
-    assert view.banners == ("SIMULATED first", "SIMULATED second")
+    assert view.banners == ("SIMULATED first (first (1), first (3))", "SIMULATED second (second)")
     page = render_view(view)
     for banner in view.banners:
         assert f"<li>{banner}</li>" in page
@@ -550,7 +552,7 @@ def test_the_command(slow: RunResult, fast: RunResult, folder: Path, tmp_path: P
     both = compare([slow, fast])
     assert len(rows) == 2 * len(both.rows)
     assert float(rows[1]["ratio_to_first"]) == both.rows[0].entries[1].ratio
-    assert "<h1>fast is better at " in page.read_text(encoding="utf-8")
+    assert "</span> fast is better at " in page.read_text(encoding="utf-8")
     assert len(ran.output.splitlines()) <= 2 + MOST_LINES_BESIDE_FILES
     short, full = (CliRunner().invoke(cli, ["compare", *files, *option]).output for option in ([], ["--full"]))
     assert len(short.splitlines()) <= MOST_LINES < len(full.splitlines())

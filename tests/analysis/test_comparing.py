@@ -31,7 +31,7 @@ from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.comparison.conclusions import (
     describe_comparison_verdict,
     describe_days,
-    find_common_notices,
+    find_comparison_notices,
     find_conclusions,
     find_telemetry_differences,
     find_verdict,
@@ -307,7 +307,13 @@ def test_what_runs_say_alike_is_said_once() -> None:
     ]
     both = compare(runs)
     assert [group.texts for group in conditions_of(both)] == [("r1, r2: hot",)]
-    assert find_common_notices(both) == ("SIMULATED",)
+    assert find_comparison_notices(both) == ("SIMULATED",)
+
+
+def test_a_notice_of_some_runs_names_them() -> None:
+    """Otherwise the page would say of all runs what is true of one."""
+    runs = [iops_run("A", around(100)), iops_run("B", around(100), notices=("NOT PURGED: no purge",))]
+    assert find_comparison_notices(compare(runs)) == ("NOT PURGED (B): no purge",)
 
 
 def test_conditions_of_many_runs_are_told_by_value() -> None:

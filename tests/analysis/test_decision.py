@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -25,8 +26,11 @@ from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.comparison.decision_texts import build_decision_view, describe_uses, find_title, format_times
 from tkperf.page.comparison.ranking_page import build_ranking_page
 from tkperf.page.matrix import Sign
+from tkperf.page.words.run import name_notices
+from tkperf.render.document import compose
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.html import render_view
+from tkperf.render.pdf import set_document
 
 READ, WRITE = (
     Workload(access=Access.RANDOM, read_percent=mix, block_size_bytes=4 * KIB, jobs=4, io_depth=32) for mix in (100, 0)
@@ -85,7 +89,7 @@ def test_a_better_value_that_is_not_ranked_is_never_hidden(count: int, value: fl
 def test_of_several_better_values_that_are_not_ranked_the_best_is_named() -> None:
     """A line has room for one run; the title names two, and counts more than two."""
     ranked = [run_of("A", {SINGLE: 50.0}), run_of("B", {SINGLE: 60.0})]
-    for count, said in ((2, "X0 at 1 and X1 at 1"), (3, "values of 3 runs")):
+    for count, said in ((2, "X0 at 1 and X1 at 1"), (3, "3 runs")):
         others = [run_of(f"X{n}", {SINGLE: 9.0 - n}, steady=False) for n in range(count)]
         comparison, decision = decide(*ranked, *others)
         assert f"better but not ranked: {said}" in find_title(comparison, decision)
@@ -360,14 +364,16 @@ def test_other_loads_have_their_headline_figures() -> None:
 
 
 def test_the_title_names_who_is_best_and_how_often() -> None:
-    """With two runs, the title names the better run. With several runs, it names the best run, or those that are equal
-    to the best most often.
+    """With two runs, the title names the better run; with several runs, the best run, or those that are equal to the
+    best most often. The numbers of a title add up to all figures.
     """
     loads = READ, WRITE, SINGLE
     values = {
         "pair": ((10.0, 10.0, 10.0), (20.0, 20.0, 20.0)),
         "several": ((10.0, 10.0, 10.0), (20.0, 20.0, 20.0), (5.0, 5.0, 15.0)),
         "shared": ((20.0, 10.0, 10.0), (20.0, 20.0, 20.0), (5.0, 20.0, 15.0)),
+        "one pair": ((20.0, 20.0, 10.0), (20.0, 20.0, 10.0), (5.0, 5.0, 5.0)),
+        "never alone": ((20.0, 10.0, 20.0), (20.0, 10.0, 10.0), (5.0, 10.0, 10.0)),
         "alike": ((20.0, 10.0, 10.0),) * 3,
     }
     titles = {}
@@ -377,7 +383,9 @@ def test_the_title_names_who_is_best_and_how_often() -> None:
     assert titles == {
         "pair": "B is better at 2 of 3 figures, A at 1",
         "several": "B is the best at 2 of 3 figures, A at 1",
-        "shared": "A and B are the best or equal to the best at 2 of 3 figures",
+        "shared": "A is the best at 1 of 3 figures; 2 are equal",
+        "one pair": "C is the best at 1 of 3 figures; A and B are equal at 2",
+        "never alone": "B is the best or equal to the best at all 3 figures",
         "alike": "These 3 runs cannot be told apart at any figure",
     }
 
@@ -390,17 +398,99 @@ def test_of_two_runs_the_lines_say_where_each_is_better() -> None:
         "A": "better at random writes (1.2 ×)",
         "B": "better at random reads (6.5 ×)",
         "Equal": "mean read latency (1.0 % apart)",
-        "Sustained random writes": "A (300 IOPS), then B (246 IOPS, 1.2 × less)",
+        "Random writes": "too short to be sustained: A (300 IOPS), then B (246 IOPS, 1.2 × less)",
         "Random reads": "B (650 IOPS), then A (100.0 IOPS, 6.5 × less)",
         "One read at a time": "A and B (10.00 to 10.10 µs, equal)",
     }
 
 
 def test_a_line_of_many_runs_names_the_first_and_the_last() -> None:
-    """A line about many runs names the first runs and the last one, so that the line fits a screen of 1,440 pixels."""
-    runs = [run_of(f"lab-{n:02}", {READ: 100.0 * 2**n}) for n in range(12)]
-    line = uses_of(*runs)["Random reads"]
-    assert line == "lab-11 (205,000 IOPS), then lab-10 (2.0 × less), 9 more, last lab-00 (2,048 × less)"
+    """A line about many runs names the first three and as many more as a screen of 1,440 pixels has room for."""
+    for name, said in (
+        ("lab", "lab-09 (4.0 × less), lab-08 (8.0 × less), lab-07 (16 × less), 6 more"),
+        ("in-the-laboratory-behind-the-yard", "in-the-la…e-yard-09 (4.0 × less), 8 more"),
+    ):
+        runs = [run_of(f"{name}-{n:02}", {READ: 100.0 * 2**n}) for n in range(12)]
+        line = uses_of(*runs)["Random reads"]
+        assert f", {said}, last " in line
+
+
+def test_the_distance_of_a_group_is_that_of_all_its_runs() -> None:
+    """A line that gives the distance of the best run of a group for all of them contradicts the cells of the others."""
+    values = {"A": 100.0, "B": 94.3, "C": 92.5, "D": 84.0, "E": 82.0, "F": 30.0, "G": 29.8}
+    line = uses_of(*(run_of(name, {READ: value}) for name, value in values.items()))["Random reads"]
+    assert line == (
+        "A (100.0 IOPS), then B and C (5.7 to 7.5 % less), D and E (16 % to 1.2 × less), F and G (3.3 to 3.4 × less)"
+    )
+
+
+def test_a_title_counts_what_is_undecided() -> None:
+    runs = [
+        made_up_run(name, {"iops": [section_of({READ: of})], "lat": [section_of({SINGLE: of}, half_percent=20.0)]})
+        for name, of in (("A", 100.0), ("B", 120.0))
+    ]
+    assert find_title(*decide(*runs)) == "B is better at 1 of 3 figures; 2 are undecided"
+
+
+def test_only_runs_that_are_long_enough_say_sustained() -> None:
+    """In a short run, drives tie at the speed of their interface, far from the rate that they sustain."""
+    short = [run_of(name, {WRITE: of}) for name, of in (("A", 1.0), ("B", 2.0))]
+    long = [replace(run, info=replace(run.info, profile_name="pts-2.0")) for run in short]
+    assert "Sustained random writes" in uses_of(*long)
+    for runs in (short, (long[0], short[1])):
+        lines = uses_of(*runs)
+        assert not any("ustained" in name for name in lines)
+        assert lines["Random writes"].startswith("too short to be sustained: ")
+
+
+def test_writes_of_a_log_have_a_line() -> None:
+    """A log waits for single writes, and most for the slowest of them."""
+    one_write = replace(WRITE, jobs=1, io_depth=1)
+    lines = uses_of(*(run_of(name, {one_write: of}) for name, of in (("A", 95.0), ("B", 276.0))))
+    assert lines["Write log, p99.9"] == "A (95.0 µs), then B (276 µs, 2.9 × more)"
+
+
+def test_a_badge_names_the_runs_that_it_concerns() -> None:
+    """A badge without a name would doubt all runs. A notice of all runs needs no name."""
+    hot, wrong = "THROTTLED: hot in IOPS", "MEDIA ERRORS: 3"
+    several = [
+        ("A", ("QUICK PROFILE: short", hot)),
+        ("B", ("QUICK PROFILE: short", wrong)),
+        ("C", ("QUICK PROFILE: short",)),
+    ]
+    assert name_notices(several) == ("QUICK PROFILE: short", "THROTTLED (A): hot in IOPS", "MEDIA ERRORS (B): 3")
+    many = [(name, (f"THROTTLED: {name}",)) for name in "ABC"]
+    assert name_notices([*many, ("D", ())]) == ("THROTTLED (3 of 4 runs): A: A; B: B; C: C",)
+    assert name_notices(many) == ("THROTTLED: A: A; B: B; C: C",)
+
+
+@pytest.mark.parametrize(("fact", "values"), [("capacity", (10**12, 2 * 10**12)), ("interface", ("SATA", "NVMe"))])
+def test_cautions_name_another_capacity_and_interface(fact: str, values: tuple[object, object]) -> None:
+    key = "capacity_bytes" if fact == "capacity" else fact
+    runs = [
+        made_up_run(f"R{n}", {"iops": [section_of({READ: 1.0 + n})]}, device={key: value})
+        for n, value in enumerate(values)
+    ]
+    page = build_comparison_page(compare(runs, Arrangement.RUNS))
+    assert re.search(rf"different [^;]*\b{fact}\b", page.verdict.text)
+
+
+def test_a_simulated_comparison_says_so_before_its_title() -> None:
+    """SIMULATED is no caution among others: on the page it precedes the title, and the verdict does not repeat it."""
+    runs = [run_of(n, {READ: v}) for n, v in (("A", 1.0), ("B", 2.0))]
+    page = build_comparison_page(compare(runs, Arrangement.RUNS))
+    assert page.verdict.title.startswith("SIMULATED. ")
+    html = render_view(page)
+    assert '<h1><span class="simulated">SIMULATED</span> B is better' in html
+    assert "<strong>SIMULATED. " not in html
+    assert set_document(compose(page)).startswith(b"%PDF")
+
+
+def test_a_reason_of_all_runs_names_none_of_them() -> None:
+    runs = [run_of(f"R{n}", {READ: 1.0 + n}) for n in range(12)]
+    page = build_comparison_page(compare(runs, Arrangement.RUNS))
+    assert "all 12 runs: the profile quick" in page.verdict.text
+    assert "R0" not in page.verdict.text
 
 
 def test_long_names_are_short_in_the_lines_and_whole_in_the_matrix() -> None:

@@ -147,7 +147,7 @@ def test_what_was_not_measured_has_its_reason_and_the_next_command() -> None:
     answer = answer_of(*six(), failed, ended)
     page = build_batch_page(answer)
     assert page.verdict.title == "6 of 8 drives measured"
-    assert page.verdict.reasons[0] == "slot 7 (S7) failed: pulled"
+    assert page.verdict.reasons[0] == "the run of slot 7 (S7) failed: pulled"
     assert page.verdict.level is NoteLevel.FAILURE
     text = render_markdown(page)
     assert "pulled; see dmesg" in text

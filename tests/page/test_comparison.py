@@ -15,14 +15,13 @@ from tests.charts import curves_of
 from tkperf.analysis.comparing.comparison import Arrangement, compare, compare_files
 from tkperf.analysis.results import RunResult
 from tkperf.model.errors import UsageError
-from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Mark, Point, RuleKind, Scale
+from tkperf.page.chart import PALETTE, Chart, Point, RuleKind, Scale
 from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.comparison.run_bands import draw_band
 from tkperf.page.margins import TILES_IN_ROW
 from tkperf.page.naming import shorten_names
 from tkperf.page.page import ChartView, ReportView
 from tkperf.page.strip import TickKind
-from tkperf.render.charts.draw import draw
 from tkperf.render.document import compose
 from tkperf.render.html import render_view
 from tkperf.render.pdf import set_document
@@ -283,23 +282,6 @@ def test_cells_of_comparisons_are_not_broken() -> None:
     cells = [cell for table in tables for row in table.rows for cell in row[table.labels :]]
     assert any("×8.00" in cell for cell in cells)
     assert not [cell for cell in cells if " " in cell]
-
-
-def test_an_interval_that_reaches_next_to_0_has_an_axis() -> None:
-    """An interval from nearly 0 to a great value has a finite axis that contains the value."""
-    curve = Curve(points=(Point("l", 1.2, 1e-12, 1e12),), mark=Mark.POINT)
-    chart = Chart(
-        title="t",
-        x=Axis(title="Figure", scale=Scale.ORDINAL, places=("l",)),
-        y=Axis(title="Ratio", scale=Scale.RATIO),
-        curves=(curve,),
-        flat=True,
-    )
-    spec: Any = draw(chart)
-    low, high = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
-    assert 0 < low < 1.2 < high
-    # The same factor better or worse is equally far from the middle.
-    assert low == pytest.approx(1 / high)
 
 
 def test_a_cohort_opens_with_strips_around_the_median() -> None:

@@ -42,11 +42,19 @@ def decision_of(result: BatchResult) -> DecisionView:
     ("odd", "claims", "title"),
     [
         ((), CLAIMS, "All 5 drives pass both claims"),
-        ((90.0,), CLAIMS, "1 of 6 drives misses 2 claims"),
-        ((90.0, 89.0), CLAIMS, "2 of 7 drives miss 2 claims each"),
-        ((90.0, 99.0), CLAIMS, "2 of 7 drives miss 3 claims in all"),
-        ((), claims_of((0, 95.0), (65, 1.0)), "No drive of 5 passes both claims; 5 claims were not measured"),
-        ((90.0,), claims_of((0, 95.0), (65, 1.0)), "1 of 6 drives misses 1 claim; 6 claims were not measured"),
+        ((90.0,), CLAIMS, "1 of 6 drives misses 2 claims, 5 pass"),
+        ((90.0, 89.0), CLAIMS, "2 of 7 drives miss 2 claims each, 5 pass"),
+        ((90.0, 99.0), CLAIMS, "2 of 7 drives miss 3 claims in all, 5 pass"),
+        (
+            (),
+            claims_of((0, 95.0), (65, 1.0)),
+            "No drive of 5 passes both claims; 5 claims of 5 drives were not measured",
+        ),
+        (
+            (90.0,),
+            claims_of((0, 95.0), (65, 1.0)),
+            "1 of 6 drives misses 1 claim; 6 claims of 6 drives were not measured",
+        ),
     ],
 )
 def test_the_title_counts_what_is_missed_and_what_was_not_measured(
@@ -62,7 +70,9 @@ def test_the_title_names_drives_that_were_not_measured_to_their_end() -> None:
         BatchDriveResult(state=drive(9, DriveStage.CONSENT_ENDED)),
     ]
     title = describe_batch_title(checked_answer([*many(90.0), *rest], CLAIMS))
-    assert title == "1 of 9 drives misses 2 claims; 1 drive failed; 1 drive did not begin; 1 drive was stopped"
+    assert title == (
+        "1 of 9 drives misses 2 claims, 5 pass; the run of 1 drive failed; 1 drive did not begin; 1 drive was stopped"
+    )
     assert describe_batch_title(answer_of(*many(80.0))) == "1 of 6 drives is unlike the others"
     assert describe_batch_title(answer_of(*many())) == "5 drives measured, none is unlike the others"
     assert describe_batch_title(answer_of(*many()[:2])) == "2 drives measured"
@@ -74,7 +84,7 @@ def test_a_stopped_drive_that_misses_a_claim_is_named() -> None:
     """
     stopped = replace(measured(6, 90.0), state=drive(6, DriveStage.STOPPED))
     page = build_batch_page(checked_answer([*many(), stopped], CLAIMS))
-    assert page.title == "1 of 6 drives misses 2 claims; 1 drive was stopped"
+    assert page.title == "1 of 6 drives misses 2 claims, 5 pass; 1 drive was stopped"
     assert page.verdict.title == "Fail"
     assert page.verdict.reasons[0].startswith("slot 6 (S6) misses ")
 
@@ -155,11 +165,66 @@ def test_a_cell_has_margin_sign_and_value() -> None:
     first, *_, last = view.rows
     assert (first.name, first.detail) == ("slot 6", "S6")
     result, missed, _, absent = first.cells
-    assert (result.text, result.sign, result.level) == ("fails 2, 1 not judged", Sign.MISSED, NoteLevel.FAILURE)
+    assert (result.text, result.sign, result.level) == ("misses 2, 1 not judged", Sign.MISSED, NoteLevel.FAILURE)
     assert (missed.text, missed.sign, missed.words) == ("-5.3 %", Sign.MISSED, "90.0")
     assert (absent.text, absent.sign, absent.words) == ("", Sign.NOT_JUDGED, "not measured")
     assert (last.cells[1].sign, last.cells[2].sign) == (Sign.NONE, Sign.CLOSE)
     assert {sign for sign, _ in view.legend} >= {"✗", "○", "!"}
+
+
+@pytest.mark.parametrize(
+    ("value", "certain", "sign"),
+    [
+        (94.9, False, Sign.MISSED_UNSURE),
+        (90.0, True, Sign.MISSED),
+        (95.1, False, Sign.MET_UNSURE),
+        (96.5, True, Sign.CLOSE),
+        (96.5, None, Sign.CLOSE),
+    ],
+)
+def test_missed_and_met_within_the_uncertainty_have_one_mark(value: float, certain: bool | None, sign: Sign) -> None:
+    """A limit within the 95 % interval is no reason to be sure, on whichever side of it the value lies."""
+    words = certain is False
+    result = checked_answer([*many(), measured(6, value)], claims_of((0, 95.0)))
+    last = result.drives[-1]
+    assert last.checked is not None
+    checked = replace(
+        last.checked, claim_results=tuple(replace(one, certain=certain) for one in last.checked.claim_results)
+    )
+    result = replace(result, drives=(*result.drives[:-1], replace(last, checked=checked)))
+    (row,) = (row for row in decision_of(result).rows if row.name == "slot 6")
+    assert row.cells[1].sign is sign
+    shown = " ".join((build_batch_page(result).verdict.text, *dict(decision_of(result).lines).values()))
+    assert ("within the uncertainty" in shown) is words
+    check = build_check_page([one.file for one in result.drives])
+    if sign in (Sign.MISSED, Sign.MISSED_UNSURE):
+        assert ("within the uncertainty" in check.verdict.text) is words
+    html = render_view(build_batch_page(result))
+    assert ('class="failure unsure"' in html) is (sign is Sign.MISSED_UNSURE)
+
+
+def test_failed_fails_and_fail_have_three_words() -> None:
+    """A run fails, a drive misses a claim, and the verdict is Fail. Each number has its reason."""
+    drives = [*many(90.0), replace(measured(7, 100.0), state=drive(7, DriveStage.FAILED, exit_code=4, text="pulled"))]
+    page = build_batch_page(checked_answer(drives, claims_of((0, 95.0), (65, 1.0))))
+    assert page.verdict.title == "Fail"
+    assert page.verdict.reasons[0] == "the run of slot 7 (S7) failed, 1 claim was not measured: pulled"
+    assert page.decision is not None
+    results = {row.name: row.cells[0].text for row in page.decision.rows}
+    assert (results["slot 6"], results["slot 7"]) == ("misses 1, 1 not judged", "run failed")
+
+
+def test_a_strip_has_median_and_range_of_what_is_judged() -> None:
+    """A value that is not judged has a dot, but would stretch the range of the drives that it says nothing about."""
+    tile, _ = build_batch_tiles(checked_answer([*many(), unsteady(6, 20.0)], CLAIMS))
+    assert (tile.text, tile.sure) == ("median 200", "199.0 to 202")
+    assert tile.strip is not None
+    assert "slot 6" in [dot.name for dot in tile.strip.named]
+    assert "1 not judged" in tile.strip.text
+    assert tile.verdict.startswith("slot 3 ")
+    html = render_view(build_batch_page(checked_answer([*many(), unsteady(6, 20.0)], CLAIMS)))
+    assert "not judged, not in the median and the range" in html
+    assert "</svg> misses it" not in html
 
 
 def test_a_cell_leads_to_the_seconds_behind_its_value() -> None:
@@ -282,15 +347,15 @@ def test_the_verdict_names_the_worst_misses_first() -> None:
     first, second = (one.file for one in checked_answer(many()[:2], claims).drives)
     worst = "4 KiB random read IOPS ≥ 2,000; 4 KiB random read IOPS ≥ 1,000; 4 KiB random write IOPS ≥ 110; 2 more"
     assert first.checked is not None
-    assert build_claims_page(first.checked).verdict.reasons == (f"0 of 5 claims pass; fails 5 claims ({worst})",)
+    assert build_claims_page(first.checked).verdict.reasons == (f"0 of 5 claims pass; misses 5 claims ({worst})",)
     # Two runs that miss the same claims are one reason, although the least margins are those of other claims.
-    assert build_check_page([first, second]).verdict.reasons[0].count("fail 5 claims") == 1
+    assert build_check_page([first, second]).verdict.reasons[0].count("miss 5 claims") == 1
 
 
 def test_a_check_of_many_runs_opens_as_a_batch_does() -> None:
     result = checked_answer(many(90.0), CLAIMS)
     page = build_check_page([one.file for one in result.drives])
-    assert page.title == "1 of 6 runs misses 2 claims"
+    assert page.title == "1 of 6 runs misses 2 claims, 5 pass"
     assert page.decision is not None
-    assert page.decision.rows[0].cells[0].text == "fails 2"
+    assert page.decision.rows[0].cells[0].text == "misses 2"
     assert page.headlines[0].alarm

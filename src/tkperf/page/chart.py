@@ -14,27 +14,22 @@ from tkperf.page.words.uncertainty import join_flags
 
 
 class Scale(StrEnum):
-    """How the values of an axis are spread. ``CLOCK`` is ms since the start, ``DATE`` is ms since 1970.
-
-    ``RATIO`` is logarithmic around 1.
-    """
+    """How the values of an axis are spread. ``CLOCK`` is ms since the start, ``DATE`` is ms since 1970."""
 
     LINEAR = "linear"
     LOG = "log"
     ORDINAL = "ordinal"
     CLOCK = "clock"
     DATE = "date"
-    RATIO = "ratio"
 
 
 class Mark(StrEnum):
-    """Kinds of marks. ``BOX`` shows the spread of the points of each place, ``RANGE`` a band from low to high."""
+    """Kinds of marks. ``BOX`` shows the spread of the points of each place."""
 
     LINE = "line"
     BAR = "bar"
     POINT = "point"
     BOX = "box"
-    RANGE = "range"
 
 
 class Legend(StrEnum):
@@ -144,7 +139,7 @@ class Curve:
         dots: whether each point is visible on the line.
         muted: whether the curve is one of many in the background.
         facts: titles of the values that are shown for a point, without the place of the point.
-        has_texts: whether the first fact of each point is written next to the point.
+        has_texts: whether the first fact of each point of a line is written next to the point.
         column: the column of a cell's seconds that the curve draws.
     """
 
@@ -245,7 +240,6 @@ class Chart(Picture):
         series: title of the legend: the field by which the curves differ.
         variants: meanings of the dash patterns.
         series_word: the word for a curve in the facts of a point.
-        flat: whether the places are below each other and the values extend to the right.
         grouped: whether marks of different curves at one place are next to each other.
         low: whether the chart has half the height, because it belongs to the chart above.
         aligned: whether its time axis begins at the same place as those of other aligned charts.
@@ -263,7 +257,6 @@ class Chart(Picture):
     series_word: str = "Series"
     variants: str = ""
     legend: Legend = Legend.AUTO
-    flat: bool = False
     grouped: bool = False
     low: bool = False
     aligned: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
@@ -14,6 +14,7 @@ from tkperf.analysis.verdict import CheckCode, CheckReason, Judgement, judge_che
 from tkperf.model.units import format_count, list_names
 from tkperf.page.claim_texts import (
     NOT_CHECKED,
+    WITHIN_UNCERTAINTY,
     ClaimText,
     describe_cells,
     describe_claim,
@@ -34,7 +35,7 @@ from tkperf.page.margins import (
 from tkperf.page.page import Cell, Column, ReportView, Row, TableView, build_table
 from tkperf.page.verdict_texts import CLAIM_LEVELS, NoteLevel, Verdict, count_passed, word_verdict
 from tkperf.page.words.conditions import find_cut_short, find_differences, find_remarks
-from tkperf.page.words.run import find_badges, find_notices, leave_out_said
+from tkperf.page.words.run import find_badges, find_shared_notices, leave_out_said
 from tkperf.page.words.uncertainty import INTERVAL
 
 # The table contains all of them.
@@ -98,21 +99,29 @@ def find_check_warnings(checked: Checked) -> Iterator[str]:
 def answer_check(files: Sequence[CheckedFile]) -> Verdict:
     """Return the answer for several runs. Each run is one file."""
     passed = f"{sum(one.passes for one in files)} of {len(files)} pass"
-    return _answer(judge_check(files), passed, _name_runs(files), name_columns(files))
+    return _answer(judge_check(files), passed, _name_runs(files), files)
 
 
 def answer_claims(checked: Checked) -> Verdict:
     """Return the answer for a single run."""
     name = checked.result.info.name
     files = (CheckedFile(file=name, checked=checked),)
-    return _answer(judge_check(files), count_passed(checked), {name: ""}, name_columns(files))
+    return _answer(judge_check(files), count_passed(checked), {name: ""}, files)
 
 
 def _answer(
-    verdict: Judgement[CheckReason], passed: str, runs: Mapping[str, str], columns: Mapping[str, str]
+    verdict: Judgement[CheckReason], passed: str, runs: Mapping[str, str], files: Sequence[CheckedFile]
 ) -> Verdict:
-    """Return the answer as one sentence: ``23 of 24 pass; S4510-17 fails 3 claims (...)``."""
-    texts = [_describe_reason(one, runs, columns) for one in verdict.reasons]
+    """Return the answer as one sentence: ``23 of 24 pass; S4510-17 misses 3 claims (...)``."""
+    columns = name_columns(files)
+    unsure = {
+        (one.file, finding.title)
+        for one in files
+        if one.checked is not None
+        for finding in one.checked.claim_results
+        if finding.certain is False
+    }
+    texts = [_describe_reason(one, runs, columns, unsure) for one in verdict.reasons]
     more = len(texts) - _MOST_REASONS
     shown = texts if more < 2 else [*texts[:_MOST_REASONS], f"and {more} more"]
     return word_verdict(verdict, texts, reasons=("; ".join((passed, *shown)),))
@@ -125,9 +134,14 @@ def _name_runs(files: Sequence[CheckedFile]) -> dict[str, str]:
     return {file: name if times[name] == 1 else f"{name} ({file})" for file, name in names.items()}
 
 
-def _describe_reason(reason: CheckReason, runs: Mapping[str, str], columns: Mapping[str, str]) -> str:
-    """Return ``S4510-17 fails 3 claims (4 KiB random read IOPS ≥ 75,000, ...)``. For a single run, the text contains no
-    name.
+def _describe_reason(
+    reason: CheckReason, runs: Mapping[str, str], columns: Mapping[str, str], unsure: Collection[tuple[str, str]]
+) -> str:
+    """Return ``S4510-17 misses 3 claims (4 KiB random read IOPS ≥ 75,000, ...)``. For a single run, the text contains
+    no name.
+
+    Args:
+        unsure: file and title of the claims that are met or missed within the uncertainty.
     """
     names = list_names([runs[file] for file in reason.files])
     of = f"{names}: " if names else ""
@@ -135,28 +149,21 @@ def _describe_reason(reason: CheckReason, runs: Mapping[str, str], columns: Mapp
     doubts = ", ".join(reason.doubts)
     match reason.code:
         case CheckCode.CLAIM_FAILED:
-            fails = "fails" if len(reason.files) == 1 else "fail"
-            failed = [columns[title] for title in reason.claims]
+            misses = "misses" if len(reason.files) == 1 else "miss"
+            failed = []
+            for title in reason.claims:
+                open_of = [runs[file] for file in reason.files if (file, title) in unsure]
+                of_some = f" for {list_names(open_of)}" if len(open_of) < len(reason.files) else ""
+                failed.append(f"{columns[title]}{f', {WITHIN_UNCERTAINTY}{of_some}' if open_of else ''}")
             more = len(failed) - _MOST_CLAIMS
             if more > 1:
                 failed[_MOST_CLAIMS:] = [f"{more} more"]
-            return f"{names} {fails} {claims} ({'; '.join(failed)})".lstrip()
+            return f"{names} {misses} {claims} ({'; '.join(failed)})".lstrip()
         case CheckCode.CLAIM_NOT_JUDGED:
             what = columns[reason.claims[0]] if names and len(reason.claims) == 1 else claims
             return f"{of}{what} not judged ({doubts})"
         case CheckCode.NOT_CHECKED:
             return f"{names} {NOT_CHECKED}"
-
-
-def _find_banners(files: Sequence[CheckedFile], runs: Mapping[str, str]) -> Iterator[str]:
-    """Yield the notices of the runs. A notice that applies only to some runs is followed by their names."""
-    of_notice: dict[str, list[str]] = {}
-    for one in files:
-        for notice in () if one.checked is None else find_notices(one.checked.result):
-            of_notice.setdefault(notice, []).append(runs[one.file])
-    checked = sum(one.checked is not None for one in files)
-    for notice, names in of_notice.items():
-        yield notice if len(names) == checked else f"{notice} ({list_names(names)})"
 
 
 def _find_copies(files: Sequence[CheckedFile]) -> Iterator[str]:
@@ -235,7 +242,7 @@ def build_check_page(files: Sequence[CheckedFile]) -> ReportView:
     page = _build_page(
         describe_margins_title(files, "run"),
         f"check of {format_count(len(columns), 'claim')}",
-        tuple(_find_banners(files, runs)),
+        find_shared_notices({runs[one.file]: one.checked.result for one in files if one.checked is not None}),
         answer_check(files),
         table,
         (_MEANING, _MARGIN),

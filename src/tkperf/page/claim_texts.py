@@ -168,12 +168,12 @@ def list_doubts(checked: Checked, finding: ClaimResult) -> Iterator[Doubt]:
 
 
 def describe_outcome(checked: Checked | None) -> tuple[str, NoteLevel | None]:
-    """Return ``passes by 1.3 %`` with the least margin, or ``fails 3, 1 not judged``, and the severity."""
+    """Return ``passes by 1.3 %`` with the least margin, or ``misses 3, 1 not judged``, and the severity."""
     if checked is None:
         return NOT_CHECKED, NoteLevel.CAUTION
     failed, open_ = checked.count(ClaimKind.FAILED), checked.count(ClaimKind.NOT_JUDGED)
     if failed or open_:
-        words = (f"fails {failed}" * bool(failed), f"{open_} not judged" * bool(open_))
+        words = (f"misses {failed}" * bool(failed), f"{open_} not judged" * bool(open_))
         return ", ".join(filter(None, words)), NoteLevel.FAILURE if failed else NoteLevel.CAUTION
     by = "" if checked.worst is None else f" by {describe_margin(checked.worst.margin_percent).lstrip('+')}"
     return f"passes{by}", None

@@ -151,7 +151,7 @@ def _build_cell(checked: Checked, finding: ClaimResult, target: str) -> MatrixCe
     sign, heat = Sign.NONE, None
     match kind:
         case ClaimKind.FAILED:
-            sign = Sign.MISSED
+            sign = Sign.MISSED_UNSURE if finding.certain is False else Sign.MISSED
         case ClaimKind.NOT_JUDGED:
             sign = Sign.NOT_JUDGED
             words = ", ".join(
@@ -159,10 +159,13 @@ def _build_cell(checked: Checked, finding: ClaimResult, target: str) -> MatrixCe
             )
             words = words or finding.state.value
         case ClaimKind.MET:
-            if margin is not None and margin < CLOSE_PERCENT:
+            is_close = margin is not None and margin < CLOSE_PERCENT
+            if finding.certain is False:
+                sign = Sign.MET_UNSURE
+            elif is_close:
                 sign = Sign.CLOSE
             share = 1.0 if margin is None else min(1.0, margin / _STRONGEST_PERCENT)
-            heat = _WEAKEST + (1 - _WEAKEST) * share
+            heat = None if is_close else _WEAKEST + (1 - _WEAKEST) * share
     measured = f"{describe_measured(finding)}, claimed {finding.limit}"
     hint = "; ".join(filter(None, (f"{finding.state.value}: {measured}", finding.note)))
     return MatrixCell(
@@ -174,7 +177,7 @@ def _build_cell(checked: Checked, finding: ClaimResult, target: str) -> MatrixCe
 
 
 def describe_margins_title(files: Sequence[CheckedFile], what: str, of: int | None = None) -> str:
-    """Return ``1 of 24 drives misses 3 claims; 2 claims were not measured``.
+    """Return ``1 of 24 drives misses 3 claims, 21 pass; 2 claims of 2 drives were not measured``.
 
     Args:
         what: the word "drive" or "run".
@@ -184,11 +187,12 @@ def describe_margins_title(files: Sequence[CheckedFile], what: str, of: int | No
     missed = [number for checked in known if (number := checked.count(ClaimKind.FAILED))]
     claims = max((len(checked.by_title) for checked in known), default=0)
     parts = []
+    passing = sum(one.passes for one in files)
     if missed:
         verb = "misses" if len(missed) == 1 else "miss"
-        parts.append(f"{len(missed)} of {format_count(count, what)} {verb} {_count_missed(missed)}")
+        passed = f", {passing} {'passes' if passing == 1 else 'pass'}" if passing else ""
+        parts.append(f"{len(missed)} of {format_count(count, what)} {verb} {_count_missed(missed)}{passed}")
     else:
-        passing = sum(one.passes for one in files)
         all_claims = {1: "the claim", 2: "both claims"}.get(claims, f"all {claims} claims")
         verb = "passes" if passing == 1 else "pass"
         if not passing:
@@ -197,7 +201,7 @@ def describe_margins_title(files: Sequence[CheckedFile], what: str, of: int | No
             parts.append(f"All {count} {what}s {verb} {all_claims}")
         else:
             parts.append(f"{passing} of {format_count(count, what)} {verb} {all_claims}")
-    parts += _count_open(known)
+    parts += _count_open(known, what)
     if left := len(files) - len(known):
         parts.append(f"{format_count(left, what)} could not be checked")
     return "; ".join(parts)
@@ -209,15 +213,19 @@ def _count_missed(missed: Sequence[int]) -> str:
     return f"{format_count(missed[0], 'claim')}{' each' if len(missed) > 1 else ''}"
 
 
-def _count_open(known: Sequence[Checked]) -> Iterator[str]:
-    """Yield ``2 claims were not measured``, ``1 claim was not judged``."""
+def _count_open(known: Sequence[Checked], what: str) -> Iterator[str]:
+    """Yield ``2 claims of 2 drives were not measured``, ``6 claims of 1 drive are not judged``."""
     counts: Counter[str] = Counter()
-    for checked in known:
+    runs: dict[str, set[int]] = {}
+    for number, checked in enumerate(known):
         for one in checked.by_title.values():
             if checked.judge(one) is ClaimKind.NOT_JUDGED:
-                counts["not measured" if one.state is ClaimState.NOT_MEASURED else "not judged"] += 1
+                words = "measured" if one.state is ClaimState.NOT_MEASURED else "judged"
+                counts[words] += 1
+                runs.setdefault(words, set()).add(number)
     for words, count in counts.items():
-        yield f"{format_count(count, 'claim')} {'was' if count == 1 else 'were'} {words}"
+        verb = {"measured": ("was", "were"), "judged": ("is", "are")}[words][count != 1]
+        yield f"{format_count(count, 'claim')} of {format_count(len(runs[words]), what)} {verb} not {words}"
 
 
 def describe_misses(checked: Checked, columns: Mapping[str, str], most: int) -> str:
@@ -232,11 +240,12 @@ def describe_misses(checked: Checked, columns: Mapping[str, str], most: int) -> 
     return list_words(texts)
 
 
-def _describe_miss(finding: ClaimResult) -> str:
+def _describe_miss(finding: ClaimResult, *, is_judged: bool = True) -> str:
     parts = [format_measured(finding)] if finding.value is not None else [finding.state.value]
     if finding.margin_percent is not None:
         parts.append(describe_margin(finding.margin_percent))
-    if finding.certain is False:
+    # The uncertainty of a value that is not judged comes from rounds that do not agree.
+    if is_judged and finding.certain is False:
         parts.append(WITHIN_UNCERTAINTY)
     return ", ".join(parts)
 
@@ -259,7 +268,13 @@ def describe_beyond_unjudged(names: Sequence[str], files: Sequence[CheckedFile],
     -76.9 %, not steady)``; empty: there is none. Without it, the least margin would look like the worst value.
     """
     found = [
-        (finding.margin_percent, f"{name}: {columns[finding.title]}", _describe_miss(finding), checked, finding)
+        (
+            finding.margin_percent,
+            f"{name}: {columns[finding.title]}",
+            _describe_miss(finding, is_judged=False),
+            checked,
+            finding,
+        )
         for name, file in zip(names, files, strict=True)
         if (checked := file.checked) is not None
         for finding in checked.by_title.values()
@@ -341,18 +356,26 @@ def _build_tile(
     limit = Limit(
         value=limit_of(first.about), is_least=first.about.at_least is not None, text=describe_limit(first, column)
     )
-    rank, (place, checked, worst) = _find_worst(found)
+    judged = [of_drive for of_drive in found if of_drive[1].judge(of_drive[2]) is not ClaimKind.NOT_JUDGED]
+    rank, (place, checked, worst) = _find_worst(judged or found)
     failed = checked.judge(worst) is ClaimKind.FAILED
-    low, high = min(value for value, _ in values), max(value for value, _ in values)
-    spread = f"{format_number(low, measure.digits)} to {format_number(high, measure.digits)}"
-    middle = "" if cohort is None else f"median {format_number(cohort.median, measure.digits)}"
-    verdict = f"{names[place]} {describe_margin(worst.margin_percent)}{' ✗' if failed else ''}"
-    text = "; ".join(
-        filter(None, (f"{column}: {format_count(len(values), 'drive')}", middle, spread, f"worst {verdict}"))
+    # Values that are not judged have dots, and no part in the range of the others.
+    known = [one.value or 0.0 for _, _, one in judged]
+    spread = (
+        f"{format_number(min(known), measure.digits)} to {format_number(max(known), measure.digits)}" if known else ""
     )
+    middle = "" if cohort is None else f"median {format_number(cohort.median, measure.digits)}"
+    left = len(found) - len(judged)
+    sign = (Sign.MISSED_UNSURE if worst.certain is False else Sign.MISSED) if failed else Sign.NONE
+    verdict = (
+        " ".join(filter(None, (names[place], describe_margin(worst.margin_percent), sign.value))) if judged else ""
+    )
+    count = format_count(len(values), "drive")
+    rest = f"{left} not judged" if left else ""
+    text = "; ".join(filter(None, (f"{column}: {count}", middle, spread, f"worst {verdict}" if verdict else "", rest)))
     return rank, HeadlineView(
         label=column,
-        text=middle or spread,
+        text=middle or spread or rest,
         exact=spread,
         sure=spread if middle else "",
         verdict=verdict,

@@ -17,6 +17,8 @@ class Sign(StrEnum):
     WORST = "▽"
     UNRANKED = "◌"
     MISSED = "✗"
+    MISSED_UNSURE = "✗±"
+    MET_UNSURE = "±"
     CLOSE = "!"
     NOT_JUDGED = "○"
     OUTLIER = "◆"
@@ -35,8 +37,10 @@ SIGN_WORDS = {
     Sign.WORST: "worst",
     Sign.UNRANKED: "not ranked",
     Sign.MISSED: "missed",
+    Sign.MISSED_UNSURE: "missed, within the uncertainty",
+    Sign.MET_UNSURE: "met, within the uncertainty",
     Sign.CLOSE: "met with less than 2 % to spare",
-    Sign.NOT_JUDGED: "not judged",
+    Sign.NOT_JUDGED: "not judged or not measured",
     Sign.OUTLIER: "unlike the others",
 }
 

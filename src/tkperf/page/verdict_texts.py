@@ -73,6 +73,7 @@ _LEVELS: dict[VerdictState | None, NoteLevel] = {
     ),
 }
 CLAIM_LEVELS = {ClaimKind.FAILED: NoteLevel.FAILURE, ClaimKind.NOT_JUDGED: NoteLevel.CAUTION}
+_SIMULATED = "SIMULATED. "
 # More names would not make a reason clearer.
 _MOST_NAMED = 3
 
@@ -97,9 +98,18 @@ def word_verdict(
     )
 
 
+def split_simulated(verdict: Verdict) -> tuple[str, Verdict]:
+    """Return the keyword SIMULATED, which a page with a matrix shows before its title, and the verdict without it. The
+    keyword is empty if the verdict does not begin with it.
+    """
+    if not verdict.title.startswith(_SIMULATED):
+        return "", verdict
+    return _SIMULATED.rstrip(". "), replace(verdict, title=verdict.title.removeprefix(_SIMULATED))
+
+
 def name_verdict(state: VerdictState, *, simulated: bool) -> str:
     """Return the title of a verdict: ``Valid with cautions``, ``SIMULATED. Valid``."""
-    return f"{'SIMULATED. ' if simulated else ''}{capital(state.value)}"
+    return f"{_SIMULATED if simulated else ''}{capital(state.value)}"
 
 
 def level_of(state: VerdictState | None) -> NoteLevel:

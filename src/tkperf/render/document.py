@@ -15,6 +15,7 @@ from tkperf.page.chart import Chart, HeatMap
 from tkperf.page.facts import bind_units, shorten, typeset
 from tkperf.page.marking import find_level, list_stamp
 from tkperf.page.page import ChartView, FactBlocks, ReportView, SectionView, TableView, TestView
+from tkperf.page.verdict_texts import split_simulated
 from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import Spec, find_colour
 from tkperf.render.paper import FAMILY, Document, charts_of, parts_of
@@ -59,6 +60,8 @@ def compose(view: ReportView) -> Document:
     report["about"] = shorten(view.about, MOST_OF_ABOUT)
     report["footer"] = shorten(view.footer, MOST_OF_BANNER)
     report["badges"] = [(badge.text, badge.level) for badge in list_stamp(view)]
+    simulated, verdict = split_simulated(view.verdict) if view.decision else ("", view.verdict)
+    report |= {"simulated": simulated, "shown_verdict_title": verdict.title}
     report["banners"] = [(banner, find_level(banner)) for banner in view.banners]
     report["disclosure"] = [{"title": title, "facts": pairs} for title, pairs in report["disclosure"]]
     for headline in report["headlines"]:
@@ -229,8 +232,6 @@ def _draw_row(row: Sequence[ChartView]) -> list[Document]:
 def _for_print(view: ChartView, *, scale: float, width: int) -> Document:
     """Return a chart with its drawing. Its title and the flags below it become texts."""
     # The stamp applies to every figure, so it is at the top of the page.
-    if isinstance(view.chart, Chart) and view.chart.flat:
-        scale = 1  # the names need the room
     spec: Any = draw(replace(view.chart, keywords=""), scale)
     title, config = spec.pop("title"), spec["config"]
     if isinstance(view.chart, HeatMap):

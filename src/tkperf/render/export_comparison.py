@@ -15,7 +15,7 @@ from tkperf.analysis.results import RunResult
 from tkperf.analysis.verdict import Judgement
 from tkperf.page.comparison.conclusions import (
     describe_comparison_verdict,
-    find_common_notices,
+    find_comparison_notices,
     find_conclusions,
     find_telemetry_differences,
     find_verdict,
@@ -42,7 +42,7 @@ def render_comparison_json(comparison: Comparison) -> str:
         "verdict": _verdict(comparison, find_verdict(comparison, conditions)),
         "decision": _decision(comparison),
         "findings": tuple(find_conclusions(comparison)),
-        "notices": find_common_notices(comparison),
+        "notices": find_comparison_notices(comparison),
         "runs": [_run(name, result) for name, result in zip(comparison.names, comparison.results, strict=True)],
         "headlines": [
             {"test": titles.get(row.test, row.test), "load": loads[row.place], "row": comparison.rows.index(row)}

@@ -22,6 +22,7 @@ from tkperf.model.units import CONTROLS
 from tkperf.page.facts import typeset
 from tkperf.page.marking import describe_source, find_keywords, list_badges, list_stamp, name_pictures
 from tkperf.page.page import ChartView, ReportView
+from tkperf.page.verdict_texts import split_simulated
 from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import BRIGHTER, find_colour
 from tkperf.render.environment import make_environment
@@ -65,8 +66,11 @@ def render_view(view: ReportView, frame: PageFrame | None = None) -> str:
         frame: the parts of a served page; None: the page is one file.
     """
     template = _environment().get_template("report.html.j2")
+    simulated, verdict = split_simulated(view.verdict) if view.decision else ("", view.verdict)
     page = template.render(
         report=view,
+        simulated=simulated,
+        shown_verdict=verdict,
         cell_charts={name: draw(chart) for name, chart in (view.cell_charts or {}).items()},
         badges=list_badges(view.banners),
         stamp=list_stamp(view),

@@ -33,14 +33,14 @@ def printed(count: int, width: int, encoding: str = "utf-8") -> list[str]:
 def test_a_matrix_fits_any_terminal(count: int, width: int) -> None:
     lines = printed(count, width)
     assert max(map(len, lines)) <= width
-    rows = [line for line in lines if line.startswith(f"slot {count} fails 4 ✗")]
+    rows = [line for line in lines if line.startswith(f"slot {count} misses 4 ✗")]
     # Eight claims in 80 columns are one block.
     assert len(rows) == 1 or width < 80
 
 
 def test_a_missed_claim_has_a_sign_without_colours_and_without_unicode() -> None:
     for encoding, sign in (("utf-8", "✗"), ("ascii", "X")):
-        (row,) = (line for line in printed(5, 80, encoding) if line.startswith("slot 5 fails"))
+        (row,) = (line for line in printed(5, 80, encoding) if line.startswith("slot 5 misses"))
         # The sign marks the result and each missed claim.
         assert row.count(sign) == 5
         assert f"-4.1{sign}" in row

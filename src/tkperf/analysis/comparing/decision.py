@@ -27,6 +27,7 @@ class Use(StrEnum):
     WRITES = "sustained random writes"
     READS = "random reads"
     SINGLE_READS = "one read at a time"
+    LOG_WRITES = "write log"
     LARGE_FILES = "large files"
 
 

@@ -89,7 +89,7 @@ FIXED = (
     FixedFigure(key="large_read", use=Use.LARGE_FILES, measure=THROUGHPUT, loads=_sequential(100)),
     FixedFigure(key="large_write", use=Use.LARGE_FILES, measure=THROUGHPUT, loads=_sequential(0)),
     FixedFigure(key="single_read", use=Use.SINGLE_READS, measure=LATENCY_MEAN, loads=_random(100, single=True)),
-    FixedFigure(key="single_write", use=None, measure=percentile(99.9), loads=_random(0, single=True)),
+    FixedFigure(key="single_write", use=Use.LOG_WRITES, measure=percentile(99.9), loads=_random(0, single=True)),
 )
 KEPT_RATE_KEY = "kept_rate"
 STREAM = -1

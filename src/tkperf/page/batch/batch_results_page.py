@@ -38,7 +38,7 @@ from tkperf.page.matrix import DecisionView
 from tkperf.page.page import ChartView, Column, Note, NotesView, ReportView, TableView, TestView
 from tkperf.page.verdict_texts import NoteLevel
 from tkperf.page.words.conditions import find_conditions
-from tkperf.page.words.run import WarningGroup, leave_out_said
+from tkperf.page.words.run import WarningGroup, leave_out_said, name_notices
 
 # A chart of a few centimetres cannot show more points.
 _MOST_POINTS = 160
@@ -59,7 +59,9 @@ def build_batch_page(batch_result: BatchResult) -> ReportView:
     """
     state = batch_result.state
     results = [one.result for one in batch_result.drives if one.result is not None]
-    notices = _find_notices(results)
+    notices = name_notices(
+        [(one.label, one.result.info.notices) for one in batch_result.drives if one.result is not None]
+    )
     decision = build_batch_decision(batch_result)
     overview = (
         _rest(batch_result),
@@ -119,11 +121,6 @@ def _find_differences(batch_result: BatchResult) -> list[WarningGroup]:
         for found in find_conditions(group.compared.names, group.compared.results):
             texts.setdefault(found.title, {}).update(dict.fromkeys(found.texts))
     return [WarningGroup(title=title, count=len(of_title), texts=tuple(of_title)) for title, of_title in texts.items()]
-
-
-def _find_notices(results: Sequence[RunResult]) -> tuple[str, ...]:
-    notices = (notice for result in results for notice in result.info.notices)
-    return tuple(dict.fromkeys(notices))
 
 
 def _subtitle(batch_result: BatchResult, results: Sequence[RunResult]) -> str:

@@ -15,13 +15,13 @@ from tkperf.analysis.batch_verdict import (
     is_simulated,
     judge_batch,
 )
-from tkperf.analysis.claim_results import Checked, ClaimKind
+from tkperf.analysis.claim_results import Checked, ClaimKind, ClaimState
 from tkperf.analysis.comparing.arrangements import FEWEST_SCORED, Outlier
 from tkperf.analysis.verdict import NamedReason, judge_run
 from tkperf.model.batch_state import IN_TROUBLE, DriveStage
 from tkperf.model.units import drop_controls, format_capacity, format_count, format_duration, format_number, list_names
 from tkperf.page.batch.batch_progress import describe_stages, name_stage
-from tkperf.page.claim_texts import describe_margin, name_columns
+from tkperf.page.claim_texts import WITHIN_UNCERTAINTY, describe_margin, name_columns
 from tkperf.page.comparison.cohort_strips import choose_cohort_figures
 from tkperf.page.comparison.conclusions import find_conclusions
 from tkperf.page.comparison.ratio_texts import name_headlines
@@ -71,8 +71,8 @@ def _title(batch_result: BatchResult) -> str:
 
 
 def describe_batch_title(batch_result: BatchResult) -> str:
-    """Return ``1 of 24 drives misses 3 claims; 2 claims were not measured``. Without claims, return ``1 of 24 drives is
-    unlike the others``.
+    """Return ``1 of 24 drives misses 3 claims, 21 pass; 2 claims of 2 drives were not measured``. Without claims,
+    return ``1 of 24 drives is unlike the others``.
     """
     drives, measured = batch_result.drives, batch_result.done
     count = format_count(len(drives), "drive")
@@ -100,7 +100,7 @@ def _describe_stage(stage: DriveStage, count: int) -> str:
     drives = format_count(count, "drive")
     match stage:
         case DriveStage.FAILED:
-            return f"{drives} failed"
+            return f"the run of {drives} failed"
         case DriveStage.CONSENT_ENDED:
             return f"{drives} did not begin"
     verb = "is" if count == 1 else "are"
@@ -119,6 +119,9 @@ def _describe(reason: NamedReason, batch_result: BatchResult, drives: Mapping[st
             reasons = dict.fromkeys(one.state.text for one in about)
             # The message names the drive together with the commands that may follow.
             because = f": {next(iter(reasons)).split('; ')[0]}" if len(reasons) == 1 else ""
+            if reason.code is BatchCode.DRIVE_FAILED:
+                runs = f"the run of {names}" if len(about) == 1 else f"the runs of {names}"
+                return drop_controls(f"{runs} failed{_count_not_measured(about)}{because}".rstrip(": "))
             return drop_controls(f"{names} {' or '.join(stages)}{because}".rstrip(": "))
         case BatchCode.UNDER_WAY:
             counts = Counter(one.state.stage.value for one in about)
@@ -132,6 +135,17 @@ def _describe(reason: NamedReason, batch_result: BatchResult, drives: Mapping[st
         case BatchCode.OUTLIER:
             return "; ".join(_describe_outlier(one, batch_result) for one in about)
     return _describe_runs(about)
+
+
+def _count_not_measured(drives: Sequence[BatchDriveResult]) -> str:
+    """Return ``, 6 claims were not measured``; empty: nothing was claimed of the drives, or all claims have values."""
+    count = sum(
+        each.state is ClaimState.NOT_MEASURED
+        for one in drives
+        if one.checked is not None
+        for each in one.checked.by_title.values()
+    )
+    return f", {format_count(count, 'claim')} {'was' if count == 1 else 'were'} not measured" if count else ""
 
 
 def _describe_failures(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
@@ -156,7 +170,9 @@ def _describe_failures(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
         # A limit of 0 has no margin in percent.
         margins = [worst.margin_percent or 0.0 for _, each in of_drives if (worst := each.worst) is not None]
         lowest = f", down to {describe_margin(min(margins))}" if margins else ""
-        yield f"{names} miss {list_words(claims)}{lowest}"
+        is_unsure = all(each.by_title[title].certain is False for _, each in of_drives for title in titles)
+        within = f", {WITHIN_UNCERTAINTY}" if is_unsure else ""
+        yield f"{names} miss {list_words(claims)}{lowest}{within}"
 
 
 def _describe_open_claims(drives: Sequence[BatchDriveResult]) -> Iterator[str]:

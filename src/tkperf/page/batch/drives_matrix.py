@@ -72,10 +72,13 @@ def _find_detail(one: BatchDriveResult) -> str:
 
 
 def find_result(one: BatchDriveResult, batch_result: BatchResult) -> Cell:
-    """Return the result of a drive: ``fails 2``, ``passes by 1.3 %``, ``failed``; without claims, ``valid`` or ``unlike
-    the others``.
+    """Return the result of a drive: ``misses 2``, ``passes by 1.3 %``, ``run failed``; without claims, ``valid`` or
+    ``unlike the others``.
     """
     text, level = describe_measurement(one)
+    if one.state.stage is DriveStage.FAILED:
+        # Only the run failed: a claim is missed, and the verdict on the batch is Fail.
+        text = "run failed"
     if one.state.stage is not DriveStage.DONE and one.misses:
         return f"{text}, {describe_outcome(one.checked)[0]}", level
     if not one.is_done:

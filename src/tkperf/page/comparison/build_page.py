@@ -15,7 +15,7 @@ from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Mark, Point, Scale
 from tkperf.page.comparison.cohort_strips import MEANING_OF_STRIPS, build_figure_tiles, choose_cohort_figures
 from tkperf.page.comparison.conclusions import (
     describe_comparison_verdict,
-    find_common_notices,
+    find_comparison_notices,
     find_conclusions,
     find_telemetry_differences,
     find_verdict,
@@ -138,7 +138,7 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
     called = call_runs(comparison.names)
     groups = find_conditions(comparison.names, comparison.results)
     counts = ", ".join(f"{len(group.texts)} {group.title.lower()}" for group in groups)
-    notices, verdict = find_common_notices(comparison), find_verdict(comparison, groups)
+    notices, verdict = find_comparison_notices(comparison), find_verdict(comparison, groups)
     view = ReportView(
         title=find_title(comparison, decision),
         device=f"runs {', '.join(comparison.names)}",

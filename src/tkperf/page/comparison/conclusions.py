@@ -36,7 +36,7 @@ from tkperf.page.comparison.ratio_texts import (
 from tkperf.page.findings.headlines import Headline, headline_spikes
 from tkperf.page.verdict_texts import Verdict, describe_reason, word_verdict
 from tkperf.page.words.conditions import ConditionGroup
-from tkperf.page.words.run import find_notices
+from tkperf.page.words.run import find_shared_notices
 from tkperf.page.words.uncertainty import two_digits
 
 # Smaller differences come from the room's temperature or from a counter's precision.
@@ -138,10 +138,9 @@ def find_conclusions(comparison: Comparison) -> Iterator[str]:
             yield f"{each.title}, {each.text}."
 
 
-def find_common_notices(comparison: Comparison) -> tuple[str, ...]:
-    """Return the notices of all runs, each once, such as SIMULATED."""
-    notices = (notice for result in comparison.results for notice in find_notices(result))
-    return tuple(dict.fromkeys(notices))
+def find_comparison_notices(comparison: Comparison) -> tuple[str, ...]:
+    """Return the notices of the runs, such as SIMULATED, with the names of the runs unless all have the notice."""
+    return find_shared_notices(dict(zip(comparison.names, comparison.results, strict=True)))
 
 
 # ---- the verdict
@@ -156,8 +155,15 @@ def describe_comparison_verdict(comparison: Comparison, verdict: Judgement[Compa
     return word_verdict(
         verdict,
         (describe_comparison_reason(reason, comparison) for reason in verdict.reasons),
-        reasons=(f"{list_names(of)}: {text}" if of else text for text, of in names.items()),
+        reasons=(f"{call_several(of, len(comparison.names))}: {text}" if of else text for text, of in names.items()),
     )
+
+
+def call_several(names: Sequence[str], count: int) -> str:
+    """Return the names of some runs of a comparison: ``A, B, C, D and 3 more``; of all its runs, ``all 12 runs``."""
+    if len(names) < count:
+        return list_names(names)
+    return "both runs" if count == 2 else f"all {count} runs"
 
 
 def find_verdict(comparison: Comparison, groups: Sequence[ConditionGroup]) -> Judgement[ComparisonReason]:

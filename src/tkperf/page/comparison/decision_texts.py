@@ -15,6 +15,7 @@ from tkperf.analysis.comparing.decision import (
     has_interval,
 )
 from tkperf.analysis.uncertainty.estimate import Uncertainty
+from tkperf.analysis.verdict import QUICK
 from tkperf.model.quantity import Measure
 from tkperf.model.units import NOT_MEASURED, format_capacity, format_number
 from tkperf.page.comparison.conclusions import find_conclusions
@@ -34,11 +35,15 @@ _SIGNS = {
     Standing.BETWEEN: Sign.NONE,
 }
 # What tells the lines of a use apart.
-_PARTS = {"large_read": ", reading", "large_write": ", writing"}
+_PARTS = {"large_read": ", reading", "large_write": ", writing", "single_write": ", p99.9"}
+# In a short run, drives tie at the speed of their interface, far from the rate that they sustain.
+_SHORT_WRITES, _TOO_SHORT = "Random writes", "too short to be sustained"
 # From this ratio on times are easier to read than percent.
 _LEAST_TIMES = 1.2
-# Most groups of runs in a line that names all, and at the start of a line that leaves some out.
-_MOST_NAMED, _FIRST_NAMED = 4, 2
+# Most runs of a line that has room for values that are not ranked. A line names the runs of the first places, and more
+# runs as long as it has this number of characters.
+_MOST_NAMED = 4
+_FIRST_PLACES, _LONGEST_LINE = 3, 145
 _MOST_IN_GROUP, _MOST_IN_LIST = 3, 2
 # A value that is this many times the second greatest leaves dots of all other bars. Its own bar is then cut at this
 # multiple of the second greatest. Of two runs, the bars show the ratio, however great.
@@ -81,7 +86,10 @@ def find_title(comparison: Comparison, decision: Decision) -> str:
 
 
 def _describe_winners(called: Sequence[str], decision: Decision) -> str:
-    """Name the run that is best most often; else those that are as good as the best most often."""
+    """Name the runs that are best alone, and count all other ranked figures: the numbers add up to all figures.
+
+    If no run is best alone, name those that are as good as the best most often.
+    """
     count, runs = len(decision.figures), range(len(called))
     alone = [decision.count(Standing.BEST, run) for run in runs]
     near = [wins + decision.count(Standing.EQUAL, run) for run, wins in enumerate(alone)]
@@ -93,22 +101,45 @@ def _describe_winners(called: Sequence[str], decision: Decision) -> str:
         who = list_words(called) if pair else f"These {len(called)} runs"
         ranked = len(decision.ranked)
         return f"{who} cannot be told apart at {'any figure' if ranked == count else _of(ranked, count)}"
+    if not any(alone):
+        winners = [called[run] for run in runs if near[run] == max(near)]
+        who = list_words(winners) if len(winners) <= _MOST_WINNERS else f"{len(winners)} runs"
+        verb = "is" if len(winners) == 1 else "are"
+        return f"{who} {verb} the best or equal to the best at {_of(max(near), count)}"
     first = [run for run in runs if alone[run] == max(alone)]
-    if pair and len(first) == 2:
-        return f"{list_words(called)} are {word} at {_of(alone[0], count)} each"
-    # A run that is most often one of several equals is named as such.
-    least = count if near.count(max(near)) > 1 else max(near)
-    leads = near[first[0]] == max(near) and 2 * max(alone) > least
-    if pair or (len(first) == 1 and leads):
-        others = sorted((run for run in runs if 0 < alone[run] < max(alone)), key=lambda run: -alone[run])
-        text = f"{called[first[0]]} is {word} at {_of(max(alone), count)}"
-        if len(others) < _MOST_WINNERS:
-            text = ", ".join((text, *(f"{called[run]} at {alone[run]}" for run in others)))
-        return text
-    winners = [called[run] for run in runs if near[run] == max(near)]
-    who = list_words(winners) if len(winners) <= _MOST_WINNERS else f"{len(winners)} runs"
-    verb = "is" if len(winners) == 1 else "are"
-    return f"{who} {verb} the best or equal to the best at {_of(max(near), count)}"
+    others = sorted((run for run in runs if 0 < alone[run] < max(alone)), key=lambda run: -alone[run])
+    who = list_words([called[run] for run in first]) if len(first) <= _MOST_WINNERS else f"{len(first)} runs"
+    text = f"{who} {'is' if len(first) == 1 else 'are'} {word} at {_of(max(alone), count)}"
+    text += " each" if len(first) > 1 else ""
+    if len(others) < _MOST_WINNERS:
+        text = ", ".join((text, *(f"{called[run]} at {alone[run]}" for run in others)))
+    else:
+        text += f", {len(others)} others at {sum(alone[run] for run in others)}"
+    shared = ", ".join(_describe_shared(called, decision))
+    return f"{text}; {shared}" if shared else text
+
+
+def _describe_shared(called: Sequence[str], decision: Decision) -> Iterator[str]:
+    """Yield the number of figures at which no run is the best alone, because several are equal, or undecided."""
+    equal: list[tuple[int, ...]] = []
+    undecided = 0
+    for figure in decision.ranked:
+        group = figure.ranking[0]
+        standings = {figure.cells[run].standing for run in group}
+        if Standing.UNDECIDED in standings:
+            undecided += 1
+        elif Standing.EQUAL in standings:
+            equal.append(group)
+    if equal:
+        most = max(decision.count(Standing.BEST, run) for run in range(len(called)))
+        names = [called[run] for run in sorted(equal[0])]
+        # Who shares more figures than any run has alone is part of the answer.
+        if len(called) > 2 and len({*map(frozenset, equal)}) == 1 and len(names) <= _MOST_WINNERS and len(equal) > most:
+            yield f"{list_words(names)} are equal at {len(equal)}"
+        else:
+            yield f"{len(equal)} {'is' if len(equal) == 1 else 'are'} equal"
+    if undecided:
+        yield f"{undecided} {'is' if undecided == 1 else 'are'} undecided"
 
 
 def _describe_better_unranked(called: Sequence[str], decision: Decision) -> str:
@@ -118,7 +149,7 @@ def _describe_better_unranked(called: Sequence[str], decision: Decision) -> str:
     if not counts:
         return ""
     if len(counts) > _MOST_IN_TITLE:
-        return f"; better but not ranked: values of {len(counts)} runs"
+        return f"; better but not ranked: {len(counts)} runs"
     return f"; better but not ranked: {list_words([f'{called[run]} at {times}' for run, times in counts.items()])}"
 
 
@@ -166,9 +197,14 @@ def describe_uses(comparison: Comparison, decision: Decision) -> Iterator[tuple[
     called = [names[name] for name in comparison.names]
     if len(called) == 2:
         yield from _describe_pair(called, decision)
+    is_short = any(result.info.profile_name == QUICK for result in comparison.results)
     for use in Use:
         for figure in decision.of_use(use):
-            yield f"{capitalise(use)}{_PARTS.get(figure.key, '')}", _rank_in_words(figure, called)
+            text = _rank_in_words(figure, called)
+            if use is Use.WRITES and is_short:
+                yield _SHORT_WRITES, f"{_TOO_SHORT}: {text}"
+            else:
+                yield f"{capitalise(use)}{_PARTS.get(figure.key, '')}", text
 
 
 def _describe_pair(called: Sequence[str], decision: Decision) -> Iterator[tuple[str, str]]:
@@ -231,12 +267,6 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
     if _has_no_interval(figure):
         # Each value is a group's: a range would hide how far they are apart.
         groups = tuple((run,) for group in groups for run in group)
-    text = _describe_first(figure, groups[0], called)
-    shown = groups[1:] if len(groups) <= _MOST_NAMED else groups[1:_FIRST_NAMED]
-    if shown:
-        text += f", then {', '.join(_describe_next(figure, group, called) for group in shown)}"
-    if left := sum(map(len, groups[1 + len(shown) : -1])):
-        text += f", {left} more, last {_describe_next(figure, groups[-1], called)}"
     # With more runs, the values would need a second line, and the charts would leave the first screen.
     few, has_values = len(called) <= _MOST_NAMED + 1, len(called) <= _MOST_NAMED
     better = figure.better_unranked
@@ -248,12 +278,32 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
     hidden = [f"{called[run]} ({', '.join(_facts_of(figure, run))})" for run in better[:1]]
     hidden += [f"{len(better) - 1} more"] if len(better) > 1 else []
     missing = [called[run] for run in range(len(called)) if run not in figure.measured]
-    parts = [text]
-    parts += [_NOT_DECIDED] if _has_no_interval(figure) else []
+    parts = [_NOT_DECIDED] if _has_no_interval(figure) else []
     parts += [f"better but not ranked: {list_words(hidden)}"] if hidden else []
     parts += [f"not ranked: {_list_few(unranked, few=few)}"] if unranked else []
     parts += [f"not measured: {_list_few(missing, few=few)}"] if missing else []
-    return "; ".join(parts)
+    rest = "; ".join(("", *parts))
+    # At least the first three places; then as many as the line has room for.
+    places = [sum(map(len, groups[:number])) for number in range(len(groups) + 1)]
+    least = next((number for number, place in enumerate(places) if place >= _FIRST_PLACES), len(groups))
+    texts = [_list_places(figure, groups, number, called) for number in range(max(2, least), len(groups) + 1)]
+    texts = texts or [_list_places(figure, groups, len(groups), called)]
+    return next((text for text in reversed(texts) if len(text + rest) <= _LONGEST_LINE), texts[0]) + rest
+
+
+def _list_places(figure: DecisionFigure, groups: Sequence[Sequence[int]], number: int, called: Sequence[str]) -> str:
+    """Return the first groups in the order of their values, the number of the runs that are left out, and the last."""
+    # A group that is alone in the middle needs no more room than its number.
+    number = len(groups) if number >= len(groups) - 1 else number
+    text = _describe_first(figure, groups[0], called)
+    place, named = len(groups[0]), []
+    for group in groups[1:number]:
+        named.append(_describe_next(figure, group, called, is_first=place < _FIRST_PLACES))
+        place += len(group)
+    text += f", then {', '.join(named)}" if named else ""
+    if left := sum(map(len, groups[number:-1])):
+        text += f", {left} more, last {_describe_next(figure, groups[-1], called)}"
+    return text
 
 
 def _explain_missing_rank(figure: DecisionFigure, run: int, *, with_value: bool, with_reason: bool) -> str:
@@ -294,12 +344,28 @@ def _name_group(group: Sequence[int], called: Sequence[str], *, is_first: bool =
     return names if len(group) <= most or (is_first and len(names) <= _LONGEST_GROUP) else f"{len(group)} runs"
 
 
-def _describe_next(figure: DecisionFigure, group: Sequence[int], called: Sequence[str]) -> str:
-    names = _name_group(group, called)
-    words = describe_distance(figure.cells[group[0]])
+def _describe_next(
+    figure: DecisionFigure, group: Sequence[int], called: Sequence[str], *, is_first: bool = False
+) -> str:
+    names = _name_group(group, called, is_first=is_first)
+    words = _join_distances(*(describe_distance(figure.cells[run]) for run in (group[0], group[-1])))
     if len(called) == 2:
         words = f"{_value_of(figure, group[0])}, {words}"
     return f"{names} ({words})"
+
+
+def _join_distances(first: str, last: str) -> str:
+    """Return the distances of all runs of a group: ``1.2 to 1.3 × less``, ``5.7 to 7.5 % less``."""
+    if first == last or not first:
+        return last
+    if first == _SAME:
+        return f"up to {last}"
+    least, unit, word = first.split(" ")
+    return (
+        f"{least}{'' if last.split(' ')[1] == unit else f' {unit}'} to {last}"
+        if last.endswith(word)
+        else f"{first} to {last}"
+    )
 
 
 def _value_of(figure: DecisionFigure, run: int) -> str:
@@ -352,7 +418,7 @@ def build_legend(rows: Sequence[MatrixRow], measures: Iterable[Measure]) -> tupl
     return (
         *((str(sign), words) for sign, words in SIGN_WORDS.items() if sign in signs),
         *((("line", INTERVAL),) if any(cell.low is not None for cell in cells) else ()),
-        *(((CUT, "longer than the room for it"),) if any(cell.is_cut for cell in cells) else ()),
+        *(((CUT, "cut bar"),) if any(cell.is_cut for cell in cells) else ()),
         *((("↓", "lower is better"),) if any(map(mark_falling, measures)) else ()),
     )
 

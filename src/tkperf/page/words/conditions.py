@@ -17,7 +17,7 @@ from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.model.batch_state import find_place
 from tkperf.model.disturbance.io import HOST_LIMITED, describe_disturbed, find_codes
 from tkperf.model.record import RunStatus
-from tkperf.model.units import format_count, list_names
+from tkperf.model.units import format_capacity, format_count, list_names
 from tkperf.page.words.run import describe_progress, find_notices, find_warnings
 
 # Most entries that a text lists. The text contains the number of the others.
@@ -101,6 +101,9 @@ def _is_one_model(results: Sequence[RunResult]) -> bool:
 def _facts(names: Sequence[str], results: Sequence[RunResult], conditions: dict[str, Of]) -> Iterator[Difference]:
     for condition, of in conditions.items():
         values = [of(result) for result in results]
+        known = {str(value) for value in values if value is not None}
+        if condition in _DIFFER_IF_KNOWN and len(known) < 2:
+            continue
         if len({str(value) for value in values}) > 1:
             how, is_known = _how(values)
             text = f"{condition} {how} ({_list_values(names, values)})"
@@ -289,7 +292,16 @@ def _find_own_cpus(result: RunResult) -> str | None:
     return f"{len(place.cpus)} of its own" if place.cpus else "shared with other drives"
 
 
+def _find_capacity(result: RunResult) -> str | None:
+    capacity_bytes = result.info.device.get("capacity_bytes")
+    return format_capacity(capacity_bytes) if isinstance(capacity_bytes, int | float) else None
+
+
+# Facts that tell drives apart. Where they are not known, as of imported runs, they cast no doubt on a measurement.
+_DIFFER_IF_KNOWN = ("capacity", "interface")
 _SURROUNDINGS: dict[str, Of] = {
+    "capacity": _find_capacity,
+    "interface": lambda result: result.info.device.get("interface"),
     "kind of target": lambda result: result.info.device.get("kind"),
     "write cache": describe_write_cache,
     "fio": lambda result: result.info.fio_version,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tkperf.analysis.results import ReplacedTest, ResumptionResult, RunResult, SectionResult, TestResult
@@ -18,6 +18,7 @@ from tkperf.model.units import (
     format_duration,
     format_number,
     format_window,
+    list_names,
     unit_for_people,
 )
 from tkperf.page.words.uncertainty import count_disturbed
@@ -35,6 +36,13 @@ def find_notices(result: RunResult) -> tuple[str, ...]:
         *_of_drives(result),
         *_of_damage(result.left_out),
     )
+
+
+def find_shared_notices(results: Mapping[str, RunResult]) -> tuple[str, ...]:
+    """Return the notices of several runs, each once. A notice that applies only to some of the runs has their names:
+    ``NOT PURGED (B): ...``.
+    """
+    return name_notices([(name, find_notices(result)) for name, result in results.items()])
 
 
 _SHARING = {
@@ -261,6 +269,8 @@ _GROUPS = {
     **dict.fromkeys(("preparation", "no-room", "not-as-new", "never-written", "would-be-refused"), _BEFORE),
 }
 
+# Most runs that a badge has room to name.
+_MOST_IN_BADGE = 2
 BADGES = {
     **{code: f"RUN {code.value.upper()}" for code in (ReasonCode.FAILED, ReasonCode.INTERRUPTED, ReasonCode.RUNNING)},
     ReasonCode.SHORT_PROFILE: "QUICK PROFILE",
@@ -306,6 +316,33 @@ def leave_out_said(banners: Sequence[str], said: Collection[str] = (), *, simula
     """Return the banners that a verdict does not state: those without these keywords, and not that of a model."""
     keywords = {*said, *(["SIMULATED"] if simulated else [])}
     return tuple(banner for banner in banners if banner.split(":")[0] not in keywords)
+
+
+def name_notices(of_runs: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
+    """Return the notices of several runs, each once. A notice that only some runs have names them after its keyword:
+    ``THROTTLED (A, B): ...``, ``THROTTLED (5 of 12 runs): ...``.
+
+    Args:
+        of_runs: the name of each run with its notices.
+    """
+    runs_of: dict[str, dict[str, None]] = {}
+    texts: dict[str, dict[str, list[str]]] = {}
+    for name, notices in of_runs:
+        for notice in notices:
+            keyword, _, text = notice.partition(": ")
+            runs_of.setdefault(keyword, {})[name] = None
+            texts.setdefault(keyword, {}).setdefault(text, []).append(name)
+    banners = []
+    for keyword, by_text in texts.items():
+        names, said = list(runs_of[keyword]), next(iter(by_text))
+        who = ""
+        if len(names) < len(of_runs):
+            of_some = ", ".join(names) if len(names) <= _MOST_IN_BADGE else f"{len(names)} of {len(of_runs)} runs"
+            who = f" ({of_some})"
+        if len(by_text) > 1 or (who and len(names) > _MOST_IN_BADGE):
+            said = "; ".join(": ".join(filter(None, (list_names(of_text), text))) for text, of_text in by_text.items())
+        banners.append(": ".join(filter(None, (f"{keyword}{who}", said))))
+    return tuple(banners)
 
 
 def group_warnings(result: RunResult) -> tuple[WarningGroup, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from tkperf.model.units import find_latency_unit
@@ -28,10 +28,6 @@ _LEAST_BEYOND = 0.015
 _MOST_LETTERS = 48
 # Hours may go beyond 24: a clock's format would begin again. Milliseconds only if there are any.
 CLOCK = "floor({0} / 3600000) + utcFormat({0}, {0} % 1000 ? ':%M:%S.%L' : ':%M:%S')"
-# Ticks of ratios above 1: close together if all are within a few times each other, otherwise steps of 1, 2, 5.
-_NARROW = 4
-_HALVES = [1.25, 1.5, 2, 3, 4, 5]
-_STEPS = [step * 10.0**power for power in range(10) for step in (1, 2, 5)]
 
 
 def draw_value_axis(axis: Axis, values: Iterable[object], field: str = "value") -> Spec:
@@ -39,8 +35,6 @@ def draw_value_axis(axis: Axis, values: Iterable[object], field: str = "value") 
     given = [*values, *axis.includes]
     numbers = _finite(given)
     channel: Spec = {"field": field, "type": "quantitative", "title": axis.title}
-    if axis.scale is Scale.RATIO:
-        return channel | _ratio_axis(numbers)
     log = axis.scale is Scale.LOG
     if not numbers:  # a page brings them
         scale: Spec = {"nice": True} | ({"type": "log"} if log else {"zero": axis.zero})
@@ -71,11 +65,11 @@ def suit_latency(channel: Spec) -> Spec:
     return {**channel, "title": title, "axis": {**drawn, "labelExpr": label}}
 
 
-def draw_place_axis(axis: Axis, values: Iterable[object], *, flat: bool = False) -> Spec:
+def draw_place_axis(axis: Axis, values: Iterable[object]) -> Spec:
     """Return the channel of the axis of places; one of numbers can be zoomed, so its ends are not round."""
-    channel: Spec = {"field": "x", "type": "quantitative", "title": None if flat else axis.title or None}
+    channel: Spec = {"field": "x", "type": "quantitative", "title": axis.title or None}
     if axis.scale is Scale.ORDINAL:
-        return channel | {"type": "ordinal"} | _ordinal_axis(axis, flat=flat)
+        return channel | {"type": "ordinal"} | _ordinal_axis(axis)
     if axis.scale is Scale.CLOCK:
         drawn = {"labelExpr": CLOCK.format("datum.value"), "labelOverlap": "greedy", "labelSeparation": 8}
         return channel | {"type": "temporal", "scale": {"type": "utc", "nice": False}, "axis": drawn}
@@ -93,13 +87,8 @@ def draw_place_axis(axis: Axis, values: Iterable[object], *, flat: bool = False)
     return suit_latency(channel | (log_axis(values) if axis.scale is Scale.LOG else length_axis(values)))
 
 
-def _ordinal_axis(axis: Axis, *, flat: bool) -> Spec:
+def _ordinal_axis(axis: Axis) -> Spec:
     sort = {"sort": list(axis.places)}
-    if flat:
-        # Names split into lines, so that a narrow screen has room for the points.
-        lines = "split(replace(datum.label, /, /g, ': '), ': ')"
-        drawn: Spec = {"labelExpr": lines, "labelLimit": 200, "grid": False}
-        return sort | {"scale": {"domain": list(axis.places)}, "axis": drawn}
     letters = sum(len(str(place)) for place in axis.places)
     if letters > _MOST_LETTERS:
         return sort | {"axis": {"labelAngle": -30}}
@@ -194,25 +183,3 @@ def _log_steps(low: float, high: float, digits: Iterable[int]) -> list[float]:
 
 def _is_power_of_ten(value: float) -> bool:
     return math.isclose(math.log10(value), round(math.log10(value)), abs_tol=1e-9)
-
-
-def _ratio_axis(values: Sequence[float]) -> Spec:
-    """Return a logarithmic axis with 1 in its middle, so that twice and half are equally far; linear if all are close
-    to 1.
-    """
-    most = max(max(value, 1 / value) for value in (1.0, *values) if value > 0)
-    if most < 1.2:  # a logarithm would have a single round tick there
-        margin = (most - 1) * 1.08 or 0.05
-        return {"scale": {"zero": False, "domain": [1 - margin, 1 + margin], "nice": True}}
-    steps = _HALVES if most < _NARROW else _STEPS
-    # An interval may reach any number, so the axis ends at the steps.
-    last = min((step for step in steps if step >= most * 1.02), default=steps[-1])
-    ticks = [step for step in steps if 1 < step <= last]
-    return {
-        "scale": {"type": "log", "domain": [1 / last, last], "nice": False},
-        "axis": {
-            "values": [*(1 / step for step in reversed(ticks)), 1, *ticks],
-            "labelExpr": "format(datum.value, '.3~r')",
-            "labelOverlap": "greedy",
-        },
-    }

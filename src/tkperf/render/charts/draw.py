@@ -45,9 +45,7 @@ MOST_DIRECT = 4
 LONGEST_NAME = 200
 # Beyond it points are smaller, so that they do not hide the line.
 _MANY_POINTS = 60
-_LINE_PX, _FRAME_PX, _BETWEEN_PX = 14, 50, 11
-# Gaps between names; many are closer, so that two dozen drives fit a screen.
-_GAP_PX, _CLOSE_PX, _MOST_APART = 10, 2, 12
+_LINE_PX = 14
 # The name of a level is above the level, within the plot: the axis reaches beyond both.
 _ROOM_FOR_NAME = 1.08
 # A wider legend would make a printed chart smaller.
@@ -78,13 +76,10 @@ def _with_short_names(chart: Chart) -> Chart:
 
 
 class _Drawing:
-    """A chart on its way to layers. ``x`` is the channel of places, ``y`` that of values; the other way
-    round if flat.
-    """
+    """A chart on its way to layers. ``x`` is the channel of places, ``y`` that of values."""
 
     def __init__(self, chart: Chart, scale: float = 1) -> None:
         self.chart, self.scale = chart, scale
-        self.x, self.y = ("y", "x") if chart.flat else ("x", "y")
         self.groups = list(group_curves(chart))
         curves = chart.curves
         points = [point for curve in curves for point in curve.points]
@@ -99,9 +94,9 @@ class _Drawing:
         values += [_ROOM_FOR_NAME * rule.y for rule in named if rule.y]
         reached = values if chart.filled else []
         places = [point.x for point in points] + [rule.x for rule in chart.rules] + [*chart.x.includes]
-        self.places = draw_place_axis(chart.x, places, flat=chart.flat)
+        self.places = draw_place_axis(chart.x, places)
         self.values = draw_value_axis(chart.y, reached)
-        self.zooms = chart.x.scale in _TIMES and chart.x.ticks is None and not chart.flat
+        self.zooms = chart.x.scale in _TIMES and chart.x.ticks is None
         self.data: dict[str, list[Row]] = {}
         self.style = self._find_style()
 
@@ -117,7 +112,7 @@ class _Drawing:
         rings = list(self._rings())
         layers += rings
         if self._at_ends:
-            labels, rows = name_ends(self._named, self.values, self.style, self.y, self.scale * self._height())
+            labels, rows = name_ends(self._named, self.values, self.style, self.scale * self._height())
             self.data["ends"] = rows
             layers += labels
         frame = build_frame(chart, self._height(), rings=bool(rings), aligned=chart.aligned)
@@ -130,13 +125,7 @@ class _Drawing:
         return {**frame, **meta, "datasets": self.data, "layer": layers}
 
     def _height(self) -> int:
-        if not self.chart.flat:
-            return LOW_PX if self.chart.low else HEIGHT_PX
-        places = [str(place) for place in self.chart.x.places]
-        lines = max((1 + name.count(", ") + name.count(": ") for name in places), default=1)
-        curves = len(self.chart.names) if self.chart.grouped else 0
-        gap = _GAP_PX if len(places) <= _MOST_APART else _CLOSE_PX
-        return len(places) * max(gap + _LINE_PX * lines, 10 + _BETWEEN_PX * curves) + _FRAME_PX
+        return LOW_PX if self.chart.low else HEIGHT_PX
 
     # ---- names, colours and dashes
 
@@ -220,15 +209,9 @@ class _Drawing:
             yield self._layer(group.name, {"type": "bar", **plain}, encoding | tip)
             uncoloured = {key: each for key, each in encoding.items() if key != "color"}
             yield from self._whiskers(group, uncoloured, {"color": INK, "strokeWidth": 1.5})
-            if first.has_texts:
-                yield self._values_of(group, uncoloured)
         elif first.mark is Mark.BOX:
             box = {"type": "boxplot", "extent": "min-max", **plain}
             yield self._layer(group.name, box, encoding)
-        elif first.mark is Mark.RANGE:
-            across = "height" if self.chart.flat else "width"
-            bar = {"type": "bar", across: 12, "color": GREY, "opacity": 0.25}
-            yield self._layer(group.name, bar, encoding | self._from_low_to_high())
         else:
             yield from self._points(group, encoding, tip, plain)
 
@@ -249,7 +232,7 @@ class _Drawing:
         yield self._layer(group.name, line, encoding | tip)
         if first.has_texts:
             texts: Row = {"type": "text", "dy": -9, "dx": 3, "align": "left"}
-            places = {key: encoding[key] for key in (self.x, self.y)}
+            places = {key: encoding[key] for key in ("x", "y")}
             yield self._layer(group.name, texts, places | {"text": {"field": "label", "type": "nominal"}})
         dotted = group.rows if first.dots else [row for row in group.rows if row.get("alone")]
         if not dotted:
@@ -267,11 +250,6 @@ class _Drawing:
         yield from self._whiskers(group, encoding, {"strokeWidth": 2, **_unfaded(plain)})
         drawn: Row = {"filled": not muted, "size": 45 if muted else 70, "opacity": 0.9 if muted else 1}
         yield self._layer(group.name, {"type": "point", **_unfaded(plain), **drawn}, encoding | tip)
-        if group.first.has_texts:
-            side = {"dx": {"expr": "datum.below ? -8 : 8"}, "align": {"expr": "datum.below ? 'right' : 'left'"}}
-            text = {"text": {"field": "label", "type": "nominal"}}
-            places = {key: encoding[key] for key in (self.x, self.y)}
-            yield self._layer(group.name, {"type": "text", **side}, places | text)
 
     def _whiskers(self, group: CurveGroup, encoding: Spec, mark: Row) -> Iterator[Spec]:
         """Yield the intervals of points or bars, as far as they are known."""
@@ -285,20 +263,11 @@ class _Drawing:
         layer = self._layer(group.name, {"type": "rule", **mark}, ends)
         yield layer | {"transform": [known, cut]}
 
-    def _values_of(self, group: CurveGroup, encoding: Spec) -> Spec:
-        """Return each bar's first fact, written at its end and beyond its interval."""
-        beyond = {"calculate": "max(datum.value, datum.high || 0)", "as": "end"}
-        side: Row = {"dx": 5, "align": "left"} if self.chart.flat else {"dy": -6}
-        places = encoding | {self.y: {**self.values, "field": "end"}}
-        text = {"text": {"field": "label", "type": "nominal"}}
-        layer = self._layer(group.name, {"type": "text", **side}, places | text)
-        return layer | {"transform": [beyond]}
-
     def _encode(self, group: CurveGroup) -> Spec:
         """Return the channels of a group's curves: their place, colour and dash."""
         muted = group.first.muted
-        encoding: Spec = {self.x: self.places, self.y: self.values}
-        style = {} if muted or group.first.mark in (Mark.BOX, Mark.RANGE) else self.style
+        encoding: Spec = {"x": self.places, "y": self.values}
+        style = {} if muted or group.first.mark is Mark.BOX else self.style
         names = [(curve.name, curve.variant) for curve in group.curves]
         encoding |= {key: each for key, each in style.items() if key == "color" or group.first.mark is Mark.LINE}
         if self.chart.grouped:
@@ -314,10 +283,10 @@ class _Drawing:
 
     def _offset(self) -> Spec:
         sort = list(self.chart.names)
-        return {f"{self.x}Offset": {"field": "series", "type": "nominal", "sort": sort}}
+        return {"xOffset": {"field": "series", "type": "nominal", "sort": sort}}
 
     def _from_low_to_high(self) -> Spec:
-        return {self.y: {**self.values, "field": "low"}, f"{self.y}2": {"field": "high"}}
+        return {"y": {**self.values, "field": "low"}, "y2": {"field": "high"}}
 
     def _tip(self, group: CurveGroup) -> list[Row]:
         """Return what is shown of a point under the pointer."""
@@ -363,11 +332,11 @@ class _Drawing:
             self.data[kind] = [build_rule_row(rule) for rule in rules]
             encoding: Spec = {}
             if rules[0].x is not None:
-                encoding[self.x] = self.places
+                encoding["x"] = self.places
             if rules[0].x_end is not None:
-                encoding[f"{self.x}2"] = {"field": "end"}
+                encoding["x2"] = {"field": "end"}
             if rules[0].y is not None:
-                encoding[self.y] = self.values
+                encoding["y"] = self.values
             if any(rule.name for rule in rules):
                 encoding["tooltip"] = self._tip_of_rule(rules[0])
             clip = {"clip": True} if self.zooms else {}
@@ -388,17 +357,17 @@ class _Drawing:
         first = rules[0]
         if first.x is None:
             mark = {"type": "text", "align": "left", "baseline": "top", "dx": 4, "dy": 4}
-            yield self._layer(kind, mark, {"x": {"value": 0}, self.y: self.values} | text)
+            yield self._layer(kind, mark, {"x": {"value": 0}, "y": self.values} | text)
         elif first.y is not None:
             for below in sorted({rule.below for rule in rules}):
                 level = {"type": "text", "align": "left", "dx": 4, "dy": 9 if below else -8}
-                layer = self._layer(kind, level, {self.x: self.places, self.y: self.values} | text)
+                layer = self._layer(kind, level, {"x": self.places, "y": self.values} | text)
                 yield layer | {"transform": [{"filter": f"datum.below === {str(below).lower()}"}]}
         else:
             right = any(rule.row for rule in rules)
             side: Row = {"align": "right", "dx": -4} if right else {"align": "left", "dx": 3}
             for row in sorted({rule.row for rule in rules}):
-                at: Spec = {self.x: self.places, self.y: {"value": 2 + _LINE_PX * row}}
+                at: Spec = {"x": self.places, "y": {"value": 2 + _LINE_PX * row}}
                 layer = self._layer(kind, {"type": "text", "baseline": "top", **side}, at | text)
                 yield layer | ({"transform": [{"filter": f"datum.row === {row}"}]} if right else {})
 
@@ -416,8 +385,8 @@ class _Drawing:
                 "color": SPOTS[kind],
             }
             encoding: Spec = {
-                self.x: self.places,
-                self.y: {"value": 6} if on_top else self.values,
+                "x": self.places,
+                "y": {"value": 6} if on_top else self.values,
                 "tooltip": tooltip(("name", "Over time"), ("x", self.chart.x.title), numbers=("x",)),
             }
             yield self._layer(kind, mark, encoding)
@@ -426,7 +395,7 @@ class _Drawing:
         """Yield a ring around each flagged point."""
         for group in self.groups:
             rows = [row for row in group.rows if row.get("flag") and row["value"] is not None]
-            if not rows or group.first.mark in (Mark.BOX, Mark.RANGE):
+            if not rows or group.first.mark is Mark.BOX:
                 continue
             name = group.name.replace("curves", "rings")
             self.data[name] = rows[:MOST_RINGS]
@@ -439,7 +408,7 @@ class _Drawing:
                 "color": FLAGGED,
                 "opacity": 1,
             }
-            places: Spec = {self.x: self.places, self.y: self.values}
+            places: Spec = {"x": self.places, "y": self.values}
             places |= self._offset() if self.chart.grouped else {}
             tip = {"tooltip": [*self._tip(group), *tooltip(_WHY)]}
             yield self._layer(name, ring, places | tip)

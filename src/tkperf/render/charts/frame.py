@@ -8,10 +8,9 @@ so that it is readable there.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
 from typing import Any
 
 from tkperf.page.chart import (
@@ -220,7 +219,7 @@ def order_by_ends(curves: Sequence[Curve]) -> list[str]:
 
 
 def name_ends(
-    curves: Sequence[Curve], y: Spec, style: Spec, channel: str, height_px: float = HEIGHT_PX
+    curves: Sequence[Curve], y: Spec, style: Spec, height_px: float = HEIGHT_PX
 ) -> tuple[list[Spec], list[Row]]:
     """Return the layers of samples and names next to the plot, and the data ``ends`` of both.
 
@@ -245,7 +244,7 @@ def name_ends(
     ]
     # The names are not clipped in a plot that can be zoomed, so Vega also leaves room for them.
     begin, end, text = ({"value": {"expr": f"width + {px}"}} for px in (*_SAMPLE_PX, _TEXT_PX))
-    at: Spec = {channel: y | {"field": "at"}}
+    at: Spec = {"y": y | {"field": "at"}}
     by_name = {key: each for key, each in style.items() if each["field"] == "series"}  # type: ignore[index]
     sample: Row = {"type": "rule", "strokeWidth": 2.5, "clip": False}
     name: Row = {"type": "text", "align": "left", "baseline": "middle", "limit": _WIDEST_PX, "clip": False}
@@ -304,7 +303,6 @@ def group_curves(chart: Chart) -> Iterator[CurveGroup]:
         groups.setdefault(look(curve), []).append(curve)
     # Measured curves, which have points, are drawn over ideal lines, so they come last.
     ordered = sorted(groups.values(), key=lambda of: (not of[0].muted, of[0].dots))
-    middles = _middles(chart)
     for number, curves in enumerate(ordered):
         names = [(curve.name, curve.variant) for curve in curves]
         repeated = len(set(names)) < len(names)
@@ -321,21 +319,9 @@ def group_curves(chart: Chart) -> Iterator[CurveGroup]:
                 if unsorted:
                     row["place"] = place
                 if curve.has_texts:
-                    row |= {"label": point.facts[0], "below": (point.y or 0) < middles.get(point.x, 0)}
+                    row["label"] = point.facts[0]
                 rows.append(row)
         yield CurveGroup(name=f"curves{number or ''}", curves=tuple(curves), rows=rows)
-
-
-def _middles(chart: Chart) -> Mapping[object, float]:
-    """Return the median of all points at each place, if any have a text next to them."""
-    if not any(curve.has_texts for curve in chart.curves):
-        return {}
-    of_place: dict[object, list[float]] = {}
-    for curve in chart.curves:
-        for point in curve.points:
-            if point.y is not None and curve.mark is Mark.POINT:
-                of_place.setdefault(point.x, []).append(point.y)
-    return {place: median(values) for place, values in of_place.items()}
 
 
 def _build_row(point: Point) -> Row:
