@@ -103,7 +103,7 @@ def test_points_are_spread_by_their_place() -> None:
 def test_rounds_are_drawn_cell_by_cell(view: ReportView) -> None:
     charts = view.tests[0].sections[0].charts
     lines = [line.plain for line in draw_course(charts, 80, UNICODE)]
-    assert lines[1].startswith("IOPS, round by round; Block size (KiB) down")
+    assert lines[1].startswith("IOPS (% of the window's value), round by round; Block size (KiB) down")
     drawn = {
         curve.name
         for chart in charts
