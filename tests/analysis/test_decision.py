@@ -121,8 +121,11 @@ def test_if_no_value_has_an_interval_none_is_better() -> None:
     assert uses_of(*runs)["Random reads"] == (
         "B (300 IOPS), then A (100.0 IOPS, 3.0 × less); not decided, because no value has an interval"
     )
-    cells = [row.cells[0] for row in build_decision_view(comparison, decision).rows]
-    assert [(cell.sign, cell.interval) for cell in cells] == [(Sign.UNDECIDED, "no interval")] * 2
+    view = build_decision_view(comparison, decision)
+    assert [(row.cells[0].sign, row.cells[0].interval) for row in view.rows] == [(Sign.UNDECIDED, "no interval")] * 2
+    # The legend explains the line of an interval only if a bar has one.
+    with_interval = build_decision_view(*decide(*(run_of(name, {READ: 100.0}) for name in "AB")))
+    assert ["line" in dict(each.legend) for each in (view, with_interval)] == [False, True]
 
 
 def test_the_best_beyond_noise_ranks_first() -> None:

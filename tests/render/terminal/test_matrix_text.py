@@ -98,6 +98,10 @@ def test_curves_of_all_runs_are_on_one_scale() -> None:
     assert set(first) == {UNICODE.heights[-1]}
     assert set(second) == {UNICODE.heights[4]}
     assert len(second) < len(first)
+    long = replace(chart, title="Mean latency by block size and R/W mix: R/W 100/0")
+    lines = [line.plain for line in draw_curves(long, 40, UNICODE)]
+    assert max(map(len, lines)) <= 40
+    assert " ".join(" ".join(lines).split()).startswith(long.title)
 
 
 @pytest.mark.parametrize("width", [40, 80, 160])

@@ -340,7 +340,8 @@ def draw_curves(chart: Chart, width: int, blocks: BlockLetters) -> Iterator[Text
     low = low if logarithmic else min(0.0, low)
     scale = f"{format_short(low)} to {format_short(high)}{', logarithmic' if logarithmic else ''}"
     yield Text()
-    yield Text(drop_controls(chart.title), style="bold")
+    for words in _wrap(chart.title, width):
+        yield Text(words, style="bold")
     for words in _wrap(f"{chart.y.title}, bars from {scale}, over {chart.x.title}; first and last value", width):
         yield Text(words, style="dim")
     for curve in curves:
