@@ -415,6 +415,14 @@ def test_a_part_beyond_the_range_is_refused() -> None:
         workload_of(load, load_profile("pts-e-1.1"), 256 * MIB)
 
 
+def test_a_part_of_a_large_drive_is_accepted_before_the_drive_is_known(tmp_path: Path) -> None:
+    """A part in MiB is compared with the range of the run, not with an assumed drive."""
+    text = PART_OF_THE_RANGE.replace("ACCESS", "random").replace("end_percent = 1\n", "end_mib = 20_000_000\n")
+    own(text, tmp_path)
+    with pytest.raises(UsageError, match=r"0 to 20,000,000 MiB is beyond the end of the active range of 240\.1 GB"):
+        plan_run(request_of(tmp_path, text, "sim:sata-ssd"))
+
+
 def test_trims_have_blocks_of_two_gib_in_a_mix(tmp_path: Path) -> None:
     """Only trims have blocks above 16 MiB, alone or in a mix."""
     text = PART_OF_THE_RANGE.replace("ACCESS", "sequential").replace("1024", "TRIM")
