@@ -318,9 +318,21 @@ def test_what_is_left_out_has_a_reason(options: str, line: str) -> None:
     assert any(each.startswith(f"not carried over: {line}") for each in options_of_it)
 
 
+def test_addresses_that_fio_would_not_repeat_are_said() -> None:
+    """fio takes each block once before any again, unless a job has norandommap or zones. tkperf draws every address
+    anew and says so.
+    """
+    said = "assumed: norandommap: every address is drawn anew, where fio takes each block once before any again ([a])"
+    zones = "random_distribution=zoned:50/5:50/95"
+    for options, is_said in (("", True), ("norandommap=0", True), ("norandommap", False), (zones, False)):
+        _, lines = convert(f"[a]\n{TIMED}rw=randwrite\n{options}\n")
+        assert (said in lines) is is_said
+
+
 def test_what_the_user_asks_for_beyond_the_file_is_said() -> None:
     """--direct, --align-4k and --runtime change jobs only where the file says otherwise or nothing, and are named."""
-    text = "[a]\nioengine=libaio\nbuffered=1\nrw=write\n[b]\nstonewall\ndirect=1\nrw=randread\nbssplit=8k/50:16k/50\n"
+    text = "[a]\nioengine=libaio\nbuffered=1\nrw=write\n[b]\nstonewall\ndirect=1\nnorandommap\n"
+    text += "rw=randread\nbssplit=8k/50:16k/50\n"
     wishes = Wishes(direct=True, align_4k=True, runtime_s=20.0)
     written, options = convert(text, wishes=wishes)
     fill, stream = tomllib.loads(written)["phases"]
@@ -378,7 +390,7 @@ def test_odd_names_stay_text() -> None:
 
 def test_any_other_option_is_named() -> None:
     """The output names every option that was not carried over with the reason, even if it has no effect."""
-    text = f"[global]\n{TIMED}rw=randread\n[a]\nverify=0\nrwmixread=70\n[b]\nstonewall\n"
+    text = f"[global]\n{TIMED}rw=randread\nnorandommap\n[a]\nverify=0\nrwmixread=70\n[b]\nstonewall\n"
     written, options = convert(text)
     left = [line for line in options if not line.startswith("carried over: ")]
     assert left == [
@@ -386,6 +398,7 @@ def test_any_other_option_is_named() -> None:
         "not carried over: rwmixread=70: the job does not mix reads and writes ([a])",
         "without effect: direct=1: tkperf's I/O is always direct (all jobs)",
         "without effect: time_based: every load of tkperf lasts its whole time (all jobs)",
+        "without effect: norandommap: tkperf draws every address anew, from a sequence of its own (all jobs)",
         "without effect: verify=0: this value asks for nothing ([a])",
     ]
     assert set(options) <= {line[2:] for line in written.splitlines()}

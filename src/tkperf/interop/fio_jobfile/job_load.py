@@ -275,8 +275,13 @@ def _read_zones(options: JobOptions, pattern: _Pattern) -> tuple[Zone, ...]:
     if not pattern.is_random:
         options.leave_out("random_distribution", why="the job has no random addresses")
         return ()
-    zones: tuple[Zone, ...] = ()
-    return options.value("random_distribution", read_zones, zones)
+    none: tuple[Zone, ...] = ()
+    zones = options.value("random_distribution", read_zones, none)
+    # With zones, fio draws every address anew as well.
+    if not zones and not options.flag("norandommap"):
+        options.leave_out("norandommap", why="tkperf draws every address anew")
+        options.assume("norandommap: every address is drawn anew, where fio takes each block once before any again")
+    return zones
 
 
 def _read_random_percent(options: JobOptions, pattern: _Pattern) -> int | None:
