@@ -23,6 +23,8 @@ from refusal_messages import build_page
 from tkperf.cli.calling import options_by_heading
 from tkperf.cli.main import cli
 from tkperf.engine.simulation.models import PRESET_MODELS, DiskModel, FlashModel, Misbehaviour
+from tkperf.interop.fio_jobfile.job_sections import ALIASES
+from tkperf.interop.fio_jobfile.option_fates import CARRIED_OVER, HARMLESS, LEFT_OUT, REFUSED, WITHOUT_EFFECT
 from tkperf.model.choices import built_in_profiles
 from tkperf.model.figures import TABLE_KINDS, Figure
 from tkperf.model.units import GIB
@@ -200,6 +202,41 @@ def _views(views: list[Figure]) -> str:
     )
 
 
+def fio_options() -> Iterator[str]:
+    """What becomes of every option of a fio job file."""
+    yield "# Options of fio job files\n"
+    yield (
+        "This page lists what `tkperf workload from-fio` does with each option of a job file. [Own "
+        "workloads](own-workloads.md#converting-a-fio-job-file) describes the conversion. The meanings are those of "
+        "fio 3.33, and of fio 3.42 for newer options. tkperf refuses an option that is not on this page. The output "
+        "of the command names the outcome of each option in the file: an option that is kept may be left out in a job "
+        "that does not use it, and a value that tkperf cannot run is refused.\n"
+    )
+    aliases: dict[str, list[str]] = {}
+    for alias, name in ALIASES.items():
+        aliases.setdefault(name, []).append(alias)
+
+    def spelled(name: str) -> str:
+        return ", ".join(f"`{each}`" for each in (name, *aliases.get(name, ())))
+
+    yield "## Kept\n"
+    yield from _table(
+        ("option", "key of the workload file"), ((spelled(n), _plain(k)) for n, k in CARRIED_OVER.items())
+    )
+    yield "## Left out\n"
+    yield from _table(("option", "reason"), ((spelled(name), _plain(why)) for name, why in LEFT_OUT.items()))
+    yield "## Without effect\n"
+    yield from _table(("option", "reason"), ((spelled(name), _plain(why)) for name, why in WITHOUT_EFFECT.items()))
+    yield "## Refused\n"
+    yield "The value in the second column asks for nothing. Every other value is refused.\n"
+    harmless: dict[str, list[str]] = {}
+    for word in sorted(HARMLESS):
+        name, _, value = word.partition("=")
+        harmless.setdefault(name, []).append(f"`{value}`")
+    rows = ((spelled(name), ", ".join(harmless.get(name, ["none"])), _plain(why)) for name, why in REFUSED.items())
+    yield from _table(("option", "accepted", "reason"), rows)
+
+
 def simulated_drives() -> Iterator[str]:
     """Every parameter of every preset of a simulated drive."""
     yield "# Parameters of simulated drives\n"
@@ -248,6 +285,7 @@ REFERENCE: dict[str, Callable[[], Iterator[str]]] = {
     "tests": tests,
     "profile-keys": profiles,
     "workload-keys": workloads,
+    "fio-options": fio_options,
     "charts": charts,
     "simulated-drive-parameters": simulated_drives,
     "refusals": build_page,

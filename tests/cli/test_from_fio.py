@@ -39,7 +39,10 @@ def test_the_account_stands_on_the_terminal_and_in_the_file(job: Path, tmp_path:
     output = tmp_path / "drive.toml"
     done = tkperf("workload", "from-fio", job, "-o", output)
     assert done.returncode == 0, done.stderr
-    for line in ("carried over: iodepth=4 -> io_depth (all jobs)", "not carried over: ioengine=libaio (all jobs)"):
+    for line in (
+        "carried over: iodepth=4 -> io_depth (all jobs)",
+        "not carried over: ioengine=libaio: tkperf uses io_uring or libaio (all jobs)",
+    ):
         assert line in done.stdout.splitlines()
         assert f"# {line}" in output.read_text().splitlines()
     alone = tkperf("workload", "from-fio", job)
@@ -60,7 +63,7 @@ def test_nothing_is_overwritten_without_force(job: Path, tmp_path: Path) -> None
 
 def test_refused_options_are_a_line_each(job: Path, tmp_path: Path) -> None:
     """The message has the file, line, job, option and reason, and then the remedy."""
-    job.write_text(GOOD + "verify=md5\nexec_prerun=touch ran\nfsync=1\n")
+    job.write_text(GOOD + "verify=md5\nexec_prerun=touch ran\nsync=1\n")
     output = tmp_path / "drive.toml"
     done = tkperf("workload", "from-fio", job, "-o", output)
     assert_clear(done, 2, "3 options cannot be kept", "in the job file, or take them out")
@@ -68,7 +71,7 @@ def test_refused_options_are_a_line_each(job: Path, tmp_path: Path) -> None:
     assert [line.partition(", [writes], ")[2].partition(":")[0] for line in refused] == [
         "verify=md5",
         "exec_prerun=touch ran",
-        "fsync=1",
+        "sync=1",
     ]
     assert f"{job}, line 16, [writes], verify=md5: checking data takes time" in refused[0]
     assert not output.exists()
@@ -95,6 +98,52 @@ def test_no_job_file(content: bytes, reason: str, job: Path, tmp_path: Path) -> 
     assert_clear(done, 2, reason)
     assert len(done.stderr.splitlines()) == 1
     assert not output.exists()
+
+
+TEMPLATE = """[global]
+filename=${DEV}
+rw=randread
+bs=${BS}k
+rate=${RATE}m,
+"""
+
+
+def test_what_the_file_leaves_open_is_asked_for_and_said(job: Path) -> None:
+    """--set, --direct and --runtime give what the file leaves open. The output says so, and what is missing is one
+    line with the options to add.
+    """
+    job.write_text(TEMPLATE)
+    assert_clear(tkperf("workload", "from-fio", job), 2, "add --set DEV=.. --set BS=.. --set RATE=..")
+    given = ("--set", "DEV=/dev/nvme9n1", "--set", "BS=4", "--set", "RATE=5")
+    missing = tkperf("workload", "from-fio", job, *given)
+    assert_clear(missing, 2, "2 options cannot be kept")
+    assert "pass --direct if that is meant" in missing.stderr
+    assert "pass --runtime TIME, such as --runtime 60" in missing.stderr
+    done = tkperf("workload", "from-fio", job, *given, "--direct", "--runtime", "2m")
+    assert done.returncode == 0, done.stderr
+    assert {
+        "# assumed: one job with the options of [global], as the file has no job ([drive])",
+        "# assumed: direct=1 in place of the default of fio, direct=0 (--direct) ([drive])",
+        "# assumed: runtime=120 (--runtime) ([drive])",
+        "# assumed: RATE=5 (--set)",
+        "longest_s = 120",
+        "offered_megabytes_per_s = 5.24288",
+    } <= set(done.stdout.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (("--set", "TIME"), "write NAME=VALUE, such as --set TIME=60"),
+        (("--set", "A=1", "--set", "A=2"), "--set A: it has two values, 1 and 2"),
+        (("--set", "A=1\nB=2"), "write NAME=VALUE"),
+        (("--runtime", "soon"), "--runtime 'soon': write a time such as 60, 90s, 5m or 1h"),
+        (("--runtime", "0"), "write a time"),
+    ],
+)
+def test_impossible_values_are_named(job: Path, wrong: tuple[str, ...], reason: str) -> None:
+    """An impossible value of an option is one clear line."""
+    assert_clear(tkperf("workload", "from-fio", job, *wrong), 2, reason)
 
 
 def test_a_name_of_its_own(job: Path) -> None:

@@ -26,6 +26,7 @@ from tkperf.procedures import (
     read_stored_profile,
     with_workloads,
 )
+from tkperf.procedures.own_workloads.parts import Load, workload_of
 from tkperf.procedures.profiles import Profile, apply_options
 
 GIB = 1 << 30
@@ -394,6 +395,43 @@ def test_a_stream_has_to_fit_in_its_part_of_the_range(tmp_path: Path, access: st
         plan_run(request_of(tmp_path, text, "sim:sata-ssd", active_range="256MiB"))
 
 
+@pytest.mark.parametrize(
+    ("begin_mib", "end_mib", "first", "size"),
+    [(0, 0.25, 0, MIB // 4), (64, 128, 64 * MIB, 64 * MIB), (64, None, 64 * MIB, 192 * MIB)],
+)
+def test_a_part_of_the_range_in_bytes_is_exact(begin_mib: float, end_mib: float | None, first: int, size: int) -> None:
+    """A part in MiB begins and ends at that byte of the active range, or at its end."""
+    load = Load(
+        access=Access.RANDOM, read_percent=0, block_size_kib=4, range_begin_mib=begin_mib, range_end_mib=end_mib
+    )
+    region = workload_of(load, load_profile("pts-e-1.1"), 256 * MIB).region
+    assert region == ActiveRange(offset_bytes=first, length_bytes=size)
+
+
+def test_a_part_beyond_the_range_is_refused() -> None:
+    """A part in MiB is not shortened to a smaller active range."""
+    load = Load(access=Access.RANDOM, read_percent=0, block_size_kib=4, range_end_mib=512)
+    with pytest.raises(UsageError, match=r"0 to 512 MiB is beyond the end of the active range of 268\.4 MB"):
+        workload_of(load, load_profile("pts-e-1.1"), 256 * MIB)
+
+
+def test_a_part_of_a_large_drive_is_accepted_before_the_drive_is_known(tmp_path: Path) -> None:
+    """A part in MiB is compared with the range of the run, not with an assumed drive."""
+    text = PART_OF_THE_RANGE.replace("ACCESS", "random").replace("end_percent = 1\n", "end_mib = 20_000_000\n")
+    own(text, tmp_path)
+    with pytest.raises(UsageError, match=r"0 to 20,000,000 MiB is beyond the end of the active range of 240\.1 GB"):
+        plan_run(request_of(tmp_path, text, "sim:sata-ssd"))
+
+
+def test_trims_have_blocks_of_two_gib_in_a_mix(tmp_path: Path) -> None:
+    """Only trims have blocks above 16 MiB, alone or in a mix."""
+    text = PART_OF_THE_RANGE.replace("ACCESS", "sequential").replace("1024", "TRIM")
+    text = text.replace("block_size_kib = TRIM", "trims = true\nblock_shares = [[4, 50], [2_097_152, 50]]")
+    assert plan_run(request_of(tmp_path, text.replace("_percent = 1\n", "_percent = 90\n"), "sim:sata-ssd")).fitted
+    with pytest.raises(UsageError, match="key block_shares: more than 16,384 KiB, which only trims may have"):
+        own(text.replace("trims = true", ""), tmp_path)
+
+
 def test_a_named_test_and_a_file_run_in_one_run(tmp_path: Path) -> None:
     """A named test and a workload file can run together. The test of the suite runs first."""
     request = request_of(tmp_path, LOOPED, "sim:sata-ssd")
@@ -576,6 +614,26 @@ def many(count: int) -> str:
             "range_end_percent = 50",
             "range_end_percent = 25",
             "load paced, key range_end_percent: not more than range_begin_percent",
+        ),
+        (
+            "range_end_percent = 50",
+            "range_end_mib = 50.001",
+            "load paced, key range_end_mib: 50.001 MiB are not whole 4 KiB",
+        ),
+        (
+            "range_end_percent = 50",
+            "range_end_percent = 50\nrange_end_mib = 50",
+            "load paced, key range_end_mib: either it or range_end_percent, not both",
+        ),
+        (
+            "range_end_percent = 50",
+            "range_begin_mib = 50",
+            "load paced, key range_begin_mib: either it or range_begin_percent, not both",
+        ),
+        (
+            "offered_iops = 900",
+            "offered_megabytes_per_s = 0.01",
+            "load paced, key offered_megabytes_per_s: 2.44 I/Os a second are less than one a second for each of 4",
         ),
         (
             "block_size_kib = 256",

@@ -387,8 +387,8 @@ def _with_bytes(measurement: Measurement, read_bytes: int, write_bytes: int) -> 
 
 MOST_STEPS = 200_000  # steps of one test, with all its rounds or areas
 LONGEST_STREAM_S = 366 * 86400
-# Profiles are checked before the device is known, so this length is assumed.
-_ANY_DEVICE_BYTES = 1 << 40
+# Profiles are checked before the device is known, so this length is assumed. Parts of the range in bytes fit in it.
+_ANY_DEVICE_BYTES = 1 << 60
 
 
 def walk(test: Test, profile: Profile, active_range_bytes: int) -> Iterator[Phase]:

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from tests.interop.fio_jobfile.job_files import JOBS, NAMES, convert_file
+from tests.interop.fio_jobfile.job_files import JOBS, NAMES, convert, convert_file
 from tkperf.engine.fio_job import FioTarget, count_threads, render_fill_job, render_step_job
 from tkperf.model.workload import ActiveRange, Step, Workload
 from tkperf.procedures import load_profile
 from tkperf.procedures.own_workloads import parse_workload_file
-from tkperf.procedures.own_workloads.parts import FillPhase, StreamPhase, workload_of
+from tkperf.procedures.own_workloads.parts import FillPhase, StreamPhase, combination_of, workload_of
 
 pytestmark = pytest.mark.fio
 
@@ -223,3 +223,61 @@ def test_an_offered_rate_is_that_of_fio(tmp_path: Path, big: Path) -> None:
         # A busy host delays either fio now and then, so one of five attempts has to agree. A wrong rate would never
         # agree.
         assert any(rates(job) == pytest.approx(rates(text), rel=0.15, abs=1) for _ in range(5))
+
+
+TOGETHER = """[global]
+direct=1
+runtime=60
+time_based
+ioengine=libaio
+norandommap
+[reader]
+rw=randread
+bssplit=4k/60:16k/40
+iodepth=4
+rate=4m,
+percentage_random=70,0
+[writer]
+rw=randwrite
+bs=8k,8k
+thinktime=20ms
+thinktime_blocks=8
+[log]
+ioengine=sync
+rw=write
+fdatasync=4
+rate_iops=,200
+"""
+
+
+def test_jobs_at_the_same_time_do_what_fio_does(tmp_path: Path, big: Path) -> None:
+    """Rates by direction, pauses and flushes of loads that run together are those of fio's jobs."""
+    table = parse_workload_file(convert(TOGETHER)[0], file="a.fio")
+    (phase,) = table.phases
+    assert isinstance(phase, StreamPhase)
+    target = FioTarget(path=str(big), ioengine="libaio", active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE))
+    workload = combination_of(phase.together, table.loads, PROFILE, SIZE)
+    ours = render_step_job(Step(workload=workload, duration_s=60), target)
+
+    def done_by(text: str) -> dict[str, list[float]]:
+        jobs = run_fio(sections_of(text), tmp_path, f"filename={big}", "runtime=1", "thread=1")
+        return {job["jobname"]: [job["read"]["iops"], job["write"]["iops"]] for job in jobs}
+
+    # A busy host delays either fio now and then, so one of five attempts has to agree.
+    assert any(
+        done_by(ours) == {name: pytest.approx(rates, rel=0.2, abs=5) for name, rates in done_by(TOGETHER).items()}
+        for _ in range(5)
+    )
+    assert "fsync=4" in ours
+    assert "percentage_random=70" in ours
+
+
+@pytest.mark.parametrize("split", ["4k/33:8k/33:16k/33", "4k/60:8k/60", "4k/0:8k/30:16k/30", "4k:8k/50:16k"])
+def test_shares_that_do_not_add_up_are_those_that_fio_draws(split: str, tmp_path: Path) -> None:
+    """fio accepts percentages of any sum. The converted shares are those of the I/Os that fio makes of them."""
+    options = f"rw=randread\nnorandommap\nbssplit={split}\n"
+    load = parse_workload_file(convert(f"[a]\ndirect=1\nruntime=9\n{options}")[0], file="a.fio").loads["a"]
+    log = tmp_path / "ios.log"
+    run_fio([["[a]", "ioengine=null", "size=1g", *options.split()]], tmp_path, "number_ios=4000", f"write_iolog={log}")
+    drawn = read_log(log).sizes()
+    assert {size / 1024: pytest.approx(100 * share, abs=4) for size, share in drawn.items()} == dict(load.block_shares)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tkperf.interop.fio_jobfile.job_sections import read_jobs
+from tkperf.interop.fio_jobfile.job_sections import name_variables, read_jobs
 from tkperf.model.errors import UsageError
 
 
@@ -37,11 +37,25 @@ def test_aliases_are_one_option_and_the_last_counts() -> None:
     assert values("[a]\nbs=4k\nblocksize=8k\nreadwrite=read\n") == [("a", {"bs": "8k", "rw": "read"})]
 
 
+def test_variables_are_filled_in_as_fio_does() -> None:
+    """A value may have several variables and text around them. Comments have none."""
+    text = "[a]\nbssplit=${SMALL}k/${SHARE}:64k/ # ${NONE}\nrate=${RATE}m,\nbs=$x\n"
+    (job,) = read_jobs("a.fio", text, {"SMALL": "4", "SHARE": "60", "RATE": "5", "MORE": "1"})
+    values = {name: option.value for name, option in job.options.items()}
+    assert values == {"bssplit": "4k/60:64k/", "rate": "5m,", "bs": "$x"}
+    assert name_variables(text) == ("SMALL", "SHARE", "RATE")
+
+
+def test_global_sections_alone_are_one_job() -> None:
+    """Suites add the sections with the devices when they run such a file."""
+    assert values("[global]\nbs=4k\nrw=read\n") == [("a", {"bs": "4k", "rw": "read"})]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("", "a.fio: the file has no job: a job is a section such as [randread]"),
-        ("[global]\nbs=4k\n", "a.fio: the file has no job: a job is a section such as [randread]"),
+        ("[global]\n", "a.fio: the file has no job: a job is a section such as [randread]"),
         ("bs=4k\n[a]\n", "a.fio, line 1: 'bs=4k' is above the first [section], which fio refuses; is it a job file?"),
         ("[a\nbs=4k\n", "a.fio, line 1: '[a' is no section: it is [name]"),
         (
@@ -49,14 +63,13 @@ def test_aliases_are_one_option_and_the_last_counts() -> None:
             "a.fio, line 2: 'Hello, world!' is neither an option nor a section; is it a job file?",
         ),
         (
-            "[a]\nsize=${SIZE}\n",
-            "a.fio, line 2: size: ${SIZE} is filled in by fio from the environment or the host, so that the "
-            "load would not be known: write its value",
+            "[a]\nsize=${SIZE}\n[b]\nbs=${BS}\nsize=${SIZE}\n",
+            "a.fio: fio takes 2 values of this file from its environment: add --set SIZE=.. --set BS=..",
         ),
         (
             "[a]\nsize=8*$mb_memory\n",
-            "a.fio, line 2: size: $mb_memory is filled in by fio from the environment or the host, so that "
-            "the load would not be known: write its value",
+            "a.fio, line 2: size: fio fills in $mb_memory from the host, so that the load would not be known: write "
+            "its value",
         ),
         ("[a]\0", "a.fio: the file contains binary data, so it is not a job file"),
         ("[a]\ninclude b.inc\n", "a.fio, line 2: 'include b.inc': tkperf reads one file: write its lines here instead"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tkperf.model.errors import InputFileError, UsageError
 from tkperf.model.input_files import SETTINGS_BYTES, read_text_input
 
 MOST_REFUSALS_SHOWN = 40
+LONGEST_RUNTIME_S = 30 * 86_400
 
 
 @click.command("from-fio", cls=Command)
@@ -28,22 +30,48 @@ MOST_REFUSALS_SHOWN = 40
     help="Write the workload file here; default: standard output.",
 )
 @click.option("--name", metavar="NAME", help="Name of the test; default: that of the job file.")
+@click.option(
+    "--set",
+    "given",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value of ${NAME} in the job file, which fio takes from its environment; repeat it for each name.",
+)
+@click.option("--direct", is_flag=True, help="Treat jobs without direct=1 as jobs with direct=1.")
+@click.option(
+    "--align-4k",
+    is_flag=True,
+    help="Begin the I/Os of mixes of block sizes at multiples of 4 KiB where fio would align them otherwise.",
+)
+@click.option("--runtime", metavar="TIME", help="Runtime of jobs that have none, such as 60, 90s, 5m or 1h.")
 @click.option("--force", is_flag=True, help="Replace FILE.toml if it exists.")
-def from_fio(job_file: Path, output: Path, name: str | None, force: bool) -> None:
+def from_fio(
+    job_file: Path,
+    output: Path,
+    name: str | None,
+    given: tuple[str, ...],
+    direct: bool,
+    align_4k: bool,
+    runtime: str | None,
+    force: bool,
+) -> None:
     """Convert a job file of fio into a workload file.
 
-    Jobs that wait for each other (stonewall) become phases, in order. The output and the head of FILE.toml list the
-    options that tkperf carries over, and the others. tkperf refuses an option that would give the numbers another
-    meaning. Change the option in the job file, or remove it. tkperf executes nothing of the job file, and touches none
-    of its files.
+    Jobs that run at the same time become loads that run together. Jobs that wait for each other (stonewall) become
+    phases, in order. The output and the head of FILE.toml list every option of the job file: carried over, without
+    effect, or not carried over, with the reason. tkperf refuses an option that would give the numbers another meaning.
+    Change the option in the job file, or remove it. tkperf executes nothing of the job file, and touches none of its
+    files.
 
     \b
     Examples:
       tkperf workload from-fio ssd.fio -o ssd.toml
+      tkperf workload from-fio web.fio --set DEV=/dev/sdb --set TIME=60 --direct -o web.toml
       tkperf ssd D3-S4510 /dev/sdb --test ./ssd.toml
     """
     from tkperf.cli.output import STDOUT, Outputs
     from tkperf.interop.fio_jobfile.convert import OptionsRefusedError, convert_job_file, name_of_test
+    from tkperf.interop.fio_jobfile.job_load import Wishes
     from tkperf.model.units import on_one_line
     from tkperf.procedures import TAKEN_NAMES
 
@@ -51,7 +79,11 @@ def from_fio(job_file: Path, output: Path, name: str | None, force: bool) -> Non
     text = read_text_input(job_file, what="job file", limit_bytes=SETTINGS_BYTES, error=InputFileError)
     try:
         written, options = convert_job_file(
-            text, file=on_one_line(str(job_file)), name=name or name_of_test(job_file.stem, TAKEN_NAMES)
+            text,
+            file=on_one_line(str(job_file)),
+            name=name or name_of_test(job_file.stem, TAKEN_NAMES),
+            variables=_variables(given),
+            wishes=Wishes(direct=direct, align_4k=align_4k, runtime_s=_runtime_s(runtime)),
         )
     except OptionsRefusedError as error:
         for refusal in error.refusals[:MOST_REFUSALS_SHOWN]:
@@ -65,6 +97,29 @@ def from_fio(job_file: Path, output: Path, name: str | None, force: bool) -> Non
     if output != STDOUT:  # the workload file on stdout has them as comments
         for line in options:
             click.echo(line)
+
+
+def _variables(given: Sequence[str]) -> dict[str, str]:
+    """Return the values of ``--set`` by their names."""
+    variables: dict[str, str] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals or not name or not value.isprintable():
+            raise UsageError(f"--set {each!r}: write NAME=VALUE, such as --set TIME=60")
+        if variables.setdefault(name, value) != value:
+            raise UsageError(f"--set {name}: it has two values, {variables[name]} and {value}")
+    return variables
+
+
+def _runtime_s(runtime: str | None) -> float | None:
+    from tkperf.interop.fio_options import parse_time_s
+
+    if runtime is None:
+        return None
+    runtime_s = parse_time_s(runtime)
+    if runtime_s is None or round(runtime_s * 1000) % 100 or runtime_s > LONGEST_RUNTIME_S:
+        raise UsageError(f"--runtime {runtime!r}: write a time such as 60, 90s, 5m or 1h, 30 days at most")
+    return runtime_s
 
 
 @click.group(cls=CommandGroup)

@@ -3,283 +3,34 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from textwrap import wrap
-from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from tkperf.interop.fio_jobfile.job_sections import (
-    DEFAULT_BLOCKS,
-    Blocks,
-    Job,
-    JobOptions,
-    Refusal,
-    list_outcomes,
-    list_refusals,
-    parse_rates,
-    read_arrival,
-    read_blocks,
-    read_jobs,
-    read_needed_flag,
-    read_share,
-    read_sizes_bytes,
-    read_time_s,
-    read_zones,
-)
-from tkperf.model.choices import DEEPEST_QUEUE, MOST_JOBS
+from tkperf.interop.fio_jobfile.job_load import JobLoad, Wishes, read_load
+from tkperf.interop.fio_jobfile.job_options import JobOptions, Refusal, list_outcomes, list_refusals
+from tkperf.interop.fio_jobfile.job_sections import Job, name_variables, read_jobs
 from tkperf.model.errors import InputFileError
-from tkperf.model.units import KIB, format_block_size, format_count, on_one_line
-from tkperf.model.workload import MIX_ALIGNMENT_BYTES, Access, Arrival, Zone
+from tkperf.model.units import format_count, on_one_line
+from tkperf.model.workload import Access
 from tkperf.procedures import load_profile, with_workload
 from tkperf.procedures.own_workloads import parse_workload_file
-from tkperf.procedures.own_workloads.parts import LONGEST_LOAD_NAME, LONGEST_TITLE, FillPhase, Load, StreamPhase
-from tkperf.procedures.profiles.profile_tables import LARGEST_BLOCK_KIB, LONGEST_S, MOST_PASSES
-
-# fio's default on Linux. Engines that wait for each I/O have a queue depth of 1, whatever iodepth says.
-DEFAULT_IOENGINE = "psync"
-WAITING_IOENGINES = ("psync", "sync", "vsync", "pvsync", "pvsync2")
-QUEUEING_IOENGINES = ("io_uring", "libaio", "posixaio", "windowsaio", "solarisaio")
-READ_PERCENT = {"read": 100, "write": 0, "randread": 100, "randwrite": 0}
-MIXED = ("rw", "readwrite", "randrw")
-# fio's default for a mix.
-DEFAULT_READ_PERCENT = 50
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobLoad:
-    """The load of a job, and its length.
-
-    Attributes:
-        runtime_s: the runtime; None if the load ends after an amount.
-        passes: number of passes over the range, if there is no runtime.
-        stonewall: whether the load begins after the end of all earlier loads.
-    """
-
-    options: JobOptions
-    load: Load
-    runtime_s: float | None
-    ramp_s: float
-    passes: int
-    stonewall: bool
-
-
-def read_load(options: JobOptions) -> JobLoad:
-    """Return the load of a job; ``options`` records the outcome of each option."""
-    _check_direct(options)
-    access, read_percent = _read_pattern(options)
-    blocks = _read_blocks(options, access, read_percent)
-    shares = tuple((size_bytes / KIB, percent) for size_bytes, percent in blocks)
-    threads = options.count("numjobs", 1, least=1, most=MOST_JOBS)
-    rate_iops = _read_rate(options, read_percent)
-    arrival = options.value("rate_process", read_arrival, Arrival.LINEAR)
-    if not rate_iops:
-        options.leave_out("rate_process")
-    zones: tuple[Zone, ...] = ()
-    if access is Access.RANDOM:
-        zones = options.value("random_distribution", read_zones, zones)
-    else:
-        options.leave_out("random_distribution")
-    begin, end = _read_range(options)
-    load = Load(
-        access=access,
-        read_percent=read_percent,
-        block_size_kib=shares[0][0] if len(shares) == 1 else None,
-        block_shares=shares if len(shares) > 1 else (),
-        zone_shares=tuple((*zone,) for zone in zones),
-        jobs=threads,
-        io_depth=_read_io_depth(options),
-        offered_iops=rate_iops * threads if rate_iops else None,
-        arrival=arrival if rate_iops else Arrival.LINEAR,
-        compressible_percent=_read_compressible(options, read_percent),
-        range_begin_percent=begin,
-        range_end_percent=end,
-    )
-    runtime_s, ramp_s = _read_times(options)
-    return JobLoad(
-        options=options,
-        load=_set_apart(options, load),
-        runtime_s=runtime_s,
-        ramp_s=ramp_s,
-        passes=options.count("loops", 1, least=1, most=MOST_PASSES),
-        stonewall=options.flag("stonewall"),
-    )
-
-
-def _check_direct(options: JobOptions) -> None:
-    """Refuse I/O through the page cache. Of ``direct`` and ``buffered``, the later one counts."""
-    given = options.given("direct", "buffered")
-    is_direct = False
-    for name in given:
-        is_on = options.value(name, read_needed_flag, name == "buffered")
-        is_direct = is_on is (name == "direct")
-    if not is_direct:
-        options.refuse(
-            given[-1] if given else "direct",
-            "buffered I/O measures the host's memory, tkperf's is always direct: write direct=1 if that is meant",
-            default="direct=0 (fio's default)",
-        )
-
-
-def _read_pattern(options: JobOptions) -> tuple[Access, int]:
-    """Return the access, and the percentage of reads."""
-    name, colon, _ = (options.text("rw") or "read").partition(":")
-    if "trim" in name:
-        options.refuse("rw", "tkperf's loads read and write; they do not trim")
-    elif name not in (*READ_PERCENT, *MIXED):
-        options.refuse("rw", f"it is one of {', '.join((*READ_PERCENT, *MIXED))}")
-    elif colon:
-        options.refuse("rw", "addresses of tkperf are random or sequential; it skips none")
-    access = Access.RANDOM if name.startswith("rand") else Access.SEQUENTIAL
-    mix_percent = _read_mix(options, is_mixed=name in MIXED)
-    return access, mix_percent if name in MIXED else READ_PERCENT.get(name, 100)
-
-
-def _read_mix(options: JobOptions, *, is_mixed: bool) -> int:
-    names = options.given("rwmixread", "rwmixwrite")
-    percents = [options.count(name, 50, least=0, most=100) for name in names]
-    if not is_mixed:
-        options.leave_out(*names)
-    elif len(percents) == 2 and sum(percents) != 100:
-        options.refuse("rwmixwrite", "it and rwmixread do not add up to 100: leave one out")
-    if not names:
-        return DEFAULT_READ_PERCENT
-    return percents[-1] if names[-1] == "rwmixread" else 100 - percents[-1]
-
-
-def _read_blocks(options: JobOptions, access: Access, read_percent: int) -> Blocks:
-    """Return the sizes and shares of the used directions, which must be equal.
-
-    The later one of ``bs`` and ``bsrange`` counts, and ``bssplit`` overrides both, as in fio.
-    """
-    names = [*options.given("bs", "bsrange"), *options.given("bssplit")]
-    name = names[-1] if names else "bs"
-    options.leave_out(*names[:-1])
-    default = DEFAULT_BLOCKS
-    sides = options.value(name, lambda text: read_blocks(name, text, options.kb_base), (default, default))
-    blocks, *others = _used(sides, read_percent)
-    if any(other != blocks for other in others):
-        options.refuse(name, "reads and writes of a load have the same block sizes in tkperf")
-    if any(size % 512 or size > LARGEST_BLOCK_KIB * KIB for size, _ in blocks):
-        options.refuse(name, "a block size is a multiple of 512 bytes, 16 MiB at most")
-        blocks = default
-    _check_alignment(options, access, blocks, read_percent)
-    return blocks
-
-
-def _check_alignment(options: JobOptions, access: Access, blocks: Blocks, read_percent: int) -> None:
-    """Refuse a different alignment, because fio begins I/Os at multiples of the smallest block.
-
-    tkperf aligns the I/Os of a random mix to 4 KiB if it has blocks of that size or more.
-    """
-    sizes = [size_bytes for size_bytes, _ in blocks]
-    default = min(sizes)
-    sides = options.value("ba", lambda text: read_sizes_bytes(text, options.kb_base), (default, default))
-    aligned = set(_used(sides, read_percent))
-    is_random_mix = len(sizes) > 1 and access is Access.RANDOM
-    ours = MIX_ALIGNMENT_BYTES if is_random_mix and max(sizes) >= MIX_ALIGNMENT_BYTES else default
-    if aligned != {ours}:
-        options.refuse(
-            "ba",
-            f"I/Os begin at multiples of {format_block_size(max(aligned))}, those of tkperf at multiples "
-            f"of {format_block_size(ours)}: write blockalign={format_block_size(ours)}",
-            default=f"blockalign={format_block_size(default)} (fio's default)",
-        )
-
-
-def _used(sides: tuple[T, T], read_percent: int) -> list[T]:
-    """Return the values of the directions that a mix uses."""
-    shares = (read_percent, 100 - read_percent)
-    return [side for side, share in zip(sides, shares, strict=True) if share]
-
-
-def _read_io_depth(options: JobOptions) -> int:
-    depth = options.count("iodepth", 1, least=1, most=DEEPEST_QUEUE)
-    engine = options.text("ioengine") or DEFAULT_IOENGINE
-    if engine in WAITING_IOENGINES:
-        options.leave_out("iodepth")
-        return 1
-    if engine not in QUEUEING_IOENGINES:
-        options.refuse("ioengine", "tkperf uses io_uring or libaio")
-    options.leave_out("ioengine")
-    return depth
-
-
-def _read_rate(options: JobOptions, read_percent: int) -> int:
-    """Return the I/Os per second of one thread, reads and writes together; 0: as fast as the device answers."""
-    rates = options.value("rate_iops", parse_rates, (0, 0))
-    used = _used(rates, read_percent)
-    if len(used) == 2 and rates[0] * 100 != read_percent * sum(rates):
-        options.refuse(
-            "rate_iops",
-            f"{rates[0]} reads and {rates[1]} writes a second are not {read_percent} % reads, as the mix has it",
-        )
-        return 0
-    return sum(used)
-
-
-def _read_compressible(options: JobOptions, read_percent: int) -> int:
-    percent = options.count("buffer_compress_percentage", 0, least=0, most=100)
-    if read_percent == 100:
-        options.leave_out("buffer_compress_percentage")
-        return 0
-    return percent
-
-
-def _read_range(options: JobOptions) -> tuple[int, int]:
-    """Return begin and end in percent of the device."""
-    begin = options.value("offset", read_share, 0)
-    end = begin + options.value("size", read_share, 100 - begin)
-    if end > 100 or begin >= end:
-        options.refuse("size", "with its offset it is nothing, or beyond the device's end")
-        return 0, 100
-    return begin, end
-
-
-def _set_apart(options: JobOptions, load: Load) -> Load:
-    """Give sequential threads separate parts, as fio does with a matching ``offset_increment``."""
-    name, jobs = "offset_increment", load.jobs or 1
-    text = options.text(name)
-    is_random = load.access is Access.RANDOM
-    part = f"{100 / jobs:g}%"
-    if text in (None, "0", "0%") and (jobs == 1 or is_random):
-        options.leave_out(name)
-    elif is_random:
-        options.refuse(name, "random threads of tkperf share one range")
-    elif text == part == options.text("size") and not load.range_begin_percent:
-        return msgspec.structs.replace(load, range_end_percent=100)
-    else:
-        options.refuse(
-            name,
-            f"{jobs} sequential threads of tkperf have a part of the range each; fio's have with "
-            f"size={part} and offset_increment={part}",
-            default="offset_increment=0 (fio's default: all threads go over the same addresses)",
-        )
-    return load
-
-
-def _read_times(options: JobOptions) -> tuple[float | None, float]:
-    """Return the runtime in s (None if an amount ends the load), and the warm-up in s."""
-    times = []
-    for name in ("runtime", "ramp_time"):
-        time_s = options.value(name, read_time_s, 0.0)
-        if round(time_s * 1000) % 100 or time_s > LONGEST_S:
-            options.refuse(name, "tkperf's times are multiples of 0.1 s, 30 days at most")
-            time_s = 0.0
-        times.append(time_s)
-    runtime_s, ramp_s = times
-    options.flag("time_based")
-    if not runtime_s:
-        options.leave_out("ramp_time")
-        return None, 0.0
-    options.leave_out("loops")
-    return runtime_s, ramp_s
-
+from tkperf.procedures.own_workloads.parts import (
+    LONGEST_LOAD_NAME,
+    LONGEST_PAUSE_S,
+    LONGEST_TITLE,
+    MOST_STREAMS,
+    MOST_THREADS_TOGETHER,
+    FillPhase,
+    Load,
+    StreamPhase,
+)
+from tkperf.procedures.profiles.profile_tables import MOST_PASSES
 
 ANY_PROFILE, ANY_SUITE = "pts-e-1.1", "ssd"
 WIDTH = 100
@@ -287,67 +38,247 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 # Lengths of the slices of a stream in s, the longest first, and the smallest number of slices. fio reports once a
 # second.
 SLICE_LENGTHS = ((60, 5), (30, 5), (10, 5), (5, 5), (2, 5), (1, 1), (0.5, 1), (0.2, 1), (0.1, 1))
+# Slices that are long enough for late loads, the shortest first.
+LONG_SLICES = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
 
 
-# By the name of the load.
-Phases: TypeAlias = dict[str, tuple[StreamPhase | FillPhase, JobLoad]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """A phase with its loads, by their names, and the job of each load."""
+
+    phase: StreamPhase | FillPhase
+    loads: Mapping[str, Load]
+    jobs: Mapping[str, Job]
 
 
-def build_phases(jobs: Sequence[JobOptions]) -> Phases:
-    """Return the phases of a job file in order, each with its load. Refused options are noted in ``jobs``."""
+def build_phases(jobs: Sequence[JobOptions], wishes: Wishes) -> tuple[Phase, ...]:
+    """Return the phases of a job file in order, each with its loads. Refused options are noted in ``jobs``."""
     _check_one_device(jobs)
-    phases: Phases = {}
+    groups = _read_groups(jobs, wishes)
+    phases: list[Phase] = []
+    earlier_s = 0.0
+    for number, group in enumerate(groups, start=1):
+        taken = [name for phase in phases for name in phase.loads]
+        phase = _build_phase(group, taken, wishes, is_last=number == len(groups), earlier_s=earlier_s)
+        phases.append(phase)
+        earlier_s += max((load.ramp_s + (load.runtime_s or 0) for load in group), default=0)
+    return tuple(phases)
+
+
+def _read_groups(jobs: Sequence[JobOptions], wishes: Wishes) -> list[list[JobLoad]]:
+    """Return the jobs that run at the same time, group after group."""
+    groups: list[list[JobLoad]] = []
     for options in jobs:
-        job_load = read_load(options)
-        if phases and not job_load.stonewall:
-            options.refuse(
-                "stonewall",
-                f"it runs at the same time as [{next(reversed(phases))}], and tkperf runs one load at a "
-                "time: write stonewall into it if it is to follow, or numjobs into one if both are the "
-                "same load",
-                default="no stonewall",
-            )
-        name = _new_name(options.job.name, phases)
-        phases[name] = _build_phase(name, job_load), job_load
-    if phases and job_load.runtime_s is None:
-        _refuse_no_runtime(
-            job_load,
-            "it only fills the range, and nothing is measured after it: write runtime=.. and "
-            "time_based=1 if it is to be measured",
-        )
-    return phases
+        waits = _waits(options, groups)
+        if not groups or waits:
+            groups.append([])
+        taken_bytes = groups[-1][-1].files_end_bytes if groups[-1] else 0
+        groups[-1].append(read_load(options, wishes, taken_bytes))
+    return groups
 
 
-def _build_phase(name: str, job_load: JobLoad) -> StreamPhase | FillPhase:
-    if job_load.runtime_s is None:
-        if not job_load.load.can_fill:
-            _refuse_no_runtime(
-                job_load,
-                "a load of tkperf runs for a time, unless it writes all of the range in order: write "
-                "runtime=.. and time_based=1",
-            )
-        return FillPhase(load=name, passes=job_load.passes)
-    return StreamPhase(
-        section=name,
-        load=name,
-        slice_s=_slice_s(job_load.runtime_s, job_load.ramp_s),
-        longest_s=job_load.runtime_s,
-        warm_up_s=job_load.ramp_s or None,
+def _waits(options: JobOptions, groups: Sequence[Sequence[JobLoad]]) -> bool:
+    """Return whether a job waits for the end of all jobs before it."""
+    awaited = options.text("wait_for")
+    if awaited is not None:
+        names = [load.options.job.name for load in groups[-1]] if groups else []
+        if names == [awaited]:
+            return True
+        options.refuse("wait_for", "other jobs run on meanwhile: write stonewall if it is to follow all of them")
+    return options.flag("stonewall")
+
+
+def _build_phase(
+    group: Sequence[JobLoad], taken: Sequence[str], wishes: Wishes, *, is_last: bool, earlier_s: float
+) -> Phase:
+    loads, jobs = _name_loads(group, taken, earlier_s)
+    first = group[0]
+    if len(loads) == 1:
+        (name,) = loads
+        phase = _build_alone(name, first, loads[name], wishes, is_last=is_last)
+        return Phase(phase=phase, loads=loads, jobs=jobs)
+    loads = _merged(loads, jobs, group)
+    times = [_runtime_s(load, wishes, "loads that run at the same time end by their runtime") for load in group]
+    for load, runtime_s in zip(group[1:], times[1:], strict=True):
+        for option, own_s, first_s in (("runtime", runtime_s, times[0]), ("ramp_time", load.ramp_s, first.ramp_s)):
+            if own_s != first_s:
+                load.options.refuse(
+                    option,
+                    f"{own_s or 0:g} s, and [{first.options.job.name}] has {first_s or 0:g} s: loads that run at the "
+                    "same time have one runtime and one ramp_time",
+                    default=f"no {option}",
+                )
+    runtime_s = times[0] or 1.0
+    slice_s, warm_up_s = _slice_s(runtime_s, first, max(load.delay_s for load in loads.values()), group)
+    if len(loads) == 1:
+        (name,) = loads
+        single = StreamPhase(section=name, load=name, slice_s=slice_s, longest_s=runtime_s, warm_up_s=warm_up_s)
+        return Phase(phase=single, loads=loads, jobs=jobs)
+    section = _new_section(tuple(loads), taken)
+    phase = StreamPhase(
+        section=section, together=tuple(loads), slice_s=slice_s, longest_s=runtime_s, warm_up_s=warm_up_s
     )
+    return Phase(phase=phase, loads=loads, jobs=jobs)
 
 
-def _refuse_no_runtime(job_load: JobLoad, why: str) -> None:
-    job_load.options.refuse("runtime", why, default="no runtime")
+def _build_alone(name: str, job_load: JobLoad, load: Load, wishes: Wishes, *, is_last: bool) -> StreamPhase | FillPhase:
+    if job_load.runtime_s is None and load.can_fill and not is_last:
+        if job_load.passes > MOST_PASSES:
+            job_load.options.refuse("loops", f"a fill of tkperf passes over its range {MOST_PASSES:,} times at most")
+        return FillPhase(load=name, passes=job_load.passes)
+    why = "a load of tkperf runs for a time, unless it writes all of the range in order"
+    if load.can_fill:
+        why = "it only fills the range, and nothing is measured after it"
+    runtime_s = _runtime_s(job_load, wishes, why) or 1.0
+    slice_s, warm_up_s = _slice_s(runtime_s, job_load, 0.0, ())
+    return StreamPhase(section=name, load=name, slice_s=slice_s, longest_s=runtime_s, warm_up_s=warm_up_s)
 
 
-def _slice_s(runtime_s: float, ramp_s: float) -> float:
-    """Return the longest slice that divides both times and gives a few slices."""
-    return next(
+def _runtime_s(job_load: JobLoad, wishes: Wishes, why: str) -> float | None:
+    """Return the runtime of a job, or that of ``--runtime``; a missing one is refused."""
+    options = job_load.options
+    if job_load.runtime_s is not None:
+        return job_load.runtime_s
+    options.leave_out("loops", why="the runtime ends the load")
+    if wishes.runtime_s is None:
+        options.refuse("runtime", f"{why}: pass --runtime TIME, such as --runtime 60", default="no runtime")
+        return None
+    options.assume(f"runtime={wishes.runtime_s:g} (--runtime)")
+    return wishes.runtime_s
+
+
+def _name_loads(
+    group: Sequence[JobLoad], taken: Sequence[str], earlier_s: float
+) -> tuple[dict[str, Load], dict[str, Job]]:
+    """Return the loads of a group by names that no other load has, with their delays."""
+    loads: dict[str, Load] = {}
+    jobs: dict[str, Job] = {}
+    is_together = sum(len(each.loads) for each in group) > 1
+    first_s = min(each.delay_s for each in group)
+    for each in group:
+        delay_s = each.delay_s - first_s
+        if earlier_s and each.delay_s <= earlier_s:
+            each.options.leave_out("startdelay", why="it counts from the start of fio, long before this job")
+            delay_s = 0.0
+        elif not is_together or not delay_s:
+            each.options.leave_out("startdelay", why="no other load begins before it")
+            delay_s = 0.0
+        elif earlier_s:
+            each.options.refuse("startdelay", "it counts from the start of fio; tkperf's from that of the phase")
+        elif delay_s > LONGEST_PAUSE_S:
+            each.options.refuse("startdelay", f"a load of tkperf begins {LONGEST_PAUSE_S} s later at most")
+            delay_s = 0.0
+        for number, load in enumerate(each.loads, start=1):
+            job = each.options.job
+            own = job.name if len(each.loads) == 1 else f"{job.name} {number}"
+            name = _new_name(own, (*taken, *loads))
+            loads[name] = msgspec.structs.replace(load, delay_s=delay_s) if delay_s else load
+            jobs[name] = job
+        if len(each.loads) > 1:
+            each.options.keep(
+                "numjobs", f"{len(each.loads)} loads of one thread, as their addresses differ from tkperf's"
+            )
+            each.options.keep("offset_increment", "the range of each of these loads")
+    return loads, jobs
+
+
+def _merged(loads: Mapping[str, Load], jobs: dict[str, Job], group: Sequence[JobLoad]) -> dict[str, Load]:
+    """Return at most as many loads as can run together: equal random loads become threads of one."""
+    threads = sum(load.jobs or 1 for load in loads.values())
+    if threads > MOST_THREADS_TOGETHER:
+        group[-1].options.refuse(
+            "numjobs",
+            f"{threads:,} threads run at the same time, and tkperf runs {MOST_THREADS_TOGETHER} at most",
+            default="numjobs=1 (fio's default)",
+        )
+    if len(loads) <= MOST_STREAMS:
+        return dict(loads)
+    merged: dict[str, Load] = {}
+    for name, load in loads.items():
+        same = next((other for other, kept in merged.items() if _is_same(kept, load)), None)
+        if same is None:
+            merged[name] = load
+            continue
+        merged[same] = _sum_of(merged[same], load)
+        for each in group:
+            if each.options.job is jobs[name]:
+                each.options.assume(f"its threads are threads of load {same}, which is equal in every option")
+    if len(merged) > MOST_STREAMS:
+        group[-1].options.refuse(
+            "numjobs",
+            f"{len(merged)} different loads run at the same time, and tkperf runs {MOST_STREAMS} at most; a sequential "
+            "job has one for each thread that has no part of its own",
+            default="numjobs=1 (fio's default)",
+        )
+        return dict(list(merged.items())[:MOST_STREAMS])
+    return merged
+
+
+def _is_same(one: Load, other: Load) -> bool:
+    """Return whether two random loads differ at most in their threads, at the same rate of a thread."""
+
+    def of_one_thread(load: Load) -> Load:
+        jobs = load.jobs or 1
+        iops, megabytes_per_s = load.offered_iops, load.offered_megabytes_per_s
+        return msgspec.structs.replace(
+            load,
+            jobs=1,
+            offered_iops=None if iops is None else iops / jobs,
+            offered_megabytes_per_s=None if megabytes_per_s is None else megabytes_per_s / jobs,
+        )
+
+    return one.access is Access.RANDOM and of_one_thread(one) == of_one_thread(other)
+
+
+def _sum_of(one: Load, other: Load) -> Load:
+    iops = None if one.offered_iops is None else one.offered_iops + (other.offered_iops or 0)
+    megabytes_per_s = one.offered_megabytes_per_s
+    if megabytes_per_s is not None:
+        megabytes_per_s = round(megabytes_per_s + (other.offered_megabytes_per_s or 0), 6)
+    jobs = (one.jobs or 1) + (other.jobs or 1)
+    return msgspec.structs.replace(one, jobs=jobs, offered_iops=iops, offered_megabytes_per_s=megabytes_per_s)
+
+
+def _slice_s(runtime_s: float, first: JobLoad, delay_s: float, group: Sequence[JobLoad]) -> tuple[float, float | None]:
+    """Return the length of a slice, and that of the warm-up.
+
+    It is the longest slice that divides both times and gives a few slices. If loads begin late, the first slice is at
+    least twice as long as their delay, and a warm-up lasts for whole slices.
+    """
+    ramp_s = first.ramp_s
+    slice_s = next(
         slice_s
         for slice_s, fewest in SLICE_LENGTHS
         if runtime_s >= fewest * slice_s
         and not any(round(10 * time_s) % round(10 * slice_s) for time_s in (runtime_s, ramp_s))
     )
+    if slice_s >= 2 * delay_s:
+        return slice_s, ramp_s or None
+    fitting = [
+        slice_s
+        for slice_s in (*LONG_SLICES, runtime_s)
+        if 2 * delay_s <= slice_s <= runtime_s and not round(10 * runtime_s) % round(10 * slice_s)
+    ]
+    if not fitting:
+        late = next(each for each in group if each.delay_s)
+        late.options.refuse(
+            "startdelay", f"the loads run together for a part of {runtime_s:g} s only: the runtime is twice the delay"
+        )
+        return slice_s, ramp_s or None
+    slice_s = next((each for each in fitting if not round(10 * ramp_s) % round(10 * each)), fitting[0])
+    warm_up_s = math.ceil(round(ramp_s / slice_s, 6)) * slice_s
+    if warm_up_s != ramp_s:
+        for each in group:
+            each.options.keep("ramp_time", f"warm_up_s = {warm_up_s:g}: whole slices, in which the last load begins")
+    return slice_s, warm_up_s or None
+
+
+def _new_section(names: Sequence[str], taken: Collection[str]) -> str:
+    """Return the heading of loads that run together."""
+    whole = " + ".join(names)
+    if len(whole) <= LONGEST_TITLE and whole not in taken:
+        return whole
+    return f"{names[0]} and {len(names) - 1} more"
 
 
 def _new_name(job: str, taken: Collection[str]) -> str:
@@ -382,23 +313,29 @@ class OptionsRefusedError(InputFileError):
         self.refusals = refusals
 
 
-def convert_job_file(text: str, *, file: str, name: str) -> tuple[str, tuple[str, ...]]:
-    """Return the workload file of a job file, and a line for each option: carried over, or not carried over.
+def convert_job_file(
+    text: str, *, file: str, name: str, variables: Mapping[str, str] | None = None, wishes: Wishes | None = None
+) -> tuple[str, tuple[str, ...]]:
+    """Return the workload file of a job file, and a line for each option with its outcome.
 
     Args:
         text: the job file.
         file: name of the job file.
         name: name of the test.
+        variables: values of ``${NAME}`` in the job file.
+        wishes: what the user asks for beyond the file.
 
     Raises:
         OptionsRefusedError: the job file has options that cannot be kept.
         UsageError: the text is not a job file, or a value is impossible.
     """
-    jobs = [JobOptions(job) for job in read_jobs(file, text)]
-    phases = build_phases(jobs)
+    variables = variables or {}
+    jobs = [JobOptions(job) for job in read_jobs(file, text, variables)]
+    phases = build_phases(jobs, wishes or Wishes())
     if refusals := list_refusals(jobs):
         raise OptionsRefusedError(file, refusals)
-    options = list_outcomes(jobs)
+    filled_in = (f"assumed: {name}={variables[name]} (--set)" for name in name_variables(text))
+    options = (*map(on_one_line, filled_in), *list_outcomes(jobs))
     written = _render_toml(name, on_one_line(file), phases, options)
     # The workload file is checked as in a run, with the numbers of a profile for missing values.
     table = parse_workload_file(written, file=f"of {file}")
@@ -412,7 +349,7 @@ def name_of_test(stem: str, taken: Sequence[str]) -> str:
     return f"{name}-fio" if name in taken else name
 
 
-def _render_toml(name: str, file: str, phases: Phases, options: Sequence[str]) -> str:
+def _render_toml(name: str, file: str, phases: Sequence[Phase], options: Sequence[str]) -> str:
     base = file.rpartition("/")[2]
     source = f"fio's job file {base}, converted by tkperf workload from-fio"
     lines = [
@@ -425,17 +362,16 @@ def _render_toml(name: str, file: str, phases: Phases, options: Sequence[str]) -
         f"title = {_string(f'fio job file {base}'[:LONGEST_TITLE])}",
         f"source = {_string(source)}",
     ]
-    for load, (_, job_load) in phases.items():
-        lines += ["", *_comment(_origin(job_load.options.job)), f"[loads.{_key(load)}]"]
-        lines += _pairs(job_load.load)
-    for phase, _ in phases.values():
-        lines += ["", "[[phases]]", f'kind = "{phase.__struct_config__.tag}"']
-        lines += _pairs(phase)
+    for phase in phases:
+        for load in phase.loads:
+            lines += ["", *_comment(_origin(phase.jobs[load])), f"[loads.{_key(load)}]", *_pairs(phase.loads[load])]
+    for phase in phases:
+        lines += ["", "[[phases]]", f'kind = "{phase.phase.__struct_config__.tag}"', *_pairs(phase.phase)]
     return "\n".join(lines) + "\n"
 
 
 def _origin(job: Job) -> str:
-    return f"From [{on_one_line(job.name)}] of line {job.line}"
+    return "From [global]" if job.is_only_global else f"From [{on_one_line(job.name)}] of line {job.line}"
 
 
 def _comment(text: str) -> Iterator[str]:
@@ -449,6 +385,8 @@ def _pairs(part: msgspec.Struct) -> Iterator[str]:
 
 
 def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, str):
         return _string(value)
     if isinstance(value, list | tuple):

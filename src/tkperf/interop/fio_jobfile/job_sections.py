@@ -15,8 +15,9 @@ from typing import TypeVar
 
 from tkperf.interop.fio_options import DEFAULT_BLOCK_BYTES, parse_number, parse_time_s
 from tkperf.model.errors import InputFileError
-from tkperf.model.units import on_one_line
+from tkperf.model.units import format_count
 from tkperf.model.workload import Arrival, BlockShare, Zone
+from tkperf.procedures.own_workloads.parts import SMALLEST_PART_BYTES
 
 # Aliases of the options that are carried over or refused.
 ALIASES = {
@@ -35,7 +36,12 @@ ALIASES = {
     "iomem": "mem",
     "ratemin": "rate_min",
     "wait_for_previous": "stonewall",
+    "ratecycle": "rate_cycle",
+    "disable_bw": "disable_bw_measurement",
     "ss": "steadystate",
+    "ss_dur": "steadystate_duration",
+    "ss_ramp": "steadystate_ramp_time",
+    "ss_interval": "steadystate_check_interval",
     # Names that are new in fio 3.39. Before, these were separate options.
     "allrandrepeat": "randrepeat",
     "log_max_value": "log_window_value",
@@ -46,7 +52,8 @@ ALIASES = {
 }
 MOST_SECTIONS = 256
 LONGEST_SHOWN = 60
-_KEYWORD = re.compile(r"\$(?:\{[^}]*\}|mb_memory|ncpus|pagesize)")
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_KEYWORD = re.compile(r"\$(?:mb_memory|ncpus|pagesize)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +78,18 @@ class Job:
     """A section that is a job, with the options of the global sections above it.
 
     ``options`` have fio's names, in the order of the file. Of repeated options, the last counts.
+
+    Attributes:
+        overridden: options in whose place a later one counts.
+        is_only_global: the file has no job, and this one has the options of its global sections.
     """
 
     name: str
     place: str
     line: int
     options: Mapping[str, Option]
+    overridden: Sequence[Option] = ()
+    is_only_global: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +106,29 @@ class _Line:
         return InputFileError(f"{self.place}: {reason}")
 
 
-def read_jobs(file: str, text: str) -> tuple[Job, ...]:
-    """Return the jobs of a file in order, from the name and the text of the file."""
+def read_jobs(file: str, text: str, variables: Mapping[str, str] | None = None) -> tuple[Job, ...]:
+    """Return the jobs of a file, in order, by its name and its text.
+
+    A file with global sections alone is one job: suites add the sections with the devices when they run it.
+
+    Args:
+        file: name of the job file.
+        text: the job file.
+        variables: the values of ``${NAME}``, which fio takes from its environment.
+    """
     jobs: list[Job] = []
     shared: dict[str, Option] = {}
+    replaced_shared: list[Option] = []
     options: dict[str, Option] | None = None
-    for line in _lines(file, text):
+    replaced = replaced_shared
+    for line in _fill_in(file, tuple(_lines(file, text)), variables or {}):
         if line.text.startswith("["):
             name = _section_name(line)
-            options = shared
+            options, replaced = shared, replaced_shared
             if not name.startswith("global"):
-                options = dict(shared)
-                jobs.append(Job(name=name, place=line.place, line=line.number, options=options))
+                options, replaced = dict(shared), list(replaced_shared)
+                job = Job(name=name, place=line.place, line=line.number, options=options, overridden=replaced)
+                jobs.append(job)
         elif re.match(r"include\b", line.text):
             raise line.error(f"'{shorten_text(line.text)}': tkperf reads one file: write its lines here instead")
         elif options is None:
@@ -113,13 +137,40 @@ def read_jobs(file: str, text: str) -> tuple[Job, ...]:
             )
         else:
             option = _option(line)
-            options.pop(option.name, None)
+            if earlier := options.pop(option.name, None):
+                replaced.append(earlier)
             options[option.name] = option
         if len(jobs) > MOST_SECTIONS:
             raise InputFileError(f"{file}: more than {MOST_SECTIONS} jobs; a test cannot have so many")
+    if not jobs and shared:
+        name = file.rpartition("/")[2].rpartition(".")[0] or "job"
+        only = Job(name=name, place=file, line=1, options=shared, overridden=replaced_shared, is_only_global=True)
+        return (only,)
     if not jobs:
         raise InputFileError(f"{file}: the file has no job: a job is a section such as [randread]")
     return tuple(jobs)
+
+
+def name_variables(text: str) -> tuple[str, ...]:
+    """Return the names of the variables in a job file, in order."""
+    lines = _lines("", text)
+    return tuple(dict.fromkeys(name for line in lines for name in _VARIABLE.findall(line.text)))
+
+
+def _fill_in(file: str, lines: Sequence[_Line], variables: Mapping[str, str]) -> Iterator[_Line]:
+    """Yield the lines with the values of their variables.
+
+    Raises:
+        InputFileError: variables have no value; the message names all of them.
+    """
+    missing = {name: None for line in lines for name in _VARIABLE.findall(line.text) if name not in variables}
+    if missing:
+        wanted = " ".join(f"--set {shorten_text(name)}=.." for name in missing)
+        raise InputFileError(
+            f"{file}: fio takes {format_count(len(missing), 'value')} of this file from its environment: add {wanted}"
+        )
+    for line in lines:
+        yield _Line(line.file, line.number, _VARIABLE.sub(lambda found: variables[found[1]], line.text))
 
 
 def shorten_text(text: str) -> str:
@@ -141,8 +192,8 @@ def _option(line: _Line) -> Option:
     found = _KEYWORD.search(value)
     if found:
         raise line.error(
-            f"{name}: {shorten_text(found[0])} is filled in by fio from the environment or the host, so that "
-            "the load would not be known: write its value"
+            f"{name}: fio fills in {shorten_text(found[0])} from the host, so that the load would not be known: write "
+            "its value"
         )
     return Option(name=ALIASES.get(name, name), spelled=name, value=value.strip() if equals else None, place=line.place)
 
@@ -157,6 +208,9 @@ def _lines(file: str, text: str) -> Iterator[_Line]:
             yield _Line(file, number, left)
 
 
+T = TypeVar("T")
+# Values of reads, writes and trims.
+Sides = tuple[T, T, T]
 Blocks = tuple[BlockShare, ...]
 DEFAULT_BLOCKS: Blocks = (BlockShare(DEFAULT_BLOCK_BYTES, 100),)
 _MOST_BYTES = 1 << 50
@@ -189,15 +243,28 @@ def read_count(value: str | None, least: int, most: int) -> int:
     return int(value)
 
 
-def read_share(value: str | None) -> int:
-    """Return a part of the range in percent: ``25%``, or ``0``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """A position or length, in percent of the device or in bytes; one of them is None unless it is 0."""
+
+    percent: int | None = None
+    bytes: int | None = None
+
+
+NOTHING = Amount(percent=0, bytes=0)
+
+
+def read_amount(value: str | None, kb_base: int) -> Amount:
+    """Return a position or a length on the device: ``25%``, ``10g``, or 0."""
     text = value or ""
-    if not text.endswith("%") and text != "0":
-        raise Unclear(
-            "a workload file has parts of the range in percent: write ..%, or take it out, and give "
-            "the range itself to the run with --active-range"
-        )
-    return read_count(text.removesuffix("%").strip(), 0, 100)
+    if re.fullmatch(r"0+[a-z%]{0,3}", text, re.IGNORECASE):
+        return NOTHING
+    if text.endswith("%"):
+        return Amount(percent=read_count(text.removesuffix("%").strip(), 0, 1000))
+    size_bytes = _size_bytes(text, kb_base)
+    if size_bytes % SMALLEST_PART_BYTES:
+        raise Unclear("in tkperf it is whole 4 KiB")
+    return Amount(bytes=size_bytes)
 
 
 def read_arrival(value: str | None) -> Arrival:
@@ -223,26 +290,41 @@ def read_time_s(value: str | None) -> float:
     return time_s or 0.0
 
 
-def parse_rates(value: str | None) -> tuple[int, int]:
-    """Return the rates of reads and of writes in ``rate_iops``. A missing rate is 0, which means no limit."""
-    read, write = _for_sides(value, "0")
-    return read_count(read, 0, 10**9), read_count(write, 0, 10**9)
+def read_pause_s(value: str | None) -> float:
+    """Return a pause in s; without a unit, fio takes it as us."""
+    text = value or ""
+    return read_time_s(f"{text}us" if text.isdecimal() else text)
 
 
-def read_sizes_bytes(value: str | None, kb_base: int) -> tuple[int, int]:
-    """Return the sizes of reads and of writes in bytes, in the notation of ``bs``."""
-    read, write = _for_sides(value, str(DEFAULT_BLOCK_BYTES))
-    return _size_bytes(read, kb_base), _size_bytes(write, kb_base)
+def read_rates(value: str | None, kb_base: int) -> Sides[int]:
+    """Return the rates of ``rate`` and ``rate_iops``; a missing one is 0, no limit."""
+    return _map_sides(value, lambda text: _rate(text, kb_base), 0)
 
 
-def read_blocks(name: str, value: str | None, kb_base: int) -> tuple[Blocks, Blocks]:
-    """Return sizes of reads and of writes with their percentages, from ``bs``, ``bsrange`` or ``bssplit``."""
+def _rate(text: str, kb_base: int) -> int:
+    return 0 if re.fullmatch("0+", text) else _size_bytes(text, kb_base)
+
+
+def read_percents(value: str | None) -> Sides[int]:
+    """Return the percentages of ``percentage_random``; a missing one is 100."""
+    return _map_sides(value, lambda text: read_count(text, 0, 100), 100)
+
+
+def read_sizes_bytes(value: str | None, kb_base: int) -> Sides[int]:
+    """Return the sizes of each direction in bytes, in the notation of ``bs``."""
+    return _map_sides(value, lambda text: _size_bytes(text, kb_base), DEFAULT_BLOCK_BYTES)
+
+
+def read_blocks(name: str, value: str | None, kb_base: int) -> Sides[Blocks]:
+    """Return the sizes of each direction, from ``bs`` or ``bsrange``."""
     if name == "bs":
-        read, write = read_sizes_bytes(value, kb_base)
-        return (BlockShare(read, 100),), (BlockShare(write, 100),)
-    parse = _parse_split if name == "bssplit" else _parse_range
-    of_reads, of_writes = _for_sides(value, "")
-    return parse(of_reads, kb_base), parse(of_writes, kb_base)
+        return _map_sides(value, lambda text: (BlockShare(_size_bytes(text, kb_base), 100),), DEFAULT_BLOCKS)
+    return _map_sides(value, lambda text: _parse_range(text, kb_base), DEFAULT_BLOCKS)
+
+
+def read_split(value: str | None, kb_base: int) -> Sides[Blocks | None]:
+    """Return the sizes of each direction with their percentages, from ``bssplit``; None: those of ``bs``."""
+    return _map_sides(value, lambda text: _parse_split(text, kb_base), None)
 
 
 def read_zones(value: str | None) -> tuple[Zone, ...]:
@@ -260,16 +342,22 @@ def read_zones(value: str | None) -> tuple[Zone, ...]:
     )
 
 
-def _for_sides(value: str | None, default: str) -> tuple[str, str]:
-    """Return the values of reads and of writes in ``read,write,trim``. A single value applies to all."""
-    sides = [part.strip() or default for part in (value or "").split(",")]
-    if len(sides) > 3:
+def _map_sides(value: str | None, read: Callable[[str], T], default: T) -> Sides[T]:
+    """Return the values of reads, writes and trims in ``read,write,trim``; the last one applies to the others.
+
+    A direction without text, also after a comma at the end, has the default.
+    """
+    texts = [part.strip() for part in (value or "").split(",")]
+    if len(texts) > 3:
         raise Unclear("it is one value, or those of reads, writes and trims")
-    return sides[0], sides[min(1, len(sides) - 1)]
+    values = [read(text) if text else default for text in texts]
+    return values[0], values[min(1, len(values) - 1)], values[-1]
 
 
 def _size_bytes(text: str, kb_base: int) -> int:
     """Return a size such as ``4k``, ``4KiB``, ``4096``, in bytes."""
+    if found := re.fullmatch(r"([0-9]+[a-z]*)[-:/][0-9]+[a-z]*", text, re.IGNORECASE):
+        raise Unclear(f"fio takes {text} as {found[1]}: write that, or a share for each size")
     if not re.fullmatch(r"[0-9]{1,15} ?(?:[kmgtp](?:i?b)?|b)?", text, re.IGNORECASE):
         raise Unclear("it is a size such as 4k, 1m or 4096")
     size_bytes = parse_number(text.replace(" ", ""), kb_base)
@@ -286,13 +374,26 @@ def _parse_range(text: str, kb_base: int) -> Blocks:
 
 
 def _parse_split(text: str, kb_base: int) -> Blocks:
+    """Return the shares as fio draws them.
+
+    fio orders the sizes by their percentages, adds these up, and takes the last size for all that is left of 100 %.
+    Sizes without a percentage, or with 0, share the rest equally (``bssplit_ddir`` and ``get_next_buflen``).
+    """
     rows = [entry.partition("/")[::2] for entry in text.split(":") if entry.strip()]
     sizes = [_size_bytes(size.strip(), kb_base) for size, _ in rows]
-    percentages = _percentages([share for _, share in rows])
-    if len(set(sizes)) < len(sizes):
-        raise Unclear("it has a size twice")
-    shares = zip(sizes, percentages, strict=True)
-    return tuple(BlockShare(size, percent) for size, percent in shares if percent)
+    given = [read_count(share.strip(), 0, 100) if share.strip() else 0 for _, share in rows]
+    blank, left = given.count(0), 100 - sum(given)
+    if blank and left < 0:
+        raise Unclear("its percentages are more than 100 without the sizes that have none")
+    shares = [share or left // blank for share in given]
+    drawn: dict[int, int] = {}
+    room = 100
+    by_share = sorted(zip(sizes, shares, strict=True), key=lambda row: row[1])
+    for number, (size, share) in enumerate(by_share, start=1):
+        taken = room if number == len(by_share) and share else min(share, room)
+        drawn[size] = drawn.get(size, 0) + taken
+        room -= taken
+    return tuple(BlockShare(size, drawn[size]) for size in dict.fromkeys(sizes) if drawn[size])
 
 
 def _percentages(texts: Sequence[str]) -> list[int]:
@@ -302,243 +403,3 @@ def _percentages(texts: Sequence[str]) -> list[int]:
     if left < 0 or (left and not blank) or (blank and left % blank):
         raise Unclear("its percentages do not add up to 100")
     return [left // blank if number is None else number for number in given]
-
-
-T = TypeVar("T")
-
-# Options with their key in a workload file. A value that tkperf cannot execute is refused.
-CARRIED_OVER = {
-    "rw": "access, read_percent",
-    "rwmixread": "read_percent",
-    "rwmixwrite": "read_percent",
-    "bs": "block_size_kib",
-    "bsrange": "block_size_kib",
-    "bssplit": "block_shares, or block_size_kib of a single size",
-    "random_distribution": "zone_shares; none if it is random",
-    "numjobs": "jobs",
-    "iodepth": "io_depth",
-    "ioengine": "io_depth, which is 1 as this engine waits for each I/O",
-    "rate_iops": "offered_iops, of all threads together",
-    "rate_process": "arrival",
-    "buffer_compress_percentage": "compressible_percent",
-    "offset": "range_begin_percent, to 1 MiB",
-    "size": "range_end_percent, to 1 MiB, or the part of each of the jobs",
-    "offset_increment": "jobs, each of which has a part of its own",
-    "runtime": "longest_s",
-    "ramp_time": "warm_up_s",
-    "loops": "passes",
-    "stonewall": "the order of phases",
-    "kb_base": "the units of this job file",
-}
-
-# tkperf always does these things, or does not need these options: I/O is always direct, every load lasts its whole
-# time, addresses are drawn independently, every write has new random data, and every second is recorded.
-WITHOUT_EFFECT = frozenset(
-    {
-        "direct",
-        "buffered",
-        "ba",
-        "invalidate",
-        "thread",
-        "group_reporting",
-        "time_based",
-        "name",
-        "description",
-        "norandommap",
-        "random_generator",
-        "randrepeat",
-        "randseed",
-        "refill_buffers",
-        "scramble_buffers",
-        "clat_percentiles",
-        "lat_percentiles",
-        "slat_percentiles",
-        "percentile_list",
-        "disable_lat",
-        "disable_clat",
-        "disable_slat",
-        "gtod_reduce",
-        "write_bw_log",
-        "write_lat_log",
-        "write_iops_log",
-        "write_hist_log",
-        "per_job_logs",
-        "log_avg_msec",
-        "log_hist_msec",
-        "log_window_value",
-        "log_offset",
-        "log_alternate_epoch",
-        "log_issue_time",
-        "job_start_clock_id",
-        "comm",
-    }
-)
-
-# Options that would change the measurement, by the reason. A value in this table is harmless.
-_REFUSED = {
-    "it makes the device do other work than the reads and writes that tkperf counts": """
-        fsync=0 fdatasync=0 write_barrier=0 end_fsync=0 end_syncfs=0 fsync_on_close=0 sync=0 sync=none
-        sync_file_range atomic=0 pre_read=0 trim_percentage=0 num_range=1 readfua=0 writefua=0 write_mode=write
-        sprandom=0
-    """,
-    "checking data takes time and reads that would count as load": """
-        verify=0 verify=none verify_only=0
-    """,
-    "fio would run a command, a trace or a program of its own; tkperf runs none of a job file": """
-        exec_prerun exec_postrun read_iolog write_iolog profile
-    """,
-    "tkperf writes new random data, compressible by a percentage at most": """
-        buffer_pattern zero_buffers=0 dedupe_percentage=0 buffer_compress_chunk=512
-    """,
-    "the device would wait between I/Os by fio's rules; offer a rate with rate_iops": """
-        thinktime=0 thinkcycles=0
-    """,
-    "offered rates are in IOPS: divide by the block size and write rate_iops": "rate=0",
-    "fio would pace or end the load by what it measures; tkperf's loads stay the same": """
-        rate_min=0 rate_iops_min=0 max_latency=0 latency_target=0 flow steadystate
-    """,
-    "tkperf submits and reaps I/Os one by one, a queue is always full": """
-        iodepth_batch=1 iodepth_batch_complete_min=1 iodepth_batch_complete_max=1 iodepth_low
-        io_submit_mode=inline serialize_overlap=0 force_async=0 nowait=0 uncached=0
-    """,
-    "an I/O engine's own mode changes latency; tkperf uses io_uring or libaio as they are": """
-        hipri=0 fixedbufs=0 registerfiles=0 sqthread_poll=0 userspace_reap=0 nonvectored=0
-        cmdprio_percentage=0 cmdprio_bssplit libaio_vectored=0
-    """,
-    "it changes the host's part; tkperf leaves threads and CPUs as they are": """
-        nice=0 mem=malloc prio prioclass priohint cpumask cpus_allowed numa_cpu_nodes numa_mem_policy
-        cgroup ioscheduler
-    """,
-    "addresses are random or sequential, at multiples of the block size, without zones or gaps": """
-        zonemode=none bs_unaligned=0 offset_align=0 bs_is_seq_rand=0 percentage_random
-    """,
-    "it asks the device to treat the data in another way": """
-        write_hint=none fdp=0 dataplacement=none plids plid_select dp_scheme
-    """,
-    "tkperf measures one device, not a set of files": """
-        nrfiles=1 file_append=0 fill_device=0 create_only=0 opendir filesize
-    """,
-    "a load runs for a set time, not for an amount of data or a number of I/Os": "io_size number_ios ramp_size",
-    "a load begins when the one before it ends: jobs follow each other by stonewall only": """
-        startdelay=0 wait_for
-    """,
-    "errors end a measurement; what they would mean for the numbers is not known": """
-        continue_on_error ignore_error
-    """,
-}
-REFUSED = {word.partition("=")[0]: why for why, words in _REFUSED.items() for word in words.split()}
-_HARMLESS = {word for words in _REFUSED.values() for word in words.split() if "=" in word}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """An option that cannot be kept, in the form of the file."""
-
-    place: str
-    job: str
-    given: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.place}, [{shorten_text(self.job)}], {self.given}: {self.why}"
-
-
-class JobOptions:
-    """Options of one job, and their outcomes.
-
-    Attributes:
-        refusals: options that cannot be kept. They count as fio's default, so that one pass finds all.
-    """
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.refusals: list[Refusal] = []
-        self._silent = set(WITHOUT_EFFECT)
-        self._unused: set[str] = set()
-        self.kb_base = self.value("kb_base", read_kb_base, 1024)
-        for name, option in job.options.items():
-            value = "1" if option.value is None else option.value
-            if f"{name}={value}" in _HARMLESS:
-                self._silent.add(name)
-            elif name in REFUSED:
-                self.refuse(name, REFUSED[name])
-
-    def given(self, *names: str) -> list[str]:
-        """Return the names of the job's options in the order of the file, because the last one counts in fio."""
-        return [name for name in self.job.options if name in names]
-
-    def text(self, name: str) -> str | None:
-        """Return the value of an option as given; None if the option is not given."""
-        option = self.job.options.get(name)
-        return None if option is None else option.value or ""
-
-    def value(self, name: str, read: Callable[[str | None], T], default: T) -> T:
-        """Return the value of an option, read by ``read``. An unclear value is refused, and counts as the default."""
-        option = self.job.options.get(name)
-        if option is None:
-            return default
-        try:
-            return read(option.value)
-        except Unclear as unclear:
-            self.refuse(name, str(unclear))
-            return default
-
-    def count(self, name: str, default: int, *, least: int, most: int) -> int:
-        """Return the value of an option that is a whole number."""
-        return self.value(name, lambda text: read_count(text, least, most), default)
-
-    def flag(self, name: str) -> bool:
-        """Return the state of a switch. A missing switch is off."""
-        return self.value(name, read_flag, False)
-
-    def leave_out(self, *names: str) -> None:
-        """Note options that have no use in this job, although other jobs carry them over."""
-        self._unused.update(names)
-
-    def refuse(self, name: str, why: str, *, default: str | None = None) -> None:
-        """Refuse an option.
-
-        Args:
-            name: the option.
-            why: the reason.
-            default: text for fio's default if the job does not give the option.
-        """
-        option = self.job.options.get(name)
-        refusal = Refusal(
-            place=option.place if option else self.job.place,
-            job=self.job.name,
-            given=str(option) if option else default or name,
-            why=why,
-        )
-        self.refusals.append(refusal)
-
-    def outcomes(self) -> Iterator[str]:
-        """Yield each option that needs a line, as given, with its key if it is carried over."""
-        for name, option in self.job.options.items():
-            if name in self._silent:
-                continue
-            if name in CARRIED_OVER and name not in self._unused:
-                yield f"carried over: {option} -> {CARRIED_OVER[name]}"
-            else:
-                yield f"not carried over: {option}"
-
-
-def list_refusals(jobs: Sequence[JobOptions]) -> tuple[Refusal, ...]:
-    """List the refusals of all jobs. An option of a global section counts once."""
-    first: dict[tuple[str, str], Refusal] = {}
-    for options in jobs:
-        for refusal in options.refusals:
-            first.setdefault((refusal.place, refusal.given), refusal)
-    return tuple(first.values())
-
-
-def list_outcomes(jobs: Sequence[JobOptions]) -> tuple[str, ...]:
-    """List lines such as ``carried over: iodepth=4 -> io_depth (all jobs)``. Equal lines of several jobs become one."""
-    names: dict[str, list[str]] = {}
-    for options in jobs:
-        for line in options.outcomes():
-            names.setdefault(line, []).append(f"[{shorten_text(on_one_line(options.job.name))}]")
-    return tuple(
-        f"{on_one_line(line)} ({'all jobs' if len(of) == len(jobs) > 1 else ', '.join(of)})"
-        for line, of in sorted(names.items(), key=lambda item: item[0].partition(":")[0])
-    )

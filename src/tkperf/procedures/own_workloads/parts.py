@@ -14,7 +14,7 @@ from tkperf.model.decoding import convert
 from tkperf.model.errors import InputFileError
 from tkperf.model.units import KIB, MIB, format_capacity
 from tkperf.model.workload import Access, ActiveRange, Arrival, Burst, Step, Stream, Workload, combine
-from tkperf.procedures.mixes_and_sizes import AT_MOST, BlockShares, ZoneShares, block_mix_of, zones_of
+from tkperf.procedures.mixes_and_sizes import AT_MOST, Share, ZoneShares, block_mix_of, zones_of
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import (
     ARRIVAL,
@@ -42,6 +42,10 @@ MOST_STREAMS, MOST_THREADS_TOGETHER = 16, 256
 LONGEST_PAUSE_S = 60
 LARGEST_TRIM_KIB = 2 << 20
 LoadBlockKib = Annotated[float, msgspec.Meta(gt=0, le=LARGEST_TRIM_KIB)]
+LoadBlockShares = tuple[tuple[LoadBlockKib, Share], ...]
+# A part of the range in bytes begins and ends at whole 4 KiB, which suit every drive.
+SMALLEST_PART_BYTES = 4 * KIB
+_MOST_MIB = 1 << 30
 # A name becomes part of file names and an argument of --test; a title is a heading of a report.
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=64)]
 LONGEST_TITLE = 120
@@ -68,7 +72,7 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
         None
     )
     block_shares: Annotated[
-        BlockShares, AT_MOST, means("pairs of a block size, in KiB, and its share of all I/Os, in %, 100 together")
+        LoadBlockShares, AT_MOST, means("pairs of a block size, in KiB, and its share of all I/Os, in %, 100 together")
     ] = ()
     zone_shares: Annotated[
         ZoneShares,
@@ -125,6 +129,28 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
         msgspec.Meta(gt=0, le=100),
         means("end of the load's range within the active range, in %, rounded down to 1 MiB unless it is 100"),
     ] = 100
+    range_begin_mib: Annotated[
+        Annotated[float, msgspec.Meta(ge=0, le=_MOST_MIB)] | None,
+        means("start of the load's range within the active range, in MiB, in place of range_begin_percent"),
+    ] = None
+    range_end_mib: Annotated[
+        Annotated[float, msgspec.Meta(gt=0, le=_MOST_MIB)] | None,
+        means("end of the load's range within the active range, in MiB, in place of range_end_percent"),
+    ] = None
+
+    @property
+    def range_text(self) -> str:
+        """Return the load's range within the active range: ``10 to 20 %``, ``0 to 2,048 MiB``; empty for all of it."""
+        begin, end = self.range_begin_mib, self.range_end_mib
+        if begin is end is None:
+            percents = (self.range_begin_percent, self.range_end_percent)
+            return "" if percents == (0, 100) else "{:g} to {:g} %".format(*percents)
+        if begin is not None and end is not None:
+            return f"{begin:,.10g} to {end:,.10g} MiB"
+        if end is None:
+            return f"{begin:,.10g} MiB to {self.range_end_percent:g} %"
+        start = f"{self.range_begin_percent:g} % to " if self.range_begin_percent else "0 to "
+        return f"{start}{end:,.10g} MiB"
 
     @property
     def can_fill(self) -> bool:
@@ -350,20 +376,31 @@ def combination_of(
 
 
 def _region_of(load: Load, active_range_bytes: int) -> ActiveRange | None:
-    """Return the part of the range that a load uses, in whole MiB, which suit all block sizes; None for the whole
-    range.
+    """Return the part of the range that a load uses; None for the whole range.
+
+    A part in percent is in whole MiB, which suit all block sizes.
     """
-    begin, end = load.range_begin_percent, load.range_end_percent
-    if (begin, end) == (0, 100):
+    if not load.range_text:
         return None
-    first, last = (int(active_range_bytes * share / 100) // MIB * MIB for share in (begin, end))
-    last = active_range_bytes if end == 100 else last
-    if last <= first:
+    first = _edge_bytes(load.range_begin_percent, load.range_begin_mib, active_range_bytes)
+    last = _edge_bytes(load.range_end_percent, load.range_end_mib, active_range_bytes)
+    of_range = f"the active range of {format_capacity(active_range_bytes)}"
+    if last > active_range_bytes:
         raise InputFileError(
-            f"{begin:g} to {end:g} % of the active range of {format_capacity(active_range_bytes)} "
-            "are less than 1 MiB: choose a larger part, or a larger range"
+            f"{load.range_text} is beyond the end of {of_range}: choose a larger range, or a smaller part"
+        )
+    if last <= first:
+        least = "1 MiB" if load.range_end_mib is None else "4 KiB"
+        raise InputFileError(
+            f"{load.range_text} of {of_range} are less than {least}: choose a larger part, or a larger range"
         )
     return ActiveRange(offset_bytes=first, length_bytes=last - first)
+
+
+def _edge_bytes(percent: float, mib: float | None, active_range_bytes: int) -> int:
+    if mib is not None:
+        return round(mib * MIB)
+    return active_range_bytes if percent == 100 else int(active_range_bytes * percent / 100) // MIB * MIB
 
 
 def count_steps(phase: RoundsPhase) -> int:

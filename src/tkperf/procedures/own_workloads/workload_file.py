@@ -10,11 +10,13 @@ import msgspec
 
 from tkperf.model.errors import not_known
 from tkperf.model.strict import describe_mistake
+from tkperf.model.units import KIB, MIB
 from tkperf.model.workload import Access, Arrival
 from tkperf.procedures.mixes_and_sizes import find_share_fault
 from tkperf.procedures.own_workloads.parts import (
     MOST_PHASES,
     MOST_THREADS_TOGETHER,
+    SMALLEST_PART_BYTES,
     FillPhase,
     IdlePhase,
     Load,
@@ -222,9 +224,23 @@ def _in_load(load: Load, profile: Profile) -> str | None:
         return "zone_shares: zones are of random accesses only"
     if fault := _in_kind(load):
         return fault
+    if fault := _in_range(load):
+        return fault
+    return find_share_fault(load.block_shares, load.zone_shares) or _in_rate(load, profile)
+
+
+def _in_range(load: Load) -> str | None:
     if load.range_begin_percent >= load.range_end_percent:
         return "range_end_percent: not more than range_begin_percent"
-    return find_share_fault(load.block_shares, load.zone_shares) or _in_rate(load, profile)
+    for edge, percent, whole in (("begin", load.range_begin_percent, 0), ("end", load.range_end_percent, 100)):
+        mib = load.range_begin_mib if edge == "begin" else load.range_end_mib
+        if mib is not None and percent != whole:
+            return f"range_{edge}_mib: either it or range_{edge}_percent, not both"
+        if mib is not None and mib * MIB % SMALLEST_PART_BYTES:
+            return f"range_{edge}_mib: {mib:g} MiB are not whole 4 KiB"
+    if load.range_end_mib is not None and load.range_end_mib <= (load.range_begin_mib or 0):
+        return "range_end_mib: not more than range_begin_mib"
+    return None
 
 
 def _in_kind(load: Load) -> str | None:
@@ -252,18 +268,24 @@ def _in_kind(load: Load) -> str | None:
 
 
 def _in_rate(load: Load, profile: Profile) -> str | None:
-    if load.offered_iops is None:
+    offered_iops = load.offered_iops
+    key = "offered_iops"
+    if load.offered_megabytes_per_s is not None:
+        key = "offered_megabytes_per_s"
+        shares = load.block_shares or ((load.block_size_kib or 0, 100),)
+        mean_bytes = sum(size_kib * KIB * percent for size_kib, percent in shares) / 100
+        offered_iops = load.offered_megabytes_per_s * 1e6 / mean_bytes
+    if offered_iops is None:
         return None
     jobs = load.jobs or profile.demand.jobs
     reads = load.read_percent / 100
-    rates = [load.offered_iops * share / jobs for share in (reads, 1 - reads) if share]
+    rates = [offered_iops * share / jobs for share in (reads, 1 - reads) if share]
     if min(rates) < 1:
-        return (
-            f"offered_iops: {load.offered_iops:g} are less than one a second for each of {jobs} threads and direction"
-        )
+        given = f"{offered_iops:g}" if key == "offered_iops" else f"{offered_iops:.3g} I/Os a second"
+        return f"{key}: {given} are less than one a second for each of {jobs} threads and direction"
     if load.arrival is Arrival.POISSON and max(rates) > _FASTEST_POISSON_IOPS:
         return (
-            f"offered_iops: {load.offered_iops:g} are more than {_FASTEST_POISSON_IOPS:,} a second "
+            f"{key}: {offered_iops:g} are more than {_FASTEST_POISSON_IOPS:,} a second "
             "for a thread, which fio cannot offer at random times"
         )
     return None

@@ -160,8 +160,8 @@ def describe_load(load: Load, profile: Profile, looped: Collection[str] = ()) ->
     words += _describe_demand(load, profile, looped)
     if load.zone_shares:
         words.append(f"accesses/range in % {workload.zones_text}")
-    if (load.range_begin_percent, load.range_end_percent) != (0, 100):
-        words.append(f"within {load.range_begin_percent:g} to {load.range_end_percent:g} % of the range")
+    if load.range_text:
+        words.append(f"within {load.range_text} of the range")
     if load.offered_iops is not None and "offered_iops" not in looped:
         arrival = "evenly spaced" if load.arrival is Arrival.LINEAR else "at random times (Poisson process)"
         words.append(f"{load.offered_iops:,.6g} IOPS offered {arrival}")
