@@ -31,7 +31,7 @@ def test_an_optional_key_says_what_is_taken_without_it(table: type[msgspec.Struc
 def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands of the example do with the shipped file what the page says, and the claim is met."""
     text = PAGE.read_text("utf-8")
-    (claims,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    claims, together = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     shutil.copy(EXAMPLE, tmp_path / "database.toml")
     (tmp_path / "claims.toml").write_text(claims)
     monkeypatch.chdir(tmp_path)
@@ -58,3 +58,9 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "OWN WORKLOAD: Database pages, log and backup is a test of a workload file" in page
     assert "pages: RND 8k 90 % + 64k 10 %, R/W 70/30, TC 4 / QD 32" in page
     assert {path.name for path in (tmp_path / "tables").iterdir()} >= {"cells.csv", "slices.csv"}
+    (tmp_path / "together.toml").write_text(together)
+    call = ["ssd", "together", "sim:sata-ssd", "--test", "./together.toml", "-rt", "2"]
+    done = CliRunner().invoke(cli, call, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    shown = CliRunner().invoke(cli, ["show", "together.tkperf", "--full"], catch_exceptions=False).output
+    assert "log, flushes" in " ".join(shown.split())
