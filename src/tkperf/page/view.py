@@ -29,6 +29,7 @@ from tkperf.page.disclosure import (
     describe_run,
     explain,
     name_sheet,
+    summarise_set_up,
 )
 from tkperf.page.facts import capacity, format_written
 from tkperf.page.figures.section_figures import open_over_time
@@ -200,6 +201,7 @@ def build_view(
         footer=f"{result.info.software}, run {result.info.name}",
         about=describe_run(result, user_facts),
         device=describe_measured_device(result, user_facts),
+        set_up_line=summarise_set_up(result),
         tests=tuple(
             _test(
                 result, test, shown_sections[test.name], loads_of_tests.get(test.name), selected, telemetry, user_facts
