@@ -16,8 +16,14 @@ from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import run_info, simulate, view_of, work
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.model.errors import UsageError
-from tkperf.model.run_info import NO_USER_FACTS, SPONSOR, UserFacts, parse_facts
-from tkperf.page.disclosure import build_disclosure, build_page_header, describe_procedure, describe_run
+from tkperf.model.run_info import IMPORTED, NO_USER_FACTS, SPONSOR, UserFacts, parse_facts
+from tkperf.page.disclosure import (
+    build_disclosure,
+    build_page_header,
+    describe_procedure,
+    describe_run,
+    summarise_set_up,
+)
 from tkperf.page.facts import describe_demands
 from tkperf.page.view import build_view
 from tkperf.page.words.conditions import describe_demand
@@ -361,6 +367,38 @@ def test_the_amount_of_write_saturation_is_set_against_that_of_the_pts(
     numbers = apply_options(load_profile(profile), active_range=range_).as_plain_data()
     lines = describe_procedure(run_info(profile=numbers), "writesat").splitlines()
     assert [line.strip() for line in lines if "the user capacity" in line] == ([note] if note else [])
+
+
+def test_the_line_below_the_verdict_has_demand_range_preparation_and_window(tmp_path: Path) -> None:
+    """Demand, active range, preparation and window are in each output; a run without a purge says so."""
+    result = simulate(tmp_path, run_info(profile=QUICK))
+    line = build_view(result).set_up_line
+    for output in (render_view(build_view(result)), render_markdown(build_view(result)), printed(result)):
+        assert line in re.sub(r"</?span[^>]*>", "", output)
+    assert re.fullmatch(
+        r"Demand TC2/QD16 and TC1/QD1 · active range [\d.]+ % \(1\.1 GB\) · purged, "
+        r"[\d.]+ × preconditioned \(except Write Saturation\) · steady-state window of 5 rounds",
+        line,
+    ), line
+    tests = tuple(
+        replace(test, sections=tuple(replace(section, purge=None) for section in test.sections))
+        for test in result.tests
+    )
+    assert " · not purged, " in summarise_set_up(replace(result, tests=tests))
+    only_first = (result.tests[0], replace(tests[1], title="Second"))
+    assert " · purged (except Second), " in summarise_set_up(replace(result, tests=only_first))
+
+
+def test_the_line_below_the_verdict_omits_what_is_not_known() -> None:
+    """An active range of half a device is said. Facts that an imported run lacks are omitted, as is the line itself
+    before the first step.
+    """
+    section = made_up_section("Grid", {work(jobs=4, io_depth=32): [1.0] * 5})
+    half = made_up_run("R", {"grid": [section]}, device={"capacity_bytes": 1 << 31})
+    assert summarise_set_up(half) == "Demand TC4/QD32 · active range 50 % (1.1 GB) · not purged, not preconditioned"
+    imported = made_up_run("R", {"grid": [section]}, device={"kind": IMPORTED}, active_range_length_bytes=None)
+    assert summarise_set_up(imported) == "Demand TC4/QD32"
+    assert summarise_set_up(replace(half, tests=())) == ""
 
 
 def test_many_demands_are_given_from_the_least_to_the_greatest() -> None:

@@ -203,6 +203,18 @@ def test_missed_and_met_within_the_uncertainty_have_one_mark(value: float, certa
     assert ('class="failure unsure"' in html) is (sign is Sign.MISSED_UNSURE)
 
 
+def test_a_value_that_is_not_steady_is_not_called_within_its_uncertainty() -> None:
+    """The interval comes from rounds that do not agree: a distance of 476 % within it would say nothing."""
+    result = checked_answer([*many(), unsteady(6, 20.0)], claims_of((0, 95.0)))
+    last = result.drives[-1]
+    assert last.checked is not None
+    unsure = tuple(replace(one, certain=False) for one in last.checked.claim_results)
+    last = replace(last, checked=replace(last.checked, claim_results=unsure))
+    lines = dict(decision_of(replace(result, drives=(*result.drives[:-1], last))).lines)
+    words = "slot 6: 4 KiB random write IOPS ≥ 95 (20.0, -78.9 %, not steady)"
+    assert lines["Beyond its limit, but not judged"] == words
+
+
 def test_failed_fails_and_fail_have_three_words() -> None:
     """A run fails, a drive misses a claim, and the verdict is Fail. Each number has its reason."""
     drives = [*many(90.0), replace(measured(7, 100.0), state=drive(7, DriveStage.FAILED, exit_code=4, text="pulled"))]

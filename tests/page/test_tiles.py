@@ -43,9 +43,10 @@ def run_of(*, latency: bool = True, stream: SectionResult | None = None) -> RunR
     return made_up_run("R", tests, device={"kind": "block device", "capacity_bytes": CAPACITY})
 
 
-def stream_of(cached_bytes: float, *, throttled: bool = False) -> SectionResult:
-    """A stream of writes that falls from one level to another, after as many bytes."""
-    section = made_up_section("Write Saturation", {WRITE: [281_000.0] * 10}, stream=True, window=False, steady=None)
+def stream_of(cached_bytes: float, *, throttled: bool = False, at_end: float = 281_000.0) -> SectionResult:
+    """A stream of writes that falls from one level to another, after as many bytes, and has a rate at the end."""
+    rates = [281_000.0] * 9 + [at_end]
+    section = made_up_section("Write Saturation", {WRITE: rates}, stream=True, window=False, steady=None)
     fresh = RateLevel(kind=LevelKind.FRESH, start=0, end=4, value=586_000, end_bytes=cached_bytes)
     then = RateLevel(kind=LevelKind.STEADY, start=5, end=10, value=281_000, end_bytes=2 * cached_bytes)
     course = Timeline(
@@ -109,6 +110,13 @@ def test_a_cache_is_named_before_the_tiles(share: float, throttled: bool, is_nam
         assert first.needs_attention
         assert [one.label for one in others] == LABELS
     assert not any(one.needs_attention for one in others)
+
+
+@pytest.mark.parametrize(("at_end", "said"), [(281_000.0, ""), (260_000.0, ""), (48_000.0, ", and 48,000 at the end")])
+def test_a_rate_that_falls_further_after_the_cache_is_named(at_end: float, said: str) -> None:
+    """The level after the cache is not the last rate if the rate is more than a tenth lower at the end."""
+    first, *_ = headlines(run_of(stream=stream_of(0.105 * CAPACITY, at_end=at_end)))
+    assert first.text == f"first 105.0 GB at 586,000 IOPS, then 281,000{said}"
 
 
 def test_a_throttled_drive_says_so_before_the_tiles() -> None:

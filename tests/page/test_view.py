@@ -509,6 +509,22 @@ def test_the_opening_says_what_the_test_was_made_to_find(tmp_path: Path) -> None
     assert len(limits) == len(table.rows) > 1
 
 
+@pytest.mark.parametrize(
+    ("test", "part"), [("iops", "IOPS test"), ("writesat", "Write Saturation test, 4 KiB random write")]
+)
+def test_the_first_chart_names_its_test(tmp_path: Path, test: str, part: str) -> None:
+    """The first chart is far from the heading of its test, so the titles of all its views name the test, and the load
+    if there is only one. The chart in the section keeps its title. The picture of both has the same name.
+    """
+    simulate(tmp_path, run_info(), suite={test: SSD_TESTS[test]})
+    view = view_of(tmp_path / "run.tkperf")
+    first, own = view.opening_chart, view.tests[0].sections[0].charts[0]
+    assert first is not None
+    assert [one.chart.title for one in first.views] == [f"{part}: {one.chart.title}" for one in own.views]
+    assert [one.caption for one in first.views] == [one.caption for one in own.views]
+    assert first.file_name == own.file_name
+
+
 def test_the_first_chart_is_marked_like_all_others(tmp_path: Path) -> None:
     """The first chart and its views are marked SIMULATED as all others are, because the chart may be saved alone."""
     notice = "SIMULATED: these numbers come from a model"

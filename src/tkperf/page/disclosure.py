@@ -4,7 +4,7 @@ Guide, section 10).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tkperf.analysis.host_conditions import UNKNOWN, host_findings, tuned_settings
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
@@ -13,6 +13,7 @@ from tkperf.model.batch_state import find_place
 from tkperf.model.errors import ProfileError
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import PERCENTILES
+from tkperf.model.record import is_purged
 from tkperf.model.run_info import (
     FORM_FACTOR,
     MANUFACTURER,
@@ -47,7 +48,7 @@ from tkperf.page.facts import (
     word,
 )
 from tkperf.page.figures.telemetry import describe_telemetry
-from tkperf.page.naming import name_axes, name_figure
+from tkperf.page.naming import list_words, name_axes, name_figure
 from tkperf.page.page import FactBlocks, Facts
 from tkperf.page.tables.cell_tables import WIDE_RANGE, explain_intervals
 from tkperf.page.words.run import describe_place
@@ -59,6 +60,7 @@ NOT_KNOWN_AT_ALL = "Not known"
 _DEMAND = "TC / QD"
 _ROUNDS = "Steady state"
 _CACHE = "Volatile write cache during the run"
+_MOST_DEMANDS = 3
 
 
 def build_disclosure(result: RunResult, user_facts: UserFacts = NO_USER_FACTS) -> FactBlocks:
@@ -305,6 +307,91 @@ def describe_run(result: RunResult, user_facts: UserFacts) -> str:
         f"sponsor {user_facts.facts[SPONSOR]}" if SPONSOR in user_facts.facts else None,
     )
     return " · ".join(filter(None, words))
+
+
+def summarise_set_up(result: RunResult) -> str:
+    """Return demand, active range, preparation and window of a run on one line; empty if nothing was measured.
+
+    Facts that are not known are omitted.
+    """
+    sections = [
+        section for test in result.tests for section in test.sections if section.cells and not section.plan.prepares
+    ]
+    if not sections:
+        return ""
+    prepared = ", ".join(filter(None, (_summarise_purges(result), _summarise_fills(result))))
+    return " · ".join(
+        filter(
+            None, (_summarise_demands(sections), _summarise_range(result.info), prepared, _summarise_window(sections))
+        )
+    )
+
+
+def _summarise_demands(sections: Sequence[SectionResult]) -> str:
+    """Return the demands of the sections with a rule of steady state and a single demand; if there are none, of all."""
+    of_sections = [
+        (section, {(cell.workload.jobs, cell.workload.io_depth) for cell in section.cells}) for section in sections
+    ]
+    single = [(section, pairs) for section, pairs in of_sections if len(pairs) == 1]
+    judged = [(section, pairs) for section, pairs in single if section.verdict is not None]
+    found = {pair for _, pairs in judged or single or of_sections for pair in pairs}
+    words = [f"TC{jobs}/QD{depth}" for jobs, depth in sorted(found, key=lambda pair: (-pair[0] * pair[1], pair))]
+    return f"Demand {list_words(words) if len(words) <= _MOST_DEMANDS else f'{words[-1]} to {words[0]}'}"
+
+
+def _summarise_range(info: RunInfo) -> str | None:
+    length_bytes, capacity_bytes = info.active_range_length_bytes, info.device.get("capacity_bytes")
+    if length_bytes is None:
+        return None
+    if not isinstance(capacity_bytes, int) or not capacity_bytes:
+        return f"active range {info.active_range_text}"
+    return f"active range {100 * length_bytes / capacity_bytes:.3g} % ({info.active_range_text})"
+
+
+def _summarise_purges(result: RunResult) -> str | None:
+    """Return whether the device was purged before each test; None: not known, or a hard disk, which is never purged."""
+    if result.info.imported or result.info.suite == "hdd":
+        return None
+    return _name_exceptions("purged", result, lambda section: is_purged(section.purge))
+
+
+def _summarise_fills(result: RunResult) -> str | None:
+    info = result.info
+    if info.imported:
+        return None
+    length_bytes = info.preconditioned_length_bytes
+    filled = {
+        f"{section.filled_bytes / length_bytes:.3g}"
+        for test in result.tests
+        for section in test.sections
+        if section.filled_bytes and length_bytes
+    }
+    if info.fills_members:
+        return f"members preconditioned {or_not_known(word(info.table('preconditioning').get('passes')))} ×"
+    passes = f"{filled.pop()} × " if len(filled) == 1 else ""
+    text = _name_exceptions("preconditioned", result, lambda section: section.fill_workload is not None)
+    return text if text.startswith("not ") else f"{passes}{text}"
+
+
+def _name_exceptions(done: str, result: RunResult, is_done: Callable[[SectionResult], bool]) -> str:
+    """Return ``purged``, ``not purged``, or ``purged (except Write Saturation)``, from all tests that measured."""
+    measured = [test for test in result.tests if any(section.cells for section in test.sections)]
+    without = [test.title.split(" (")[0] for test in measured if not any(map(is_done, test.sections))]
+    if len(without) == len(measured):
+        return f"not {done}"
+    if not without:
+        return done
+    return f"{done} (except {without[0] if len(without) == 1 else format_count(len(without), 'test')})"
+
+
+def _summarise_window(sections: Sequence[SectionResult]) -> str | None:
+    """Return the length of the steady-state window. Streams count only if no rounds were judged."""
+    judged = [section for section in sections if section.verdict is not None and section.verdict.judged]
+    of_rounds = [section for section in judged if not section.slices] or judged
+    lengths = sorted({len(section.verdict.rounds) for section in of_rounds if section.verdict is not None})
+    if not lengths:
+        return None
+    return f"steady-state window of {' or '.join(map(str, lengths))} rounds"
 
 
 def _preconditioning(result: RunResult, test: TestResult) -> Iterator[tuple[str, str | None]]:

@@ -472,6 +472,7 @@ class ReportView:
         about: a text at the top of the page and of each printed page.
         device: vendor, model ..., or the runs. This text appears with ``about`` at the top of printed pages.
         footer: a text at the bottom of printed pages.
+        set_up_line: the demand, the active range, the preparation and the window of a run, below the verdict.
         date: the day of the run, in UTC; empty: the day is not known, or the page covers several runs.
         verdict: the verdict, with which the page begins.
         headlines: the answer, together with ``findings``.
@@ -498,6 +499,7 @@ class ReportView:
     colours: str = ""
     about: str = ""
     device: str = ""
+    set_up_line: str = ""
     date: str = ""
     footer: str = ""
     headlines: tuple[HeadlineView, ...] = ()

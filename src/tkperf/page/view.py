@@ -11,7 +11,7 @@ from types import MappingProxyType
 from tkperf.analysis.characteristics import NO_BACKLOG
 from tkperf.analysis.claim_results import Checked
 from tkperf.analysis.details import CellDetail, LoadsOfTest
-from tkperf.analysis.results import RunResult, TestResult
+from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.analysis.selected_part import SelectedPart
 from tkperf.interop import TKPERF_PROFILE
 from tkperf.model.quantity import QUANTITIES, THROUGHPUT
@@ -29,6 +29,7 @@ from tkperf.page.disclosure import (
     describe_run,
     explain,
     name_sheet,
+    summarise_set_up,
 )
 from tkperf.page.facts import capacity, format_written
 from tkperf.page.figures.section_figures import open_over_time
@@ -36,7 +37,7 @@ from tkperf.page.figures.telemetry import find_section_courses, find_test_course
 from tkperf.page.findings import findings, headlines
 from tkperf.page.findings.headlines import find_highest_spikes
 from tkperf.page.marking import LEAD, mark_charts
-from tkperf.page.naming import summarise_loads
+from tkperf.page.naming import name_figure, summarise_loads
 from tkperf.page.page import ChartView, FindingsView, HeadlineView, ReportView, TestView
 from tkperf.page.sections import build_section_view, build_selected_parts, build_test_figures, find_workloads
 from tkperf.page.shown_section import ShownSection, build_shown_sections
@@ -114,15 +115,14 @@ def choose_opening_chart(
         key = next(one.key for one in shown_sections[test.name] if one.section.name == section.name)
         for chart in (*sections[key].charts, *views.charts, *views.events.charts):
             if (opened := open_over_time(chart, {timeline.quantity})) is not None:
-                return _as_lead_chart(opened)
-    for asked in (_has_course, _is_search, _is_rate_over_disk):
-        for shown in (one for of_test in shown_sections.values() for one in of_test):
+                return _as_lead_chart(opened, test, section)
+    every = [(test, shown) for test in results for shown in shown_sections.get(test.name, ())]
+    for asked in (_has_course, _is_search, _is_rate_over_disk, _is_any):
+        for test, shown in every:
             drawn = sections.get(shown.key)
             if drawn is not None and drawn.charts and asked(shown):
-                return _as_lead_chart(drawn.charts[0])
-    every = (chart for test in tests for section in test.sections for chart in section.charts)
-    first = next(every, None)
-    return None if first is None else _as_lead_chart(first)
+                return _as_lead_chart(drawn.charts[0], test, shown.section)
+    return None
 
 
 def _has_course(shown: ShownSection) -> bool:
@@ -142,9 +142,26 @@ def _is_rate_over_disk(shown: ShownSection) -> bool:
     return bool(shown.section.areas) and shown.section.rate is THROUGHPUT
 
 
-def _as_lead_chart(chart: ChartView) -> ChartView:
-    others = tuple(replace(view, key=f"{LEAD}{view.key}") for view in chart.others)
-    return replace(chart, key=f"{LEAD}{chart.key}", below=False, others=others)
+def _is_any(_shown: ShownSection) -> bool:
+    return True
+
+
+def _as_lead_chart(chart: ChartView, test: TestResult, section: SectionResult) -> ChartView:
+    """Return the copy of a chart, with the test in each title, and the load if the section has only one."""
+    loads = {name_figure(cell.workload) for cell in section.cells}
+    part = ", ".join((f"{test.title.split(' (')[0]} test", *(loads if len(loads) == 1 else ())))
+
+    def lead(view: ChartView) -> ChartView:
+        # A text that repeats the title must repeat the new one, or a page shows the title twice.
+        repeats = view.text.startswith(view.chart.title)
+        return replace(
+            view,
+            key=f"{LEAD}{view.key}",
+            text=f"{part}: {view.text}" if repeats else view.text,
+            chart=replace(view.chart, title=f"{part}: {view.chart.title}"),
+        )
+
+    return replace(lead(chart), below=False, others=tuple(map(lead, chart.others)))
 
 
 # The order by profile. Tests of other profiles have the order of the run.
@@ -200,6 +217,7 @@ def build_view(
         footer=f"{result.info.software}, run {result.info.name}",
         about=describe_run(result, user_facts),
         device=describe_measured_device(result, user_facts),
+        set_up_line=summarise_set_up(result),
         tests=tuple(
             _test(
                 result, test, shown_sections[test.name], loads_of_tests.get(test.name), selected, telemetry, user_facts

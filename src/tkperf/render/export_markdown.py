@@ -43,6 +43,7 @@ def render_markdown(view: ReportView) -> str:
     lines = [f"# {inert(view.title)}", ""]
     lines += [f"{inert(line)}\n" for line in (view.subtitle, view.about) if line]
     lines += [f"**{inert(view.verdict.text)}**", ""]
+    lines += [f"{inert(view.set_up_line)}\n"] if view.set_up_line else []
     lines += [f"**{inert(banner)}**\n" for banner in view.banners]
     lines += [
         *(f"{inert_line(sentence)}\n" for sentence in view.answer),

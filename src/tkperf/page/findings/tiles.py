@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from statistics import median
 
 from tkperf.analysis.comparing.decision import DecisionFigure
 from tkperf.analysis.comparing.decision_figures import FEWEST_FIXED, find_fixed_figures
 from tkperf.analysis.comparing.run_figures import MEASURES
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.analysis.timeline.caches import Cache, find_cache
+from tkperf.analysis.timeline.levels import BAND
 from tkperf.analysis.timeline.timelines import preferred
 from tkperf.model.disturbance.io import DisturbanceCode
 from tkperf.model.quantity import IOPS, QUANTITIES
 from tkperf.model.units import format_capacity, format_duration, format_number
+from tkperf.page.findings.choice import find_settled
 from tkperf.page.findings.headlines import (
     Headline,
     build_headline,
@@ -148,6 +151,10 @@ def _is_throttled(section: SectionResult, cache: Cache) -> bool:
 
 def _name_cache(test: TestResult, section: SectionResult, cache: Cache) -> Headline:
     first, then = IOPS.text(cache.value), format_number(cache.value_after)
+    text = f"first {format_capacity(cache.size_bytes)} at {first}, then {then}"
+    at_end = _find_rate_at_end(section, cache)
+    if at_end is not None and at_end < (1 - BAND) * cache.value_after:
+        text += f", and {format_number(at_end)} at the end"
     return Headline(
         test=test.name,
         section=section.name,
@@ -155,9 +162,20 @@ def _name_cache(test: TestResult, section: SectionResult, cache: Cache) -> Headl
         key="cache_bytes",
         unit="B",
         value=cache.size_bytes,
-        text=f"first {format_capacity(cache.size_bytes)} at {first}, then {then}",
+        text=text,
         sure="",
         verdict="",
         alarm=True,
         workload=cache.workload,
     )
+
+
+def _find_rate_at_end(section: SectionResult, cache: Cache) -> float | None:
+    """Return the IOPS at which the stream settled, or of its last tenth if it did not settle."""
+    cell = section.cell(cache.workload)
+    settled = None if cell is None else find_settled(section, cell)
+    if settled is not None:
+        return settled
+    last = section.slices[-max(1, len(section.slices) // 10) :]
+    values = [value for one in last if (value := one.values.value(IOPS)) is not None]
+    return median(values) if values else None

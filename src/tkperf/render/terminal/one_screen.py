@@ -102,6 +102,8 @@ def _build_top(view: ReportView, going_on: str | None) -> Iterator[_Paragraph]:
     if view.about:
         yield _Paragraph(text=drop_controls(view.about), style="dim")
     yield _Paragraph(text=drop_controls(view.verdict.text), style=f"bold {LEVEL_STYLES[view.verdict.level]}")
+    if view.set_up_line:
+        yield _Paragraph(text=drop_controls(view.set_up_line), style="dim")
     for banner in view.banners:
         yield _Paragraph(text=drop_controls(banner), style="yellow")
     if going_on is not None:

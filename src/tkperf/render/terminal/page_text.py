@@ -44,6 +44,8 @@ def print_page(view: ReportView, console: Console, *, going_on: str | None = Non
     if view.about:
         console.print(plain(view.about), style="dim", highlight=False)
     print_verdict(view.verdict, console)
+    if view.set_up_line:
+        console.print(plain(view.set_up_line), style="dim", highlight=False)
     for banner in view.banners:
         console.print(plain(banner), style="yellow", highlight=False)
     if going_on is not None:
