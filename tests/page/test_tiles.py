@@ -91,6 +91,16 @@ def test_a_tile_is_the_cell_of_a_comparison() -> None:
     }
 
 
+@pytest.mark.parametrize(("half_percent", "alarm"), [(None, False), (19.0, False), (21.0, True)])
+def test_a_tile_with_a_wide_interval_is_a_caution(half_percent: float | None, alarm: bool) -> None:
+    """A figure whose interval is wider than 20 % of its value has the same colour as a figure that was not steady."""
+    run = run_of()
+    iops = section_of({READ: 98_000.0, WRITE: 27_000.0}, half_percent=half_percent)
+    tests = (replace(run.tests[0], sections=(replace(iops, plan=run.tests[0].sections[0].plan),)), *run.tests[1:])
+    tiles = headlines(replace(run, tests=tests))
+    assert [one.alarm for one in tiles] == [alarm, alarm, False, False, False, False]
+
+
 def test_a_run_of_one_test_keeps_its_own_figures() -> None:
     """Six tiles would be mostly empty, and the test has figures that are none of them."""
     run = run_of()

@@ -40,6 +40,7 @@ from tkperf.page.words.uncertainty import describe_share
 
 MOST = 6
 _LEAST_PERCENT = 0.01  # lower values occur for an offered rate that the device kept up with
+_WIDE = 0.20
 _TAIL = percentile(TAIL_PERCENT)
 _LEAST_SPIKE_HEIGHT = 2.0  # lower spikes are listed with their section
 
@@ -61,7 +62,7 @@ class Headline:
         verdict: verdict on steady state, in words, or that the rate still changed at the end of a stream that
             was not judged; empty: the section has no rule of steady state.
         alarm: the section did not reach steady state, or did not complete, or the figure varied by more than the rule,
-            or the figure itself is what needs attention.
+            or its interval is wide, or the figure itself is what needs attention.
         workload: measured workload; None: the figure has no single workload, or was not measured.
         needs_attention: it is the finding that a reader must know with the six figures of a run.
         varied_percent: variation within the steady window of other tracking variables; None: the
@@ -363,7 +364,9 @@ def build_headline(
         text=say_value(value, quantity),
         sure=describe_interval(value, cell.uncertainty_of(quantity)),
         verdict=_judge_figure(section, variation),
-        alarm=is_doubtful(section) or (variation is not None and variation.exceeds_rule),
+        alarm=is_doubtful(section)
+        or (variation is not None and variation.exceeds_rule)
+        or has_wide_interval(value, cell.uncertainty_of(quantity)),
         workload=cell.workload,
         varied_percent=variation.percent if variation is not None and apart else None,
     )
@@ -390,6 +393,11 @@ def describe_interval(value: float, known: Uncertainty | None) -> str:
     if percent < _LEAST_PERCENT:
         return "" if known.at_least else f"± < {_LEAST_PERCENT} %"
     return describe_share(percent, at_least=known.at_least)
+
+
+def has_wide_interval(value: float, known: Uncertainty | None) -> bool:
+    """Return whether the half-width of the interval is more than a fifth of the value."""
+    return known is not None and known.expanded is not None and known.expanded > _WIDE * abs(value)
 
 
 def judge_section(section: SectionResult) -> str:

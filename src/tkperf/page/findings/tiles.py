@@ -24,6 +24,7 @@ from tkperf.page.findings.headlines import (
     Headline,
     build_headline,
     describe_interval,
+    has_wide_interval,
     headline_spikes,
     is_doubtful,
     judge_section,
@@ -87,7 +88,7 @@ def _build_tile(result: RunResult, key: str, figure: DecisionFigure | None) -> H
         text=MISSING if value is None else say_value(value, quantity),
         sure="" if value is None else describe_interval(value, entry.uncertainty),
         verdict=judge_section(section),
-        alarm=is_doubtful(section),
+        alarm=is_doubtful(section) or (value is not None and has_wide_interval(value, entry.uncertainty)),
         workload=figure.workload,
     )
 
