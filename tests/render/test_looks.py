@@ -456,3 +456,17 @@ def test_the_dialogs_histogram_has_the_same_bins(charts: Charts) -> None:
     of_cells: Any = draw(build_cell_charts()["histogram"])
     for key in [key for key in charts if key.endswith("rth")]:
         assert charts[key]["layer"][0]["transform"] == of_cells["layer"][0]["transform"]
+
+
+@pytest.mark.parametrize(("series", "in_order_of_ends"), [("R/W %", False), ("QD", True)])
+def test_mixes_have_one_order_in_every_legend(series: str, in_order_of_ends: bool) -> None:
+    """The mixes of a legend have the order of the specification, from reads to writes. A legend of other values has the
+    order of the curves' ends, from the highest to the lowest.
+    """
+    names = ["100/0", "95/5", "65/35", "50/50", "35/65", "5/95", "0/100"]
+    curves = tuple(
+        Curve(name=name, points=(Point(1.0, 1.0), Point(2.0, float(end)))) for end, name in enumerate(names, start=1)
+    )
+    chart = Chart(title="T", x=Axis(title="X"), y=Axis(title="Y"), curves=curves, series=series)
+    expected = names[::-1] if in_order_of_ends else names
+    assert json.dumps({"domain": expected})[1:-1] in json.dumps(draw(chart))

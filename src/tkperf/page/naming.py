@@ -22,6 +22,7 @@ from tkperf.model.quantity import LATENCY_MAX, LATENCY_MEAN, LATENCY_MIN, PERCEN
 from tkperf.model.units import capital, format_block_size_kib
 from tkperf.model.workload import Access, Workload
 
+MIX_TITLE = MIX.title
 _UNIT = re.compile(r" \([^()]*\)")
 _TWO_HYPHENS = re.compile("(?=--)")
 _NOT_IN_A_LINK = re.compile(r"[^a-z0-9.]+")

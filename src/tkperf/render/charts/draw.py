@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from tkperf.page.chart import AnyChart, Bars3D, Chart, Curve, Distribution, HeatMap, Legend, Mark, Rule, Scale
-from tkperf.page.naming import shorten_names
+from tkperf.page.naming import MIX_TITLE, shorten_names
 from tkperf.render.charts.axes import CLOCK, draw_place_axis, draw_value_axis
 from tkperf.render.charts.bars_3d import draw_bars
 from tkperf.render.charts.distribution import draw_distribution
@@ -151,7 +151,8 @@ class _Drawing:
         colours: dict[str, object] = {each.name: find_colour(each.colour) for each in named}
         dashes: dict[str, object] = {each.name: DASHES[each.dash] for each in named}
         lines = [curve for curve in named if curve.mark is Mark.LINE]
-        if len(lines) == len(named) and chart.legend is not Legend.TOP:
+        # Mixes have the order of the specification in every legend.
+        if len(lines) == len(named) and chart.legend is not Legend.TOP and chart.series != MIX_TITLE:
             order = order_by_ends(named)
             colours = {name: colours[name] for name in order}
             dashes = {name: dashes[name] for name in order}
