@@ -122,3 +122,22 @@ def test_fio_output_of_a_combination_is_kept_once(tmp_path: Path) -> None:
     rows = db.execute("SELECT number, fio_json IS NOT NULL FROM step ORDER BY number").fetchall()
     db.close()
     assert rows == [(1, 0), (2, 1)]
+
+
+def test_a_file_without_streams_is_read(tmp_path: Path) -> None:
+    """A run file of a tkperf that ran one load at a time has neither the column nor the tables of streams."""
+    path, writer = a_run(tmp_path, steps=1)
+    writer.close()
+    db = sqlite3.connect(path)
+    for statement in (
+        "ALTER TABLE step DROP COLUMN streams",
+        "ALTER TABLE under_way DROP COLUMN streams",
+        "DROP TABLE stream",
+        "DROP TABLE under_way_stream",
+    ):
+        db.execute(statement)
+    db.close()
+    file = RunFile(path)
+    (step,) = file.record().tests[0].steps
+    assert file.samples("iops", step)
+    assert file.left_out == ()

@@ -246,7 +246,7 @@ class LogRows:
 
         def parse(columns: Columns) -> UnfinishedStep:
             step = parse_under_way(columns, self._totals_under_way())
-            if not columns["streams"]:
+            if not columns.get("streams"):
                 return step
             return replace(step, workload=parse_load(list(self._salvage.rows("under_way_stream"))))
 

@@ -38,7 +38,7 @@ from tkperf.runfile.log_rows import count_samples
 from tkperf.runfile.row_records import BAD_ROW
 from tkperf.runfile.run_rows import RunRows
 from tkperf.runfile.salvage import find_read_cause, is_busy, require_damage
-from tkperf.runfile.schema import require_schema
+from tkperf.runfile.schema import has_table, require_schema
 from tkperf.runfile.step_rows import step_name
 from tkperf.runfile.stream_rows import with_stream_seconds
 from tkperf.runfile.writers import FileStamp, is_being_written, journal_of, read_own, require_own, state_of
@@ -187,8 +187,9 @@ class RunFile:
 
     def _samples(self, sequence: int) -> tuple[Sample, ...]:
         samples = decode_samples(*self._blobs(sequence, "seconds", "second_histograms"))
-        query = "SELECT name, seconds, second_histograms FROM stream WHERE step_sequence = ? ORDER BY number"
-        samples = with_stream_seconds(samples, [tuple(row) for row in self._db.execute(query, (sequence,))])
+        if has_table(self._db, "stream"):
+            query = "SELECT name, seconds, second_histograms FROM stream WHERE step_sequence = ? ORDER BY number"
+            samples = with_stream_seconds(samples, [tuple(row) for row in self._db.execute(query, (sequence,))])
         count_samples(self._meter, samples)
         return samples
 
