@@ -510,7 +510,7 @@ def test_sentences_name_places_units_and_how_sure() -> None:
     assert first == ("Fresh out of box 88,800 IOPS for 9 min 00 s, settled at 27,000 IOPS from 41 min 00 s on")
     assert second.startswith(
         "Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places, typically "
-        "33.3 times the values around them; by chance in at most 1 of 10"
+        "33.3 times the values around them; by chance in at most 1 of 1,000,000 cases"
     )
 
 
