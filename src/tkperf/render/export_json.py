@@ -184,7 +184,7 @@ def _with_words(result: RunResult, mark: str, lists: list[tuple[Sequence[object]
     plain["info"]["notices"] = find_notices(result)
     plain["warnings"] = msgspec.to_builtins(find_warnings(result))
     plain["verdict"] = build_verdict(describe_verdict(result))
-    plain["headlines"] = msgspec.to_builtins(headlines(result))
+    plain["headlines"] = drop_unused(msgspec.to_builtins(headlines(result)))
     plain["findings"] = msgspec.to_builtins(findings(result))
     plain["resumptions"] = [
         {**{key: msgspec.to_builtins(getattr(one, key)) for key in _RESUMPTION}, "text": describe_resumption(one)}
