@@ -84,7 +84,7 @@ def test_every_table_is_documented(tmp_path: Path) -> None:
         for (table,) in tables:
             assert f"`{table}`" in document
             for column in database.execute(f"PRAGMA table_info({table})"):
-                name = re.sub(r"^(read|write)_", "", column[1])
+                name = re.sub(r"^(read|write|trim|flush)_", "", column[1])
                 assert f"`{column[1]}`" in document or f"`*_{name}`" in document, (table, column[1])
     database.close()
 
