@@ -360,7 +360,7 @@ def test_a_comparison_opens_with_its_decision(result: RunResult, tmp_path: Path)
     text = text_of(set_document(document), tmp_path)[0]
     for words in (
         page.title,
-        "Sustained random writes",
+        "Random writes",
         "Random read",
         "Write latency",
         "within noise or 3 % of the best",

@@ -127,7 +127,7 @@ def test_a_run_is_found_narrowed_opened_and_compared(browser: Browser, whole: st
         compare.click()
         page.wait_for_url(f"{whole}/compare?run={3:032x}&run={1:032x}")
         page.wait_for_selector(DRAWN, timeout=120_000)
-        assert page.locator("h1").inner_text().startswith("run-3 and run-1 cannot be ranked")
+        assert "run-3 and run-1 cannot be ranked" in page.locator("h1").inner_text()
         page.go_back()
         page.get_by_role("link", name="run-2").click()
         page.wait_for_url(f"**/runs/{2:032x}")
