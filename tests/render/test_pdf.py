@@ -358,13 +358,7 @@ def test_a_comparison_opens_with_its_decision(result: RunResult, tmp_path: Path)
         ["4 KiB random write: IOPS from fresh to full", "Random reads over block size"]
     ]
     text = text_of(set_document(document), tmp_path)[0]
-    for words in (
-        page.title,
-        "Random writes",
-        "Random read",
-        "Write latency",
-        "within noise or 3 % of the best",
-    ):
+    for words in (page.title, "Random writes", "Random read", "Write latency", "within noise or 3 % of the best"):
         assert words in " ".join(text.split())
 
 
