@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -130,3 +131,19 @@ def test_a_sequential_stream_goes_on_where_it_stopped() -> None:
     assert cursors.starts_bytes(step) == (0,)
     cursors.advance(step, (0,), (100, 200, MIB))
     assert cursors.starts_bytes(step) == (MIB,)
+
+
+@pytest.mark.parametrize("name", ["a]\nfilename=/dev/other", "global", "global2", "[x", "ä\r\nsize=1", "a;b#c"])
+def test_the_name_of_a_stream_is_never_an_option(name: str) -> None:
+    """Whatever a user calls a load, the job file has the same options, and each stream is a section of its own."""
+    target = FioTarget(path="/x", ioengine="libaio", active_range=ActiveRange(offset_bytes=0, length_bytes=64 * MIB))
+    plain, named = (
+        render_step_job(
+            Step(workload=combine((replace(READER, name=of_reader), LOG)), duration_s=1.0), target, seed=1
+        ).splitlines()
+        for of_reader in ("plain", name)
+    )
+    differing = [(old, new) for old, new in zip(plain, named, strict=True) if old != new]
+    assert len(differing) == 1
+    ((_, head),) = differing
+    assert re.fullmatch(r"\[(?!global)[A-Za-z0-9 ._-]+\]", head)

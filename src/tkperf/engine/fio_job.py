@@ -21,6 +21,7 @@ Choices that hold for every job, with their reasons:
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -42,6 +43,7 @@ from tkperf.model.workload import (
 # A step may be faster than the preceding step. If the step is faster than this factor allows, it accesses the rest of
 # the region a second time, which is harmless.
 SPEED_MARGIN = 1.1
+_NOT_IN_A_HEAD = re.compile(r"[^A-Za-z0-9 ._-]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,15 +100,24 @@ def _section_lines(
     (``startdelay``) counts from the start of fio. Threads that wait for ``prerun`` therefore wait for
     their delay after it.
     """
-    workload, span = stream.workload, _span_of(stream.workload, active)
+    workload, span, section = stream.workload, _span_of(stream.workload, active), _section_head(stream.name)
     lines = [*_pattern_lines(workload), *_pace_lines(workload), _runtime_line(duration_s - stream.delay_s)]
     if stream.delay_s:
         delay = f"{stream.delay_s:.3f}"
         lines.append(f"exec_prerun={prerun} && sleep {delay}" if prerun else f"startdelay={delay}s")
     if not _is_in_order(workload):
-        return ["", f"[{stream.name}]", *lines, *_random_lines(workload, span)]
+        return ["", section, *lines, *_random_lines(workload, span)]
     places = _places_in_order(workload, span, starts_bytes)
-    return [line for place in places for line in ("", f"[{stream.name}]", *lines, *place)]
+    return [line for place in places for line in ("", section, *lines, *place)]
+
+
+def _section_head(name: str) -> str:
+    """Return the head of a stream's section. The name comes from a user's file and must not become an option.
+
+    fio treats a section whose name begins with "global" as options for the sections below it.
+    """
+    plain = _NOT_IN_A_HEAD.sub("_", name)
+    return f"[_{plain}]" if plain.startswith("global") else f"[{plain}]"
 
 
 def _is_in_order(workload: Workload) -> bool:
