@@ -17,7 +17,7 @@ from tkperf.engine.simulation.flash_drive import FlashDrive
 from tkperf.engine.simulation.hard_disk_drive import HardDisk
 from tkperf.engine.simulation.models import DiskModel, DriveModel, FlashModel
 from tkperf.engine.simulation.service import Draw, Second, SimulatedDrive
-from tkperf.engine.simulation.together import TogetherDraw, runs_together
+from tkperf.engine.simulation.together import TogetherDraw
 from tkperf.model.measurement import Measurement
 from tkperf.model.phases import Continuous, Fill
 from tkperf.model.telemetry.drive_reading import DriveFacts, Reading
@@ -135,7 +135,7 @@ class SimulatedEngine:
         if began_s - self._lived_s > _NO_TIME_S:
             self.drive.idle(began_s - self._lived_s)
             self.telemetry.pass_to(began_s)
-        if runs_together(workload):
+        if not workload.is_plain:
             assert duration_s is not None
             return self._run_together(workload, duration_s, on_sample)
         draw = Draw(self.drive, workload, self._random, on_sample)

@@ -181,6 +181,17 @@ class Sample:
         return replace(self, read=part.read, write=part.write, trim=part.trim, flush=part.flush, streams=())
 
 
+def add_parts(name: str, parts: Sequence[Sample | StreamPart]) -> StreamPart:
+    """Return the sum of all parts, side by side, under a name."""
+    return StreamPart(
+        name=name,
+        read=add_all(part.read for part in parts),
+        write=add_all(part.write for part in parts),
+        trim=add_all(part.trim for part in parts),
+        flush=add_all(part.flush for part in parts),
+    )
+
+
 def _both_or_trims(parts: Sample | Measurement) -> IoStats:
     return parts.trim if parts.read.is_empty and parts.write.is_empty else parts.read + parts.write
 
@@ -322,8 +333,7 @@ def _with_few_buckets(parts: Parts) -> Parts:
     both: list[Histogram] = [reads + writes] if reads.indices.size and writes.indices.size else []
     found = {each.bucket_of_percentile(percent) for each in (*histograms, *both) for percent in REPORTED_PERCENTILES}
     ends = [bucket for bucket in found if bucket is not None]
-    read, write, trim, flush = (replace(stats, histogram=stats.histogram.gathered(ends)) for stats in sides)
-    return replace(parts, read=read, write=write, trim=trim, flush=flush)
+    return _changed(parts, lambda stats: replace(stats, histogram=stats.histogram.gathered(ends)))
 
 
 FloatArray = NDArray[np.float64]

@@ -187,6 +187,24 @@ class Workload:
         return bool(self.together) and self.stream is None
 
     @property
+    def is_plain(self) -> bool:
+        """Return whether it is one load that reads and writes without flushes, pauses and partly random access."""
+        kinds = (self.together, self.trims, self.random_percent, self.burst, self.flush_every)
+        return kinds == ((), False, None, None, None)
+
+    @property
+    def kind_texts(self) -> tuple[str, ...]:
+        """Return partly random access, pauses and flushes in words."""
+        texts = []
+        if self.random_percent is not None:
+            texts.append(f"{self.random_percent} % of the accesses random")
+        if self.burst is not None:
+            texts.append(f"{self.burst.pause_s:g} s pause after {format_count(self.burst.ios, 'I/O')}")
+        if self.flush_every is not None:
+            texts.append(f"a flush after {format_count(self.flush_every, 'write')}")
+        return tuple(texts)
+
+    @property
     def streams(self) -> tuple[Stream, ...]:
         """Return the streams of a combination; of one load alone, that load as its only stream."""
         return self.together if self.is_combination else (Stream(name="", workload=self),)
@@ -284,12 +302,7 @@ class Workload:
         words = [f"{self.access.order} {self.blocks_name} {kind} TC{self.jobs}/QD{self.io_depth}"]
         if self.stream is not None:
             words[0] = f"{self.stream}: {words[0]}"
-        if self.random_percent is not None:
-            words.append(f"{self.random_percent} % of the accesses random")
-        if self.burst is not None:
-            words.append(f"{self.burst.pause_s:g} s pause after {format_count(self.burst.ios, 'I/O')}")
-        if self.flush_every is not None:
-            words.append(f"a flush after {format_count(self.flush_every, 'write')}")
+        words += self.kind_texts
         if self.zones:
             words.append(f"zones {self.zones_text}")
         if self.offered_iops is not None:

@@ -172,10 +172,7 @@ def step_columns(step: StepRecord) -> Columns:
 
 def count_streams(workload: Workload) -> int | None:
     """Return the number of rows of table stream that a step has; None: the row of the step says all of its load."""
-    own_kind = (workload.trims, workload.random_percent, workload.burst, workload.flush_every)
-    if workload.is_combination or own_kind != (False, None, None, None):
-        return len(workload.streams)
-    return None
+    return None if workload.is_plain else len(workload.streams)
 
 
 def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample, StreamPart, add_all
+from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample, StreamPart, add_parts
 from tkperf.model.record import StepRecord
 from tkperf.model.workload import Burst, Stream, Workload, combine
 from tkperf.runfile.columns import (
@@ -71,7 +71,7 @@ def stream_rows(step: StepRecord, samples: Sequence[Sample]) -> Iterator[Columns
     measured = step.measurement
     for load_row in load_rows(step.workload):
         name = load_row["name"]
-        part = _whole(measured) if not name else next(each for each in measured.streams if each.name == name)
+        part = _whole(measured) if not name else _part(measured.streams, name)
         own = [_whole(sample) if not name else _part(sample.streams, name) for sample in samples]
         seconds, histograms = encode_stream_seconds(own)
         columns = {"host_limited": part.host_limited, "seconds": seconds, "second_histograms": histograms}
@@ -125,12 +125,9 @@ def with_streams(step: StepRecord, rows: Sequence[Columns]) -> StepRecord:
     """
     load = parse_load(rows)
     parts = tuple(_parse_part(row) for row in rows)
-    measured = replace(
-        step.measurement,
-        trim=add_all(part.trim for part in parts),
-        flush=add_all(part.flush for part in parts),
-        streams=parts if load.is_combination else (),
-    )
+    total = add_parts("", parts)
+    streams = parts if load.is_combination else ()
+    measured = replace(step.measurement, trim=total.trim, flush=total.flush, streams=streams)
     return replace(step, workload=load, measurement=measured)
 
 
@@ -170,9 +167,5 @@ def with_stream_seconds(
 
 def _with_parts(sample: Sample, parts: tuple[StreamPart, ...]) -> Sample:
     is_alone = len(parts) == 1 and not parts[0].name
-    return replace(
-        sample,
-        trim=add_all(part.trim for part in parts),
-        flush=add_all(part.flush for part in parts),
-        streams=() if is_alone else parts,
-    )
+    total = add_parts("", parts)
+    return replace(sample, trim=total.trim, flush=total.flush, streams=() if is_alone else parts)

@@ -9,14 +9,14 @@ and go before writes, but they wait for dies that program; a hard disk has one c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tkperf.engine import OnSample
 from tkperf.engine.simulation.service import Draw, Latency, Second, SimulatedDrive
-from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample, StreamPart, add_all
+from tkperf.model.measurement import NO_IO, Measurement, Sample, StreamPart, add_parts
 from tkperf.model.workload import Access, Stream, Workload
 
 # A queue that keeps any drive busy, so that its rate shows the time of an I/O.
@@ -28,17 +28,6 @@ _MOST_READ_SHARE = 0.85
 # A trim takes the drive this time, and a little more for each byte.
 _TRIM_S, _TRIM_S_PER_BYTE = 60e-6, 1 / 400e9
 _STEPS_OF_SEARCH = 40
-
-
-def runs_together(workload: Workload) -> bool:
-    """Return whether a load needs this module: several streams, or flushes, pauses, trims, partly random access."""
-    return (
-        workload.is_combination
-        or workload.trims
-        or workload.burst is not None
-        or workload.flush_every is not None
-        or workload.random_percent is not None
-    )
 
 
 @dataclass(slots=True)
@@ -208,13 +197,14 @@ class TogetherDraw:
         for number in range(self._seen, drawn):
             parts = tuple(_part(stream, number) for stream in self._streams)
             first = self._streams[0].draw.samples[number]
+            total = add_parts("", parts)
             sample = Sample(
                 start_s=first.start_s,
                 duration_s=first.duration_s,
-                read=add_all(part.read for part in parts),
-                write=add_all(part.write for part in parts),
-                trim=add_all(part.trim for part in parts),
-                flush=add_all(part.flush for part in parts),
+                read=total.read,
+                write=total.write,
+                trim=total.trim,
+                flush=total.flush,
                 streams=() if self._is_alone else parts,
             )
             self.samples.append(sample)
@@ -232,27 +222,16 @@ def _part(stream: _OneStream, number: int) -> StreamPart:
 
 def _measure(samples: Sequence[Sample], duration_s: float) -> Measurement:
     names = [part.name for part in samples[0].streams] if samples else []
-
-    def total(side: Callable[[Sample], IoStats]) -> IoStats:
-        return add_all(map(side, samples))
-
-    streams = tuple(
-        StreamPart(
-            name=name,
-            read=add_all(sample.streams[place].read for sample in samples),
-            write=add_all(sample.streams[place].write for sample in samples),
-            trim=add_all(sample.streams[place].trim for sample in samples),
-            flush=add_all(sample.streams[place].flush for sample in samples),
-        )
-        for place, name in enumerate(names)
-    )
+    total = add_parts("", samples)
     return Measurement(
         duration_s=duration_s,
-        read=total(lambda sample: sample.read),
-        write=total(lambda sample: sample.write),
-        trim=total(lambda sample: sample.trim),
-        flush=total(lambda sample: sample.flush),
-        streams=streams,
+        read=total.read,
+        write=total.write,
+        trim=total.trim,
+        flush=total.flush,
+        streams=tuple(
+            add_parts(name, [sample.streams[place] for sample in samples]) for place, name in enumerate(names)
+        ),
         samples=tuple(samples),
     )
 

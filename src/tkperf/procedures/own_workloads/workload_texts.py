@@ -167,12 +167,7 @@ def describe_load(load: Load, profile: Profile, looped: Collection[str] = ()) ->
         words.append(f"{load.offered_iops:,.6g} IOPS offered {arrival}")
     if load.offered_megabytes_per_s is not None:
         words.append(f"{load.offered_megabytes_per_s:g} MB/s offered")
-    if load.random_percent is not None:
-        words.append(f"{load.random_percent} % of the accesses random")
-    if workload.burst is not None:
-        words.append(f"{workload.burst.pause_s:g} s pause after {format_count(workload.burst.ios, 'I/O')}")
-    if load.flush_every is not None:
-        words.append(f"a flush after {format_count(load.flush_every, 'write')}")
+    words += workload.kind_texts
     if load.compressible_percent and "compressible_percent" not in looped:
         words.append(f"{load.compressible_percent} % compressible")
     return ", ".join(words)
