@@ -6,8 +6,11 @@ import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.builders import io_stats, work
 from tests.runfile.runs import a_run, a_step
+from tkperf.model.errors import RunFileError
 from tkperf.model.histogram import coarsen
 from tkperf.model.measurement import Measurement, Sample, StreamPart
 from tkperf.model.record import StepRecord
@@ -110,6 +113,22 @@ def test_a_step_that_lost_a_stream_is_left_out(tmp_path: Path) -> None:
     file = RunFile(Path(path))
     assert file.record().tests[0].steps == ()
     assert any("2 of its 3 streams" in lost.reason for lost in file.left_out)
+
+
+def test_more_streams_than_any_step_has_are_not_read(tmp_path: Path) -> None:
+    """A file that claims and holds more streams than a step can have is refused before they fill the memory."""
+    write_and_read(tmp_path, combined_step())
+    db = sqlite3.connect(tmp_path / "a.tkperf")
+    columns = ", ".join(row[1] for row in db.execute("PRAGMA table_info(stream)") if row[1] != "number")
+    for number in range(3, 100):
+        db.execute(
+            f"INSERT INTO stream ({columns}, number) SELECT {columns}, ? FROM stream WHERE number = 0", (number,)
+        )
+    db.execute("UPDATE step SET streams = 100")
+    db.commit()
+    db.close()
+    with pytest.raises(RunFileError, match="rows of table stream of one step"):
+        RunFile(tmp_path / "a.tkperf").record()
 
 
 def test_fio_output_of_a_combination_is_kept_once(tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ MOST_ROWS = {
 }
 """Limit of rows of each table, in a file of the usual size."""
 MOST_SECTIONS, MOST_DRIVES, MOST_DISTURBANCES_OF_A_STEP, MOST_LEFT_OUT = 1000, 256, 1000, 60_000
+# A combination has 16 streams at most.
+MOST_STREAMS_OF_A_STEP = 64
 MOST_SECONDS = 2_000_000
 # For a running run, a view shows only the newest seconds, because records of all seconds of a long step could take
 # gigabytes. A part of such a step has about a minute. After a long pause, a look shows only the newest steps second by

@@ -13,7 +13,13 @@ from tkperf.model.record import LogEntry, Logged, Resumption, RunRecord, StepRec
 from tkperf.model.throttling import Intervals, find_stretches, is_throttled
 from tkperf.model.units import drop_controls
 from tkperf.runfile.columns import SECOND_BYTES, STREAM_SIDES, SecondsTotal, decode_newest_samples, decode_total
-from tkperf.runfile.limits import MOST_DISTURBANCES_OF_A_STEP, MOST_NEWEST_SECONDS, Meter, require_few
+from tkperf.runfile.limits import (
+    MOST_DISTURBANCES_OF_A_STEP,
+    MOST_NEWEST_SECONDS,
+    MOST_STREAMS_OF_A_STEP,
+    Meter,
+    require_few,
+)
 from tkperf.runfile.row_records import BAD_ROW, Columns, convert, parse_outcome, parse_purge, parse_verdict
 from tkperf.runfile.salvage import LostRows, Salvage, read_rows, require_damage
 from tkperf.runfile.step_rows import HISTOGRAM_COLUMNS, STEP_COLUMNS, parse_disturbance, parse_step, parse_under_way
@@ -160,9 +166,11 @@ class LogRows:
         """Return a step with its streams. A step whose streams cannot be read is left out: nobody knows its load."""
         left_unread = {} if self._histograms else dict.fromkeys(f"{side}_histogram" for side in STREAM_SIDES)
         names = ", ".join(name for name in STREAM_COLUMNS if name not in left_unread)
-        query = f"SELECT {names} FROM stream WHERE step_sequence = ? ORDER BY number"  # noqa: S608 - own names only
+        query = f"SELECT {names} FROM stream WHERE step_sequence = ? ORDER BY number LIMIT ?"  # noqa: S608 - own names only
         try:
-            cursor = self._db.execute(query, (columns["sequence"],))
+            require_few(columns["streams"], MOST_STREAMS_OF_A_STEP, "rows of table stream of one step")
+            # One row too many shows that the number does not fit.
+            cursor = self._db.execute(query, (columns["sequence"], columns["streams"] + 1))
             rows = [dict(zip(row.keys(), tuple(row), strict=True)) | left_unread for row in cursor]
             if len(rows) != columns["streams"]:
                 raise ValueError(f"{len(rows)} of its {columns['streams']} streams are left")

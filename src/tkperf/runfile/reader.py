@@ -29,6 +29,7 @@ from tkperf.runfile.limits import (
     MOST_NEWEST_SECONDS,
     MOST_NEWEST_STEPS,
     MOST_SECONDS,
+    MOST_STREAMS_OF_A_STEP,
     ExcessError,
     Meter,
     open_metered,
@@ -38,7 +39,7 @@ from tkperf.runfile.log_rows import count_samples
 from tkperf.runfile.row_records import BAD_ROW
 from tkperf.runfile.run_rows import RunRows
 from tkperf.runfile.salvage import find_read_cause, is_busy, require_damage
-from tkperf.runfile.schema import has_table, require_schema
+from tkperf.runfile.schema import require_schema
 from tkperf.runfile.step_rows import step_name
 from tkperf.runfile.stream_rows import with_stream_seconds
 from tkperf.runfile.writers import FileStamp, is_being_written, journal_of, read_own, require_own, state_of
@@ -185,11 +186,13 @@ class RunFile:
                 break
         return found
 
-    def _samples(self, sequence: int) -> tuple[Sample, ...]:
+    def _samples(self, sequence: int, *, has_streams: bool) -> tuple[Sample, ...]:
         samples = decode_samples(*self._blobs(sequence, "seconds", "second_histograms"))
-        if has_table(self._db, "stream"):
-            query = "SELECT name, seconds, second_histograms FROM stream WHERE step_sequence = ? ORDER BY number"
-            samples = with_stream_seconds(samples, [tuple(row) for row in self._db.execute(query, (sequence,))])
+        if has_streams:
+            columns = "name, seconds, second_histograms"
+            query = f"SELECT {columns} FROM stream WHERE step_sequence = ? ORDER BY number LIMIT ?"  # noqa: S608 - own names only
+            rows = self._db.execute(query, (sequence, MOST_STREAMS_OF_A_STEP))
+            samples = with_stream_seconds(samples, [tuple(row) for row in rows])
         count_samples(self._meter, samples)
         return samples
 
@@ -210,7 +213,7 @@ class RunFile:
         """Return the seconds of a step, with histograms in buckets of at most 1/16 of their value."""
         sequence = self._find(test, step)
         with self._guard(), self._snapshot():
-            return self._samples(sequence)
+            return self._samples(sequence, has_streams=not step.workload.is_plain)
 
     def samples_left(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
         """Return the seconds of a step. If they cannot be read, return none; ``left_out`` then names them."""

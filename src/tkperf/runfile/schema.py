@@ -133,11 +133,6 @@ def create_tables(db: sqlite3.Connection) -> None:
         db.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def has_table(db: sqlite3.Connection, table: str) -> bool:
-    """Return whether a run file has a table: files of a tkperf that ran one load at a time have none of streams."""
-    return db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone() is not None
-
-
 def require_schema(db: sqlite3.Connection, path: Path) -> None:
     """Refuse a database that is not a run file, or a run file of another format."""
     (application_id,) = db.execute("PRAGMA application_id").fetchone()
