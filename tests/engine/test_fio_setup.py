@@ -89,6 +89,28 @@ def test_an_engine_that_does_not_keep_a_queue_depth_is_not_used(
             choose_ioengine("/dev/x", 512, "io_uring", jobs=1, io_depth=1, io_depths=io_depths)
 
 
+@pytest.mark.parametrize(
+    ("version", "reason"),
+    [
+        ("fio-3.33", r"io_uring: fio-3\.33 would flush too often .* libaio: it does not complete other I/Os .* flush"),
+        ("fio-3.37", r"io_uring: fio-3\.37 would flush too often"),
+        ("fio-3.38", None),
+        ("fio-3.42", None),
+    ],
+)
+def test_flushes_from_a_queue_need_a_fio_that_counts_them_right(
+    monkeypatch: pytest.MonkeyPatch, version: str, reason: str | None
+) -> None:
+    """fio 3.33 issued 20,927 flushes at a depth of 8 where 5,656 were due, and libaio waits for each flush."""
+    answers(monkeypatch, version, io_uring=GOOD, libaio=GOOD)
+    if reason is None:
+        chosen = choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=8, flushes_from_queue=True)
+        assert chosen == ChosenEngine(name="io_uring")
+    else:
+        with pytest.raises(EngineError, match=reason):
+            choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=8, flushes_from_queue=True)
+
+
 @pytest.mark.fio
 @pytest.mark.parametrize("io_depth", [3, 20])
 def test_the_chosen_engine_keeps_the_queue_depth(scratch: Path, io_depth: int) -> None:

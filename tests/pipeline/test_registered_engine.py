@@ -40,6 +40,7 @@ class OtherEngine:
         jobs: int,
         io_depth: int,
         io_depths: Collection[int] = (),
+        flushes_from_queue: bool = False,
         direct: bool = True,
     ) -> ChosenEngine:
         return ChosenEngine(name=f"preadv on {path}")

@@ -177,7 +177,6 @@ def test_a_plan_counts_the_writes_of_all_streams(tmp_path: Path) -> None:
         ('together = ["reader", "trimmer"]', 'together = ["reader"]', "key together: one load alone"),
         ('together = ["reader", "trimmer"]', "", r"phase 2 \(stream\), key load: either it or together"),
         ("jobs = 2", "jobs = 255", "key together: 257 threads in all are more than 256"),
-        ("flush_every = 8", "flush_every = 8\nio_depth = 4", "load log, key io_depth: fio before 3.38 flushes"),
         ("trims = true", "trims = true\nio_depth = 2", "load trimmer, key io_depth: fio trims one block at a time"),
         ("trims = true", "", "load trimmer, key block_size_kib: more than 16,384 KiB"),
         ("burst_pause_s = 0.5", "", "load trimmer, key burst_pause_s: it and burst_ios"),

@@ -79,6 +79,7 @@ class DeviceEngine(Protocol):
         jobs: int,
         io_depth: int,
         io_depths: Collection[int] = (),
+        flushes_from_queue: bool = False,
         direct: bool = True,
     ) -> ChosenEngine:
         """Return the first interface to the kernel with which the engine can read the device.
@@ -86,6 +87,7 @@ class DeviceEngine(Protocol):
         Args:
             jobs, io_depth: the heaviest load of the run.
             io_depths: the queue depths of all loads of the run. The engine must keep each of them.
+            flushes_from_queue: whether a load of the run flushes while its other I/Os are outstanding.
             direct: whether to bypass the page cache, as runs do.
 
         Raises:

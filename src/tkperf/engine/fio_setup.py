@@ -24,6 +24,9 @@ OLDEST_FIO = (3, 33)
 # Older versions round the queue depth up to a power of two with io_uring: for a depth of 20, they
 # keep 32 I/Os outstanding (engines/io_uring.c, commit af0ad0fa).
 EXACT_URING_DEPTH = (3, 39)
+# Older versions flush too often from a queue with io_uring: 20,927 times at a depth of 8 where 5,656 flushes were due
+# (io_u.c, commit 704a8cfe).
+EXACT_QUEUED_FLUSHES = (3, 38)
 _PROBE_BLOCK_BYTES = 128 * 1024
 _PROBE_IO_DEPTH = 32
 
@@ -111,13 +114,15 @@ def choose_ioengine(
     jobs: int,
     io_depth: int,
     io_depths: Collection[int] = (),
+    flushes_from_queue: bool = False,
     direct: bool = True,
 ) -> ChosenEngine:
     """Return the first I/O engine with which fio can read the device: io_uring, else libaio.
 
     The test uses the jobs and the depth of the run, because limits on locked memory or on asynchronous I/O appear only
     then. ``direct``: bypass the page cache, as runs do; not every file allows this. ``io_depths``: the queue depths of
-    all loads of the run, all of which the engine must keep.
+    all loads of the run, all of which the engine must keep. ``flushes_from_queue``: some loads flush while their other
+    I/Os are outstanding.
 
     Raises:
         UsageError: the wanted engine is not one of these.
@@ -128,12 +133,14 @@ def choose_ioengine(
     reasons: list[str] = []
     for ioengine in (wanted,) if wanted else IO_ENGINES:
         reason = _why_not_exact(ioengine, {io_depth, *io_depths})
+        if reason is None and flushes_from_queue:
+            reason = _why_no_queued_flushes(ioengine)
         if reason is None:
             reason = _why_not(path, block_bytes, ioengine, jobs, io_depth, direct)
         if reason is None:
             return ChosenEngine(name=ioengine, instead_of="; ".join(reasons) or None)
         reasons.append(f"{ioengine}: {reason}")
-    raise EngineError(f"fio cannot read {path} with the I/O engine that the run needs ({'; '.join(reasons)})")
+    raise EngineError(f"fio has no I/O engine that can do the I/O of this run on {path} ({'; '.join(reasons)})")
 
 
 def _why_not_exact(ioengine: str, io_depths: Collection[int]) -> str | None:
@@ -146,6 +153,19 @@ def _why_not_exact(ioengine: str, io_depths: Collection[int]) -> str | None:
         return None
     asked, kept = rounded[0], 1 << rounded[0].bit_length()
     return f"{version} would keep {kept} I/Os outstanding at a queue depth of {asked}; fio 3.39 and newer keep {asked}"
+
+
+def _why_no_queued_flushes(ioengine: str) -> str | None:
+    """Return why this fio would not flush as requested from a queue with other I/Os; None: it flushes as requested."""
+    if ioengine != "io_uring":
+        return "it does not complete other I/Os of a thread during a flush: write io_depth = 1 for loads that flush"
+    version, numbers = _read_version()
+    if numbers >= EXACT_QUEUED_FLUSHES:
+        return None
+    return (
+        f"{version} would flush too often at a queue depth above 1, fio 3.38 and newer flush as requested: "
+        "write io_depth = 1 for loads that flush, and more jobs for more load"
+    )
 
 
 def find_rounding() -> str | None:

@@ -80,25 +80,41 @@ def try_ioengines(identity: DeviceIdentity | None, workloads: Sequence[Workload]
     one of its own files. None: the engine cannot try any interface.
     """
     heaviest = find_heaviest(workloads)
-    io_depths = frozenset(load.io_depth for load in workloads)
+    io_depths = frozenset[int]().union(*(load.io_depths for load in workloads))
+    flushes = any(load.flushes_from_queue for load in workloads)
     if identity is not None and identity.kind is not TargetKind.SIMULATED:
         block_bytes = identity.logical_block_bytes
         with suppress(EngineError):
             return find_engine().choose_ioengine(
-                identity.path, block_bytes, None, jobs=heaviest.jobs, io_depth=heaviest.io_depth, io_depths=io_depths
+                identity.path,
+                block_bytes,
+                None,
+                jobs=heaviest.jobs,
+                io_depth=heaviest.io_depth,
+                io_depths=io_depths,
+                flushes_from_queue=flushes,
             )
-    return _try_ioengines_without_device(heaviest.jobs, heaviest.io_depth, io_depths)
+    return _try_ioengines_without_device(heaviest.jobs, heaviest.io_depth, io_depths, flushes)
 
 
 @lru_cache(maxsize=8)
-def _try_ioengines_without_device(jobs: int, io_depth: int, io_depths: frozenset[int]) -> ChosenEngine | None:
+def _try_ioengines_without_device(
+    jobs: int, io_depth: int, io_depths: frozenset[int], flushes_from_queue: bool = False
+) -> ChosenEngine | None:
     """Try each load only once, because a batch asks for every drive."""
     path = find_engine().find_readable_file()
     if path is None:
         return None
     try:
         return find_engine().choose_ioengine(
-            path, 512, None, jobs=jobs, io_depth=io_depth, io_depths=io_depths, direct=False
+            path,
+            512,
+            None,
+            jobs=jobs,
+            io_depth=io_depth,
+            io_depths=io_depths,
+            flushes_from_queue=flushes_from_queue,
+            direct=False,
         )
     except EngineError:
         return None

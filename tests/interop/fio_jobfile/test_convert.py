@@ -278,10 +278,17 @@ def test_a_delay_of_all_or_before_a_stonewall_delays_nothing() -> None:
     assert "not carried over: startdelay=5: it counts from the start of fio, long before this job ([b])" in later
 
 
+def test_flushes_from_a_queue_are_carried_over_with_what_they_need() -> None:
+    """Only newer versions of fio flush as requested from a deeper queue, and the file does not know which will run."""
+    written, report = convert(f"[a]\n{TIMED}rw=write\niodepth=4\nfsync=8\n")
+    load = tomllib.loads(written)["loads"]["a"]
+    assert (load["io_depth"], load["flush_every"]) == (4, 8)
+    assert any("flush_every, which needs fio 3.38 or newer at a queue depth of 4" in line for line in report)
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ("rw=write\niodepth=4\nfsync=8", "fio before 3.38 flushes too often from a queue of 4: write iodepth=1"),
         ("rw=write\nfsync=8\nfdatasync=8", "on a block device it is the same flush as fsync: leave one out"),
         ("rw=randrw\npercentage_random=10,20", "reads and writes of a load have the same share of random addresses"),
         ("rw=randrw\nrate=1m,3m", "1,048,576 of reads and 3,145,728 of writes are not 50 % reads"),

@@ -308,12 +308,7 @@ def _read_flush_every(options: JobOptions, pattern: _Pattern, io_depth: int) -> 
     if len(given) > 1:
         options.refuse("fdatasync", "on a block device it is the same flush as fsync: leave one out")
     if io_depth > 1:
-        options.refuse(
-            given[0],
-            f"fio before 3.38 flushes too often from a queue of {io_depth}: write iodepth=1, and more numjobs for more "
-            "load",
-        )
-        return None
+        options.keep(given[0], f"flush_every, which needs fio 3.38 or newer at a queue depth of {io_depth}")
     return counts[given[0]]
 
 

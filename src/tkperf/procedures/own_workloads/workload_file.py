@@ -255,9 +255,8 @@ def _in_kind(load: Load) -> str | None:
         return "compressible_percent: trims write no data"
     if load.flush_every is not None and (load.trims or load.read_percent == 100):
         return "flush_every: only writes are flushed"
-    if (load.trims or load.flush_every is not None) and (load.io_depth or 1) > 1:
-        what = "trims one block at a time" if load.trims else "before 3.38 flushes too often from a deeper queue"
-        return f"io_depth: fio {what}: write 1, and more jobs for more load"
+    if load.trims and (load.io_depth or 1) > 1:
+        return "io_depth: fio trims one block at a time: write 1, and more jobs for more load"
     if load.random_percent is not None and load.access is not Access.RANDOM:
         return 'random_percent: access has to be "random"'
     if (load.burst_ios is None) is not (load.burst_pause_s is None):

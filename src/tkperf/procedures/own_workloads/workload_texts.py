@@ -180,7 +180,7 @@ def _describe_demand(load: Load, profile: Profile, looped: Collection[str]) -> I
         if "io_depth" not in looped:
             yield f"QD {load.io_depth or profile.demand.io_depth}"
     else:
-        depth = 1 if load.trims or load.flush_every else load.io_depth
+        depth = (load.io_depth or 1) if load.trims or load.flush_every else load.io_depth
         yield building_blocks.demand(profile, load.jobs, depth)
 
 
