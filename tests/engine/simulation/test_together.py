@@ -39,6 +39,10 @@ TRIMMER = Workload(
 )
 
 
+def ignore(*_: object) -> None:
+    """Ignore the seconds of a measurement."""
+
+
 def filled(preset: str) -> SimulatedEngine:
     engine = SimulatedEngine(PRESET_MODELS[preset], RANGE_BYTES)
     pass_ = replace(WRITER, access=Access.SEQUENTIAL, block_size_bytes=131072)
@@ -91,6 +95,37 @@ def test_streams_that_need_little_do_not_disturb_each_other() -> None:
     both = run(engine, Stream(name="reader", workload=RATED), Stream(name="writer", workload=other)).measurement
     alone = engine.measure(Step(workload=RATED, duration_s=10), then=None, on_sample=lambda *_: None).measurement
     assert both.of_stream("reader").latency_mean_us == pytest.approx(alone.latency_mean_us, rel=0.2)
+
+
+@pytest.mark.parametrize("preset", ["nvme-4kn", "client-tlc", "hdd"])
+@pytest.mark.parametrize("share", [0.3, 0.7])
+def test_a_neighbour_that_does_nothing_changes_nothing(preset: str, share: float) -> None:
+    """Next to a stream of two trims a second, reads at an offered rate take as long as alone."""
+    rested = replace(READER, io_depth=1) if preset == "hdd" else READER
+    full_iops = (
+        filled(preset).measure(Step(workload=rested, duration_s=5), then=None, on_sample=ignore).measurement.iops
+    )
+    reader = replace(rested, offered_iops=share * full_iops, arrival=Arrival.POISSON)
+    engine = filled(preset)
+    alone = engine.measure(Step(workload=reader, duration_s=10), then=None, on_sample=ignore).measurement
+    idle = replace(TRIMMER, block_size_bytes=4096, offered_iops=2, burst=None)
+    next_to = run(engine, Stream(name="r", workload=reader), Stream(name="t", workload=idle)).measurement.of_stream("r")
+    assert alone.latency_mean_us is not None
+    assert next_to.latency_mean_us == pytest.approx(alone.latency_mean_us, rel=0.05)
+
+
+def test_reads_wait_longer_the_busier_the_drive_is() -> None:
+    """Also next to another stream, reads at an offered rate take longer as that rate grows."""
+    engine = filled("nvme-4kn")
+    writer = Stream(name="w", workload=replace(WRITER, offered_iops=5000, arrival=Arrival.POISSON))
+    means_us = []
+    for iops in (100_000, 300_000, 500_000):
+        reader = replace(READER, jobs=8, io_depth=32, offered_iops=iops, arrival=Arrival.POISSON)
+        measured = run(engine, Stream(name="r", workload=reader), writer).measurement.of_stream("r")
+        assert measured.iops == pytest.approx(iops, rel=0.02)
+        assert measured.latency_mean_us is not None
+        means_us.append(measured.latency_mean_us)
+    assert means_us[0] < means_us[1] < means_us[2]
 
 
 def test_trims_free_space() -> None:

@@ -28,6 +28,9 @@ _MOST_READ_SHARE = 0.85
 # A trim takes the drive this time, and a little more for each byte.
 _TRIM_S, _TRIM_S_PER_BYTE = 60e-6, 1 / 400e9
 _STEPS_OF_SEARCH = 40
+# A stream that reaches its offered rate finds the drive at most this busy.
+_BUSIEST = 0.98
+_REACHED = 0.999
 
 
 @dataclass(slots=True)
@@ -76,6 +79,20 @@ class _OneStream:
             found = found or own
         assert found is not None
         return _Look(found, cost_s, latency_s)
+
+    def look_at_use(self, use: float, look: _Look) -> Second:
+        """Return the stream's latencies while the drive is busy with this share of its time, its own I/Os included.
+
+        An I/O at an offered rate waits as it would alone on the drive, at the rate that keeps the drive as busy.
+        """
+        found: Second | None = None
+        for _, _, deep in self._parts:
+            rate = min(use, _BUSIEST) / look.cost_s
+            alone = replace(
+                deep, jobs=self.load.jobs, io_depth=self.load.io_depth, offered_iops=rate, arrival=self.load.arrival
+            )
+            found = found or self._drive.serve(alone, _LOOK_S)
+        return found or look.second
 
     def rate(self, latency_s: float, flush_s: float) -> float:
         """Return the I/Os a second with this latency, in a closed loop of threads that pause and flush."""
@@ -146,23 +163,25 @@ class TogetherDraw:
         """Let the drive serve all streams that have begun, for a second or less."""
         began = [stream for stream in self._streams if self._now_s >= stream.starts_s - _LOOK_S]
         looks = {stream.name: stream.look() for stream in began}
-        rates, waits_s = _share(began, looks, self._drive)
+        shared = _share(began, looks, self._drive)
         used_s = 0.0
         for stream in began:
-            look, rate = looks[stream.name], rates[stream.name]
-            stream.serve(rate, look, duration_s)
+            look, share = looks[stream.name], shared[stream.name]
+            rate = share.rate
             used_s += rate * look.cost_s * duration_s
-            longer = 1 + waits_s[stream.name] / look.latency_s
-            second = look.second._replace(
-                rate=rate,
-                read=_longer(look.second.read, longer),
-                write=_longer(look.second.write, longer),
-                stalled_ios=0,
+            second, longer = look.second, 1 + (share.wait_s + share.die_wait_s) / look.latency_s
+            offered = None if stream.load.trims else stream.load.offered_iops
+            if offered is not None and rate >= _REACHED * offered:
+                second = stream.look_at_use(share.use, look)
+                longer = 1 + share.die_wait_s / look.latency_s
+            stream.serve(rate, look, duration_s)
+            second = second._replace(
+                rate=rate, read=_longer(second.read, longer), write=_longer(second.write, longer), stalled_ios=0
             )
             stream.draw.add(second, duration_s)
             if stream.flushes is not None:
                 every = stream.load.flush_every or 1
-                flush_s = self._drive.flush_s + look.latency_s + waits_s[stream.name]
+                flush_s = self._drive.flush_s + look.latency_s + share.wait_s + share.die_wait_s
                 latency = Latency(1e9 * flush_s)
                 stream.flushes.add(Second(rate / every, latency, latency), duration_s)
         for stream in self._streams:
@@ -240,30 +259,46 @@ def _longer(latency: Latency, factor: float) -> Latency:
     return latency._replace(mean_ns=latency.mean_ns * factor)
 
 
-def _share(
-    streams: Sequence[_OneStream], looks: dict[str, _Look], drive: SimulatedDrive
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the rate of each stream in I/Os a second, and the time in s that its I/Os wait for others."""
+@dataclass(slots=True)
+class _Shared:
+    """What a stream gets of the drive.
+
+    Attributes:
+        rate: I/Os a second.
+        wait_s: time that its I/Os wait for those of others, in a queue that is always full.
+        die_wait_s: time that its reads wait for dies that program.
+        use: share of the time in which the drive is busy with I/Os that go before, or at the same time.
+    """
+
+    rate: float
+    wait_s: float
+    use: float
+    die_wait_s: float = 0.0
+
+
+def _share(streams: Sequence[_OneStream], looks: dict[str, _Look], drive: SimulatedDrive) -> dict[str, _Shared]:
+    """Return what each stream gets of the drive."""
     reading = [stream for stream in streams if stream.load.read_percent > 50]
     writing = [stream for stream in streams if stream.load.read_percent <= 50]
     classes = [reading, writing] if drive.reads_go_first else [list(streams)]
-    rates: dict[str, float] = {}
-    waits_s: dict[str, float] = {}
-    left = 1.0
+    shared: dict[str, _Shared] = {}
+    used = 0.0
     for of_class in classes:
+        left = 1.0 - used
         most = _MOST_READ_SHARE if of_class is reading and writing and drive.reads_go_first else left
-        found, wait_s = _fit(of_class, looks, drive.flush_s, max(most, 0.02))
-        rates |= found
-        waits_s |= dict.fromkeys(found, wait_s)
-        left -= sum(rate * looks[name].cost_s for name, rate in found.items())
-    programming = sum(rates[stream.name] * looks[stream.name].cost_s for stream in writing if not stream.load.trims)
+        rates, wait_s = _fit(of_class, looks, drive.flush_s, max(most, 0.02))
+        used += sum(rate * looks[name].cost_s for name, rate in rates.items())
+        shared |= {name: _Shared(rate, wait_s, used) for name, rate in rates.items()}
+    programming = sum(
+        shared[stream.name].rate * looks[stream.name].cost_s for stream in writing if not stream.load.trims
+    )
     if drive.reads_go_first:
         for stream in reading:
-            # A read waits for a die that programs.
-            waits_s[stream.name] += min(0.9, programming) * drive.suspend_s
-            latency_s = looks[stream.name].latency_s + waits_s[stream.name]
-            rates[stream.name] = min(rates[stream.name], stream.rate(latency_s, drive.flush_s))
-    return rates, waits_s
+            of_stream, look = shared[stream.name], looks[stream.name]
+            of_stream.die_wait_s = min(0.9, programming) * drive.suspend_s
+            latency_s = look.latency_s + of_stream.wait_s + of_stream.die_wait_s
+            of_stream.rate = min(of_stream.rate, stream.rate(latency_s, drive.flush_s))
+    return shared
 
 
 def _fit(
