@@ -1,4 +1,4 @@
-"""A browser, and a report of all default tests in it."""
+"""A browser, and reports in it: of all default tests, or of some."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.builders import run_info, simulate, view_of
 from tests.render.visits import Visit, new_page
+from tkperf.procedures import SSD_TESTS
 from tkperf.render.html import render_view
 
 
@@ -31,17 +32,24 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A simulated run and its report, which tests only read. All workers of pytest-xdist have the same one."""
+@pytest.fixture
+def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A simulated run and its report, which tests only read. All workers of pytest-xdist have the same one.
+
+    Without the marker ``report_of``, the report has all default tests.
+    """
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "report-of-all-workers"
-    folder.mkdir(exist_ok=True)
+    marker = request.node.get_closest_marker("report_of") or pytest.mark.report_of().mark
+    preset = marker.kwargs.get("preset", "sata-ssd")
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "reports-of-all-workers"
+    folder = folder / "-".join((preset, *marker.args))
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "report.html"
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.exists():
-            simulate(folder, run_info(notices=("SIMULATED: a model",)))
+            suite = {name: SSD_TESTS[name] for name in marker.args} or None
+            simulate(folder, run_info(notices=("SIMULATED: a model",)), preset, suite=suite)
             path.write_text(render_view(view_of(folder / "run.tkperf")), encoding="utf-8")
     return path
 

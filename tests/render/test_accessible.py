@@ -15,6 +15,7 @@ from tests.builders import run_info, simulate
 from tests.render.visits import DRAWN, Visit, new_page
 from tkperf.analysis.comparing.comparison import compare
 from tkperf.page.comparison.build_page import build_comparison_page
+from tkperf.procedures import SSD_TESTS
 from tkperf.render.html import render_view
 
 CELL = "iops0-0-4096"
@@ -44,7 +45,8 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = []
     for preset in ("sata-ssd", "unsteady"):
         (folder / preset).mkdir()
-        results.append(simulate(folder / preset, run_info(name=preset), preset))
+        suite = {name: SSD_TESTS[name] for name in ("iops", "writesat")}
+        results.append(simulate(folder / preset, run_info(name=preset), preset, suite=suite))
     path = folder / "compared.html"
     path.write_text(render_view(build_comparison_page(compare(results))), encoding="utf-8")
     return path
@@ -65,6 +67,7 @@ def test_axe_finds_nothing_in_a_comparison(browser: Browser, compared: Path, sch
             assert violations(page) == []
 
 
+@pytest.mark.report_of("iops")
 @pytest.mark.parametrize("scheme", BOTH)
 def test_axe_finds_nothing_in_what_a_click_opens(browser: Browser, report: Path, scheme: Scheme) -> None:
     """axe finds nothing wrong in the dialog of a cell with all its folded parts open."""
@@ -76,6 +79,7 @@ def test_axe_finds_nothing_in_what_a_click_opens(browser: Browser, report: Path,
         assert violations(page) == []
 
 
+@pytest.mark.report_of("iops")
 def test_axe_would_find_something(browser: Browser, report: Path) -> None:
     """axe reports a picture without words and grey text on grey, which proves that its rules are at work."""
     with opened(browser, report) as page:
@@ -86,6 +90,7 @@ def test_axe_would_find_something(browser: Browser, report: Path) -> None:
         assert {each.split(":")[0] for each in violations(page)} == {"image-alt", "color-contrast"}
 
 
+@pytest.mark.report_of("iops")
 def test_the_first_tab_leads_past_the_navigation(visit: Visit) -> None:
     """The first Tab shows a link that skips the navigation. After the link, the next Tab is within the results."""
     visit.open()
@@ -99,6 +104,7 @@ def test_the_first_tab_leads_past_the_navigation(visit: Visit) -> None:
     assert visit.page.evaluate("!!document.activeElement.closest('main')")
 
 
+@pytest.mark.report_of("iops")
 def test_a_table_is_one_stop_and_arrows_go_within(visit: Visit) -> None:
     """A table has one stop for Tab, and the arrow keys move within it as in a spreadsheet. Shift and Tab return to the
     last cell.
@@ -140,6 +146,7 @@ def test_a_table_is_one_stop_and_arrows_go_within(visit: Visit) -> None:
     assert at() == [first[0] + 1, first[1]]
 
 
+@pytest.mark.report_of("iops")
 def test_what_has_the_focus_is_seen(visit: Visit) -> None:
     """Every stop within the page has an outline, and the dialog gives it back to the figure."""
     visit.open()
@@ -201,6 +208,7 @@ def test_heads_of_tables_are_low_on_a_phone(browser: Browser, compared: Path) ->
     assert tallest <= 100
 
 
+@pytest.mark.report_of("writesat")
 def test_a_figure_reached_by_arrows_is_not_below_the_pinned_column(browser: Browser, report: Path) -> None:
     with opened(browser, report, width=390) as page:
         grid = page.locator("#writesat0 table[role='grid']").first
@@ -216,6 +224,7 @@ def test_a_figure_reached_by_arrows_is_not_below_the_pinned_column(browser: Brow
             assert left >= pinned - 1
 
 
+@pytest.mark.report_of("iops")
 def test_a_dark_page_has_light_charts(browser: Browser, report: Path) -> None:
     """Charts follow the colours of the system without being drawn again."""
     ink = (
@@ -230,6 +239,7 @@ def test_a_dark_page_has_light_charts(browser: Browser, report: Path) -> None:
         assert page.evaluate(ink)
 
 
+@pytest.mark.report_of("iops")
 def test_paper_is_white_for_those_who_read_in_the_dark(browser: Browser, report: Path) -> None:
     """Printed paper is white with black charts, even for a reader who uses dark colours. It contains no navigation and
     no buttons.
@@ -247,6 +257,7 @@ def test_paper_is_white_for_those_who_read_in_the_dark(browser: Browser, report:
             assert not page.locator(hidden).first.is_visible()
 
 
+@pytest.mark.report_of("iops")
 def test_nothing_moves_for_those_who_asked_for_that(browser: Browser, report: Path) -> None:
     page = new_page(browser, reduced_motion="reduce")
     page.goto(report.as_uri())

@@ -45,6 +45,7 @@ def test_every_chart_is_drawn(visit: Visit) -> None:
     assert empty == 0
 
 
+@pytest.mark.report_of("tp")
 def test_a_chart_is_saved_for_publication(visit: Visit) -> None:
     """Each chart has visible buttons for PNG and SVG. The file is named by run and chart. The picture has 16:9 with
     twice the resolution, and names the drive, the load and the day.
@@ -87,6 +88,7 @@ def test_pictures_have_names_of_their_own(report: Path) -> None:
     assert view.opening_chart.file_name in names
 
 
+@pytest.mark.report_of("tp")
 def test_a_click_in_the_legend_fades_the_other_curves(visit: Visit) -> None:
     """A click in the legend fades the other curves of the chart."""
     visit.open()
@@ -96,6 +98,7 @@ def test_a_click_in_the_legend_fades_the_other_curves(visit: Visit) -> None:
     visit.page.wait_for_selector(faded)
 
 
+@pytest.mark.report_of("iops")
 def test_a_cell_opens_its_seconds_and_its_histogram(visit: Visit) -> None:
     """A cell opens with the numbers of the run file. Escape closes it and returns the focus to the cell."""
     visit.open()
@@ -136,6 +139,7 @@ def test_every_kind_of_cell_opens(visit: Visit) -> None:
         visit.page.locator("dialog form button").click()
 
 
+@pytest.mark.report_of("iops")
 def test_lines_below_a_title_are_no_wider_than_the_chart(visit: Visit) -> None:
     """A long one, as of a run on a busy host, would leave no room for the plot."""
     visit.open()
@@ -157,6 +161,7 @@ def test_lines_below_a_title_are_no_wider_than_the_chart(visit: Visit) -> None:
     assert widths[1] <= 500
 
 
+@pytest.mark.report_of("iops")
 def test_the_way_back_closes_a_cell(visit: Visit) -> None:
     """Going back closes the cell and keeps the report. Going forward opens the cell again."""
     visit.open()
@@ -170,12 +175,14 @@ def test_the_way_back_closes_a_cell(visit: Visit) -> None:
     assert visit.said == []
 
 
+@pytest.mark.report_of("iops")
 def test_a_link_opens_a_cell(visit: Visit) -> None:
     """A link to a cell opens the cell, so that a reviewer can point at it."""
     visit.open(f"#{CELL}")
     visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
 
 
+@pytest.mark.report_of("iops")
 def test_a_link_into_what_is_folded_opens_it(visit: Visit) -> None:
     """Set-up and disclosure stay out of the way until they are asked for."""
     visit.open()
@@ -251,7 +258,7 @@ def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
         notices=(hostile,),
         command_line=("tkperf", hostile),
     )
-    result = simulate(tmp_path, info)
+    result = simulate(tmp_path, info, suite={"iops": SSD_TESTS["iops"]})
     run_page = tmp_path / "report.html"
     run_page.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
     with open_hostile(browser, run_page) as visit:
@@ -286,6 +293,7 @@ def open_hostile(browser: Browser, path: Path) -> Iterator[Visit]:
     page.close()
 
 
+@pytest.mark.report_of("iops")
 def test_the_page_reduces_as_we_do(visit: Visit) -> None:
     """The script that refines a zoom finds the extremes and means that measurement.py finds."""
     visit.open()

@@ -23,16 +23,8 @@ from tkperf.render.html import render_view
 CELL = "iops0-0-4096"
 TITLE = "#cell-title"
 BARS = "#cell-plots > :nth-child(3) g.mark-rect.role-mark path"
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the report of a drive that never settles, so that its windows are the last of several rounds."""
-    folder = tmp_path_factory.mktemp("report")
-    simulate(folder, run_info(), "unsteady")
-    path = folder / "report.html"
-    path.write_text(render_view(view_of(folder / "run.tkperf")), encoding="utf-8")
-    return path
+# The drive never settles, so the windows are the last of several rounds.
+pytestmark = pytest.mark.report_of("iops", preset="unsteady")
 
 
 def told(visit: Visit, quantity: str) -> str:
@@ -42,8 +34,9 @@ def told(visit: Visit, quantity: str) -> str:
     return dict(zip(names, values, strict=True))[quantity].split(" ")[0]
 
 
-def section_of(visit: Visit, test: int) -> SectionResult:
-    (section,) = tkperf.load(visit.path.parent / "run.tkperf").tests[test].sections
+def section_of(visit: Visit) -> SectionResult:
+    """The only section of the only test."""
+    ((section,),) = [test.sections for test in tkperf.load(visit.path.parent / "run.tkperf").tests]
     return section
 
 
@@ -51,7 +44,7 @@ def test_a_figure_of_a_window_opens_its_rounds(visit: Visit) -> None:
     """A figure of a window opens the cell with this number, a histogram of the I/Os of the window, and a title that
     names the rounds.
     """
-    section = section_of(visit, 0)
+    section = section_of(visit)
     cell = next(
         each for each in section.cells if (each.workload.read_percent, each.workload.block_size_bytes) == (0, 4096)
     )
@@ -68,7 +61,7 @@ def test_a_figure_of_a_window_opens_its_rounds(visit: Visit) -> None:
 
 def test_the_whole_and_each_round_are_a_key_away(visit: Visit) -> None:
     """The list of what can be shown works by arrow keys, as do the buttons beside it."""
-    section = section_of(visit, 0)
+    section = section_of(visit)
     visit.open(f"#{CELL}")
     visit.wait_for_part(CELL, "window")
     select = visit.page.locator("#cell-scope")
@@ -120,7 +113,7 @@ def test_a_parts_histogram_is_its_own(visit: Visit) -> None:
     assert cell.apart is not None
     counts = unpack(cell.apart.counts)
     rounds = counts.reshape(len(cell.apart.numbers), -1)
-    section = section_of(visit, 0)
+    section = section_of(visit)
     measured = [
         each.value(IOS)
         for of_round in section.rounds
@@ -137,9 +130,10 @@ def test_a_parts_histogram_is_its_own(visit: Visit) -> None:
     assert visit.count(BARS) == of_window
 
 
+@pytest.mark.report_of("writesat", preset="unsteady")
 def test_a_slice_of_a_stream_opens_that_slice(visit: Visit) -> None:
     """A slice of a stream opens with its own figures, which are marked in its own histogram."""
-    section = section_of(visit, 3)
+    section = section_of(visit)
     last = section.slices[-1]
     visit.open()
     row = visit.page.locator("#writesat0 table[role='grid'] tbody tr").filter(has_text="(last)")
@@ -151,8 +145,9 @@ def test_a_slice_of_a_stream_opens_that_slice(visit: Visit) -> None:
     assert visit.page.inner_text("#cell-clicked").startswith("Marked in the histogram: max, ")
 
 
+@pytest.mark.report_of("writesat", preset="unsteady")
 def test_a_figure_of_a_whole_stream_opens_the_stream(visit: Visit) -> None:
-    section = section_of(visit, 3)
+    section = section_of(visit)
     visit.open()
     visit.page.locator("#writesat0 table[role='grid'] tbody tr").last.locator("button").first.click()
     visit.page.wait_for_selector("dialog[data-shown]")
@@ -162,6 +157,7 @@ def test_a_figure_of_a_whole_stream_opens_the_stream(visit: Visit) -> None:
     assert told(visit, "I/Os") == format_number(ios, IOS.digits)
 
 
+@pytest.mark.report_of("writesat", preset="unsteady")
 def test_a_point_of_a_stream_opens_its_slice(visit: Visit) -> None:
     """A click on a point of a stream opens its slice, as a click on a figure of the table does. A percentile is marked
     in the histogram.
@@ -176,6 +172,7 @@ def test_a_point_of_a_stream_opens_its_slice(visit: Visit) -> None:
     assert visit.page.locator("#cell").get_attribute("data-part") == rows[1]["cell"].split("/")[1]
 
 
+@pytest.mark.report_of("iops", "lat", preset="unsteady")
 @pytest.mark.parametrize(("chart", "part"), [("iops02d", "window"), ("iops0relative", "1"), ("lat0window", "")])
 def test_a_point_of_a_chart_of_cells_opens_its_cell(visit: Visit, chart: str, part: str) -> None:
     """A point of a mean over the window opens the window. A point over the rounds opens its round."""
@@ -190,6 +187,7 @@ def test_a_point_of_a_chart_of_cells_opens_its_cell(visit: Visit, chart: str, pa
     assert shown == (part or str(first))
 
 
+@pytest.mark.report_of("iops", "lat", preset="unsteady")
 @pytest.mark.parametrize("quantity", [each for each in PERCENTILES if each.short in ("p50", "p99")])
 def test_a_percentile_is_marked_in_the_histogram(visit: Visit, quantity: Quantity) -> None:
     """A percentile is marked in the histogram by a line of its own at its value."""

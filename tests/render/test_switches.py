@@ -16,6 +16,7 @@ from tkperf.render.html import render_view
 
 STREAM = "#writesat0time"
 LEAST_CONTRAST = 4.5
+pytestmark = pytest.mark.report_of("writesat")
 
 
 def shown(visit: Visit, key: str) -> None:
@@ -146,6 +147,7 @@ CONTRASTS = """() => {
 }"""
 
 
+@pytest.mark.report_of("iops", "lat")
 def test_coloured_cells_can_be_read(page: Page) -> None:
     """Coloured cells have enough contrast on the darkest and the lightest colour, on white and on black pages. The
     colours do differ.
