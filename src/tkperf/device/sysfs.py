@@ -102,6 +102,13 @@ def takes_discards(node: Path) -> bool:
     return bool(number(find_disk(node) / "queue/discard_max_bytes"))
 
 
+def takes_flushes(node: Path) -> bool:
+    """Return whether the kernel sends flushes to the disk of a node. A cache that writes through receives none
+    (Documentation/block/writeback_cache_control.rst in Linux).
+    """
+    return text(find_disk(node) / "queue/write_cache") != "write through"
+
+
 def find_pci_function(node: Path) -> Path | None:
     """Return the nearest PCI function above a disk: the NVMe drive itself, or the host adapter."""
     for folder in (node.resolve(), *node.resolve().parents):

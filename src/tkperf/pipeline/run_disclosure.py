@@ -8,12 +8,14 @@ from uuid import uuid4
 import msgspec
 
 from tkperf.device.identity import TargetKind
+from tkperf.device.sysfs import find_node, takes_flushes
 from tkperf.engine.registry import find_engine
 from tkperf.model.batch_state import BatchPlace
 from tkperf.model.run_info import SIMULATED_NOTICE, RunInfo
 from tkperf.model.version import __version__
 from tkperf.pipeline.alterations import find_changes
 from tkperf.pipeline.device_under_test import Equipment
+from tkperf.pipeline.fitted_profile import FittedProfile
 from tkperf.pipeline.host_check import HostState
 from tkperf.pipeline.run_request import RunRequest
 from tkperf.procedures import Test
@@ -31,6 +33,10 @@ _OTHER_IO = {
 
 
 NO_PURGE_NOTICE = "NOT PURGED: the device was not put in as-new state before each test (--no-purge)"
+NO_FLUSHES_NOTICE = (
+    "NO FLUSHES SENT: the device has no write cache, or its cache is off, so the kernel sends no flush to the device; "
+    "the latency of flushes is the time of a call of the kernel alone"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +63,7 @@ def build_run_info(request: RunRequest, title: RunTitle, equipment: Equipment, h
         *(describe_own(test.test) for test in fitted.tests if test.test.own),
         describe_alterations(fitted.profile.title, changes.alterations),
         NO_PURGE_NOTICE if request.no_purge else "",
+        NO_FLUSHES_NOTICE if _are_flushes_omitted(fitted) else "",
     )
     return RunInfo(
         name=title.name,
@@ -95,6 +102,15 @@ def build_run_info(request: RunRequest, title: RunTitle, equipment: Equipment, h
         choices=changes.choices,
         alterations=changes.alterations,
     )
+
+
+def _are_flushes_omitted(fitted: FittedProfile) -> bool:
+    """Return whether a load flushes a device to which the kernel sends no flushes, now that its cache is set."""
+    loads = (stream.workload for load in fitted.workloads for stream in load.streams)
+    if not any(load.flush_every is not None for load in loads):
+        return False
+    number = fitted.identity.major_minor
+    return number is not None and not takes_flushes(find_node(number))
 
 
 def describe_own(test: Test) -> str:
