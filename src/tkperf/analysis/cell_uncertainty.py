@@ -27,13 +27,20 @@ from tkperf.model.quantity import (
     Quantity,
     Window,
 )
-from tkperf.model.record import StepRecord
+from tkperf.model.record import StepPlace, StepRecord
 from tkperf.model.workload import Workload
 
 NOT_LEVEL = "the rate changed during the stream, so the mean is one of several phases"
 DIRECTION_ONCE = "measured once, and seconds do not keep reads and writes apart"
 _LATENCY_STEP_US = 0.001  # resolution of fio's clock
 _WHY_NONE = {IOS: COUNT, LATENCY_WITH_WAIT: "found from counts of each second, not I/O by I/O"}
+
+SecondsOfSteps = Mapping[StepPlace, Seconds]
+
+
+def find_seconds(step: StepRecord, seconds: SecondsOfSteps) -> Seconds:
+    """Return the seconds of a step, or of a part of a step; none if they were not stored."""
+    return seconds.get(step.place, Seconds()).of(step.workload)
 
 
 def needs_seconds(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
@@ -50,15 +57,13 @@ def _is_one(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
     )
 
 
-def with_uncertainty(
-    section: SectionResult, steps: Sequence[StepRecord], seconds: Mapping[int, Seconds]
-) -> SectionResult:
+def with_uncertainty(section: SectionResult, steps: Sequence[StepRecord], seconds: SecondsOfSteps) -> SectionResult:
     """Return the section with the uncertainties of the figures of each measured cell.
 
     Args:
         section: the section.
         steps: steps of the section.
-        seconds: the seconds of each step, by its ``id``. Steps without stored seconds are missing.
+        seconds: the seconds of each step, by its place. Steps without stored seconds are missing.
     """
     of_cells = find_window_steps(steps, section.window)
     whole = _is_one(section, steps)
@@ -97,7 +102,7 @@ def _of_cell(
     cell: CellResult,
     steps: Sequence[StepRecord],
     earlier: Sequence[StepRecord],
-    seconds: Mapping[int, Seconds],
+    seconds: SecondsOfSteps,
     *,
     whole: bool,
 ) -> CellUncertainty:
@@ -105,7 +110,7 @@ def _of_cell(
     apart = whole or section.areas is not None
     within: dict[str, Spread | None] = {}
     if apart or len(steps) == 1:
-        within = _within([seconds.get(id(step), Seconds()) for step in steps], as_one=whole)
+        within = _within([find_seconds(step, seconds) for step in steps], as_one=whole)
     directions = Direction if cell.workload.is_mixed else (Direction.ALL,)
     level = not (whole and _changes(section, cell.workload))
     found: dict[str, Uncertainties] = {}

@@ -273,8 +273,9 @@ def _find_measured(section: SectionResult) -> _Measured:
     """Return the slices and rounds of each workload. One pass over the steps serves all timelines."""
     measured: _Measured = {}
     for one in section.slices:
-        key = one.values.workload, Recorded.SLICES
-        measured.setdefault(key, []).append((one.start_s, one.end_s, one.values))
+        for cell in one.cells:
+            key = cell.workload, Recorded.SLICES
+            measured.setdefault(key, []).append((one.start_s, one.end_s, cell))
     for each, cell in section.cells_of_rounds():
         key = cell.workload, Recorded.ROUNDS
         measured.setdefault(key, []).append((each.number, each.number, cell))

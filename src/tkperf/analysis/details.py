@@ -14,7 +14,7 @@ from tkperf.analysis.section_results import starts_of_slices, starts_without_gap
 from tkperf.model.disturbance.host_activity import COLD_START_LIMIT_S
 from tkperf.model.disturbance.io import DisturbanceCode
 from tkperf.model.figures import FigureKind
-from tkperf.model.measurement import IoStats, Measurement, Sample, Seconds, add_all, join
+from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample, Seconds, add_all, join
 from tkperf.model.quantity import Direction, Quantity, Window
 from tkperf.model.record import RunRecord, StepKind, StepRecord
 from tkperf.model.workload import Workload
@@ -73,7 +73,7 @@ class CellDetail:
     Attributes:
         seconds: the seconds of all steps without gaps: the time between two rounds, in which other cells were measured,
             is omitted. The seconds of a stream keep their recorded places, and its warm-ups are omitted.
-        read, write: all I/Os of the parts ``counted``.
+        read, write, trim: all I/Os of the parts ``counted``.
         job_file: the first fio job, which can be run again; empty if there is none.
         counted: the rounds of the window, or all parts of a stream or of a cell without a window.
         bands: the I/Os of a long stream by time and response time, for each direction; empty: they were not counted.
@@ -87,13 +87,14 @@ class CellDetail:
     read: IoStats
     write: IoStats
     job_file: str
+    trim: IoStats = NO_IO
     counted: tuple[TimedStep, ...] = ()
     bands: Mapping[Direction, LatencyBands] = field(default_factory=dict)
 
     @property
     def whole(self) -> IoStats:
-        """Return reads and writes together."""
-        return self.read + self.write
+        """Return reads and writes together; of a load that only trims, the trims."""
+        return self.trim if self.workload.trims else self.read + self.write
 
     def stats_of(self, direction: Direction) -> IoStats:
         """Return the I/Os of one direction, or all."""
@@ -126,8 +127,8 @@ def _details(
 ) -> Iterator[CellDetail]:
     by_cell: dict[tuple[str, Workload], list[tuple[StepRecord, Seconds]]] = {}
     for step, samples in zip(steps, seconds, strict=True):
-        if step.is_in_results:
-            by_cell.setdefault((step.section, step.key), []).append((step, samples))
+        for part in step.parts if step.is_in_results else ():
+            by_cell.setdefault((part.section, part.key), []).append((part, samples.of(part.workload)))
     windows = {
         section.name: (frozenset(section.window), _judged_rounds(section))
         for (of_test, _), section in sections.items()
@@ -153,6 +154,7 @@ def _details(
             seconds=join([samples for _, samples in members], starts_s),
             read=add_all(part.measurement.read for part in counted),
             write=add_all(part.measurement.write for part in counted),
+            trim=add_all(part.measurement.trim for part in counted),
             job_file=members[0][0].job_file,
             counted=counted,
         )
@@ -204,12 +206,15 @@ def _find_pieces(test: str, part: TimedStep, read: ReadSamples | None) -> Iterat
     """Yield the seconds of a slice. If its seconds are not read or were not stored, yield the slice itself."""
     seconds = () if read is None else read(test, part.step)
     for second in seconds:
-        yield Piece(
-            start_s=part.start_s + second.start_s, duration_s=second.duration_s, read=second.read, write=second.write
-        )
+        yield _build_piece(second, part.start_s + second.start_s)
     if not seconds:
-        whole = part.measurement
-        yield Piece(start_s=part.start_s, duration_s=whole.duration_s, read=whole.read, write=whole.write)
+        yield _build_piece(part.measurement, part.start_s)
+
+
+def _build_piece(ios: Sample | Measurement, start_s: float) -> Piece:
+    # A load that trims has no writes, and a heat map shows no direction of such a load apart.
+    write = ios.trim if ios.write.is_empty else ios.write
+    return Piece(start_s=start_s, duration_s=ios.duration_s, read=ios.read, write=write)
 
 
 def _judged_rounds(section: SectionResult) -> frozenset[int]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import sqrt
 from typing import Protocol
 
 import numpy as np
 
-from tkperf.analysis.cell_uncertainty import needs_seconds, with_uncertainty
+from tkperf.analysis.cell_uncertainty import SecondsOfSteps, find_seconds, needs_seconds, with_uncertainty
 from tkperf.analysis.characteristics_search import with_characteristics
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
@@ -29,12 +29,12 @@ short.
 """
 
 
-def with_waits(section: SectionResult, steps: Sequence[StepRecord], seconds: Mapping[int, Seconds]) -> SectionResult:
+def with_waits(section: SectionResult, steps: Sequence[StepRecord], seconds: SecondsOfSteps) -> SectionResult:
     """Return the section with the median backlog, and with the mean latency including the wait, for offered rates.
 
     Args:
         steps: steps of the section.
-        seconds: the seconds of each step, by its ``id``; none if they were not stored.
+        seconds: the seconds of each step, by its place; none if they were not stored.
     """
     of_cells = find_window_steps(steps, section.window)
     whole = is_whole_stream(steps, section.window)
@@ -46,7 +46,7 @@ def with_waits(section: SectionResult, steps: Sequence[StepRecord], seconds: Map
         begin_idle = whole or all(step.kind is not StepKind.CONTINUOUS for step in of_cell)
         if cell.workload.offered_iops is None or latency_us is None or not begin_idle:
             return cell
-        pieces = [seconds.get(id(step), Seconds()) for step in of_cell]
+        pieces = [find_seconds(step, seconds) for step in of_cell]
         if whole:
             pieces = [_join(pieces)]
         waits = [wait for piece in pieces if (wait := mean_wait_s(cell.workload, piece)) is not None]
@@ -172,16 +172,17 @@ def _sections(sections: Sequence[SectionResult], test: TestRecord, read: Read) -
         _unbroken_steps(steps[section.name]) or needs_seconds(section, steps[section.name]) for section in sections
     )
     kept = read(test) if asked else ()  # this read takes most of the time
-    by_step = dict(zip(map(id, test.steps), kept, strict=False))
+    by_step = {step.place: seconds for step, seconds in zip(test.steps, kept, strict=False)}
     return tuple(_section(section, steps[section.name], by_step) for section in sections)
 
 
-def _section(section: SectionResult, steps: Sequence[StepRecord], by_step: dict[int, Seconds]) -> SectionResult:
+def _section(section: SectionResult, steps: Sequence[StepRecord], by_step: SecondsOfSteps) -> SectionResult:
     if unbroken := _unbroken_steps(steps):
-        finer = _find(section, unbroken, by_step)
-        with_levels = {timeline.quantity for timeline in finer if timeline.settled is not None}
+        finer = tuple(_find(section, unbroken, by_step))
+        with_levels = {(one.workload, one.quantity) for one in finer if one.settled is not None}
         coarse = (
-            without_levels(timeline) if timeline.quantity in with_levels else timeline for timeline in section.timelines
+            without_levels(timeline) if (timeline.workload, timeline.quantity) in with_levels else timeline
+            for timeline in section.timelines
         )
         section = replace(section, timelines=(*coarse, *finer))
     return with_uncertainty(with_waits(section, steps, by_step), steps, by_step)
@@ -200,19 +201,18 @@ def _unbroken_steps(of_section: Sequence[StepRecord]) -> tuple[StepRecord, ...]:
     return () if has_idle([step.started_s for step in steps], durations_s) else steps
 
 
-def _find(section: SectionResult, steps: Sequence[StepRecord], by_step: dict[int, Seconds]) -> tuple[Timeline, ...]:
-    kept = [(step, by_step[id(step)]) for step in steps if id(step) in by_step]
-    if not kept or sum(len(seconds) for _, seconds in kept) < LEAST_SECONDS:
-        return ()
-    first_s = kept[0][0].started_s
-    seconds = join([seconds for _, seconds in kept], [step.started_s - first_s for step, _ in kept])
-    return tuple(
-        find_timelines(
-            steps[0].workload,
+def _find(section: SectionResult, steps: Sequence[StepRecord], by_step: SecondsOfSteps) -> Iterator[Timeline]:
+    """Yield the findings in the seconds of a load, and of each stream and its flushes."""
+    for part in steps[0].parts:
+        kept = [(step.started_s, by_step[step.place].of(part.workload)) for step in steps if step.place in by_step]
+        if not kept or sum(len(seconds) for _, seconds in kept) < LEAST_SECONDS:
+            continue
+        seconds = join([seconds for _, seconds in kept], [started_s - kept[0][0] for started_s, _ in kept])
+        yield from find_timelines(
+            part.workload,
             Recorded.SECONDS,
             seconds.start_s,
             seconds.duration_s,
             {key: getattr(seconds, key) for key in SEARCHED},
             as_new=section.is_as_new,
         )
-    )

@@ -110,7 +110,8 @@ class RoundResult:
 class SliceResult:
     """One slice of a stream. Times and amounts count from the start of the stream.
 
-    ``total_written_bytes`` is None in an imported run, which contains only rates, and if steps are lost.
+    ``total_written_bytes`` is None in an imported run, which contains only rates, and if steps are lost. ``parts`` are
+    the results of each stream of a combination, and of the flushes of each load.
     """
 
     number: int
@@ -118,6 +119,12 @@ class SliceResult:
     duration_s: float
     total_written_bytes: int | None
     values: CellResult
+    parts: tuple[CellResult, ...] = ()
+
+    @property
+    def cells(self) -> tuple[CellResult, ...]:
+        """Return the result of the whole load, followed by those of its streams and flushes."""
+        return self.values, *self.parts
 
     @property
     def end_s(self) -> float:

@@ -104,7 +104,12 @@ def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
                 cells=cells(section.cells),
                 rounds=tuple(replace(round_result, cells=cells(round_result.cells)) for round_result in section.rounds),
                 slices=tuple(
-                    replace(slice_result, total_written_bytes=None, values=cells([slice_result.values])[0])
+                    replace(
+                        slice_result,
+                        total_written_bytes=None,
+                        values=cells([slice_result.values])[0],
+                        parts=cells(slice_result.parts),
+                    )
                     for slice_result in section.slices
                 ),
             )

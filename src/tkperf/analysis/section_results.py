@@ -61,6 +61,7 @@ def build_slices(steps: Sequence[StepRecord], all_steps: Sequence[StepRecord], l
                 duration_s=step.measurement.duration_s,
                 total_written_bytes=None if lost else written_bytes,
                 values=_build_cell([step]),
+                parts=tuple(_build_cell([part]) for part in step.parts[1:]),
             )
         )
     return tuple(slices)
@@ -283,8 +284,9 @@ def _find_timelines(
     """Yield the findings in the course of each workload over its slices or rounds."""
     courses: dict[tuple[Workload, Recorded], list[tuple[float, float, Figures]]] = {}
     for one in slices:
-        of_slice = one.start_s, one.duration_s, one.values.all
-        courses.setdefault((one.values.workload, Recorded.SLICES), []).append(of_slice)
+        for cell in one.cells:
+            of_slice = one.start_s, one.duration_s, cell.all
+            courses.setdefault((cell.workload, Recorded.SLICES), []).append(of_slice)
     for one_round in rounds:
         for cell in one_round.cells:
             of_round = float(one_round.number), 0.0, cell.all

@@ -122,7 +122,7 @@ def _find(asked: PartSelection, result: RunResult, details: Sequence[CellDetail]
             f"--histogram '{asked.text}': no part of the run has this name; the run has "
             f"{_list(sections) or 'no results'}"
         )
-    having = [detail for detail in named if _has_part(detail, asked)]
+    having = _prefer_whole([detail for detail in named if _has_part(detail, asked)])
     if not having:
         raise UsageError(f"--histogram '{asked.text}': there is no such part; {_reach(named, asked)}")
     if len(having) > 1:
@@ -141,6 +141,12 @@ def _find(asked: PartSelection, result: RunResult, details: Sequence[CellDetail]
         measurement=_measured(asked, detail, samples),
         coarse=asked.seconds is not None,
     )
+
+
+def _prefer_whole(details: Sequence[CellDetail]) -> list[CellDetail]:
+    """Return the details without streams if they contain a whole load, else without flushes if they contain I/Os."""
+    ranks = [(detail.workload.stream is not None, detail.workload.flushes) for detail in details]
+    return [detail for detail, rank in zip(details, ranks, strict=True) if rank == min(ranks)]
 
 
 def _reach(named: Sequence[CellDetail], asked: PartSelection) -> str:
@@ -165,6 +171,7 @@ def _names_of(detail: CellDetail, title: str) -> set[str]:
         title,
         detail.section,
         work.mix_and_size,
+        work.stream or "",
         _last_words(detail),
         *(axis.words(work).replace(",", "") for axis in AXES),
     )
@@ -219,4 +226,5 @@ def _measured(asked: PartSelection, detail: CellDetail, samples: Samples) -> Mea
         duration_s=sum(piece.duration_s for piece in pieces),
         read=add_all(piece.read for piece in pieces),
         write=add_all(piece.write for piece in pieces),
+        trim=add_all(piece.trim for piece in pieces),
     )

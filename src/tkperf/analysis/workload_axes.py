@@ -52,6 +52,10 @@ def _mix(work: Workload) -> str:
     return "trims" if work.trims else format_mix(work.read_percent)
 
 
+def _arrival(work: Workload) -> str:
+    return NOT_MEASURED if work.together and work.offered_iops is None else work.arrival.value
+
+
 def _burst(work: Workload) -> str:
     return "none" if work.burst is None else f"{work.burst.pause_s:g} s after {work.burst.ios:,}"
 
@@ -118,7 +122,7 @@ OFFERED = WorkloadAxis(
 ARRIVAL = WorkloadAxis(
     key="arrival",
     title="Arrival",
-    text=lambda work: work.arrival.value,
+    text=_arrival,
     order=lambda work: (0, work.arrival),
     words=lambda work: work.arrival.value,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import ceil
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tkperf.model import histogram
 from tkperf.model.disturbance.io import HOST_LIMITED, WORDS, Disturbance, DisturbanceCode, find_doubtful
 from tkperf.model.histogram import LEAST_IOS_BEYOND, REPORTED_PERCENTILES, Histogram
+from tkperf.model.workload import WHOLE_LOAD, PartKey, Workload
 
 TOO_FEW_IOS = f"fewer than {LEAST_IOS_BEYOND} I/Os expected beyond that percentile"
 
@@ -180,6 +181,10 @@ class Sample:
         part = _part_of(self.streams, name)
         return replace(self, read=part.read, write=part.write, trim=part.trim, flush=part.flush, streams=())
 
+    def of_flushes(self) -> Sample:
+        """Return the flushes in place of the I/Os."""
+        return replace(self, read=NO_IO, write=self.flush, trim=NO_IO, flush=NO_IO, streams=())
+
 
 def add_parts(name: str, parts: Sequence[Sample | StreamPart]) -> StreamPart:
     """Return the sum of all parts, side by side, under a name."""
@@ -198,6 +203,14 @@ def _both_or_trims(parts: Sample | Measurement) -> IoStats:
 
 def _part_of(parts: Iterable[StreamPart], name: str) -> StreamPart:
     return next(each for each in parts if each.name == name)
+
+
+def samples_of(samples: Sequence[Sample], workload: Workload) -> tuple[Sample, ...]:
+    """Return the seconds of a stream or of flushes; none if the seconds contain no streams."""
+    stream = workload.stream
+    if stream is not None:
+        samples = [each.of_stream(stream) for each in samples if each.streams]
+    return tuple(each.of_flushes() if workload.flushes else each for each in samples)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,7 +313,7 @@ class Measurement:
 
     def of_flushes(self) -> Measurement:
         """Return the flushes of a load alone, or of one stream, in place of its I/Os. Flushes move no bytes."""
-        samples = tuple(replace(each, read=NO_IO, write=each.flush, trim=NO_IO, flush=NO_IO) for each in self.samples)
+        samples = tuple(each.of_flushes() for each in self.samples)
         return replace(self, read=NO_IO, write=self.flush, trim=NO_IO, flush=NO_IO, samples=samples, cpu=None)
 
 
@@ -348,7 +361,8 @@ class Seconds:
     """One value of each column for each sample, reads and writes together; NaN is "not measured".
 
     ``start_s`` counts from the first I/O of the step, or of the first step if several were
-    joined. Latencies are of the whole response time.
+    joined. Latencies are of the whole response time. ``parts`` are the seconds of each stream of a
+    combination, and of the flushes of each load, by the ``part_key`` of the workload.
     """
 
     start_s: FloatArray = field(default_factory=_empty)
@@ -357,9 +371,16 @@ class Seconds:
     megabytes_per_s: FloatArray = field(default_factory=_empty)
     latency_mean_us: FloatArray = field(default_factory=_empty)
     latency_max_us: FloatArray = field(default_factory=_empty)
+    parts: Mapping[PartKey, Seconds] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.start_s.size
+
+    def of(self, workload: Workload) -> Seconds:
+        """Return the seconds of a stream or of flushes; of any other load all of them."""
+        if workload.part_key == WHOLE_LOAD:
+            return self
+        return self.parts.get(workload.part_key, Seconds())
 
     @property
     def end_s(self) -> float:
@@ -368,13 +389,13 @@ class Seconds:
 
 
 def join(pieces: Sequence[Seconds], starts_s: Sequence[float]) -> Seconds:
-    """Return the pieces one after the other, each moved to its start time."""
+    """Return the pieces one after the other, each moved to its start time, without parts."""
     if not pieces:
         return Seconds()
-    columns = {
+    columns: dict[str, Any] = {
         column.name: np.concatenate([getattr(piece, column.name) for piece in pieces])
         for column in fields(Seconds)
-        if column.name != "start_s"
+        if column.name not in ("start_s", "parts")
     }
     moved = [piece.start_s + start_s for piece, start_s in zip(pieces, starts_s, strict=True)]
     return Seconds(start_s=np.concatenate(moved), **columns)

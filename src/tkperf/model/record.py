@@ -32,6 +32,10 @@ class StepKind(StrEnum):
     WARM_UP = "warm-up"
 
 
+# Section, kind, number, position and start of a step, which no other step of the test has.
+StepPlace = tuple[str, StepKind, int, int, float]
+
+
 def kind_of(phase: Fill | Round | Continuous) -> StepKind:
     """Return the kind of a phase's steps."""
     match phase:
@@ -94,6 +98,11 @@ class StepRecord:
     def key(self) -> Workload:
         """Return the key of the result of this step."""
         return key_of(self.kind, self.workload)
+
+    @property
+    def place(self) -> StepPlace:
+        """Return the place of the step in its test. The streams of a step have the place of the step."""
+        return self.section, self.kind, self.number, self.position, self.started_s
 
     @property
     def is_in_results(self) -> bool:

@@ -18,6 +18,11 @@ LONGEST_MIX_LISTED = 4
 MIX_ALIGNMENT_BYTES = 4 * KIB
 
 
+# The name of a stream, None for a load alone and for a combination, and whether its flushes are meant.
+PartKey = tuple[str | None, bool]
+WHOLE_LOAD: PartKey = (None, False)
+
+
 class Access(StrEnum):
     """Order of block addresses, in the PTS's words."""
 
@@ -185,6 +190,11 @@ class Workload:
     def is_combination(self) -> bool:
         """Return whether several streams run together and this workload is all of them."""
         return bool(self.together) and self.stream is None
+
+    @property
+    def part_key(self) -> PartKey:
+        """Return which part of a step this workload is: all of its I/O, a stream, or flushes."""
+        return self.stream, self.flushes
 
     @property
     def is_plain(self) -> bool:

@@ -14,6 +14,7 @@ from tkperf.analysis.details import CellDetail, TimedStep
 from tkperf.analysis.host_conditions import HOST_FACTS
 from tkperf.analysis.results import CellResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
+from tkperf.analysis.workload_axes import name_stream
 from tkperf.model.histogram import TAIL_PERCENT, coarse_edges_ns, coarsen
 from tkperf.model.measurement import IoStats, Measurement, Seconds, add_all
 from tkperf.model.quantity import (
@@ -198,19 +199,16 @@ def _sum(parts: Sequence[TimedStep], direction: Direction = Direction.ALL) -> Io
 
 
 def _cell(shown: ShownSection, detail: CellDetail) -> CellResult | None:
-    """Return the figures of the section for the cell, if they belong to this cell alone."""
-    section = shown.section
-    if section.slices:
-        return section.cells[0] if len(section.cells) == 1 else None
+    """Return the figures of the section for the cell."""
     return shown.cells.get(detail.workload)
 
 
 def _whole_stream(shown: ShownSection, detail: CellDetail) -> Figures:
     """Return the figures of a stream as a single measurement."""
-    figures = combine(
-        [Measurement(duration_s=shown.slices_s, read=detail.read, write=detail.write, rates_known=shown.has_rates)],
-        detail.workload,
+    whole = Measurement(
+        duration_s=shown.slices_s, read=detail.read, write=detail.write, trim=detail.trim, rates_known=shown.has_rates
     )
+    figures = combine([whole], detail.workload)
     return figures if shown.has_counts else figures | {IOS.key: None}
 
 
@@ -305,7 +303,7 @@ def _places(detail: CellDetail) -> NDArray[np.float64]:
 def _cells_of(shown: ShownSection, detail: CellDetail) -> Mapping[int, CellResult]:
     """Return the results of each part, by its number."""
     if shown.section.slices:
-        return shown.slices
+        return shown.slices[detail.workload]
     return {each.number: cell for each, cell in shown.rounds.get(detail.workload, ())}
 
 
@@ -495,8 +493,10 @@ def _seconds_alone(shown: ShownSection, detail: CellDetail) -> str:
     """Return the hint that tells how to get the histogram of single seconds."""
     if not len(detail.seconds):
         return ""
-    # A section has one stream. If there are several workloads, the hint also needs the name.
-    mix = f", {detail.workload.mix_and_size}" if len(shown.details) > 1 else ""
+    # If there are several workloads, the hint also needs the name.
+    work = detail.workload
+    name = name_stream(work) if work.together else work.mix_and_size
+    mix = f", {name}" if len(shown.details) > 1 else ""
     return f" Those of any seconds: tkperf report RUN --histogram '{shown.section.name}{mix}: 12-40s'."
 
 

@@ -531,7 +531,7 @@ def explain(result: RunResult) -> tuple[str, ...]:
 
 def _cells(section: SectionResult) -> Iterator[CellResult]:
     yield from section.cells
-    yield from (slice_result.values for slice_result in section.slices)
+    yield from (cell for slice_result in section.slices for cell in slice_result.cells)
     yield from (cell for _, cell in section.cells_of_rounds())
 
 

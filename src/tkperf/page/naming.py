@@ -12,6 +12,7 @@ from tkperf.analysis.workload_axes import (
     AXES,
     BLOCKS,
     MIX,
+    STREAM,
     WorkloadAxis,
     find_axes,
     name_stream,
@@ -109,8 +110,11 @@ class Naming:
 
 
 def find_naming(workloads: Iterable[Workload]) -> Naming:
-    """Return names that distinguish these workloads. The name of a single workload is its block size."""
-    return Naming(axes=find_axes(workloads) or (BLOCKS,))
+    """Return names that distinguish these workloads. The name of a single workload is its block size, that of a stream
+    its name in the combination.
+    """
+    axes = find_axes(workloads)
+    return Naming(axes=(STREAM,) if STREAM in axes else axes or (BLOCKS,))
 
 
 def describe_direction(workloads: Iterable[Workload], read_percent: int) -> str:
@@ -169,6 +173,11 @@ def name_within(workload: Workload, axes: Sequence[WorkloadAxis]) -> str:
     # Mix and block size have the same form in tables and in tracking variables.
     words = [workload.mix_and_size] if len(named) < len(axes) or not axes else []
     return " ".join((*words, *(axis.words(workload) for axis in named)))
+
+
+def name_in_choice(workload: Workload) -> str:
+    """Return the name of a load where a reader chooses between loads: that of a stream is short."""
+    return name_within(workload, ()) if workload.together else str(workload)
 
 
 ORDERS = {Access.RANDOM: "random", Access.SEQUENTIAL: "sequential"}

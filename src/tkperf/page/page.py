@@ -214,6 +214,7 @@ class ChartView:
         level: a sentence that says all of it, if all its curves are level; a page shows the sentence, not the chart.
         file_name: name of its picture without an ending: the run and the chart; unique on the page.
         source: drive, load and date, for a picture outside the page.
+        stream: name of the stream whose values the chart draws; empty: a load that ran alone.
     """
 
     key: str
@@ -231,6 +232,7 @@ class ChartView:
     level: str = ""
     file_name: str = ""
     source: str = ""
+    stream: str = ""
 
     @property
     def caption(self) -> str:

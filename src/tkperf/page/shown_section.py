@@ -28,7 +28,7 @@ class ShownSection:
         drive_reports: the reports of the drives during its stream; None: there are none.
         rounds: the rounds or areas of each workload, with the cells of the workload.
         cells: the results of the section, by workload.
-        slices: the results of each slice, by its number.
+        slices: the results of each slice by its number, of the whole load, each stream and flushes, by workload.
         slices_s: the duration of all slices together.
         has_rates, has_counts: whether each slice has a rate, and a number of I/Os.
     """
@@ -42,7 +42,7 @@ class ShownSection:
     # These are found once, because a search for each cell would take a time that grows with the square of their number.
     rounds: Mapping[Workload, Sequence[tuple[RoundResult, CellResult]]] = field(init=False)
     cells: Mapping[Workload, CellResult] = field(init=False)
-    slices: Mapping[int, CellResult] = field(init=False)
+    slices: Mapping[Workload, Mapping[int, CellResult]] = field(init=False)
     slices_s: float = field(init=False)
     has_rates: bool = field(init=False)
     has_counts: bool = field(init=False)
@@ -51,7 +51,11 @@ class ShownSection:
         section = self.section
         object.__setattr__(self, "rounds", section.rounds_of_workloads())
         object.__setattr__(self, "cells", {cell.workload: cell for cell in section.cells})
-        object.__setattr__(self, "slices", {each.number: each.values for each in section.slices})
+        slices: dict[Workload, dict[int, CellResult]] = {}
+        for each in section.slices:
+            for cell in each.cells:
+                slices.setdefault(cell.workload, {})[each.number] = cell
+        object.__setattr__(self, "slices", slices)
         object.__setattr__(self, "slices_s", sum(each.duration_s for each in section.slices))
         values = [each.values for each in section.slices]
         object.__setattr__(self, "has_rates", all(each.value(IOPS) is not None for each in values))

@@ -146,7 +146,7 @@ def _encode(value: object) -> bytes:
     with suppress(UnicodeEncodeError):
         text = msgspec.json.encode(value)
         if text.isascii():
-            return text.replace(_OF_A_LOAD_ALONE, b"")
+            return text.replace(_OF_A_LOAD_ALONE, b"").replace(_WITHOUT_PARTS, b"")
     return json.dumps(finite(drop_unused(msgspec.to_builtins(value))), allow_nan=False).encode()
 
 
@@ -161,13 +161,19 @@ def _find_unused() -> dict[str, object]:
 _UNUSED = _find_unused()
 # The same fields as msgspec writes them. Quotation marks within a text are escaped, so no text contains this.
 _OF_A_LOAD_ALONE = b"," + msgspec.json.encode(_UNUSED)[1:-1]
+# The slice of a load without streams and flushes.
+_PARTS = "parts"
+_WITHOUT_PARTS = b',"parts":[]'
 
 
 def drop_unused(plain: Any) -> Any:
-    """Return plain data in which a workload that runs alone has no keys of streams, trims, flushes and pauses."""
+    """Return plain data in which a workload that runs alone has no keys of streams, trims, flushes and pauses, and its
+    slices have no parts.
+    """
     if isinstance(plain, dict):
         is_alone = all(key in plain and plain[key] == value for key, value in _UNUSED.items())
-        return {key: drop_unused(value) for key, value in plain.items() if not (is_alone and key in _UNUSED)}
+        unused = {*(_UNUSED if is_alone else ()), *((_PARTS,) if not plain.get(_PARTS, True) else ())}
+        return {key: drop_unused(value) for key, value in plain.items() if key not in unused}
     return [drop_unused(each) for each in plain] if isinstance(plain, list | tuple) else plain
 
 

@@ -357,7 +357,7 @@ def _rounds(result: RunResult) -> Iterator[Row]:
 def _slices(result: RunResult) -> Iterator[Row]:
     for test, section in _sections(result):
         for slice_result in section.slices:
-            for row in _cell(slice_result.values):
+            for row in (row for cell in slice_result.cells for row in _cell(cell)):
                 yield (
                     *_place(result, test),
                     section.name,

@@ -170,19 +170,27 @@ def decode_stream_seconds(
     """
     if seconds is None or histograms is None:
         return ()
-    width = len(SIDE_COLUMNS)
-    numbers = unpack_integers(seconds, len(STREAM_SIDES) * width * count)
-    table = numbers.reshape(len(STREAM_SIDES) * width, -1)
-    least = np.array([NO_EXTREME if name.endswith(("_min_ns", "_max_ns")) else 0 for name in SIDE_COLUMNS])
-    lowest = table.min(axis=1, initial=_MOST)
-    if table.shape[1] != count or (lowest < np.tile(least, len(STREAM_SIDES))).any():
-        raise ValueError("a second of a stream has an impossible count")
     own = iter(_decode_histograms(histograms, count, 0, _MOST_FILLED, sides=len(STREAM_SIDES)))
-    sides = [_as_stats(table[first : first + width], own) for first in range(0, table.shape[0], width)]
+    sides = [_as_stats(side, own) for side in decode_stream_sides(seconds, count)]
     return tuple(
         StreamPart(name=name, read=read, write=write, trim=trim, flush=flush)
         for read, write, trim, flush in zip(*sides, strict=True)
     )
+
+
+def decode_stream_sides(seconds: bytes, count: int) -> tuple[IntArray, ...]:
+    """Return ``SIDE_COLUMNS`` of each of ``STREAM_SIDES`` in ``count`` seconds of a stream, as rows of tables.
+
+    Raises:
+        ValueError: the blob is damaged, or its values are impossible for seconds.
+    """
+    sides, width = len(STREAM_SIDES), len(SIDE_COLUMNS)
+    table = unpack_integers(seconds, sides * width * count).reshape(sides * width, -1)
+    least = np.array([NO_EXTREME if name.endswith(("_min_ns", "_max_ns")) else 0 for name in SIDE_COLUMNS])
+    lowest = table.min(axis=1, initial=_MOST)
+    if table.shape[1] != count or (lowest < np.tile(least, sides)).any():
+        raise ValueError("a second of a stream has an impossible count")
+    return tuple(table[first : first + width] for first in range(0, sides * width, width))
 
 
 def decode_seconds(blob: bytes | None) -> IntArray:
@@ -335,15 +343,20 @@ def find_misfits(stats: Sequence[IoStats]) -> NDArray[np.bool_]:
     return odd
 
 
-def as_seconds(table: IntArray) -> Seconds:
-    """Return both directions together, for drawing and statistics."""
+def as_seconds(table: IntArray, sides: Sequence[IntArray] = ()) -> Seconds:
+    """Return both directions together, for drawing and statistics.
+
+    Args:
+        table: what ``decode_seconds`` returned.
+        sides: tables of ``SIDE_COLUMNS`` that are added up in place of both directions.
+    """
     if not table.size:
         return Seconds()
     start_s, duration_s = table[:2] / 1e6
-    read, write = table[2:8], table[8:]
+    sides = sides or (table[2:8], table[8:])
     # A sum of two numbers may need more than 63 bits.
-    ios, moved, latency_ios, sum_ns = read[:4].astype(np.float64) + write[:4]
-    highest = np.maximum(read[5], write[5])
+    ios, moved, latency_ios, sum_ns = np.sum([side[:4].astype(np.float64) for side in sides], axis=0)
+    highest = np.max([side[5] for side in sides], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return Seconds(
             start_s=start_s,

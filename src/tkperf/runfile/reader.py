@@ -8,17 +8,16 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import LockedRunFileError, RunFileError, closest, reason_of
 from tkperf.model.input_files import require_confined
-from tkperf.model.measurement import NewestSamples, Sample, Seconds
+from tkperf.model.measurement import NewestSamples, Sample, Seconds, samples_of
 from tkperf.model.record import LeftOut, LogEntry, RunRecord, StepRecord, TestRecord
 from tkperf.model.units import format_capacity
 from tkperf.runfile.columns import (
     SECOND_BYTES,
-    as_seconds,
     decode_newest_samples,
     decode_samples,
     decode_seconds,
@@ -41,7 +40,7 @@ from tkperf.runfile.run_rows import RunRows
 from tkperf.runfile.salvage import find_read_cause, is_busy, require_damage
 from tkperf.runfile.schema import require_schema
 from tkperf.runfile.step_rows import step_name
-from tkperf.runfile.stream_rows import with_stream_seconds
+from tkperf.runfile.stream_rows import with_seconds_of_parts, with_stream_seconds
 from tkperf.runfile.writers import FileStamp, is_being_written, journal_of, read_own, require_own, state_of
 from tkperf.runner.events import Delta, Outline
 
@@ -189,16 +188,17 @@ class RunFile:
     def _samples(self, sequence: int, *, has_streams: bool) -> tuple[Sample, ...]:
         samples = decode_samples(*self._blobs(sequence, "seconds", "second_histograms"))
         if has_streams:
-            columns = "name, seconds, second_histograms"
-            query = f"SELECT {columns} FROM stream WHERE step_sequence = ? ORDER BY number LIMIT ?"  # noqa: S608 - own names only
-            rows = self._db.execute(query, (sequence, MOST_STREAMS_OF_A_STEP))
-            samples = with_stream_seconds(samples, [tuple(row) for row in rows])
+            samples = with_stream_seconds(samples, self._stream_blobs(sequence, "name, seconds, second_histograms"))
         count_samples(self._meter, samples)
         return samples
 
     def _blobs(self, sequence: int, *columns: str) -> Sequence[bytes | None]:
         query = f"SELECT {', '.join(columns)} FROM step WHERE sequence = ?"  # noqa: S608 - own names only
         return tuple(self._db.execute(query, (sequence,)).fetchone())
+
+    def _stream_blobs(self, sequence: int, columns: str) -> list[tuple[Any, ...]]:
+        query = f"SELECT {columns} FROM stream WHERE step_sequence = ? ORDER BY number LIMIT ?"  # noqa: S608 - own names only
+        return [tuple(row) for row in self._db.execute(query, (sequence, MOST_STREAMS_OF_A_STEP))]
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -210,10 +210,13 @@ class RunFile:
         return tuple(self._rows.log.entries)
 
     def samples(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
-        """Return the seconds of a step, with histograms in buckets of at most 1/16 of their value."""
+        """Return the seconds of a step, or of a part of a step, with histograms in buckets of at most 1/16 of their
+        value.
+        """
         sequence = self._find(test, step)
         with self._guard(), self._snapshot():
-            return self._samples(sequence, has_streams=not step.workload.is_plain)
+            samples = self._samples(sequence, has_streams=not step.workload.is_plain)
+        return samples_of(samples, step.workload)
 
     def samples_left(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
         """Return the seconds of a step. If they cannot be read, return none; ``left_out`` then names them."""
@@ -237,14 +240,17 @@ class RunFile:
     def _seconds(self, test: TestRecord, sequences: Sequence[int]) -> Iterator[Seconds]:
         for step, sequence in zip(test.steps, sequences, strict=True):
             try:
-                seconds = as_seconds(decode_seconds(*self._blobs(sequence, "seconds")))
+                table = decode_seconds(*self._blobs(sequence, "seconds"))
+                blobs = [] if step.workload.is_plain else self._stream_blobs(sequence, "name, seconds")
+                seconds = with_seconds_of_parts(step.workload, table, blobs)
             except _DAMAGED_ROW as error:
                 require_damage(error)
                 what = f"the seconds of {step_name(test.name, step)}"
                 self._rows.leave_out(what, error, test=test.name)
                 seconds = Seconds()
-            self._meter.unpack(len(seconds) * SECOND_BYTES)
-            self._kept_seconds += len(seconds)
+            count = len(seconds) * (1 + len(seconds.parts))
+            self._meter.unpack(count * SECOND_BYTES)
+            self._kept_seconds += count
             require_few(self._kept_seconds, self._meter.most(MOST_SECONDS), "seconds of all steps")
             yield seconds
 
@@ -295,7 +301,7 @@ class RunFile:
         """Return the sequence of a step."""
         if not self._rows.log.places:
             self.record()
-        place = test, step.section, step.kind, step.number, step.position, step.started_s
+        place = (test, *step.place)
         if place not in self._rows.log.places:
             raise RunFileError(f"{self._path} has no such step: {test}, {step.section}")
         return self._rows.log.places[place]

@@ -11,13 +11,16 @@ from typing import Annotated
 
 import msgspec
 
-from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample, StreamPart, add_parts
+from tkperf.model.histogram import IntArray
+from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample, Seconds, StreamPart, add_parts
 from tkperf.model.record import StepRecord
-from tkperf.model.workload import Burst, Stream, Workload, combine
+from tkperf.model.workload import Burst, PartKey, Stream, Workload, combine
 from tkperf.runfile.columns import (
     STREAM_SIDES,
+    as_seconds,
     decode_histogram,
     decode_stream_seconds,
+    decode_stream_sides,
     encode_histogram,
     encode_stream_seconds,
 )
@@ -146,6 +149,33 @@ def _parse_part(columns: Columns) -> StreamPart:
 def _parse_stats(columns: Columns, side: str) -> IoStats:
     stats = IoStats(**_SIDES[side].parse(columns), histogram=decode_histogram(columns[f"{side}_histogram"]))
     return NO_IO if stats.is_empty else stats
+
+
+def with_seconds_of_parts(load: Workload, table: IntArray, blobs: Sequence[tuple[str, bytes | None]]) -> Seconds:
+    """Return the seconds of a step as columns, with those of each stream and of its flushes.
+
+    Args:
+        table: the seconds of the step.
+        blobs: of each stream its name and its seconds; without seconds, no part has any.
+
+    Raises:
+        ValueError: a blob is damaged, or does not belong to these seconds.
+    """
+    packed = {name: seconds for name, seconds in blobs if seconds is not None}
+    if not table.size or set(packed) != {stream.name for stream in load.streams}:
+        return as_seconds(table)
+    parts: dict[PartKey, Seconds] = {}
+    trims = []
+    for stream in load.streams:
+        read, write, trim, flush = decode_stream_sides(packed[stream.name], table.shape[1])
+        name = stream.name or None
+        trims.append(trim)
+        if name is not None:
+            parts[name, False] = as_seconds(table, (trim,) if stream.workload.trims else (read, write))
+        if stream.workload.flush_every is not None:
+            parts[name, True] = as_seconds(table, (flush,))
+    # The seconds of the step itself contain no trims.
+    return replace(as_seconds(table, trims if load.trims else ()), parts=parts)
 
 
 def with_stream_seconds(

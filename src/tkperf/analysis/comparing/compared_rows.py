@@ -271,9 +271,10 @@ def is_stream(section: SectionResult) -> bool:
 
 
 def find_levels(section: SectionResult) -> Iterator[tuple[str, Phase]]:
-    """Yield the name of each level with its slices and its value."""
+    """Yield the name of each level of the whole load with its slices and its value."""
+    workload = section.slices[0].values.workload
     for timeline in preferred(section.timelines):
-        if timeline.settled is None or timeline.quantity not in QUANTITIES:
+        if timeline.settled is None or timeline.quantity not in QUANTITIES or timeline.workload != workload:
             continue
         for level in timeline.levels:
             slices = tuple(

@@ -38,8 +38,12 @@ class Cache:
 def find_cache(timelines: Iterable[Timeline], capacity_bytes: float) -> Cache | None:
     """Return the cache that a stream of writes filled; None: there is no certain one."""
     for timeline in timelines:
+        work = timeline.workload
         levels = [level for level in timeline.levels if level.kind is not LevelKind.TRANSITION]
-        if timeline.quantity != IOPS.key or timeline.workload.read_percent or len(levels) < 2:
+        if timeline.quantity != IOPS.key or len(levels) < 2:
+            continue
+        # The block size of a combination is only a bound, so its IOPS say nothing about the bytes.
+        if not work.writes or work.reads or work.flushes or work.is_combination:
             continue
         first, then = levels[:2]
         is_fresh = first.kind is LevelKind.FRESH and first.end_bytes is not None

@@ -43,7 +43,7 @@ from tkperf.page.chart import (
     Scale,
     warmth,
 )
-from tkperf.page.naming import Naming, address, describe_quantities
+from tkperf.page.naming import Naming, address, describe_quantities, name_in_choice
 from tkperf.page.page import ChartView, Views
 from tkperf.page.shown_section import ShownSection
 from tkperf.page.tables.cell_tables import directions_of
@@ -262,6 +262,7 @@ def draw_stream(
     title: str,
     over: StreamAxis,
     *,
+    workload: Workload | None = None,
     log: bool = False,
     directions: Sequence[tuple[Direction, str]] = ((Direction.ALL, ""),),
     link: str = "",
@@ -269,6 +270,7 @@ def draw_stream(
     """Return values of a stream's slices over time, or over the amount written.
 
     Args:
+        workload: a stream or its flushes; None: the whole load.
         directions: a curve for each, with its name.
         link: the key that a click on a slice opens.
     """
@@ -281,14 +283,8 @@ def draw_stream(
         for quantity in quantities:
             name = f"{quantity.short} of {words}" if apart else quantity.short
             points = tuple(
-                Point(
-                    over.at(each),
-                    value,
-                    link=address(link, str(each.number)),
-                    flag=flag(each.values),
-                    facts=(each.number,),
-                )
-                for each, value in _drawn_slices(section, quantity, direction)
+                Point(over.at(each), value, link=address(link, str(each.number)), flag=flag(cell), facts=(each.number,))
+                for each, cell, value in _drawn_slices(section, workload, quantity, direction)
             )
             curves.append(
                 Curve(
@@ -309,16 +305,18 @@ def draw_stream(
 
 
 def _drawn_slices(
-    section: SectionResult, quantity: Quantity, direction: Direction
-) -> Iterator[tuple[SliceResult, float]]:
+    section: SectionResult, workload: Workload | None, quantity: Quantity, direction: Direction
+) -> Iterator[tuple[SliceResult, CellResult, float]]:
     """Yield as many slices as a chart can show, with the extremes and the flagged ones; none without a value."""
-    measured = [
-        (slice_result, value)
-        for slice_result in section.slices
-        if (value := slice_result.values.value(quantity, direction)) is not None
-    ]
-    extremes = places_of_extremes([value for _, value in measured], MOST_SLICES_DRAWN)
-    marked = (place for place, (each, _) in enumerate(measured) if is_flagged(each.values))
+    cells = (
+        (one, cell)
+        for one in section.slices
+        for cell in ((one.values,) if workload is None else one.cells)
+        if workload is None or cell.workload == workload
+    )
+    measured = [(one, cell, value) for one, cell in cells if (value := cell.value(quantity, direction)) is not None]
+    extremes = places_of_extremes([value for *_, value in measured], MOST_SLICES_DRAWN)
+    marked = (place for place, (_, cell, _) in enumerate(measured) if is_flagged(cell))
     for place in sorted({*extremes, *marked}):
         yield measured[place]
 
@@ -431,11 +429,15 @@ def _distribution(
     shown: ShownSection, figure: Figure, key: str, title: str, text: str, *, exceedance: bool = False
 ) -> Views:
     for detail in shown.details.values():
+        # The response times of different loads together describe none of them.
+        if detail.workload.is_combination:
+            continue
         directions = directions_of(detail.workload, apart=figure.apart)
         directions = directions[:-1] or directions  # of a mix only reads and writes, not all together
         for direction, words in directions:
             stats = detail.stats_of(direction)
-            of = f"{words} of {detail.workload}" if figure.apart else str(detail.workload)
+            load = name_in_choice(detail.workload)
+            of = f"{words} of {load}" if figure.apart else load
             if buckets := find_buckets(stats):
                 chart = Distribution(
                     title=f"{title}: {of}",
@@ -444,5 +446,6 @@ def _distribution(
                     exceedance=exceedance,
                     flags=tuple(dict.fromkeys(filter(None, map(flag, detail.counted)))),
                 )
-                choice = (words,) if len(directions) > 1 else ()
+                choice: tuple[str, ...] = (load,) if len(shown.details) > 1 else ()
+                choice += (words,) if len(directions) > 1 else ()
                 yield ChartView(key=key, text=text, chart=chart, choice=choice)

@@ -51,6 +51,7 @@ from tkperf.page.naming import (
     describe_direction,
     find_naming,
     list_words,
+    name_in_choice,
     name_quantities,
 )
 from tkperf.page.page import ChartView, Views
@@ -120,7 +121,8 @@ def show_over_rounds(shown: ShownSection, figure: Figure) -> Views:
     section = shown.section
     measured = {cell.workload for _, cell in section.cells_of_rounds()}
     mixes = sorted({workload.read_percent for workload in measured})
-    for mix in (None,) if figure.read_percents else mixes:
+    has_streams = any(workload.together for workload in measured)
+    for mix in (None,) if figure.read_percents or has_streams else mixes:
         displayed = figure.read_percents if mix is None else (mix,)
         of = "" if mix is None else f": {describe_direction(measured, mix)}"
         curves = _shown_over_rounds(section, displayed, most_threads=figure.most_threads)
@@ -305,7 +307,7 @@ def show_over_time(shown: ShownSection, figure: Figure) -> Views:
     slices = shown.section.slices
     if len(slices) > 1:
         over = over_time(slices[-1].end_s)
-        yield _stream(shown, figure, "time", over, "over time", "over time")
+        yield from _streams(shown, figure, "time", over, "over time", "over time")
         asked = (each for each in shown.section.plan.figures if each.kind is figure.kind)
         if shown.drive_reports is not None and figure is next(asked):
             yield from show_drive_reports_below(shown.drive_reports)
@@ -314,7 +316,7 @@ def show_over_time(shown: ShownSection, figure: Figure) -> Views:
 def show_over_written(shown: ShownSection, figure: Figure) -> Views:
     if _written_known(shown):
         text = "over the total amount written (TGBW)"
-        yield _stream(shown, figure, "tgbw", TOTAL_WRITTEN, "over total GB written", text)
+        yield from _streams(shown, figure, "tgbw", TOTAL_WRITTEN, "over total GB written", text)
 
 
 def show_over_fills(shown: ShownSection, figure: Figure) -> Views:
@@ -322,7 +324,7 @@ def show_over_fills(shown: ShownSection, figure: Figure) -> Views:
     if capacity_bytes and _written_known(shown):
         text = f"over the amount written in multiples of {format_capacity(capacity_bytes)}, the capacity in use"
         over = drive_fills(capacity_bytes)
-        yield _stream(shown, figure, "fills", over, "over drive fills", text)
+        yield from _streams(shown, figure, "fills", over, "over drive fills", text)
 
 
 def _written_known(shown: ShownSection) -> bool:
@@ -330,12 +332,30 @@ def _written_known(shown: ShownSection) -> bool:
     return len(slices) > 1 and slices[-1].total_written_bytes is not None
 
 
-def _stream(shown: ShownSection, figure: Figure, key: str, over: StreamAxis, of: str, text: str) -> ChartView:
+def _streams(shown: ShownSection, figure: Figure, key: str, over: StreamAxis, of: str, text: str) -> Views:
+    """Yield the chart of a load; of a combination, that of each stream and of the flushes."""
+    workloads = _totals_last([cell.workload for cell in shown.section.slices[0].cells])
+    for workload in workloads:
+        view = _stream(shown, workload, figure, key, over, of, text)
+        if len(workloads) > 1:
+            name = name_in_choice(workload)
+            chart = replace(view.chart, title=f"{view.chart.title}: {name}")
+            view = replace(view, chart=chart, choice=(name,), stream=name)
+        yield view
+
+
+def _totals_last(workloads: Iterable[Workload]) -> list[Workload]:
+    """Return the workloads with the total of a combination after its streams, which differ from each other."""
+    return sorted(workloads, key=lambda workload: workload.is_combination)
+
+
+def _stream(
+    shown: ShownSection, workload: Workload, figure: Figure, key: str, over: StreamAxis, of: str, text: str
+) -> ChartView:
     quantities = find_quantities(figure.quantities)
     log = ", logarithmic" if figure.log else ""
     title = figure.title or f"{capitalise(_listed(quantities))} {of}{log}"
     caption = f"{capitalise(_listed(quantities))} of each slice {text}"
-    workload = shown.section.slices[0].values.workload
     directions = directions_of(workload, apart=figure.apart)
     if len(directions) > 1:
         directions = tuple(named for named in directions if named[0] is not Direction.ALL)
@@ -354,6 +374,7 @@ def _stream(shown: ShownSection, figure: Figure, key: str, over: StreamAxis, of:
         quantities,
         title,
         over,
+        workload=workload,
         log=figure.log,
         directions=directions,
         link=shown.links.get(workload, ""),
@@ -361,12 +382,12 @@ def _stream(shown: ShownSection, figure: Figure, key: str, over: StreamAxis, of:
     if over.unit_s is not None:
         if shown.drive_reports is not None:
             chart = align(chart, shown.drive_reports.length_s / over.unit_s)
-        timelines = preferred(shown.section.timelines)
+        timelines = [one for one in preferred(shown.section.timelines) if one.workload == workload]
         marked = mark_found(chart, timelines, quantities, scale=1 / over.unit_s)
         if marked is not chart:
             caption += ". Marked: findings over time"
         chart = marked
-    return ChartView(key=key, text=f"{caption}. Workload: {shown.section.workload}.", chart=chart)
+    return ChartView(key=key, text=f"{caption}. Workload: {workload}.", chart=chart)
 
 
 def _listed(quantities: tuple[Quantity, ...]) -> str:
@@ -378,35 +399,41 @@ def _listed(quantities: tuple[Quantity, ...]) -> str:
 
 def show_seconds(shown: ShownSection, figure: Figure) -> Views:
     quantities = find_recorded(find_quantities(figure.quantities))
-    for detail in shown.details.values():
+    for detail in map(shown.details.__getitem__, _totals_last(shown.details)):
         if not len(detail.seconds) or not quantities:
             continue
         what = name_quantities(quantities)
+        name = name_in_choice(detail.workload)
+        of = f": {name}" if detail.workload.together else ""
         judged = any(part.judged for part in detail.parts)
         yield ChartView(
             key="seconds",
             text=f"{what} of every second: where a point covers several, the shade reaches "
             "from the lowest to the highest." + (" Shaded green: the window that was judged." if judged else ""),
             chart=mark_found(
-                draw_seconds(detail, quantities, figure.title or f"{what}, every second"),
-                _timelines_of(shown, Recorded.SECONDS),
+                draw_seconds(detail, quantities, (figure.title or f"{what}, every second") + of),
+                _timelines_of(shown, Recorded.SECONDS, (detail.workload,)),
                 quantities,
                 scale=1000,  # its axis is in ms
             ),
             cell=shown.links[detail.workload],
-            choice=(str(detail.workload),) if len(shown.details) > 1 else (),
+            choice=(name,) if len(shown.details) > 1 else (),
         )
 
 
 def show_heat_map(shown: ShownSection, _figure: Figure) -> Views:
     """Yield the I/Os of a long stream by time and response time; reads and writes of a mix are separate views."""
     for detail in shown.details.values():
+        # The response times of different loads together describe none of them.
+        if detail.workload.is_combination:
+            continue
         names = dict(directions_of(detail.workload, apart=True))
         for direction, bands in detail.bands.items():
             unit, unit_s = find_time_unit(bands.ends_s[-1])
             columns = zip(bands.starts_s, bands.ends_s, bands.counts, strict=True)
             slices = (Slice(round(start / unit_s, 6), round(end / unit_s, 6), ios) for start, end, ios in columns)
             of = f" of the {names[direction]}" if len(detail.bands) > 1 else ""
+            of += f" of {name_in_choice(detail.workload)}" if len(shown.details) > 1 else ""
             yield ChartView(
                 key="heat",
                 text=f"Each column has the I/Os of {_name_length(bands.column_s)}. The shade is the share of these "
@@ -419,7 +446,7 @@ def show_heat_map(shown: ShownSection, _figure: Figure) -> Views:
                     edges_us=bands.edges_us,
                     slices=tuple(slices),
                 ),
-                choice=((str(detail.workload),) if len(shown.details) > 1 else ())
+                choice=((name_in_choice(detail.workload),) if len(shown.details) > 1 else ())
                 + ((names[direction],) if len(detail.bands) > 1 else ()),
             )
 

@@ -35,9 +35,10 @@ def find_settled(section: SectionResult, cell: CellResult) -> float | None:
     return level.value if of_window is None else of_window
 
 
-def find_rate_series(section: SectionResult, rate: Quantity) -> Timeline | None:
-    """Return the timeline of the rate that has levels; None without one."""
-    return next((one for one in section.timelines if one.quantity == rate.key and one.settled is not None), None)
+def find_rate_series(section: SectionResult, workload: Workload, rate: Quantity) -> Timeline | None:
+    """Return the timeline of the rate of a workload that has levels; None without one."""
+    of_rate = (one for one in section.timelines if (one.workload, one.quantity) == (workload, rate.key))
+    return next((one for one in of_rate if one.settled is not None), None)
 
 
 def find_shared(test: TestResult) -> Quantity | None:

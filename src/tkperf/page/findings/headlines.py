@@ -35,7 +35,7 @@ from tkperf.page.findings.choice import (
 )
 from tkperf.page.findings.section_findings import name_demand, say_value
 from tkperf.page.naming import name_figure
-from tkperf.page.words.time_course import describe_period, describe_still_changing
+from tkperf.page.words.time_course import describe_period, describe_still_changing, without_totals
 from tkperf.page.words.uncertainty import describe_share
 
 MOST = 6
@@ -158,7 +158,7 @@ def find_highest_spikes(tests: Sequence[TestResult]) -> tuple[TestResult, Sectio
         (timeline.spikes.height, (test, section, timeline))
         for test in tests
         for section in test.sections
-        for timeline in preferred(section.timelines)
+        for timeline in without_totals(preferred(section.timelines))
         if timeline.quantity == LATENCY_MAX.key
         and timeline.spikes is not None
         and timeline.spikes.height >= _LEAST_SPIKE_HEIGHT
@@ -246,7 +246,7 @@ def _of_stream(test: TestResult, section: SectionResult, shown: Sequence[Quantit
     cell = section.cells[0]
     name = name_figure(cell.workload)
     fresh, steady = (find_characteristic(section, measure) for measure in (FRESH, STEADY))
-    settled, series = find_settled(section, cell), find_rate_series(section, IOPS)
+    settled, series = find_settled(section, cell), find_rate_series(section, cell.workload, IOPS)
     changes = series is not None and series.changes
     if shown[0] is IOPS and steady is not None and settled and changes and not section.steady:
         # The mean over the whole stream mixes fresh and settled, and differs from the sentence's number.

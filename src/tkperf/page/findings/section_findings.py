@@ -134,7 +134,7 @@ def describe_stream_course(section: SectionResult) -> str:
 
 def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
     """Describe the course of the rate; empty if levels were not sought, or if the rate was not measured."""
-    series = find_rate_series(section, rate)
+    series = find_rate_series(section, cell.workload, rate)
     if series is None or find_characteristic(section, STEADY) is None:
         return ""
     value = find_settled(section, cell)

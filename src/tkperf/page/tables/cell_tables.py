@@ -257,7 +257,8 @@ def build_matrices(shown: ShownSection, quantities: Iterable[Quantity]) -> tuple
 def build_directions(shown: ShownSection, quantity: Quantity) -> TableView | None:
     """Build a folded table of reads, writes and both for mixed workloads; None: reads have no separate values."""
     section = shown.section
-    mixed = [cell for cell in section.cells if cell.workload.is_mixed]
+    # The reads and writes of a combination are those of its streams, which have rows of their own.
+    mixed = [cell for cell in section.cells if cell.workload.is_mixed and not cell.workload.is_combination]
     if all(cell.value(quantity, Direction.READ) is None for cell in mixed):
         return None
     axes = find_axes(cell.workload for cell in section.cells)
@@ -284,7 +285,9 @@ def build_listing(shown: ShownSection, asked: Figure) -> TableView:
     """
     section, quantities = shown.section, find_quantities(asked.quantities)
     axes = find_axes(cell.workload for cell in section.cells)
-    cells = sorted(section.cells, key=lambda cell: place_of(cell.workload, axes))
+    cells = list(section.cells)
+    if not any(cell.workload.together for cell in cells):  # streams have the order of their combination
+        cells.sort(key=lambda cell: place_of(cell.workload, axes))
     named = asked.apart or not axes
     labels = (*(axis.title for axis in axes), *(("",) if named else ()))
     return build_table(
@@ -313,6 +316,8 @@ def directions_of(workload: Workload, *, apart: bool) -> tuple[tuple[Direction, 
 
     ``apart``: for a mix also show reads and writes separately.
     """
+    if workload.flushes or workload.trims:
+        return ((Direction.ALL, "flushes" if workload.flushes else "trims"),)
     if not workload.is_mixed:
         return ((Direction.ALL, "reads" if workload.read_percent else "writes"),)
     if not apart:
@@ -358,15 +363,17 @@ def build_stream(shown: ShownSection) -> TableView:
     """Build a table of the first slice, the last slice, and the whole or the window of a stream."""
     section = shown.section
     first, last = section.slices[0], section.slices[-1]
+    of_window = "steady-state window" if section.verdict else "all slices"
+    whole = of_window if section.window and len(section.slices) > 1 else "whole"
     lines: list[tuple[str, CellResult, int | None]] = []
-    if last is not first or not section.cells:
-        lines.append((f"slice {first.number} (first)", first.values, first.number))
-    if last is not first:
-        lines.append((f"slice {last.number} (last)", last.values, last.number))
-    if section.cells:
-        over_window = bool(section.window) and len(section.slices) > 1
-        of_window = "steady-state window" if section.verdict else "all slices"
-        lines.append((of_window if over_window else "whole", section.cells[0], None))
+    for place, cell in enumerate(first.cells):
+        name = f"{name_within(cell.workload, ())}, " if first.parts else ""
+        if last is not first or not section.cells:
+            lines.append((f"{name}slice {first.number} (first)", cell, first.number))
+        if last is not first:
+            lines.append((f"{name}slice {last.number} (last)", last.cells[place], last.number))
+        if (of_all := shown.cells.get(cell.workload)) is not None:
+            lines.append((f"{name}{whole}", of_all, None))
     return build_table(
         f"{section.workload}: {describe_stream(section)}",
         ("", *(name_column(quantity) for quantity in STREAM_QUANTITIES)),

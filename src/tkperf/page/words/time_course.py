@@ -38,7 +38,7 @@ def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
     """
     axes = find_axes(timeline.workload for timeline in timelines)
     sentences = []
-    for timeline in preferred(timelines):
+    for timeline in without_totals(preferred(timelines)):
         of = f"{name_within(timeline.workload, axes)}: " if axes else ""
         sentences += [of + words for words in _sentences(timeline)]
     if len(sentences) <= MOST_SENTENCES:
@@ -47,12 +47,19 @@ def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
     return (*sentences[:MOST_SENTENCES], f"... and {left:,} more findings, which the JSON has")
 
 
+def without_totals(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
+    """Return the courses of streams without that of their total, which repeats the findings about the streams."""
+    streams = {timeline.workload.together for timeline in timelines if timeline.workload.stream is not None}
+    return tuple(one for one in timelines if not one.workload.is_combination or one.workload.together not in streams)
+
+
 def describe_events(timelines: Sequence[Timeline]) -> Iterator[str]:
     """Yield sentences for drops and spikes, without levels.
 
-    Spikes that raise both the mean and the maximum have one sentence.
+    Spikes that raise both the mean and the maximum have one sentence. A sentence about a stream begins with the name of
+    the stream.
     """
-    kept = preferred(timelines)
+    kept = without_totals(preferred(timelines))
     of_maximum = {
         timeline.workload: timeline.spikes.period
         for timeline in kept
@@ -67,7 +74,8 @@ def describe_events(timelines: Sequence[Timeline]) -> Iterator[str]:
             and abs(timeline.spikes.period / period - 1) < _SAME_PERIOD
         )
         if not again:
-            yield from _events(timeline)
+            name = f"{name_within(timeline.workload, ())}: " if timeline.workload.together else ""
+            yield from (name + words for words in _events(timeline))
 
 
 def _sentences(timeline: Timeline) -> Iterator[str]:

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from tkperf.model.figures import FigureKind
+from tkperf.model.histogram import TAIL_PERCENT
+from tkperf.model.quantity import LATENCY_MEAN, percentile
 from tkperf.model.units import format_latency
 from tkperf.page.chart import SHARE_NAMES, Axis, Chart, Curve, Distribution, HeatMap, Point, find_share_class
 from tkperf.page.figures.curves import spread_in_bins
@@ -34,6 +36,9 @@ _SCALE = 9
 # Kinds of figures with values over time or places. The first kind that a section has is drawn.
 _COURSES = (FigureKind.OVER_ROUNDS, FigureKind.OVER_TIME, FigureKind.SECONDS, FigureKind.OVER_AREAS)
 
+# Names of the curves of a stream, of which a combination has many: the rate, which has no name, and latencies.
+_OF_A_STREAM = ("", LATENCY_MEAN.short, percentile(TAIL_PERCENT).short)
+
 
 def print_charts(charts: Sequence[ChartView], console: Console) -> None:
     """Print a section's values over time and its response times, each as a line of characters."""
@@ -50,21 +55,23 @@ def draw_course(charts: Sequence[ChartView], width: int, blocks: BlockLetters) -
     drawn = {kind: list(_of_kind(charts, kind)) for kind in _COURSES}
     kind = next((kind for kind in _COURSES if drawn[kind]), None)
     if kind is FigureKind.OVER_ROUNDS:
-        first, _ = drawn[kind][0]
-        alike = [(chart, name) for chart, name in drawn[kind] if chart.y.title == first.y.title]
+        charts_of_kind = [(view.chart, view.choice[-1] if view.choice else "") for view in drawn[kind]]
+        named = [(chart, name) for chart, name in charts_of_kind if isinstance(chart, Chart)]
+        first, _ = named[0]
+        alike = [(chart, name) for chart, name in named if chart.y.title == first.y.title]
         if max(len(curve.points) for chart, _ in alike for curve in chart.curves) > 1:
             yield Text()
             title = f"{first.y.title}, {first.x.title.lower()} by {first.x.title.lower()}"
             yield from draw_grid(title, _grid(alike), width, blocks=blocks)
     elif kind is not None:
-        yield from _draw_lines([chart for chart, _ in drawn[kind]], width, blocks)
+        yield from _draw_lines(drawn[kind], width, blocks)
 
 
-def _of_kind(charts: Sequence[ChartView], kind: FigureKind) -> Iterator[tuple[Chart, str]]:
-    """Yield the charts that draw a kind of figure with curves, each with the name of its view."""
+def _of_kind(charts: Sequence[ChartView], kind: FigureKind) -> Iterator[ChartView]:
+    """Yield the views that draw a kind of figure with curves."""
     for view in (view for chart in charts for view in chart.views):
         if view.figure is not None and view.figure.kind is kind and isinstance(view.chart, Chart):
-            yield view.chart, view.choice[-1] if view.choice else ""
+            yield view
 
 
 def _grid(views: Sequence[tuple[Chart, str]]) -> Grid:
@@ -79,18 +86,22 @@ def _grid(views: Sequence[tuple[Chart, str]]) -> Grid:
     )
 
 
-def _draw_lines(charts: Sequence[Chart], width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield a line for each curve over time; those with the same name and unit once."""
+def _draw_lines(views: Sequence[ChartView], width: int, blocks: BlockLetters) -> Iterator[Text]:
+    """Yield a line for each curve over time; those with the same name and unit once. Streams have fewer curves."""
+    streams = dict.fromkeys(view.stream for view in views)
+    charts = [(view.stream, view.chart) for stream in streams for view in views if view.stream == stream]
+    drawn = [(stream, chart) for stream, chart in charts if isinstance(chart, Chart)]
     curves = {
-        _name_curve(chart, curve): (chart.x, curve)
-        for chart in reversed(charts)
+        f"{stream} {_name_curve(chart, curve)}".strip(): (chart.x, curve)
+        for stream, chart in reversed(drawn)
         for curve in reversed(chart.curves)
-        if len(curve.points) > 1
+        if len(curve.points) > 1 and (not stream or curve.name in _OF_A_STREAM)
     }
     if not curves:
         return
     yield Text()
-    yield Text(f"{charts[0].x.title} to the right, bars from 0 to the greatest; first and last value", style="dim")
+    title = f"{drawn[0][1].x.title} to the right, bars from 0 to the greatest; first and last value"
+    yield Text(title, style="dim")
     label = max(map(len, curves))
     bars = max(1, min(_MOST_BARS, width - label - 16))
     for name, (axis, curve) in reversed(curves.items()):

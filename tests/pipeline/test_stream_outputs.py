@@ -1,0 +1,173 @@
+"""Loads that ran at the same time, in every output: each stream has what a load alone has."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.builders import view_of
+from tkperf.analysis.over_seconds import analyse_opened
+from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.timeline.timelines import Recorded
+from tkperf.analysis.workload_axes import name_stream
+from tkperf.cli.main import cli
+from tkperf.model.quantity import IOPS, LATENCY_MEAN
+from tkperf.model.record import RunRecord
+from tkperf.page.page import SectionView
+from tkperf.runfile.reader import RunFile
+
+FILE = """
+format = 1
+name = "host"
+title = "A host"
+[loads.reader]
+access = "random"
+read_percent = 100
+block_size_kib = 4
+jobs = 2
+io_depth = 8
+[loads.log]
+access = "sequential"
+read_percent = 0
+block_size_kib = 4
+jobs = 1
+offered_iops = 400
+flush_every = 4
+range_begin_percent = 90
+[loads.trimmer]
+access = "random"
+trims = true
+read_percent = 0
+block_size_kib = 1024
+jobs = 1
+offered_iops = 20
+range_begin_percent = 20
+range_end_percent = 40
+[[phases]]
+kind = "fill"
+passes = 1
+[[phases]]
+kind = "rounds"
+section = "Rounds"
+together = ["reader", "log", "trimmer"]
+step_s = 5
+rounds = 2
+[[phases]]
+kind = "stream"
+section = "Long"
+together = ["reader", "log", "trimmer"]
+slice_s = 20
+longest_s = 140
+"""
+NAMES = ("all", "reader", "log", "log, flushes", "trimmer")
+
+
+def call(*argv: str | Path) -> Result:
+    return CliRunner().invoke(cli, [str(argument) for argument in argv], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def run_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("streams")
+    file = folder / "host.toml"
+    file.write_text(FILE)
+    done = call("ssd", "host", "sim:client-tlc", "--test", file, "--output", folder, "--no-report", "--quiet")
+    assert done.exit_code == 0, done.output
+    return folder / "host.tkperf"
+
+
+def read(path: Path) -> tuple[RunResult, RunRecord]:
+    with RunFile(path) as opened:
+        record = opened.record()
+        return analyse_opened(opened, record), record
+
+
+def section_of(path: Path, name: str) -> SectionResult:
+    result, _ = read(path)
+    return next(section for section in result.tests[0].sections if section.name == name)
+
+
+def view_of_section(path: Path, name: str) -> SectionView:
+    return next(section for section in view_of(path).tests[0].sections if section.title == name)
+
+
+def test_the_seconds_of_streams_add_up_to_those_of_the_step(run_path: Path) -> None:
+    """The reads and writes of the streams in each second are those of the step. Trims and flushes are apart."""
+    with RunFile(run_path) as opened:
+        (test,) = opened.record().tests
+        for step, seconds in zip(test.steps, opened.seconds(test), strict=True):
+            if not step.workload.together:
+                assert not seconds.parts
+                continue
+            parts = {name_stream(part.workload): seconds.of(part.workload) for part in step.parts}
+            assert tuple(parts) == NAMES
+            assert all(len(part) == len(seconds) > 0 for part in parts.values())
+            np.testing.assert_allclose(parts["reader"].iops + parts["log"].iops, seconds.iops)
+            for name, stats in (("trimmer", step.measurement.trim), ("log, flushes", step.measurement.flush)):
+                assert np.sum(parts[name].iops * parts[name].duration_s) == pytest.approx(stats.ios, abs=1)
+
+
+@pytest.mark.parametrize("name", ["Rounds", "Long"])
+def test_every_stream_has_intervals(run_path: Path, name: str) -> None:
+    """A mean of a stream, of its trims or of its flushes has an interval, as that of a load alone."""
+    cells = {name_stream(cell.workload): cell for cell in section_of(run_path, name).cells}
+    assert tuple(cells) == NAMES
+    for of_stream, cell in cells.items():
+        for quantity in (IOPS, LATENCY_MEAN):
+            known = cell.uncertainty_of(quantity)
+            assert known is not None, (of_stream, quantity.key)
+            assert known.expanded is not None, (of_stream, quantity.key, known.reason)
+
+
+def test_every_stream_has_a_course_over_time(run_path: Path) -> None:
+    """The slices have the values of each stream, whose seconds are searched for levels, drops and spikes."""
+    section = section_of(run_path, "Long")
+    for one in section.slices:
+        assert tuple(name_stream(cell.workload) for cell in one.cells) == NAMES
+        whole, reader, log, *_ = (cell.value(IOPS) or 0.0 for cell in one.cells)
+        assert reader + log == pytest.approx(whole)
+    searched = {
+        name_stream(timeline.workload)
+        for timeline in section.timelines
+        if timeline.recorded is Recorded.SECONDS and timeline.quantity == IOPS.key
+    }
+    assert searched == set(NAMES)
+
+
+def test_the_page_draws_each_stream(run_path: Path) -> None:
+    """A chart over time has a view for each stream; response times of different loads are never in one histogram."""
+    section = view_of_section(run_path, "Long")
+    names = ("reader", "log", "log, flushes", "trimmer")
+    by_question = {chart.question: chart for chart in section.charts}
+    course = by_question["How does the stream change?"]
+    assert {view.stream for view in course.views if view.choice[0] == "IOPS over time"} == {*names, "all streams"}
+    assert all(view.chart.title.endswith(f": {view.choice[-1]}") for view in course.views)
+    histograms = by_question["How long did single I/Os take?"]
+    assert {view.choice[-1] for view in histograms.views} == set(names)
+
+
+def test_every_stream_opens(run_path: Path) -> None:
+    """Each number of a stream opens its own seconds and histogram."""
+    cells = [cell for cell in view_of(run_path).cells if cell.title.startswith("Long: ")]
+    assert len({cell.key for cell in cells}) == len(NAMES)
+    assert all(cell.seconds and cell.buckets for cell in cells)
+
+
+def test_tables_have_the_slices_of_each_stream(run_path: Path, tmp_path: Path) -> None:
+    assert call("report", run_path, "--csv", tmp_path).exit_code == 0
+    with (tmp_path / "slices.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["stream"] for row in rows} == set(NAMES)
+    by_slice = {(row["slice"], row["stream"]) for row in rows}
+    assert len(by_slice) == 7 * len(NAMES)
+
+
+@pytest.mark.parametrize("name", ["Long: 1", "Long, log: 1", "Long, log, flushes: 20-40s", "Long, trimmer"])
+def test_a_histogram_may_be_that_of_a_stream(run_path: Path, tmp_path: Path, name: str) -> None:
+    """A name without a stream means all streams, and the name of a stream means its I/Os without its flushes."""
+    made = call("report", run_path, "-o", tmp_path / "page.html", "--histogram", f"host, {name}")
+    assert made.exit_code == 0, made.output
