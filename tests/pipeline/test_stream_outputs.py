@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.builders import view_of
 from tkperf.analysis.over_seconds import analyse_opened
@@ -171,3 +172,27 @@ def test_a_histogram_may_be_that_of_a_stream(run_path: Path, tmp_path: Path, nam
     """A name without a stream means all streams, and the name of a stream means its I/Os without its flushes."""
     made = call("report", run_path, "-o", tmp_path / "page.html", "--histogram", f"host, {name}")
     assert made.exit_code == 0, made.output
+
+
+def test_series_have_the_label_of_the_stream(run_path: Path, tmp_path: Path) -> None:
+    """A point of a stream has its label, and one of all streams has none. Trims and flushes have families of their own,
+    of the loads that trim or flush alone.
+    """
+    file = tmp_path / "host.om"
+    assert call("report", run_path, "--openmetrics", file).exit_code == 0
+    parsed = text_string_to_metric_families(file.read_text())  # type: ignore[no-untyped-call]
+    families = {family.name: family.samples for family in parsed}
+
+    def labels(name: str) -> set[str | None]:
+        in_streams = (sample for sample in families[name] if sample.labels["section"] == "Long")
+        return {sample.labels.get("stream") for sample in in_streams}
+
+    assert labels("tkperf_read_iops") == labels("tkperf_write_iops") == {None, "reader", "log"}
+    assert labels("tkperf_latency_mean_seconds") == {None, "reader", "log", "trimmer"}
+    assert labels("tkperf_trim_iops") == {"trimmer"}
+    assert labels("tkperf_flushes_per_second") == {"log"}
+    lines = tmp_path / "host.line"
+    assert call("report", run_path, "--line-protocol", lines).exit_code == 0
+    text = lines.read_text()
+    assert ",stream=trimmer " in text
+    assert "stream=" not in "".join(line for line in text.splitlines() if "kind=fill" in line)

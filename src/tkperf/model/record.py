@@ -17,7 +17,7 @@ from tkperf.model.phases import Continuous, Fill, Round, SectionOutcome
 from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.telemetry.drive_reading import Reading
-from tkperf.model.workload import Workload, key_of_flushes, key_of_stream
+from tkperf.model.workload import Workload, key_of_flushes, list_streams
 
 # The purge method of a run that omitted the purge.
 NO_PURGE = "none"
@@ -111,15 +111,10 @@ class StepRecord:
     @property
     def parts(self) -> tuple[StepRecord, ...]:
         """Return the step, then each stream of a combination, and the flushes of each load, as steps of their own."""
-        load = self.workload
         loads = [self]
-        if load.is_combination:
-            loads += [
-                replace(
-                    self, workload=key_of_stream(load, stream.name), measurement=self.measurement.of_stream(stream.name)
-                )
-                for stream in load.together
-            ]
+        for work in list_streams(self.workload):
+            assert work.stream is not None
+            loads.append(replace(self, workload=work, measurement=self.measurement.of_stream(work.stream)))
         return tuple(part for one in loads for part in _with_flushes(one))
 
     @property

@@ -393,6 +393,19 @@ def key_of_stream(combination: Workload, name: str) -> Workload:
     return replace(stream.workload, together=combination.together, stream=name)
 
 
+def list_streams(combination: Workload) -> tuple[Workload, ...]:
+    """Return the keys of the streams of a combination in its order; none for any other load."""
+    if not combination.is_combination:
+        return ()
+    return tuple(key_of_stream(combination, stream.name) for stream in combination.together)
+
+
+def list_loads(workload: Workload) -> tuple[Workload, ...]:
+    """Return the key of a load, followed by those of its streams, each before the key of its flushes."""
+    loads = (workload, *list_streams(workload))
+    return tuple(key for load in loads for key in ((load, key_of_flushes(load)) if load.flush_every else (load,)))
+
+
 def split_regions(active_range: ActiveRange, jobs: int, block_size_bytes: int) -> tuple[ActiveRange, ...]:
     """Return separate regions of whole blocks, one for each job. Their sizes differ by at most one block.
 

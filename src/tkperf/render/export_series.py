@@ -19,6 +19,7 @@ from tkperf.model.record import StepRecord, UnfinishedStep
 from tkperf.model.run_info import RunInfo
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.units import drop_controls
+from tkperf.model.workload import Workload
 from tkperf.render.export_tables import SAMPLE_PERCENTILES, Samples
 
 _BLANKS = str.maketrans("\r\t\v\f", "    ")
@@ -69,6 +70,24 @@ SECONDS: dict[str, tuple[Family, Callable[[Sample], float | None]]] = {
         for percent in SAMPLE_PERCENTILES
     },
 }
+# Points of loads that trim or flush alone have these.
+TRIMS: dict[str, tuple[Family, Callable[[Sample], float | None]]] = {
+    "tkperf_trim_iops": (Family("", "Trims a second"), lambda of: of.trim.ios / of.duration_s),
+    "tkperf_trim_bytes_per_second": (Family("", "Bytes trimmed a second"), lambda of: of.trim.bytes / of.duration_s),
+}
+FLUSHES: dict[str, tuple[Family, Callable[[Sample], float | None]]] = {
+    "tkperf_flushes_per_second": (Family("", "Flushes a second"), lambda of: of.flush.ios / of.duration_s),
+    "tkperf_flush_latency_mean_seconds": (
+        Family("seconds", "Mean latency of the second's flushes"),
+        lambda of: _seconds(of.flush.latency_mean_ns),
+    ),
+    "tkperf_flush_latency_p99_seconds": (
+        Family("seconds", "Latency that 99 % of the second's flushes did not exceed"),
+        lambda of: _seconds(of.flush.percentile_ns(99)),
+    ),
+}
+_READS_AND_WRITES = tuple(name for name in SECONDS if name.startswith(("tkperf_read", "tkperf_write")))
+
 READINGS: dict[str, tuple[Family, str]] = {
     "tkperf_drive_temperature_celsius": (Family("celsius", "Temperature by the drive"), "temperature_c"),
     "tkperf_drive_host_written_bytes": (
@@ -104,11 +123,13 @@ def build_points(
         began_s: start of the run, in seconds since 1970 (UTC).
     """
     run = label_run(result.info)
-    in_series = sorted(steps, key=lambda each: (each[0], each[1].section, str(each[1].workload), each[1].started_s))
-    for test, step in in_series:
-        labels = run | label_step(test, step)
-        for sample in samples(test, step):
-            yield build_second(sample, labels, began_s + step.started_s)
+    # The points of a load also have its flushes.
+    parts = ((test, part) for test, step in steps for part in step.parts if not part.workload.flushes)
+    in_series = sorted(parts, key=lambda each: (each[0], each[1].section, str(each[1].workload), each[1].started_s))
+    for test, part in in_series:
+        labels = run | label_step(test, part)
+        for sample in samples(test, part):
+            yield build_second(sample, part.workload, labels, began_s + part.started_s)
     for _, reading in sorted(readings, key=lambda each: (each[1].drive, each[1].at_s)):
         yield build_reading(reading, run, began_s + reading.at_s)
 
@@ -120,13 +141,18 @@ def label_run(info: RunInfo) -> dict[str, str]:
 
 
 def label_step(test: str, step: StepRecord | UnfinishedStep) -> dict[str, str]:
+    """Return the labels of a step. Only a stream of a combination has the label ``stream``."""
     workload, kind = str(step.workload), step.kind.value
-    return {"test": test, "section": step.section, "workload": workload, "kind": kind}
+    labels = {"test": test, "section": step.section, "workload": workload, "kind": kind}
+    return labels if step.workload.stream is None else labels | {"stream": step.workload.stream}
 
 
-def build_second(sample: Sample, labels: Labels, step_s: float) -> SeriesPoint:
+def build_second(sample: Sample, workload: Workload, labels: Labels, step_s: float) -> SeriesPoint:
     """Return the point of a second at its end, when its values were known. ``step_s``: the start of its step."""
-    values = {name: value(sample) for name, (_, value) in SECONDS.items()}
+    families = SECONDS | (TRIMS if workload.trims else {}) | (FLUSHES if workload.flush_every is not None else {})
+    values = {name: value(sample) for name, (_, value) in families.items()}
+    if workload.trims:
+        values |= dict.fromkeys(_READS_AND_WRITES)
     return SeriesPoint(step_s + sample.start_s + sample.duration_s, labels, values)
 
 
@@ -146,7 +172,7 @@ def build_progress(overview: RunOverview, run: Labels, at_s: float) -> SeriesPoi
 
 def render_openmetrics(points: Iterable[SeriesPoint]) -> Iterator[str]:
     """Yield OpenMetrics 1.0 with time stamps in pieces, one family after the other and one series after the other."""
-    of_all = (*SECONDS.items(), *READINGS.items(), *PROGRESS.items())
+    of_all = (*SECONDS.items(), *TRIMS.items(), *FLUSHES.items(), *READINGS.items(), *PROGRESS.items())
     families = {name: family for name, (family, _) in of_all}
     # All points of a family must be together. Each family is collected on disk, because the points of days do not fit
     # in memory.

@@ -21,8 +21,10 @@ from tkperf.batch.batch_watch import WatchedBatch, read_batch_result
 from tkperf.batch.ledger import read_batch
 from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import UsageError
+from tkperf.model.measurement import samples_of
 from tkperf.model.record import RunRecord, RunStatus
 from tkperf.model.units import format_number
+from tkperf.model.workload import list_streams
 from tkperf.page.batch.batch_progress import build_batch_progress
 from tkperf.page.batch.batch_results_page import build_batch_page
 from tkperf.page.batch.batch_verdict_texts import build_batch_mail
@@ -264,8 +266,10 @@ def _build_points(delta: Delta, disturbed_steps: int | None, at_s: float) -> Ite
         step = test.under_way
         samples = delta.seconds_under_way.samples
         if step is not None and samples:
-            of_step = labels | label_step(test.name, step)
-            yield build_second(samples[-1], of_step, began_s + step.started_s)
+            for load in (step.workload, *list_streams(step.workload)):
+                of_load = labels | label_step(test.name, replace(step, workload=load))
+                for second in samples_of(samples[-1:], load):
+                    yield build_second(second, load, of_load, began_s + step.started_s)
     for reading in {reading.drive: reading for reading in record.telemetry}.values():
         yield build_reading(reading, labels, began_s + reading.at_s)
 
