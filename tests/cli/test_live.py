@@ -11,18 +11,19 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from tests.builders import run_info, work
+from tests.builders import io_stats, run_info, work
 from tests.cli.screen import Screen
 from tests.render.test_histories import MIXES, SIZES
 from tests.runfile.runs import a_step
+from tkperf.analysis.workload_axes import name_stream
 from tkperf.cli.run_views import LiveView, RedrawnLines
 from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
-from tkperf.model.measurement import NO_IO, IoStats, Sample
+from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample, StreamPart
 from tkperf.model.phases import Fill, Round
 from tkperf.model.record import RunNote, StepKind
 from tkperf.model.steady_state import judge
 from tkperf.model.telemetry.drive_reading import Reading
-from tkperf.model.workload import ActiveRange, Step, Workload
+from tkperf.model.workload import ActiveRange, Step, Stream, Workload, combine
 from tkperf.page.progress import build_progress
 from tkperf.pipeline.run_state import RunState
 from tkperf.render.terminal.progress_lines import format_end, render_lines
@@ -36,6 +37,7 @@ from tkperf.runner.events import (
     TestStarted,
     Warned,
 )
+from tkperf.web.jobs import render_progress
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 GB = 10**9
@@ -111,6 +113,57 @@ def test_a_round_is_told_in_24_lines_of_80_columns() -> None:
     assert lines[12] == "IOPS, round by round; Block size (KiB) down, R/W % across"
     assert [line.split()[0] for line in lines[14:22]] == ["0.5", "4", "8", "16", "32", "64", "128", "1024"]
     assert lines[22] == ("4 h 27 min gone, 2 h 12 min to 24 h 42 min left, 10.8 GB written")
+
+
+READER = replace(work(100, jobs=2, io_depth=8), offered_iops=2000.0)
+COMBINATION = combine(
+    (Stream(name="reader", workload=READER), Stream(name="log", workload=replace(work(), flush_every=4)))
+)
+
+
+def with_streams() -> RunState:
+    """In the middle of a step in which a reader runs beside a log that flushes."""
+    state = in_a_round()
+    state.take(begin(StepKind.ROUND, COMBINATION))
+    reads, writes = io_stats([100_000] * 1990), io_stats([20_000] * 400)
+    flushes = replace(io_stats([2_000_000] * 100), bytes=0)
+    parts = (StreamPart(name="reader", read=reads), StreamPart(name="log", write=writes, flush=flushes))
+    sample = Sample(start_s=0.0, duration_s=1.0, read=reads, write=writes, flush=flushes, streams=parts)
+    state.take(SampleSeen(test="iops", sample=sample, at_s=16_001.0))
+    return state
+
+
+def test_each_stream_of_a_combination_has_a_line() -> None:
+    """The rate, the offered rate and the latencies of a stream are those of its own I/Os in the last second. Flushes
+    have a line of their own without MB/s. A percentile of too few I/Os is not shown.
+    """
+    lines = lines_of(with_streams())
+    first = next(number for number, line in enumerate(lines) if line.startswith("stream"))
+    words = [line.split() for line in lines[first : first + 4]]
+    assert words[0] == ["stream", "IOPS", "offered", "MB/s", "mean", "p99"]
+    assert words[1] == ["reader", "1,990", "2,000", "8.15", "100.0", "µs", "100.0", "µs"]
+    assert words[2] == ["log", "400", "-", "1.638", "20.0", "µs", "-"]
+    assert words[3] == ["log,", "flushes", "100.0", "-", "-", "2.00", "ms", "-"]
+    page = render_progress(build_progress(with_streams()))
+    assert page.count('<th scope="row">') == 3
+    assert "<td>1,990</td><td>2,000</td>" in page
+
+
+def test_each_stream_has_a_history() -> None:
+    """The end of a step adds a value to the history of each stream, of its flushes, and of all streams."""
+    state = with_streams()
+    assert state.sample is not None
+    measured = Measurement(
+        duration_s=1.0,
+        read=state.sample.read,
+        write=state.sample.write,
+        flush=state.sample.flush,
+        streams=state.sample.streams,
+    )
+    record = replace(a_step(6), workload=COMBINATION, measurement=measured)
+    state.take(StepEnded(test="iops", record=record))
+    values = {name_stream(workload): values for workload, values in state.histories.items() if workload.together}
+    assert values == {"all": [2390.0], "reader": [1990.0], "log": [400.0], "log, flushes": [100.0]}
 
 
 def after_sections(count: int) -> RunState:

@@ -13,10 +13,10 @@ from tests.runfile.runs import a_run, a_step
 from tkperf.model.errors import RunFileError
 from tkperf.model.histogram import coarsen
 from tkperf.model.measurement import Measurement, Sample, StreamPart
-from tkperf.model.record import StepRecord
+from tkperf.model.record import StepKind, StepRecord
 from tkperf.model.workload import Access, ActiveRange, BlockShare, Burst, Stream, Workload, combine
 from tkperf.runfile.reader import RunFile
-from tkperf.runner.events import StepEnded
+from tkperf.runner.events import SampleSeen, StepEnded, StepStarted
 
 READS, WRITES = io_stats([1000, 2000, 3000]), io_stats([40_000, 50_000])
 TRIMS, FLUSHES = io_stats([100_000]), replace(io_stats([7_000_000, 9_000_000]), bytes=0)
@@ -152,6 +152,7 @@ def test_a_file_without_streams_is_read(tmp_path: Path) -> None:
         "ALTER TABLE step DROP COLUMN streams",
         "ALTER TABLE under_way DROP COLUMN streams",
         "DROP TABLE stream",
+        "DROP TABLE under_way_stream_part",
         "DROP TABLE under_way_stream",
     ):
         db.execute(statement)
@@ -160,3 +161,42 @@ def test_a_file_without_streams_is_read(tmp_path: Path) -> None:
     (step,) = file.record().tests[0].steps
     assert file.samples("iops", step)
     assert file.left_out == ()
+
+
+def test_the_seconds_of_a_running_combination_are_read_with_its_streams(tmp_path: Path) -> None:
+    """A view of a run that another process measures reads the load of each stream and its newest seconds. The end of
+    the step empties the tables of the running step.
+    """
+    path, writer = a_run(tmp_path)
+    begun = StepStarted(
+        test="iops",
+        section="IOPS",
+        kind=StepKind.ROUND,
+        number=1,
+        position=0,
+        steps=1,
+        workload=COMBINATION,
+        planned_s=200.0,
+        planned_bytes=None,
+        at_s=0.5,
+    )
+    writer(begun)
+    for at_s in range(100):
+        writer(SampleSeen(test="iops", sample=replace(SECOND, start_s=float(at_s)), at_s=1.0 + at_s))
+    delta = RunFile(path).delta()
+    under_way = delta.record.tests[0].under_way
+    assert under_way is not None
+    assert under_way.workload == COMBINATION
+    seconds = delta.seconds_under_way.samples
+    assert len(seconds) >= 50
+    assert [part.name for part in seconds[-1].streams] == ["reader", "log", "trimmer"]
+    assert [part.flush.ios for part in seconds[-1].streams] == [0, 2, 0]
+    assert seconds[-1].streams[2].trim.histogram == coarsen(TRIMS.histogram)
+    writer(StepEnded(test="iops", record=combined_step()))
+    writer.close()
+    ended = RunFile(path).delta(delta)
+    (newest,) = ended.seconds.values()
+    assert [part.name for part in newest.samples[-1].streams] == ["reader", "log", "trimmer"]
+    db = sqlite3.connect(path)
+    assert db.execute("SELECT count(*) FROM under_way_stream_part").fetchone() == (0,)
+    db.close()

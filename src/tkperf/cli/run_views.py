@@ -136,10 +136,7 @@ def _without_weight(event: Event) -> Event:
     """Remove from a finished step the data that only the run file stores, because many steps may have to wait."""
     if not isinstance(event, StepEnded):
         return event
-    full = event.record.measurement
-    measurement = replace(
-        full, samples=(), read=replace(full.read, histogram=EMPTY), write=replace(full.write, histogram=EMPTY)
-    )
+    measurement = event.record.measurement.changed(lambda stats: replace(stats, histogram=EMPTY))
     return replace(event, record=replace(event.record, measurement=measurement, engine_output=b""))
 
 

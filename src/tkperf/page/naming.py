@@ -113,8 +113,14 @@ def find_naming(workloads: Iterable[Workload]) -> Naming:
     """Return names that distinguish these workloads. The name of a single workload is its block size, that of a stream
     its name in the combination.
     """
-    axes = find_axes(workloads)
-    return Naming(axes=(STREAM,) if STREAM in axes else axes or (BLOCKS,))
+    several = list(workloads)
+    return Naming(axes=(STREAM,) if is_one_combination(several) else find_axes(several) or (BLOCKS,))
+
+
+def is_one_combination(workloads: Iterable[Workload]) -> bool:
+    """Return whether the workloads are streams of one combination, which their names distinguish."""
+    combinations = {workload.together for workload in workloads}
+    return len(combinations) == 1 and () not in combinations
 
 
 def describe_direction(workloads: Iterable[Workload], read_percent: int) -> str:
@@ -276,10 +282,12 @@ def arrange(workloads: Iterable[Workload]) -> Layout:
 
     If the mixes are equal and several other fields differ, the last of these, such as the queue depth, forms the
     columns. If most places of a large table would be empty, all fields form the rows, and the table has one column of
-    values.
+    values. Streams that run together have a row each, because no field describes all of them.
     """
     several = list(dict.fromkeys(workloads))
     axes = find_axes(several)
+    if is_one_combination(several):
+        return _list_streams(several)
     column = MIX
     if MIX not in axes and len(axes) > 1:
         column = axes[-1]
@@ -300,6 +308,17 @@ def arrange(workloads: Iterable[Workload]) -> Layout:
         rows=tuple(rows[key] for key in sorted(rows)),
         columns=tuple(columns[key] for key in ordered),
         at=tuple(tuple(by_keys.get((row, column_key)) for column_key in ordered) for row in sorted(rows)),
+    )
+
+
+def _list_streams(streams: Sequence[Workload]) -> Layout:
+    """Return a layout with a row for each stream of combinations, in their order, and one column."""
+    return Layout(
+        row_axes=(STREAM,),
+        column_axis=_NOTHING_ACROSS,
+        rows=tuple(streams),
+        columns=tuple(streams[:1]),
+        at=tuple((stream,) for stream in streams),
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from tkperf.analysis.workload_axes import name_stream
 from tkperf.model.disturbance.io import WORDS, find_codes
+from tkperf.model.measurement import Sample, samples_of
 from tkperf.model.phases import Continuous, Idle, Purge, Round
 from tkperf.model.record import StepKind
 from tkperf.model.steady_state import SteadyStateVerdict
@@ -19,7 +21,7 @@ from tkperf.model.units import (
     format_window,
     unit_for_people,
 )
-from tkperf.model.workload import Workload
+from tkperf.model.workload import Workload, list_loads
 from tkperf.page.findings.section_findings import say_value
 from tkperf.pipeline.run_state import MOST_VALUES, LeftSection, RunState
 from tkperf.runner.events import StepStarted, describe_phase
@@ -40,8 +42,15 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
-    """Figures of the newest second; None: there are none yet, or they were not measured."""
+    """Figures of the newest second; None: there are none yet, or they were not measured.
 
+    Attributes:
+        name: the stream of a combination to which the figures belong, or its flushes; empty: all reads and writes.
+        offered_iops: the rate that the stream should do; None: as fast as the device answers.
+    """
+
+    name: str = ""
+    offered_iops: float | None = None
     iops: float | None = None
     megabytes_per_s: float | None = None
     latency_mean_us: float | None = None
@@ -88,6 +97,7 @@ class ProgressView:
         place: the place in the test. ``load``: the load at this place. ``known``: whether the place is known.
         run: the completed share of the run; None: not known. ``step`` is None while no step runs.
         ends_s: the shortest and the longest time to the end, for a clock; None: not known, or simulated.
+        streams: the figures of each stream of the running combination and of its flushes; empty: one load alone.
         seconds_iops: IOPS of the last seconds.
         left: the sections that the run has left, each with its test and its outcome in words.
         totals: elapsed and remaining time, temperature in degrees Celsius, and amount written.
@@ -106,6 +116,7 @@ class ProgressView:
     ends_s: tuple[float, float] | None = None
     step: Share | None = None
     now: Now = Now()
+    streams: tuple[Now, ...] = ()
     seconds_iops: tuple[float, ...] = ()
     cells: CellHistories | None = None
     left: tuple[tuple[str, str], ...] = ()
@@ -135,7 +146,8 @@ def build_progress(state: RunState) -> ProgressView:
         run=run,
         ends_s=remaining_s if run is not None and not state.simulated else None,
         step=_step(state),
-        now=_now(state),
+        now=Now() if state.sample is None else _describe_second(state.sample),
+        streams=tuple(_streams(state)),
         seconds_iops=tuple(state.seconds_iops),
         cells=_cells(state),
         left=tuple(_describe_left(section) for section in state.left.values()),
@@ -180,14 +192,27 @@ def _describe_share(state: RunState, step: StepStarted, done: float) -> str:
     return text
 
 
-def _now(state: RunState) -> Now:
-    if state.sample is None:
-        return Now()
-    both = state.sample.both
+def _streams(state: RunState) -> Iterator[Now]:
+    """Yield the figures of each stream, and below those of its flushes."""
+    if state.step is None or state.sample is None:
+        return
+    for work in list_loads(state.step.workload)[1:]:
+        for second in samples_of((state.sample,), work):
+            figures = _describe_second(second)
+            yield replace(
+                figures,
+                name=name_stream(work) if work.together else "flushes",
+                offered_iops=work.offered_iops,
+                megabytes_per_s=None if work.flushes else figures.megabytes_per_s,
+            )
+
+
+def _describe_second(second: Sample) -> Now:
+    both = second.both
     mean_ns, p99_ns = both.latency_mean_ns, both.percentile_ns(99)
     return Now(
-        iops=state.sample.iops,
-        megabytes_per_s=state.sample.bytes_per_s / 1e6,
+        iops=second.iops,
+        megabytes_per_s=second.bytes_per_s / 1e6,
         latency_mean_us=None if mean_ns is None else mean_ns / 1000,
         latency_p99_us=None if p99_ns is None else p99_ns / 1000,
     )

@@ -18,7 +18,7 @@ from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.throttling import find_throttling
 from tkperf.model.units import drop_controls
-from tkperf.model.workload import Workload
+from tkperf.model.workload import Workload, list_loads
 from tkperf.runner.events import (
     Event,
     Judged,
@@ -161,8 +161,8 @@ class RunState:
         if isinstance(event.phase, Round):
             # All cells of a round have a place from the beginning.
             for step in event.phase.steps:
-                key = key_of(kind_of(event.phase), step.workload)
-                self.histories.setdefault(key, [])
+                for load in list_loads(step.workload):
+                    self.histories.setdefault(key_of(kind_of(event.phase), load), [])
 
     def _number_of(self, test: str) -> int:
         return self.tests.index(test) + 1 if test in self.tests else 0
@@ -196,12 +196,12 @@ class RunState:
         if find_doubtful(step.disturbances or ()):
             self.disturbed_steps += 1
             self.last_disturbed = step
-        if step.is_in_results:
-            values = self.histories.setdefault(step.key, [])
-            value = value_of(self.quantity, step.workload, step.measurement)
+        for part in step.parts if step.is_in_results else ():
+            values = self.histories.setdefault(part.key, [])
+            value = value_of(self.quantity, part.workload, part.measurement)
             values.append(value)
             del values[:-MOST_VALUES]
-            if value is not None:
+            if value is not None and part.workload == step.workload:
                 self.newest = Newest(step.workload, self.quantity, value)
 
     def _take_reading(self, reading: Reading) -> None:

@@ -161,17 +161,17 @@ def encode_stream_seconds(parts: Sequence[StreamPart]) -> tuple[bytes | None, by
 
 
 def decode_stream_seconds(
-    name: str, seconds: bytes | None, histograms: bytes | None, count: int
+    name: str, seconds: bytes | None, histograms: bytes | None, count: int, *, first: int = 0
 ) -> tuple[StreamPart, ...]:
-    """Return the part of a stream in each of ``count`` seconds; none if the file has none.
+    """Return the part of a stream in each of ``count`` seconds, from second ``first`` on; none if the file has none.
 
     Raises:
         ValueError: a blob is damaged, or the blobs do not belong together.
     """
     if seconds is None or histograms is None:
         return ()
-    own = iter(_decode_histograms(histograms, count, 0, _MOST_FILLED, sides=len(STREAM_SIDES)))
-    sides = [_as_stats(side, own) for side in decode_stream_sides(seconds, count)]
+    own = iter(_decode_histograms(histograms, count, first, _MOST_FILLED, sides=len(STREAM_SIDES)))
+    sides = [_as_stats(side[:, first:], own) for side in decode_stream_sides(seconds, count)]
     return tuple(
         StreamPart(name=name, read=read, write=write, trim=trim, flush=flush)
         for read, write, trim, flush in zip(*sides, strict=True)

@@ -44,6 +44,7 @@ MOST_ROWS = {
     "outcome": 5000,
     "under_way": 100,
     "under_way_part": 20_000,
+    "under_way_stream_part": 200_000,
     "telemetry": 250_000,
     "note": 10_000,
     "warning": 10_000,

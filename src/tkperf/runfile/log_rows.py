@@ -23,7 +23,7 @@ from tkperf.runfile.limits import (
 from tkperf.runfile.row_records import BAD_ROW, Columns, convert, parse_outcome, parse_purge, parse_verdict
 from tkperf.runfile.salvage import LostRows, Salvage, read_rows, require_damage
 from tkperf.runfile.step_rows import HISTOGRAM_COLUMNS, STEP_COLUMNS, parse_disturbance, parse_step, parse_under_way
-from tkperf.runfile.stream_rows import STREAM_COLUMNS, parse_load, with_streams
+from tkperf.runfile.stream_rows import STREAM_COLUMNS, parse_load, with_stream_seconds, with_streams
 
 # Parts of the log other than steps: their tables, the functions that parse a row, and the names for unreadable rows.
 _OTHERS: dict[str, tuple[Callable[[Columns], Logged], str]] = {
@@ -256,7 +256,7 @@ class LogRows:
             step = parse_under_way(columns, self._totals_under_way())
             if not columns.get("streams"):
                 return step
-            return replace(step, workload=parse_load(list(self._salvage.rows("under_way_stream"))))
+            return replace(step, workload=parse_load(list(self._salvage.rows("under_way_stream", after=-1))))
 
         name = f"data of the unfinished step of {test}"
         return next(self._salvage.parse(rows, parse, lambda _: name, test=test), None)
@@ -276,23 +276,31 @@ class LogRows:
         ``after_part``.
         """
         newest, total, kept = after_part, 0, 0
-        parts: deque[tuple[int, bytes | None, bytes | None]] = deque()
+        parts: deque[tuple[int, int, bytes | None, bytes | None]] = deque()
         for newest, row in self._parts(after_part, "seconds, second_histograms"):
             if newest not in self._part_seconds:
                 self._count_part(newest, decode_total(row["seconds"], MOST_NEWEST_SECONDS).count)
             count = self._part_seconds[newest]
-            parts.append((count, row["seconds"], row["second_histograms"]))
+            parts.append((count, newest, row["seconds"], row["second_histograms"]))
             total, kept = total + count, kept + count
             # The last parts have enough seconds without this one.
             while kept - parts[0][0] >= MOST_NEWEST_SECONDS:
                 kept -= parts.popleft()[0]
         samples = [
             sample
-            for _, seconds, histograms in parts
-            for sample in decode_newest_samples(seconds, histograms, MOST_NEWEST_SECONDS).samples
+            for _, number, seconds, histograms in parts
+            for sample in self._add_streams(number, decode_newest_samples(seconds, histograms, MOST_NEWEST_SECONDS))
         ]
         kept_samples = tuple(samples[-MOST_NEWEST_SECONDS:])
         return newest, NewestSamples(left_out=total - len(kept_samples), samples=kept_samples)
+
+    def _add_streams(self, part_number: int, newest: NewestSamples) -> tuple[Sample, ...]:
+        """Return the seconds of a part of the running step with those of its streams, if it has streams."""
+        columns = "name, seconds, second_histograms"
+        query = f"SELECT {columns} FROM under_way_stream_part WHERE part_number = ? ORDER BY rowid LIMIT ?"  # noqa: S608 - own names only
+        has_streams = any(row.get("streams") for row in self._salvage.rows("under_way"))
+        rows = self._db.execute(query, (part_number, MOST_STREAMS_OF_A_STEP)) if has_streams else ()
+        return with_stream_seconds(newest.samples, [tuple(row) for row in rows], left_out=newest.left_out)
 
     def _count_part(self, number: int, seconds: int) -> None:
         self._meter.count_seconds(seconds)

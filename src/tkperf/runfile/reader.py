@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -122,7 +123,9 @@ class RunFile:
                 after_part = 0
             part, under_way = rows.log.newest_under_way(after_part)
             new = rows.log.entries if since is not None else rows.log.entries[-1:]
-            seconds = self._newest_seconds([entry.sequence for entry in new if isinstance(entry.record, StepRecord)])
+            seconds = self._newest_seconds(
+                [(entry.sequence, entry.record) for entry in new if isinstance(entry.record, StepRecord)]
+            )
         return Delta(
             record=record,
             log=tuple(rows.log.entries),
@@ -166,15 +169,19 @@ class RunFile:
             return self._written_when_copied
         return is_being_written(self._path)
 
-    def _newest_seconds(self, sequences: Sequence[int]) -> dict[int, NewestSamples]:
+    def _newest_seconds(self, steps: Sequence[tuple[int, StepRecord]]) -> dict[int, NewestSamples]:
         """Return the newest seconds of the newest steps. A step has none if its seconds cannot be
         read.
         """
         found, left = dict[int, NewestSamples](), MOST_NEWEST_SECONDS
-        for sequence in reversed(sequences[-MOST_NEWEST_STEPS:]):
+        for sequence, step in reversed(steps[-MOST_NEWEST_STEPS:]):
             try:
                 packed, histograms = self._blobs(sequence, "seconds", "second_histograms")
                 newest = decode_newest_samples(packed, histograms, left)
+                if not step.workload.is_plain:
+                    blobs = self._stream_blobs(sequence, "name, seconds, second_histograms")
+                    samples = with_stream_seconds(newest.samples, blobs, left_out=newest.left_out)
+                    newest = replace(newest, samples=samples)
             except _DAMAGED_ROW as error:
                 require_damage(error)
                 continue

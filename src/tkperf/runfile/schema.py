@@ -90,8 +90,12 @@ _TABLES = {
         number INTEGER PRIMARY KEY, host_id INTEGER NOT NULL REFERENCES under_way,
         seconds BLOB, second_histograms BLOB
     """,
-    # The streams of the step under way, without their seconds.
+    # The streams of the step under way, and the seconds of each stream in each part.
     "under_way_stream": f"number INTEGER PRIMARY KEY, {_STREAM}",
+    "under_way_stream_part": """
+        part_number INTEGER NOT NULL REFERENCES under_way_part, name TEXT NOT NULL,
+        seconds BLOB, second_histograms BLOB, PRIMARY KEY (part_number, name)
+    """,
     "telemetry": """
         id INTEGER PRIMARY KEY, host_id INTEGER NOT NULL REFERENCES host, at_s REAL NOT NULL,
         drive TEXT NOT NULL, source TEXT NOT NULL, temperature_c REAL, host_read_bytes INTEGER,

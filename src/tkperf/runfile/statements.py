@@ -31,7 +31,7 @@ from tkperf.runfile.row_records import (
 )
 from tkperf.runfile.schema import HOST_ID
 from tkperf.runfile.step_rows import parse_step, parse_under_way_place, step_columns, step_name, under_way_columns
-from tkperf.runfile.stream_rows import load_rows, stream_rows
+from tkperf.runfile.stream_rows import load_rows, second_columns, stream_rows
 from tkperf.runner.events import (
     Event,
     Judged,
@@ -262,10 +262,13 @@ class Statements:
             seconds=encode_seconds(samples),
             second_histograms=encode_second_histograms(samples),
         )
+        for row in load_rows(begun.workload):
+            seconds = second_columns(row["name"], samples)
+            self._insert("under_way_stream_part", part_number=self._parts_kept, name=row["name"], **seconds)
         return tuple(self._statements)
 
     def _forget_parts(self) -> None:
-        for table in ("under_way_part", "under_way_stream", "under_way"):
+        for table in ("under_way_stream_part", "under_way_part", "under_way_stream", "under_way"):
             self._do(f"DELETE FROM {table}", ())  # noqa: S608 - own names only
         self._parts_kept = 0
 

@@ -69,15 +69,20 @@ def load_rows(workload: Workload) -> Iterator[Columns]:
         }
 
 
+def second_columns(name: str, samples: Sequence[Sample]) -> Columns:
+    """Return the columns of the seconds of a stream; ``name`` is empty for a load alone."""
+    own = [_whole(sample) if not name else _part(sample.streams, name) for sample in samples]
+    seconds, histograms = encode_stream_seconds(own)
+    return {"seconds": seconds, "second_histograms": histograms}
+
+
 def stream_rows(step: StepRecord, samples: Sequence[Sample]) -> Iterator[Columns]:
     """Yield a row for each stream of a step, with its I/Os and its seconds."""
     measured = step.measurement
     for load_row in load_rows(step.workload):
         name = load_row["name"]
         part = _whole(measured) if not name else _part(measured.streams, name)
-        own = [_whole(sample) if not name else _part(sample.streams, name) for sample in samples]
-        seconds, histograms = encode_stream_seconds(own)
-        columns = {"host_limited": part.host_limited, "seconds": seconds, "second_histograms": histograms}
+        columns = {"host_limited": part.host_limited, **second_columns(name, samples)}
         for side in STREAM_SIDES:
             stats = getattr(part, side)
             columns |= _SIDES[side].columns(stats) | {f"{side}_histogram": encode_histogram(stats.histogram)}
@@ -179,17 +184,21 @@ def with_seconds_of_parts(load: Workload, table: IntArray, blobs: Sequence[tuple
 
 
 def with_stream_seconds(
-    samples: tuple[Sample, ...], blobs: Sequence[tuple[str, bytes | None, bytes | None]]
+    samples: tuple[Sample, ...], blobs: Sequence[tuple[str, bytes | None, bytes | None]], *, left_out: int = 0
 ) -> tuple[Sample, ...]:
     """Return the seconds of a step with the parts of its streams.
 
     Args:
         blobs: of each stream its name, its seconds and their histograms.
+        left_out: number of earlier seconds in the blobs, which ``samples`` does not have.
 
     Raises:
         ValueError: a blob is damaged, or does not belong to these seconds.
     """
-    streams = [decode_stream_seconds(name, seconds, histograms, len(samples)) for name, seconds, histograms in blobs]
+    count = left_out + len(samples)
+    streams = [
+        decode_stream_seconds(name, seconds, histograms, count, first=left_out) for name, seconds, histograms in blobs
+    ]
     if not streams or not all(streams):
         return samples
     return tuple(_with_parts(sample, parts) for sample, parts in zip(samples, zip(*streams, strict=True), strict=True))

@@ -8,6 +8,7 @@ from math import isfinite
 
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.units import format_number, unit_for_people
+from tkperf.page.naming import name_in_choice
 from tkperf.page.progress import CellHistories, WindowSoFar
 from tkperf.render.charts.axes import linear_ticks
 from tkperf.render.terminal.histories import format_short
@@ -86,7 +87,7 @@ def draw_seconds(iops: Sequence[float]) -> LiveChart | None:
 def draw_cells(cells: CellHistories) -> tuple[LiveChart, ...]:
     """Return the chart of each cell over rounds, slices or areas; one with a single value has no curve."""
     return tuple(
-        _draw_cell(str(workload), values, cells, current=workload == cells.current)
+        _draw_cell(name_in_choice(workload), values, cells, current=workload == cells.current)
         for workload, values in cells.values.items()
         if any(value is not None for value in values)
     )

@@ -34,6 +34,10 @@ from tkperf.render.terminal.page_text import choose_columns
 _MOST_LINES_OF_A_REMARK = 3
 _LABEL = 8
 _WIDEST_BAR = 40
+_GAP = 2
+_STREAM_COLUMNS = ("stream", "IOPS", "offered", "MB/s", "mean", "p99")
+# Least widths of these columns, so that they do not move from second to second.
+_STREAM_WIDTHS = (_LABEL, 9, 9, 9, 9, 9)
 # Lines of the chart of seconds. With fewer than the least, the seconds are a sparkline.
 _LEAST_CHART, _TALLEST_CHART = 3, 20
 
@@ -99,6 +103,7 @@ class _Drawing:
             _Part(4, [] if progress.run is None else [self._whole_run(progress.run)]),
             _Part(3, [] if progress.step is None else [self._share(progress.step)]),
             _Part(0, [self._now_line()]),
+            *(_Part(1, [line]) for line in self._streams()),
             _Part(2, [self._seconds()]),
         ]
 
@@ -157,6 +162,36 @@ class _Drawing:
             text.append(f"   {name} ")
             text.append(f"{NOT_MEASURED if us is None else format_latency(us):>9}", style="bold")
         return text
+
+    def _streams(self) -> Iterator[Text]:
+        """Yield a line for each stream of a combination and its flushes, below a line with the heads of columns."""
+        streams = self._progress.streams
+        if not streams:
+            return
+        rows = [
+            (
+                each.name,
+                format_number(each.iops),
+                NOT_MEASURED if each.offered_iops is None else format_number(each.offered_iops),
+                format_number(each.megabytes_per_s),
+                *(
+                    NOT_MEASURED if us is None else format_latency(us)
+                    for us in (each.latency_mean_us, each.latency_p99_us)
+                ),
+            )
+            for each in streams
+        ]
+        table = (_STREAM_COLUMNS, *rows)
+        widths = [max(least, *(cell_len(row[column]) for row in table)) for column, least in enumerate(_STREAM_WIDTHS)]
+        widths[0] = min(widths[0], max(_LABEL, self._width - sum(widths[1:]) - _GAP * len(widths[1:])))
+        for number, (name, *figures) in enumerate(table):
+            line = Text(name)
+            line.truncate(widths[0], overflow="crop" if self.blocks is ASCII else "ellipsis", pad=True)
+            for figure, width in zip(figures, widths[1:], strict=True):
+                line.append(" " * (_GAP + width - cell_len(figure)))
+                line.append(figure, style="bold" if number else "")
+            line.style = "" if number else "dim"
+            yield line
 
     def _seconds(self) -> Text:
         """Draw the IOPS of each second, the newest at the right; a new second moves the others to the left."""
