@@ -20,7 +20,7 @@ from tkperf.engine import OnSample
 from tkperf.model.decoding import decode_json
 from tkperf.model.errors import EngineError, LostAtGateError, StepFailedError
 from tkperf.model.histogram import Histogram
-from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement, Sample, StreamPart
+from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement, Sample, StreamPart, add_all, add_parts
 from tkperf.model.plausibility import MOST_CPU_PERCENT
 from tkperf.model.workload import Workload
 
@@ -240,7 +240,9 @@ def parse_document(
         if not jobs:
             raise EngineError("fio printed a status without jobs")
         streams = () if load is None else tuple(_sum_streams(jobs, load))
-        whole = _sum_jobs("", jobs)
+        # The histograms of all threads are converted once only, because the load loses the CPU time of this function.
+        are_all_threads = load is not None and load.is_combination and load.jobs == len(jobs)
+        whole = add_parts("", streams) if are_all_threads else _sum_jobs("", jobs)
     except (msgspec.DecodeError, ValueError, ArithmeticError, RecursionError) as error:
         raise EngineError(f"fio printed an output that is not its JSON status: {error}") from error
     readings = tuple(_job_reading(job) for job in jobs)
@@ -280,16 +282,14 @@ def _elapsed_s(readings: Sequence[JobReading], load: Workload | None) -> float:
 
 
 def _sum_jobs(name: str, jobs: Sequence[_Job]) -> StreamPart:
-    read, write, trim, flush = NO_IO, NO_IO, NO_IO, NO_IO
-    for job in jobs:
-        read, write = read + _io_stats(job.read), write + _io_stats(job.write)
-        if job.trim is not None and job.trim.total_ios:
-            trim += _io_stats(job.trim)
-        if job.sync is not None and job.sync.lat_ns.N:
-            flush += _latencies(job.sync.lat_ns, ios=job.sync.lat_ns.N, moved_bytes=0)
     busiest = max((job.usr_cpu or 0.0) + (job.sys_cpu or 0.0) for job in jobs)
     return StreamPart(
-        name=name, read=read, write=write, trim=trim, flush=flush, host_limited=busiest >= 100 * CPU_EXHAUSTED
+        name=name,
+        read=add_all(_io_stats(job.read) for job in jobs),
+        write=add_all(_io_stats(job.write) for job in jobs),
+        trim=add_all(_io_stats(job.trim) for job in jobs if job.trim is not None),
+        flush=add_all(_flush_stats(job.sync) for job in jobs if job.sync is not None),
+        host_limited=busiest >= 100 * CPU_EXHAUSTED,
     )
 
 
@@ -326,6 +326,11 @@ def _io_stats(direction: _Direction) -> IoStats:
     if not direction.total_ios:
         return NO_IO
     return _latencies(direction.lat_ns, ios=direction.total_ios, moved_bytes=direction.io_bytes)
+
+
+def _flush_stats(flushes: _Flushes) -> IoStats:
+    count = flushes.lat_ns.N
+    return _latencies(flushes.lat_ns, ios=count, moved_bytes=0) if count else NO_IO
 
 
 def _latencies(latency: _Latency, *, ios: int, moved_bytes: int) -> IoStats:
