@@ -47,14 +47,16 @@ def require_plausible(execution: Execution, step: Step) -> None:
 
 @pytest.mark.fio
 def test_streams_run_together_and_each_has_its_own_figures(make_engine: Callable[..., FioEngine]) -> None:
-    """Each stream has its own I/Os, latencies and flushes, also in every second; the total is their sum."""
-    combination = combine((READER, LOG, PAUSING))
+    """Each stream has its own I/Os, latencies and flushes, also in every second; the total is their sum. A name may
+    contain spaces.
+    """
+    combination = combine((READER, LOG, replace(PAUSING, name="pausing now")))
     step = Step(workload=combination, duration_s=3.0)
     execution, _ = run(make_engine(), step)
     require_plausible(execution, step)
     measured = execution.measurement
-    assert [part.name for part in measured.streams] == ["reader", "log", "pausing"]
-    reader, log, pausing = (measured.of_stream(name) for name in ("reader", "log", "pausing"))
+    assert [part.name for part in measured.streams] == ["reader", "log", "pausing now"]
+    reader, log, pausing = (measured.of_stream(name) for name in ("reader", "log", "pausing now"))
     assert reader.read.ios == reader.read.histogram.total == measured.read.ios
     assert not reader.write.ios
     assert log.write.ios + pausing.write.ios == measured.write.ios
@@ -133,7 +135,7 @@ def test_a_sequential_stream_goes_on_where_it_stopped() -> None:
     assert cursors.starts_bytes(step) == (MIB,)
 
 
-@pytest.mark.parametrize("name", ["a]\nfilename=/dev/other", "global", "global2", "[x", "ä\r\nsize=1", "a;b#c"])
+@pytest.mark.parametrize("name", ["a]\nfilename=/dev/other", "global", "global2", "[x", "ä\r\nsize=1", "a;b#c", "a b"])
 def test_the_name_of_a_stream_is_never_an_option(name: str) -> None:
     """Whatever a user calls a load, the job file has the same options, and each stream is a section of its own."""
     target = FioTarget(path="/x", ioengine="libaio", active_range=ActiveRange(offset_bytes=0, length_bytes=64 * MIB))
@@ -146,4 +148,4 @@ def test_the_name_of_a_stream_is_never_an_option(name: str) -> None:
     differing = [(old, new) for old, new in zip(plain, named, strict=True) if old != new]
     assert len(differing) == 1
     ((_, head),) = differing
-    assert re.fullmatch(r"\[(?!global)[A-Za-z0-9 ._-]+\]", head)
+    assert re.fullmatch(r"\[(?!global)[A-Za-z0-9._-]+\]", head)

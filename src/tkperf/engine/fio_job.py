@@ -43,7 +43,7 @@ from tkperf.model.workload import (
 # A step may be faster than the preceding step. If the step is faster than this factor allows, it accesses the rest of
 # the region a second time, which is harmless.
 SPEED_MARGIN = 1.1
-_NOT_IN_A_HEAD = re.compile(r"[^A-Za-z0-9 ._-]")
+_NOT_IN_A_HEAD = re.compile(r"[^A-Za-z0-9._-]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,9 @@ def _section_lines(
 def _section_head(name: str) -> str:
     """Return the head of a stream's section. The name comes from a user's file and must not become an option.
 
-    fio treats a section whose name begins with "global" as options for the sections below it.
+    fio treats a section whose name begins with "global" as options for the sections below it. For ``exec_prerun``, fio
+    puts the name unquoted into a command of the shell (``exec_string`` in fio's ``backend.c``): a space would add
+    arguments to the command, and the threads would not wait.
     """
     plain = _NOT_IN_A_HEAD.sub("_", name)
     return f"[_{plain}]" if plain.startswith("global") else f"[{plain}]"
