@@ -65,7 +65,7 @@ def test_streams_run_together_and_each_has_its_own_figures(make_engine: Callable
     assert measured.flush == log.flush
     # 5 writes, then 0.1 s: about 50 a second at most.
     assert 50 < pausing.write.ios <= 5 * (3.0 / 0.1 + 2)
-    for name, whole in (("reader", reader), ("log", log), ("pausing", pausing)):
+    for name, whole in (("reader", reader), ("log", log), ("pausing now", pausing)):
         seconds = [sample.of_stream(name) for sample in measured.samples]
         assert sum(second.both.ios for second in seconds) == whole.ios
         assert sum(second.flush.ios for second in seconds) == whole.flush.ios
