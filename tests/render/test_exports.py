@@ -16,6 +16,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
+import tkperf
 from tests.builders import at, run_info, simulate
 from tkperf.analysis.results import RunResult
 from tkperf.model.errors import UsageError
@@ -23,7 +24,7 @@ from tkperf.model.quantity import IOPS, LATENCY_MAX, THROUGHPUT, Direction, perc
 from tkperf.model.run_info import IMPORTED
 from tkperf.model.units import KIB, format_number
 from tkperf.page.view import build_view
-from tkperf.procedures import load_profile
+from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.render.export_json import drop_unused, finite, render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import DataTable, build_tables, render_csv
@@ -39,8 +40,15 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
-    return simulate(tmp_path_factory.mktemp("run"), run_info(profile=quick()))
+def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    simulate(folder, run_info(profile=quick()))
+    return folder / "run.tkperf"
+
+
+@pytest.fixture(scope="module")
+def result(run_file: Path) -> RunResult:
+    return tkperf.load(run_file)
 
 
 def quick() -> dict[str, object]:
@@ -112,24 +120,22 @@ def test_a_verdict_can_be_computed_again_from_its_tables(result: RunResult) -> N
             assert float(row["fitted"]) == pytest.approx(line)
 
 
-def test_csv_has_every_second(tmp_path: Path) -> None:
+def test_csv_has_every_second(result: RunResult, run_file: Path) -> None:
     """The seconds add up to the steps' own totals."""
-    simulated = simulate(tmp_path, run_info())
-    with RunFile(tmp_path / "run.tkperf") as opened:
+    with RunFile(run_file) as opened:
         steps = [step for test in opened.record().tests for step in test.steps]
     ios = sum(
         (float(row["read_iops"]) + float(row["write_iops"])) * float(row["duration_s"])
-        for row in rows(tables_of(simulated, tmp_path / "run.tkperf")["samples"])
+        for row in rows(tables_of(result, run_file)["samples"])
     )
     total = sum(step.measurement.read.ios + step.measurement.write.ios for step in steps)
     assert ios == pytest.approx(total)
 
 
-def test_parquet_has_the_tables_with_their_types(tmp_path: Path) -> None:
+def test_parquet_has_the_tables_with_their_types(result: RunResult, run_file: Path) -> None:
     """Parquet contains every value of every table with its type. A value that was not measured is null."""
     parquet = pytest.importorskip("pyarrow.parquet")
-    simulated = simulate(tmp_path, run_info(profile=quick()))
-    for name, table in tables_of(simulated, tmp_path / "run.tkperf").items():
+    for name, table in tables_of(result, run_file).items():
         read = parquet.read_table(io.BytesIO(render_parquet(table, "1" * 32)))
         assert tuple(read.column_names) == table.columns
         # Those of a run that was never taken up again, and of a drive that told nothing, are empty.
@@ -185,30 +191,29 @@ def test_xml_is_tkperfs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["1st", "a+b", "x.y-z"])
-def test_xml_of_names_that_are_no_elements(tmp_path: Path, name: str) -> None:
+def test_xml_of_names_that_are_no_elements(result: RunResult, name: str) -> None:
     """XML remains well-formed with names that are no element names."""
-    root, _ = tkperf_xml(simulate(tmp_path, run_info(name=name)))
+    root, _ = tkperf_xml(replace(result, info=replace(result.info, name=name)))
     assert root.tag == {"1st": "_1st", "a+b": "a_b", "x.y-z": "x.y-z"}[name]
 
 
-def test_xml_says_what_it_leaves_out(tmp_path: Path) -> None:
+def test_xml_says_what_it_leaves_out(result: RunResult, tmp_path: Path) -> None:
     """TKperf knows block sizes by their place: those it does not measure are never put into one."""
-    (tmp_path / "pts").mkdir()
     profile = load_profile("pts-e-1.1").as_plain_data()
-    pts = render_tkperf_xml(simulate(tmp_path / "pts", run_info(profile=profile), profile="pts-e-1.1"))
+    suite = {name: SSD_TESTS[name] for name in ("lat", "tp")}
+    pts = render_tkperf_xml(simulate(tmp_path, run_info(profile=profile), profile="pts-e-1.1", suite=suite))
     assert pts.left_out == ("lat: Response time histogram has no place there", "tp: Throughput 128k has no place there")
     throughput = json.loads(ET.fromstring(pts.text).findtext("tp/roundmat") or "")
     assert len(throughput) == 1
-    (tmp_path / "quick").mkdir()
-    quick_xml = render_tkperf_xml(simulate(tmp_path / "quick", run_info(profile=quick())))
+    quick_xml = render_tkperf_xml(result)
     assert quick_xml.left_out[0] == "iops: its cells are not those that TKperf measures"
     assert "<iops>" not in quick_xml.text
 
 
-def test_xml_of_hard_disks_is_refused(tmp_path: Path) -> None:
+def test_xml_of_hard_disks_is_refused(result: RunResult) -> None:
     """TKperf's XML of hard disks is refused, because its layout is not known."""
     with pytest.raises(UsageError, match="not documented"):
-        render_tkperf_xml(simulate(tmp_path, run_info(suite="hdd")))
+        render_tkperf_xml(replace(result, info=replace(result.info, suite="hdd")))
 
 
 def test_hostile_text_is_inert(tmp_path: Path) -> None:
@@ -237,7 +242,7 @@ def test_markdown_has_the_tables(result: RunResult) -> None:
     assert "| - |" in text
 
 
-def test_markdown_discloses_how_it_was_measured(tmp_path: Path, result: RunResult) -> None:
+def test_markdown_discloses_how_it_was_measured(result: RunResult) -> None:
     """Markdown discloses demand, purge and preconditioning of each test."""
     text = render_markdown(build_view(result))
     assert "| Purge method | test |" in text
@@ -247,12 +252,11 @@ def test_markdown_discloses_how_it_was_measured(tmp_path: Path, result: RunResul
     filled = "2 × the active range, SEQ 128 KiB writes, TC 2 / QD 16"
     assert f"| Precondition 1 | {filled} |" in blocks["IOPS"]
     assert "| Precondition 1 | none |" in blocks["Write Saturation"]
-    imported = simulate(tmp_path, run_info(device={"kind": IMPORTED}))
     without = replace(
-        imported,
+        result,
+        info=run_info(device={"kind": IMPORTED}),
         tests=tuple(
-            replace(test, sections=(replace(test.sections[0], purge=None, filled_bytes=None),))
-            for test in imported.tests
+            replace(test, sections=(replace(test.sections[0], purge=None, filled_bytes=None),)) for test in result.tests
         ),
     )
     text = render_markdown(build_view(without))

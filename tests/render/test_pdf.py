@@ -30,6 +30,7 @@ from tkperf.page.facts import typeset
 from tkperf.page.page import ChartView, ReportView, TableView
 from tkperf.page.view import build_view
 from tkperf.page.words.time_course import format_verdict_value
+from tkperf.procedures import SSD_TESTS
 from tkperf.render import printing
 from tkperf.render.document import _lay_out, compose
 from tkperf.render.export_tkperf import render_tkperf_xml
@@ -55,6 +56,14 @@ def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def small_run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of one test, for rules that a document of any size shows."""
+    folder = tmp_path_factory.mktemp("small")
+    simulate(folder, run_info(device=DEVICE, notices=("SIMULATED: a model",)), suite={"iops": SSD_TESTS["iops"]})
+    return folder / "run.tkperf"
+
+
+@pytest.fixture(scope="module")
 def result(run_file: Path) -> RunResult:
     return tkperf.load(run_file)
 
@@ -62,6 +71,11 @@ def result(run_file: Path) -> RunResult:
 @pytest.fixture(scope="module")
 def printed(run_file: Path) -> bytes:
     return render_pdf(run_file)
+
+
+@pytest.fixture(scope="module")
+def small_printed(small_run_file: Path) -> bytes:
+    return render_pdf(small_run_file)
 
 
 def render_pdf(run_file: Path) -> bytes:
@@ -102,7 +116,9 @@ def flow(printed: bytes, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("fonts", ["the system's", "none"])
-def test_the_same_run_gives_the_same_bytes(run_file: Path, printed: bytes, tmp_path: Path, fonts: str) -> None:
+def test_the_same_run_gives_the_same_bytes(
+    small_run_file: Path, small_printed: bytes, tmp_path: Path, fonts: str
+) -> None:
     """The same run gives the same bytes, whatever machine or fonts print it. The PDF contains nothing random and only
     the day of a clock.
     """
@@ -111,9 +127,9 @@ def test_the_same_run_gives_the_same_bytes(run_file: Path, printed: bytes, tmp_p
         variables["FONTCONFIG_FILE"] = str(resources.files("tkperf.render") / "templates/no-system-fonts.conf")
     path = tmp_path / "report.pdf"
     subprocess.run(
-        [Path(sys.executable).parent / "tkperf", "report", run_file, "--pdf", path], check=True, env=variables
+        [Path(sys.executable).parent / "tkperf", "report", small_run_file, "--pdf", path], check=True, env=variables
     )
-    assert path.read_bytes() == printed
+    assert path.read_bytes() == small_printed
 
 
 def test_a_test_begins_with_how_it_loaded_the_device(result: RunResult, flow: str) -> None:
@@ -146,13 +162,13 @@ def test_long_notices_leave_the_header_whole(result: RunResult, tmp_path: Path) 
 
 
 def test_what_a_process_fails_to_make_is_made_all_the_same(
-    failing_workers: None, run_file: Path, printed: bytes
+    failing_workers: None, small_run_file: Path, small_printed: bytes
 ) -> None:
     """A document that the printing process fails to make is made without the process, with the same bytes."""
-    view = view_of(run_file, UserFacts(report_date="2026-01-02"))
+    view = view_of(small_run_file, UserFacts(report_date="2026-01-02"))
     with printing.Printer() as printer:
         printer.start(compose(view))
-        assert printer.finish() == printed
+        assert printer.finish() == small_printed
 
 
 PRINTED_ALONE = """
@@ -162,11 +178,13 @@ print(*sys.modules, file=sys.stderr)
 """
 
 
-def test_the_process_makes_all_of_it_and_loads_no_more_than_it_needs(run_file: Path, printed: bytes) -> None:
+def test_the_process_makes_all_of_it_and_loads_no_more_than_it_needs(
+    small_run_file: Path, small_printed: bytes
+) -> None:
     """The process makes the whole document from plain data. It does not load the modules of results, which would take
     several times as long.
     """
-    view = view_of(run_file, UserFacts(report_date="2026-01-02"))
+    view = view_of(small_run_file, UserFacts(report_date="2026-01-02"))
     done = subprocess.run(
         [sys.executable, "-P", "-c", PRINTED_ALONE],
         input=pickle.dumps(compose(view)),
@@ -174,7 +192,7 @@ def test_the_process_makes_all_of_it_and_loads_no_more_than_it_needs(run_file: P
         check=True,
         timeout=60,
     )
-    assert done.stdout == printed
+    assert done.stdout == small_printed
     loaded = set(done.stderr.decode().split())
     assert "typst" in loaded
     assert not loaded & {"numpy", "jinja2", "tkperf.analysis", "tkperf.page.page"}
@@ -294,11 +312,11 @@ def test_facts_and_titles_never_stand_alone(run_file: Path, tmp_path: Path) -> N
         assert last not in {"Not known", "Command line", "Kernel command line"}
 
 
-def test_long_amounts_cover_no_names(run_file: Path, tmp_path: Path) -> None:
+def test_long_amounts_cover_no_names(small_run_file: Path, tmp_path: Path) -> None:
     """Long amounts, for instance after days of writes, never cover a name. The table of the drive's own facts then has
     fewer columns.
     """
-    view = view_of(run_file)
+    view = view_of(small_run_file)
     name = "Written by the host, as the drive counts (GB)"
     for value, columns in (("963.194", 3), ("50,833.613", 2), ("1" * 40, 1)):
         rows = tuple((name, value) for _ in range(9))
@@ -365,7 +383,7 @@ def test_a_comparison_opens_with_its_decision(result: RunResult, tmp_path: Path)
 def test_hostile_text_is_text(tmp_path: Path) -> None:
     """No markup of typst's, no control characters, no endless line breaks the page."""
     info = run_info(name="hostile", device={"model": HOSTILE, "serial": HOSTILE}, device_description=HOSTILE)
-    simulate(tmp_path, info)
+    simulate(tmp_path, info, suite={"iops": SSD_TESTS["iops"]})
     found = text_of(render_pdf(tmp_path / "run.tkperf"), tmp_path)
     text = "".join(found)
     for piece in ('#eval("1")', "$x$", "*b*", "RTL[31m"):
