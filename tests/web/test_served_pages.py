@@ -218,8 +218,8 @@ def test_scripts_of_strangers_do_not_run(browser: Browser, whole: str) -> None:
     page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
+# Contrasts depend on the scheme, and what is beside each other on the width, but neither on both.
+@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1440)])
 @pytest.mark.parametrize(
     "path", ["/?sort=name", f"/runs/{1:032x}", f"/compare?run={1:032x}&run={3:032x}", "/runs/none"]
 )
