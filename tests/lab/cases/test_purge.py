@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.lab.cases.conftest import Drive, measure, tkperf
+from tests.lab.cases.test_suites import check_everything_measured
 
 ONLY_WRITE_SATURATION = ("-ssdt", "writesat", "-rt", "1")
 
@@ -43,11 +44,12 @@ def test_nvme(nvme: Drive, tmp_path: Path, method: str, says: str) -> None:
 def test_nvme_4kn_keeps_its_lba_format(nvme_4kn: Drive, tmp_path: Path) -> None:
     """A 4Kn namespace keeps its LBA format through Format NVM. Cells of 512 bytes are left out with a warning."""
     nvme_4kn.write_pattern()
-    results = measure(tmp_path, nvme_4kn, "-ssdt", "iops", "-ssdt", "writesat")
+    results = measure(tmp_path, nvme_4kn, "-ssdt", "iops")
     title, note = purge_note(results)
     assert "kept" in title
     assert note == "verified: all 128 samples read as zeros"
     assert nvme_4kn.sysfs("queue/logical_block_size") == "4096"
+    check_everything_measured(results, nvme_4kn, ("iops",))
     cells = results["tests"][0]["sections"][0]["cells"]
     sizes = {cell["workload"]["block_size_bytes"] for cell in cells}
     assert sizes == {4096}

@@ -43,7 +43,7 @@ def run(folder: Path, members: list[Drive], level: int, *arguments: object) -> t
 @pytest.mark.parametrize(
     ("level", "count", "tests"),
     [
-        pytest.param(1, 2, ("iops",), marks=pytest.mark.core),
+        pytest.param(1, 2, ("lat",), marks=pytest.mark.core),
         (0, 2, ("iops", "writesat")),
         (5, 3, ("tp",)),
         (10, 4, ("iops",)),
