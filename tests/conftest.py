@@ -14,15 +14,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from tkperf.host.audit import Audit
 from tkperf.system import process
 from tkperf.system.process import FIO_VARIABLE
 
-# Machines are noisy: how long an example takes says nothing.
-settings.register_profile("tkperf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("tkperf")
+# The cases of the lab have no properties, and in the lab machine it takes five seconds to load Hypothesis.
+if "TKPERF_LAB" not in os.environ:
+    from hypothesis import HealthCheck, settings
+
+    # Machines are noisy: how long an example takes says nothing.
+    settings.register_profile("tkperf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("tkperf")
 
 MIB = 1 << 20
 OWN_CACHE = "TKPERF_TESTS_CACHE"

@@ -6,8 +6,10 @@ exit status; where the lab cannot be had, says SKIP and why, and ends with 0.
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
+import subprocess
 import sys
 import time
 
@@ -33,6 +35,7 @@ def main(arguments: list[str]) -> int:
     options = [*(["-m", "core"] if which == "core" else []), *arguments[1:]]
     # Stopped from outside, it ends the machine and takes its disks away.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    _compile_cases(which)
     began_s = time.monotonic()
     try:
         result = _run_cases(which, options)
@@ -54,6 +57,22 @@ def main(arguments: list[str]) -> int:
     if which == "full" and not arguments[1:]:
         return result.status or reset.main()
     return result.status
+
+
+def _compile_cases(which: str) -> None:
+    """Let pytest compile the cases here. The machine reads the files of the host, and would need ten seconds for it.
+
+    An error is found again in the machine, which reports it.
+    """
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run(
+        ["sh", "-c", PYTEST.format(which=which) + "--collect-only"],
+        cwd=CHECKOUT,
+        env=variables,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
 
 
 def _run_cases(which: str, options: list[str]) -> JobResult:
