@@ -76,19 +76,19 @@ def test_the_limits_are_those_that_are_checked() -> None:
     against, wall, trace = (bench(name) for name in ("against_fio", "wall_time", "against_trace"))
     rate = f"within {100 * lab.MOST_RATE_ERROR:g} %"
     assert limit("IOPS of a drive of known rate") == rate
-    assert limit("the same of known answer time") == rate
+    assert limit("IOPS of a drive with a known answer time") == rate
     percent, emulated = (
         100 * block_trace.MOST_PERCENTILE_ERROR,
         f"{lab.MOST_OVERHEAD_US / 1000:g} ms on an emulated CPU",
     )
-    assert limit("p50, p90") == f"within {percent:g} % and {trace.MOST_OVERHEAD_US:g} us; {emulated}"
-    assert limit("p99, p99.9") == f"within {percent:g} % and {trace.MOST_TAIL_OVERHEAD_US:g} us; p99 {emulated}"
+    assert limit("p50 and p90") == f"within {percent:g} % and {trace.MOST_OVERHEAD_US:g} us; {emulated}"
+    assert limit("p99 and p99.9") == f"within {percent:g} % and {trace.MOST_TAIL_OVERHEAD_US:g} us; p99 {emulated}"
     assert limit("overhead") == f"at most {trace.MOST_OVERHEAD_US:g} us; {emulated}"
-    assert limit("IOPS against") == "{:g} to {:g}".format(*against.IOPS_RATIOS)
+    assert limit("IOPS compared") == "{:g} to {:g}".format(*against.IOPS_RATIOS)
     assert limit("mean latency") == "{:g} to {:g}".format(*against.MEAN_LATENCY_RATIOS)
     assert limit("p99.9 of latency") == f"at most {against.MOST_P999_RATIO:g}"
     assert limit("CPU time") == f"at most {wall.MOST_CPU_PERCENT:g} % of a CPU"
-    assert limit("time that a test's steps took") == f"at most {wall.MOST_AT_ONE_SECOND:g}"
+    assert limit("actual duration") == f"at most {wall.MOST_AT_ONE_SECOND:g}"
     assert limit("the same, steps of 60 s") == f"at most {wall.MOST_AT_ONE_MINUTE:g}"
 
 
@@ -96,7 +96,7 @@ def test_what_is_known_is_what_the_cases_set() -> None:
     for known_iops in lab.THROTTLED:
         assert f"{known_iops:,}" in table("claim")[0][0]
     known = table("claim")[1][0]
-    assert f"{lab.OUTSTANDING} I/Os outstanding" in known
+    assert f"{lab.OUTSTANDING} outstanding I/Os" in known
     assert f"after {lab.ANSWER_US / 1000:g} ms" in known
     assert f"{lab.OUTSTANDING / lab.ANSWER_US * 1e6:g} IOPS" in known
     assert f"from 0 to {lab.LONGEST_ANSWER_US / 1000:g} ms" in PAGE

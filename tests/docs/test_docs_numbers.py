@@ -89,7 +89,7 @@ NUMBERS = [
     ),
     (
         "docs/how-to/serve.md",
-        r"its part after the `\?` \| (\d+) KiB; (\d+) KiB",
+        r"part of the address after the `\?` \| (\d+) KiB; (\d+) KiB",
         (bounds.MOST_PATH_BYTES / KIB, bounds.MOST_QUERY_BYTES / KIB),
     ),
     ("docs/how-to/serve.md", r"parameters of an address \| (\d+)", (bounds.MOST_PARAMETERS,)),
@@ -106,7 +106,7 @@ NUMBERS = [
         r"requests being answered \| ([\d,]+); (\d+)",
         (bounds.MOST_CONNECTIONS, bounds.MOST_REQUESTS),
     ),
-    ("docs/how-to/serve.md", r"256 KiB or less \| (\d+) s", (bounds.TAKEN_WITHIN_S,)),
+    ("docs/how-to/serve.md", r"\(256 KiB or less\) \| (\d+) s", (bounds.TAKEN_WITHIN_S,)),
     (
         "docs/how-to/serve.md",
         r"runs and batches that are watched \| (\d+); (\d+)",
@@ -118,12 +118,12 @@ NUMBERS = [
     ("docs/how-to/serve.md", r"`Retry-After: (\d+)`", (bounds.RETRY_AFTER_S,)),
     (
         "docs/how-to/serve.md",
-        r"A page lists (\d+) rows. A page with batches ends earlier, before its runs exceed (\d+). A facet offers its "
-        r"(\d+) most",
+        r"A page lists (\d+) rows. A page with batches contains fewer rows, so that it shows at most (\d+) "
+        r"runs. A facet shows its (\d+) most",
         (bounds.PAGE_ITEMS, bounds.PAGE_RUNS, bounds.MOST_CHOICES),
     ),
-    ("docs/how-to/serve.md", r"It lists at most ([\d,]+) run files", (bounds.MOST_FILES,)),
-    ("docs/how-to/serve.md", r"These pages take at most (\d+) MB", (page_cache.MOST_BYTES >> 20,)),
+    ("docs/how-to/serve.md", r"The server lists at most ([\d,]+) run files", (bounds.MOST_FILES,)),
+    ("docs/how-to/serve.md", r"These pages use at most (\d+) MB", (page_cache.MOST_BYTES >> 20,)),
     ("docs/how-to/serve.md", r"searches the folders every (\d+) seconds", (library.LOOK_EVERY_S,)),
     # Run files.
     ("docs/reference/run-file.md", r"apply to files of up to (\d+) MB", (limits.USUAL_FILE_BYTES / 1e6,)),
@@ -147,8 +147,16 @@ NUMBERS = [
         r"steps times workloads \| (\d+) million",
         (limits.MOST_STEPS_TIMES_WORKLOADS / 1e6,),
     ),
-    ("docs/how-to/import.md", r"times sections are at\s+most (\d+) million", (limits.MOST_STEPS_TIMES_SECTIONS / 1e6,)),
-    ("docs/how-to/import.md", r"times workloads at most (\d+) million", (limits.MOST_STEPS_TIMES_WORKLOADS / 1e6,)),
+    (
+        "docs/how-to/import.md",
+        r"number of\s+sections\s+is\s+at\s+most\s+(\d+) million",
+        (limits.MOST_STEPS_TIMES_SECTIONS / 1e6,),
+    ),
+    (
+        "docs/how-to/import.md",
+        r"number of\s+workloads\s+is\s+at\s+most\s+(\d+) million",
+        (limits.MOST_STEPS_TIMES_WORKLOADS / 1e6,),
+    ),
     ("docs/reference/run-file.md", r"seconds of all steps \| (\d+) million", (limits.MOST_SECONDS / 1e6,)),
     (
         "docs/reference/run-file.md",
@@ -157,7 +165,7 @@ NUMBERS = [
     ),
     (
         "docs/reference/run-file.md",
-        r"above ([\d.]+) % of fio's bytes in the step \(and (\d+) KiB\), or a burst above (\d+) % in one second \(and "
+        r"more than ([\d.]+) % of fio's bytes in the step \(and (\d+) KiB\), or a burst of more than (\d+) % in one second \(and "
         r"(\d+) MiB\)",
         (
             100 * of_io.FOREIGN_SHARE,
@@ -168,7 +176,7 @@ NUMBERS = [
     ),
     (
         "docs/reference/run-file.md",
-        r"idle for more than (\d+) % of the step, in stretches of ([\d.]+) s",
+        r"idle for more than (\d+) % of the step, in periods of at least ([\d.]+) s",
         (100 * of_host.IDLE_SHARE, of_host.LEAST_IDLE_S),
     ),
     (
@@ -187,12 +195,12 @@ NUMBERS = [
         r"(\d+) s",
         (WATCH_S, audited_host.ADVICE_LIMIT_S),
     ),
-    ("docs/how-to/host.md", r"\*advice\* from (\d+) us of wake-up time", (cpus.DEEP_IDLE_US,)),
+    ("docs/how-to/host.md", r"\*advice\* if the wake-up time is (\d+) us", (cpus.DEEP_IDLE_US,)),
     ("docs/how-to/host.md", r"below (\d+) KiB", (drives.LARGEST_IO_KIB,)),
     ("docs/how-to/host.md", r"\*would disturb\* from (\d+) IOPS or (\d+) MB/s", (drives.BUSY_IOPS, drives.BUSY_MB_S)),
     (
         "docs/how-to/host.md",
-        r"little memory \((\d+) GB\), few tasks \((\d+)\)",
+        r"little memory \((\d+) GB\) or few tasks \((\d+)\)",
         (system.NEEDED_MEMORY_BYTES / 1e9, system.NEEDED_PIDS),
     ),
     ("docs/how-to/host.md", r"below (\d+) open files", (system.NEEDED_FILES,)),
@@ -205,7 +213,7 @@ NUMBERS = [
         ),
     ),
     ("docs/how-to/host.md", r"less than (\d+) % of memory is available", (100 * activity._LITTLE_MEMORY,)),
-    ("docs/how-to/host.md", r"from ([\d.]+) % stolen since boot", (system.STOLEN_PCT,)),
+    ("docs/how-to/host.md", r"if ([\d.]+) % or more of the time was stolen since boot", (system.STOLEN_PCT,)),
     # The next sentences are about batches, reports, mail and tests.
     ("docs/how-to/batches.md", r"`drives` \| (\d+) to (\d+)", (1, batch_drives.MOST_DRIVES)),
     ("docs/how-to/batches.md", r"start at least ([\d.]+) s apart", (conductor.APART_S,)),
@@ -246,7 +254,7 @@ NUMBERS = [
     ("docs/explanation/method.md", r"Up to (\d+) % of the values may lie outside", (100 * levels.MOST_OUTSIDE,)),
     (
         "docs/explanation/method.md",
-        r"as long as they stay within (\d+) % of their median or (\d+) standard deviations",
+        r"as long as they stay within (\d+) % of their median or within (\d+) standard deviations",
         (100 * levels.HELD_BAND, levels.HELD_NOISE_SIGMAS),
     ),
     (
@@ -272,12 +280,12 @@ NUMBERS = [
     ),
     (
         "docs/explanation/method.md",
-        r"peaks of at least ([\d.]+) times the median of (\d+) values around",
+        r"peaks of at least ([\d.]+) times the median of the surrounding (\d+) values",
         (spikes.LEAST_HEIGHT, spikes.NEIGHBOURS),
     ),
     (
         "docs/explanation/method.md",
-        r"if the product is below 1 in ([\d,]+), and at least (\d+) spikes lie at (\d+) % of the places",
+        r"if the product is below 1 in ([\d,]+), and if there are at least (\d+) spikes at (\d+) % of the places",
         (1 / spikes.MOST_CHANCE, spikes.LEAST_SPIKES, 100 * spikes.LEAST_SHARE),
     ),
     (
@@ -306,7 +314,7 @@ NUMBERS = [
         r"exceed both ([\d.]+) % of fio's bytes and (\d+) KiB",
         (100 * of_io.FOREIGN_SHARE, of_io.LEAST_FOREIGN_BYTES / KIB),
     ),
-    ("docs/explanation/method.md", r"or ([\d,]+) MB/s assumed", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
+    ("docs/explanation/method.md", r"or ([\d,]+) MB/s\)", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
     ("docs/explanation/method.md", r"years of warranty \(default: (\d+)\)", (DEFAULT_WARRANTY_YEARS,)),
     # Telemetry, purges, searches for data.
     (
@@ -330,7 +338,7 @@ NUMBERS = [
     ),
     (
         "docs/how-to/batches.md",
-        r"A drive is \*slowed\* if it loses more than (\d+) %, beyond the uncertainty",
+        r"A drive is \*slowed\* if it loses more than (\d+) % of its rate",
         (100 * TOLERATED_LOSS,),
     ),
     ("docs/how-to/batches.md", r"`--no-probe` assumes (\d+) MB/s", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
@@ -557,7 +565,7 @@ def test_every_simulated_drive_that_a_page_names_exists() -> None:
 def test_short_numbers_of_the_readme_are_those_of_the_measured_figures() -> None:
     """The figures in README are rounded figures of docs/explanation/accuracy.md."""
     readme, accuracy = read("README.md"), read("docs/explanation/accuracy.md")
-    (day, mix) = map(float, re.findall(r"24 h of it[^|]*\| ([\d.]+) MB; ([\d.]+) MB", accuracy)[0])
+    (day, mix) = map(float, re.findall(r"size of the run file after 24 h[^|]*\| ([\d.]+) MB; ([\d.]+) MB", accuracy)[0])
     (pause,) = re.findall(r"between two steps of a round[^|]*\|[^|]*\|[^|]*\| median ([\d.]+) ms", accuracy)
     (idle,) = re.findall(r"consecutive fio calls[^|]*\| median (\d+) ms", accuracy)
     megabytes = [int(number) for number in re.findall(r"(\d+) MB\b", readme[: readme.index("make demo")])]
@@ -584,7 +592,7 @@ def test_the_numbers_of_the_tests_in_readme_are_those_of_the_default_profile() -
 def test_other_words_of_numbers() -> None:
     """Numbers that the pages write in words are those of the code."""
     assert MOST == 6
-    assert "run of one test has the figures of this test instead, up to six" in " ".join(
+    assert "run of one test shows up to six figures of this test instead" in " ".join(
         read("docs/reference/reports.md").split()
     )
     assert MOST_MAIL_LINES == 12

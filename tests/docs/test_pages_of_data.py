@@ -100,7 +100,9 @@ def test_every_code_of_a_warning_is_on_a_page() -> None:
 
 def test_what_is_kept_of_the_host_is_on_the_page() -> None:
     page = read("reference/run-file.md")
-    found = [each for row in rows_below(page[page.index("`host_use` has") :], "key") for each in in_backticks(row[0])]
+    found = [
+        each for row in rows_below(page[page.index("`host_use` contains") :], "key") for each in in_backticks(row[0])
+    ]
     assert set(found) == {each.name for each in fields(HostUse)}
     named = in_backticks(read("how-to/host.md"))
     assert {each.name for each in fields(AuditResult)} - set(named) == set()
