@@ -105,8 +105,8 @@ def profiles() -> Iterator[str]:
         "[Profiles](profiles.md) describes how to choose or write a profile, and "
         "[Method](../explanation/method.md#sources) lists the sources of the numbers. A key is optional if its "
         "meaning names a default. Every table also has `source`, a text that names the source of its numbers. "
-        "If the text below a heading does not name a profile, the profile does not have this table and this "
-        "test. In column *set to*, a value without a name applies to all other profiles with the table. A dash "
+        "If the text below a heading does not name a profile, the profile contains neither this table nor this test. "
+        "In the column *set to*, a value without a name applies to all other profiles that contain the table. A dash "
         "means that the profile does not set the key.\n"
     )
     before: list[tuple[str, str, str, str]] = []
@@ -145,8 +145,8 @@ def workloads() -> Iterator[str]:
     """Every key of a workload file."""
     yield "# Keys of workload files\n"
     yield (
-        "`tkperf workload keys` prints the same. [Own workloads](own-workloads.md) has a complete "
-        "example. A key whose meaning names a default is optional.\n"
+        "`tkperf workload keys` prints the same. [Own workloads](own-workloads.md) contains a complete example. A key "
+        "whose meaning names a default is optional.\n"
     )
     for heading, table in TABLES_BY_PLACE.items():
         yield f"## {_plain(heading)}\n"
@@ -208,8 +208,8 @@ def fio_options() -> Iterator[str]:
     yield (
         "This page lists what `tkperf workload from-fio` does with each option of a job file. [Own "
         "workloads](own-workloads.md#converting-a-fio-job-file) describes the conversion. The meanings are those of "
-        "fio 3.33, and of fio 3.42 for newer options. tkperf refuses an option that is not on this page. The output "
-        "of the command names the outcome of each option in the file: an option that is kept may be left out in a job "
+        "fio 3.33, and of fio 3.42 for newer options. tkperf refuses every other option. The output of the command "
+        "names the outcome of each option in the file: an option that is kept may be left out in a job "
         "that does not use it, and a value that tkperf cannot run is refused.\n"
     )
     aliases: dict[str, list[str]] = {}
@@ -228,7 +228,7 @@ def fio_options() -> Iterator[str]:
     yield "## Without effect\n"
     yield from _table(("option", "reason"), ((spelled(name), _plain(why)) for name, why in WITHOUT_EFFECT.items()))
     yield "## Refused\n"
-    yield "The value in the second column asks for nothing. Every other value is refused.\n"
+    yield "The value in the second column has no effect on the I/O. tkperf refuses every other value.\n"
     harmless: dict[str, list[str]] = {}
     for word in sorted(HARMLESS):
         name, _, value = word.partition("=")
@@ -250,7 +250,7 @@ def simulated_drives() -> Iterator[str]:
         yield f"## {heading}\n"
         yield from _parameters({n: m for n, m in usual.items() if isinstance(m, kind)})
     yield "## Misbehaving drives\n"
-    yield "All other parameters are those of `sata-ssd`, but `unsteady` has half its capacity.\n"
+    yield "All other parameters are those of `sata-ssd`, except that `unsteady` has half its capacity.\n"
     yield from _parameters(odd)
 
 

@@ -37,7 +37,7 @@ REASONS = {
     ),
     Reason.MOUNTED: ReasonAdvice(
         advice="Unmount the file system with `umount`, in the mount namespace that the message names. If the message "
-        "names a container, stop the container.",
+        "names a container, stop this container.",
         composed=("… is mounted at …",),
     ),
     Reason.SWAP: ReasonAdvice(advice="Run `swapoff` on the device or file."),
@@ -65,7 +65,7 @@ REASONS = {
     ),
     Reason.OPEN: ReasonAdvice(
         advice="End the process that the message names. The process may also use `/dev/sg*`, `/dev/ng*` or an NVMe "
-        "controller. Run tkperf as root and outside of a container to see all processes.",
+        "controller. To see all processes, run tkperf as root and outside of a container.",
         composed=("… is open for writing in …", "… is open in …"),
     ),
     Reason.MAPPED: ReasonAdvice(
@@ -77,26 +77,26 @@ REASONS = {
     ),
     Reason.LOCKED: ReasonAdvice(advice="End the program that holds the lock or the lease."),
     Reason.LOOP_BACKING: ReasonAdvice(
-        advice="Detach the loop device with `losetup -d`. Two loop devices on one file block each other."
+        advice="Detach the loop device with `losetup -d`. Two loop devices on one file exclude each other."
     ),
     Reason.EXPORTED: ReasonAdvice(
         advice="Remove the device or file from the NVMe target (nvmet), SCSI target (LIO, SCST), USB gadget, rnbd "
-        "server, zram, MD bitmap or erofs mount that the message names. This also applies if that user is switched "
-        "off. An erofs mount keeps the former name of a file that was renamed."
+        "server, zram, MD bitmap or erofs mount that the message names. This also applies if the exporting user is "
+        "switched off. An erofs mount keeps the former name of a file that was renamed."
     ),
     Reason.OVERLAY: ReasonAdvice(
         advice="Unmount the overlay or eCryptfs file system.", composed=("… is part of the … mounted at …",)
     ),
     Reason.HARD_LINKS: ReasonAdvice(
-        advice="Copy the file, or remove its other names. The file may be the one behind the loop device."
+        advice="Copy the file, or remove its other names. The file may be the file behind the loop device."
     ),
     Reason.BACKING_FILE: ReasonAdvice(
         advice="The file behind the loop device was removed or renamed, or a mount or another mount namespace hides "
-        "its name. Detach the device with `losetup -d`. Then attach the file by a name that leads to the file."
+        "its name. Detach the device with `losetup -d`. Attach the file by a name that leads to it."
     ),
     Reason.UNREADABLE: ReasonAdvice(
-        advice="The message is the read error. tkperf does not know the content of the device. Repair or unlock the "
-        "drive.",
+        advice="The message contains the read error. tkperf does not know the content of the device. Repair or unlock "
+        "the drive.",
         composed=("the read error",),
     ),
     Reason.ERASING: ReasonAdvice(
@@ -128,16 +128,16 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "behind the controller. Compare their serial numbers.",
         "… is not the drive that was confirmed. Nothing was touched": "Somebody exchanged a drive of the batch while "
         "the question was open. Start the batch again.",
-        "… was written to since it was shown: …. …": "Another program [wrote to the device or "
+        "… has been written to since tkperf showed it: …. …": "Another program [wrote to the device or "
         "file](../explanation/safety.md#changes-while-the-question-is-open) while tkperf waited for the answer. Find "
         "this program before you start again.",
     },
     "The device": {
-        "… must not be erased: …. …": "The message lists objections. The table above has the advice for each of them.",
+        "… must not be erased: …. …": "The message lists objections. The table above contains advice for each of them.",
         "… must not be erased: it holds …. Nothing was touched": "tkperf found the member of a set (`member` above) "
         "after it had opened the device exclusively.",
         "… cannot be held exclusively: …; nothing was touched": "Another program opened the device after the check, "
-        "or the name is a link now. Find out who uses the device.",
+        "or the name is now a link. Find out who uses the device.",
         "… is locked by …: if a tkperf that has ended started this program, wait until the program ends. Nothing was "
         "touched": (
             "fio or a purge tool of a killed tkperf is still working. Wait, or end the process that the message names."
@@ -145,7 +145,7 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "… is erasing itself (… done), perhaps started by a tkperf that was interrupted: wait until it has finished. "
         "Nothing was touched": _TO_WAIT,
         "… is not touched: …": "`tkperf doctor --unlock` found an objection of the table above.",
-        "… is not made of the confirmed devices: nothing is written to it": "The RAID set or mapping contains "
+        "… does not consist of the confirmed devices: tkperf writes nothing to it": "The RAID set or mapping contains "
         "members that you did not confirm. Stop the set or mapping.",
     },
     "Resuming a run": {
@@ -162,33 +162,35 @@ REFUSALS: dict[str, Mapping[str, str]] = {
     },
     "The host": {
         "this host is not fit to measure on (--strict): …": "Change the settings that the message names; `tkperf tune` "
-        "shows how. Or run without `--strict`. Data was not at risk.",
-        "tkperf serve reads files that others may have written, so do not run it as root: start it as an ordinary user "
-        "with access to them, or pass --allow-root": "Start `tkperf serve` as an ordinary user. tkperf has read "
+        "shows how. Or run without `--strict`. No data was at risk.",
+        "tkperf serve reads files that other users may have written, so do not run it as root: start it as an "
+        "ordinary user with access to these files, or pass --allow-root": "Start `tkperf serve` as an ordinary user. "
+        "tkperf has read "
         "nothing.",
     },
     "Batches": {
         "'…' does not confirm: expected '…'. Nothing was touched": "The answer was for another batch or for another "
         "number of drives. Type the answer that the message names.",
-        "all data on …. There is no terminal to ask on: confirm with … FILE, a file with a line for each drive: its "
-        "serial number, or its path where it has none. Nothing was touched": "Run the batch on a terminal, or pass "
+        "all data on …. Without a terminal, tkperf cannot ask: confirm with … FILE, a file with a line for each drive "
+        "that contains its serial number, or its path if it has none. Nothing was touched": "Run the batch on a "
+        "terminal, or pass "
         "[`--yes-destroy-file`](../how-to/batches.md#consent).",
         "… does not confirm the erasure: …. Nothing was touched": "In the file of `--yes-destroy-file`, a line is "
-        "missing, is superfluous or appears twice. The message has the number of the line.",
-        "… is not used, because it is not a regular file. Nothing was touched": (
+        "missing, is superfluous or appears twice. The message contains the number of the line.",
+        "… is not a regular file, so tkperf does not use it. Nothing was touched": (
             "Pass a regular file to `--yes-destroy-file`. tkperf cannot know who writes to a pipe."
         ),
         "… is not used: …; another user may have written its content. Nothing was touched": (
             "The batch file, or the file of `--yes-destroy-file`, belongs to another user, or others can write to it "
             "or to a folder above it. Run `chmod go-w` or `chown`, or move the file."
         ),
-        "… need a process each, and number … cannot be started: …; see ulimit -n and ulimit -u. Nothing was touched": (
-            "Raise the limits of the shell, or measure fewer drives at once. Data was not at risk."
-        ),
+        "… need one process each, but number … cannot be started: …; see ulimit -n and ulimit -u. Nothing was "
+        "touched": ("Raise the limits of the shell, or measure fewer drives at once. No data was at risk."),
         "…: the batch has ended before this drive's turn, and consent with it. Nothing was touched": "Run "
         "`tkperf resume NAME.batch`, which asks again.",
-        "drives that are measured at once are over the budget of …: measure fewer at once, or without strict. Nothing "
-        "was touched": "Pass `--parallel` with fewer drives, or run without `strict`. Data was not at risk.",
+        "the drives that would be measured at the same time exceed the budget of …: measure fewer drives at the same "
+        "time, or omit strict. Nothing was touched": "Pass `--parallel` with fewer drives, or run without `strict`. "
+        "No data was at risk.",
     },
     "Batches over hosts": {
         "no drive was touched: …": "Two hosts of the batch reach the same drive. Name the drive once.",
@@ -205,15 +207,17 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "'…' is not the name of an input file": "The other program is not tkperf, or not the same version. "
         + _SAME_VERSION,
         "'…' is a path on this host, not a file that came with the order: send a profile or workload as content, or "
-        "name a shipped one. Nothing was touched": "`tkperf batch` sends the content of your files itself. "
+        "name a built-in one. Nothing was touched": "`tkperf batch` sends the content of your files itself. "
         + _SAME_VERSION,
-        "… is not a batch that you began: only root and the user who began it may use it here. Give your batch another "
-        "name. Nothing was touched": "Root or another user started a batch of this name on the host. Give your batch "
+        "… is not a batch that you began: only root and the user who began it may use it on this host. Give your "
+        "batch another name. Nothing was touched": "Root or another user started a batch of this name on the host. "
+        "Give your batch "
         "another name.",
     },
     "RAID": {
-        "… is a RAID set already and is not touched: choose another node, or stop it first with 'mdadm --stop …' if it "
-        "is not needed": "Choose another node for DEVICE. Or stop the set if you do not need it.",
+        "… already is a RAID set, so tkperf does not touch it: choose another node, or stop the set first with 'mdadm "
+        "--stop …' if you do not need it": "Choose another node for DEVICE. Or stop the existing set if you do not "
+        "need it.",
         "drive … behind the controller reports no serial number, so it cannot be confirmed. Nothing was touched": (
             "Use another drive."
         ),
@@ -222,25 +226,25 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         ),
         "… is in use: its state is '…', but tkperf uses only unconfigured good (UGood) drives. Nothing was "
         "touched": "If you do not need the content of the drive, free the drive with storcli.",
-        "… belongs to drive group … (F: a set of another controller): delete the group with storcli first, if it is "
-        "not needed. Nothing was touched": ("If you do not need the set, clear its configuration with storcli."),
+        "… belongs to drive group … (F: a set of another controller): delete the group with storcli first, if you do "
+        "not need it. Nothing was touched": ("If you do not need the set, clear its configuration with storcli."),
         "… is being erased (… done), perhaps started by a tkperf that was interrupted: wait until it has finished. "
         "Nothing was touched": _TO_WAIT,
         "… exists already, so the virtual drive will get another name: pass the next free name as DEVICE. "
         "Nothing was created": "Pass the next free device name as DEVICE.",
-        "… (world-wide name …) is not the virtual drive that was made (…): nothing is written to it": "DEVICE is "
-        "another drive. Pass the name of the new virtual drive.",
+        "… (world-wide name …) is not the virtual drive that tkperf created (…): tkperf writes nothing to "
+        "it": "DEVICE is another drive. Pass the name of the new virtual drive as DEVICE.",
     },
     "Defects of tkperf": dict.fromkeys(
         (
-            "a permit to erase is made by grant_permit, after its checks",
-            "a permit to erase is made by grant_controller_permit",
+            "only grant_permit, after its checks, creates a permit to erase",
+            "only grant_controller_permit creates a permit to erase",
             "a permit to erase is valid for one run",
             "… may be written to only while its permit to erase is in use",
             "… is not held exclusively at the moment",
             "… is lent to another program at the moment",
         ),
-        "Report this message: tkperf has a defect.",
+        "Report this message, because it shows a defect of tkperf.",
     ),
 }
 

@@ -227,7 +227,7 @@ def test_compared_runs_say_what_was_not_found() -> None:
         ('metric = "iops"\nat_most = 1', "key read_percent: 'iops' needs it"),
         (
             'metric = "iops"\nread_percent = 0\nblock_size = "4k"\nnot_found = true',
-            "key not_found: tkperf does not look for 'iops'",
+            "key not_found: tkperf does not search for 'iops'",
         ),
     ],
 )

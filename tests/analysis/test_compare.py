@@ -125,7 +125,7 @@ def test_a_run_that_is_not_steady_or_not_complete_is_named(slow: RunResult) -> N
 
 def test_what_cannot_be_compared_is_refused(slow: RunResult) -> None:
     """A comparison of one run is refused, and so are areas against steady states and runs with nothing in common."""
-    with pytest.raises(UsageError, match="two runs or more"):
+    with pytest.raises(UsageError, match="at least two runs"):
         compare([slow])
     areas = replace(slow, info=replace(slow.info, suite="hdd"))
     with pytest.raises(UsageError, match="cannot be compared"):

@@ -116,7 +116,7 @@ def test_what_has_not_the_form_is_refused(text: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("iops:3", "no part of the run has this name; the run has lat, Latency; "),
+        ("iops:3", "no part of the run has this name; the names are lat, Latency; "),
         ("Latency:3", "several workloads have this part; name one, such as 'Latency, 100/0 8k'"),
         ("demand:2", "several workloads have this part"),
         ("Latency, 0/100 4k:99", "no such part; rounds go to 5"),

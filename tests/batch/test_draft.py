@@ -144,7 +144,7 @@ SSD = f'suite = "ssd"\n{DRIVES}'
         ),
         (
             'suite = "ssd"\ndrives = [{ drive = "sim:hdd", name = "lab" }]',
-            "a drive of the batch has the batch's own name, lab",
+            "a drive of the batch has the same name as the batch, lab",
         ),
         ('suite = "ssd"\ndrives = ["a\\u0000b"]', "zero byte"),
         ('suite = "ssd"\ndrives = ["sim:hdd", { drive = "sim:hdd", host = "lab3" }]', "name a host for every drive"),

@@ -124,7 +124,7 @@ def test_the_whole_is_the_sum(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("lab",), "after NAME comes BATCH.toml"),
+        (("lab",), "after NAME, pass BATCH.toml"),
         (("lab", "ssd"), "Missing argument 'DEVICE...'"),
         (("lab", "raid", "/dev/md0"), "a RAID set is one device"),
         (("lab", "ssd", "sim:hdd", "--rated", "much"), "--rated 'much'"),
@@ -173,7 +173,7 @@ def test_a_link_over_its_budget() -> None:
     page = build_batch_plan_page(over)
     assert f"drives that run at once may overload {part.name}" in page.verdict.text
     assert page.tables[1].rows == (("1", part.name, "2", "1.2 GB/s", "1.0 GB/s", "over budget"),)
-    strict = replace(over, refused="drives that are measured at once are over the budget")
+    strict = replace(over, refused="the drives that would be measured at the same time exceed the budget")
     assert judge_batch_plan(strict).state is VerdictState.REFUSED
     assert build_batch_plan_page(strict).verdict.reasons[0] == strict.refused
 

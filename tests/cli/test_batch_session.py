@@ -245,7 +245,7 @@ def test_a_killed_supervisor_stops_no_drive_and_the_rest_is_asked_about_again(fo
     done = tkperf("resume", ledger, "--yes-destroy-file", consent, "--no-report")
     assert done.returncode == 0, done.stderr
     assert stages(folder) == [DriveStage.DONE] * 2
-    assert_clear(tkperf("resume", ledger), 2, "no drive remains")
+    assert_clear(tkperf("resume", ledger), 2, "nothing remains to be measured")
 
 
 @fio
@@ -445,7 +445,7 @@ def test_a_waiting_drive_whose_process_is_killed_says_so_and_the_others_are_meas
 @pytest.mark.parametrize("name", ["b-02.tkperf", "b-02.log", "b.batch", "b.html"])
 def test_a_file_that_the_batch_writes_is_no_drive_of_it(folder: Path, name: str) -> None:
     done = tkperf(*batch(folder, folder / name, folder / "c.img", others=("--size", "8MiB")))
-    assert_clear(done, 6, "is a file that the batch would write to")
+    assert_clear(done, 6, "is a file to which the batch would write")
     assert not list(folder.iterdir())
 
 

@@ -263,7 +263,7 @@ def test_an_export_that_was_killed_at_its_beginning_can_be_repeated(runs: Path, 
 @pytest.mark.parametrize(
     ("prepare", "says"),
     [
-        (lambda folder: (folder / "mine.txt").write_text("mine"), "contains files, but no data set of tkperf"),
+        (lambda folder: (folder / "mine.txt").write_text("mine"), "contains other files than a data set of tkperf"),
         (lambda folder: (folder / MARKER).write_text('{"tkperf_dataset": 2}'), "of another version of tkperf"),
         (lambda folder: (folder / MARKER).write_text("rubbish"), "of another version of tkperf"),
     ],

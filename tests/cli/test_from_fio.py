@@ -135,7 +135,7 @@ def test_what_the_file_leaves_open_is_asked_for_and_said(job: Path) -> None:
     ("wrong", "reason"),
     [
         (("--set", "TIME"), "write NAME=VALUE, such as --set TIME=60"),
-        (("--set", "A=1", "--set", "A=2"), "--set A: it has two values, 1 and 2"),
+        (("--set", "A=1", "--set", "A=2"), "--set A: the name has two values, 1 and 2"),
         (("--set", "A=1\nB=2"), "write NAME=VALUE"),
         (("--runtime", "soon"), "--runtime 'soon': write a time such as 60, 90s, 5m or 1h"),
         (("--runtime", "0"), "write a time"),

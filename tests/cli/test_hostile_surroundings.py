@@ -176,7 +176,7 @@ def test_own_links_are_followed(tmp_path: Path) -> None:
 def test_a_report_never_goes_to_a_drive(loop_device) -> None:  # type: ignore[no-untyped-def]
     """A report is never written to a drive, even if somebody passes the device with -o."""
     device = loop_device()
-    with pytest.raises(UsageError, match="is a drive and is not overwritten"):
+    with pytest.raises(UsageError, match="is a drive, so tkperf does not overwrite it"):
         write_output(device, "REPORT")
     assert set(device.read_bytes()[:4096]) == {0xA5}
 

@@ -167,7 +167,7 @@ def test_an_imported_run(tmp_path: Path) -> None:
 
 def test_a_raid_run(run_file: Path) -> None:
     edit(run_file, suite="raid")
-    assert_refused(run_file, 2, "a raid run cannot be resumed")
+    assert_refused(run_file, 2, "a run of the suite raid cannot be resumed")
 
 
 def test_a_run_of_no_suite(run_file: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_run_in_segments(run_file: Path) -> None:
     assert isinstance(profile, dict)
     table = profile["active_range"] | {"segments": 2048, "amount": "8GiB"}
     edit(run_file, profile=profile | {"active_range": table})
-    assert_refused(run_file, 2, "the places of its segments were drawn for this run only")
+    assert_refused(run_file, 2, "its segments lie at places that were chosen for this run only")
 
 
 def test_a_damaged_file(run_file: Path) -> None:
@@ -227,7 +227,7 @@ def test_bytes_that_are_no_database(run_file: Path) -> None:
 def test_a_log_that_does_not_follow_its_test(change: str, run_file: Path) -> None:
     with closing(sqlite3.connect(run_file)) as db, db:
         db.execute(change)
-    assert_refused(run_file, 6, "the log of lat does not follow its procedure: row")
+    assert_refused(run_file, 6, "the log of lat does not fit its procedure: row")
 
 
 def test_a_plan_that_is_another_now(run_file: Path) -> None:

@@ -106,7 +106,7 @@ def test_this_machine_can_be_audited(scratch: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], "tune needs a DEVICE, or --restore"),
+        ([], "pass a DEVICE, or --restore"),
         (["--restore", "--apply"], "--restore restores all settings"),
         (["/dev/null", "--restore"], "--restore restores all settings"),
     ],

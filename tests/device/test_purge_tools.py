@@ -825,7 +825,7 @@ def test_zeros_that_are_promised_must_be_readable() -> None:
     """A device that promises zeros and gives an error fails its purge, as with other data."""
     before = base.SampledContent("/dev/sdx", {0: DATA, 1: DATA})
     after = base.SampledContent("/dev/sdx", {0: ZEROS, 1: None})
-    with pytest.raises(DeviceError, match="1 of 2 samples do not"):
+    with pytest.raises(DeviceError, match="1 of 2 samples are not zero"):
         before.compare(after, method="Format", reads_zero=True)
 
 

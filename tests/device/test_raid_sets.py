@@ -245,7 +245,7 @@ def test_the_drives_must_be_those_confirmed(tools: FakeTools, tmp_path: Path) ->
     ("state", "says"),
     [
         ({"vd_state": "Dgrd"}, "is 'Dgrd'"),
-        ({"device": "/dev/sdz"}, "is /dev/sdz, not /dev/sdx: pass that name as DEVICE"),
+        ({"device": "/dev/sdz"}, "is /dev/sdz, not /dev/sdx: pass the first name as DEVICE"),
     ],
 )
 def test_a_set_that_is_not_as_wanted(tools: FakeTools, tmp_path: Path, state: dict[str, str], says: str) -> None:

@@ -135,7 +135,7 @@ def read_prose(name: str) -> str:
 def test_the_profiles_with_a_search_for_the_demand_are_named() -> None:
     """--auto-demand with another profile is a wrong call."""
     defining = [name for name in built_in_profiles() if "demand_search" in load_profile(name).tables]
-    named = re.search(r"Of the shipped profiles, (.*) define this search", read_prose("how-to/comparing.md"))
+    named = re.search(r"Of the built-in profiles, (.*) define this search", read_prose("how-to/comparing.md"))
     assert named is not None
     assert sorted(re.findall(r"`([\w.-]+)`", named[1])) == sorted(defining)
     assert "pts-2.0" not in defining
@@ -175,7 +175,7 @@ def test_a_simulated_drive_ignores_the_answers_to_the_question(
     words = ["ssd", "n", "sim:sata-ssd", "--profile", str(ROOT / "tests/short.toml"), "-ssdt", "lat"]
     done = CliRunner().invoke(cli, [*words, "--no-report", "--progress", "plain", *options])
     assert done.exit_code == 0, done.output
-    assert "tkperf ignores `--yes-destroy` and `-ft` there" in read_prose("how-to/ci-gate.md")
+    assert "tkperf asks no question, and ignores `--yes-destroy` and `-ft`" in read_prose("how-to/ci-gate.md")
 
 
 def test_the_nightly_script_begins_a_run_each_night_and_resumes_an_interrupted_one(tmp_path: Path) -> None:

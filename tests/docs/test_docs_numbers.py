@@ -165,8 +165,8 @@ NUMBERS = [
     ),
     (
         "docs/reference/run-file.md",
-        r"more than ([\d.]+) % of fio's bytes in the step \(and (\d+) KiB\), or a burst of more than (\d+) % in one second \(and "
-        r"(\d+) MiB\)",
+        r"more than ([\d.]+) % of fio's bytes in the step \(and (\d+) KiB\), or a burst of more than (\d+) % in one "
+        r"second \(and (\d+) MiB\)",
         (
             100 * of_io.FOREIGN_SHARE,
             of_io.LEAST_FOREIGN_BYTES / KIB,
@@ -217,7 +217,7 @@ NUMBERS = [
     # The next sentences are about batches, reports, mail and tests.
     ("docs/how-to/batches.md", r"`drives` \| (\d+) to (\d+)", (1, batch_drives.MOST_DRIVES)),
     ("docs/how-to/batches.md", r"start at least ([\d.]+) s apart", (conductor.APART_S,)),
-    ("docs/how-to/background.md", r"run file attached if they fit into (\d+) MB", (MOST_ATTACHED_BYTES / 1e6,)),
+    ("docs/how-to/background.md", r"run file are attached if they fit into (\d+) MB", (MOST_ATTACHED_BYTES / 1e6,)),
     ("docs/reference/reports.md", r"at most (\d+) MiB; you can delete both", (result_cache.MOST_BYTES / MIB,)),
     ("docs/reference/reports.md", r"Note \(at most ([\d,]+) characters each\)", (LONGEST_FACT,)),
     (
@@ -366,14 +366,14 @@ PLANS = [
     ),
     (
         "docs/how-to/ci-gate.md",
-        r"of a 240 GB drive take (\d+) to (\d+) h",
+        r"take (\d+) to (\d+) h on a drive of 240 GB",
         ["sim:sata-ssd", "--test", "iops,lat"],
         ("shortest_s", "longest_s"),
         3600,
     ),
     (
         "docs/how-to/endurance.md",
-        r"fills a drive (\d+) to (\d+) times \(240 GB, 500 MB/s\)",
+        r"fills a drive (\d+) to (\d+) times \(calculated for 240 GB and 500 MB/s\)",
         ["sim:sata-ssd", "--rate", "500MB/s"],
         ("least_written_bytes", "most_written_bytes"),
         240e9,
@@ -429,7 +429,7 @@ def test_the_simulated_drives_are_those_of_the_table() -> None:
             assert model.capacity_bytes == pytest.approx(bytes_, rel=0.01), name
         assert ("sectors of 4 KiB" in row) is (model.logical_block_bytes == 4096)
         if isinstance(model, DiskModel):
-            assert f"{model.turns_per_minute:,.0f} turns a minute" in row
+            assert f"{model.turns_per_minute:,.0f} turns per minute" in row
         if isinstance(model, FlashModel):
             assert (model.slc_bytes > 0) is name.startswith("client")
     half, sata = PRESET_MODELS["unsteady"], PRESET_MODELS["sata-ssd"]
@@ -440,7 +440,7 @@ def test_the_simulated_drives_are_those_of_the_table() -> None:
     assert (cliffs.cliff_lasts_s, cliffs.cliff_every_s) == (360, 2700)
     assert cliffs.cliff_share == pytest.approx(1 / 3, abs=0.01)
     spikes = PRESET_MODELS["spikes-13min"].misbehaviour
-    assert "nothing for 0.4 s every 13 minutes" in rows["spikes-13min"]
+    assert "no I/O for 0.4 s every 13 minutes" in rows["spikes-13min"]
     assert (spikes.stall_s, spikes.stall_every_s) == (0.4, 13 * 60)
     dying = PRESET_MODELS["dying"].misbehaviour
     assert "loses 30 % of its rate with each capacity written" in rows["dying"]

@@ -34,7 +34,7 @@ def test_an_end_as_it_should_be() -> None:
             fault(has_result=False),
             EngineError,
             "fio on /dev/x ended without printing a result; it said: so; check that the program that tkperf finds "
-            "(TKPERF_FIO, else PATH) is the real fio",
+            "(through TKPERF_FIO or PATH) is really fio",
         ),
     ],
 )

@@ -212,7 +212,7 @@ def test_evenly_offered_ios_are_asked_for_in_bytes() -> None:
     # The rate follows from the mean size, because fio before 3.42 takes rate_iops of a mix for I/Os
     # of the smallest size.
     assert rate_lines(**(rates | {"block_mix": blocks}))[0] == f"rate={31.25 * 2662.4:.0f},"
-    with pytest.raises(UsageError, match="less than one a second for each of 32 jobs"):
+    with pytest.raises(UsageError, match="less than one I/O a second for each of 32 jobs"):
         rate_lines(**(rates | {"offered_iops": 31.0}))
 
 

@@ -243,7 +243,7 @@ def test_a_device_that_was_written_to_while_the_question_was_open_is_not_permitt
 ) -> None:
     monkeypatch.setattr(StandIn, "find_data", lambda _: (DATA,))
     with (
-        pytest.raises(RefusedError, match=r"written to since it was shown.*Nothing was touched"),
+        pytest.raises(RefusedError, match=r"been written to since tkperf showed it.*Nothing was touched"),
         opening("whole disk", False, given),
     ):
         pass

@@ -86,7 +86,7 @@ def test_auto_demand_is_disclosed(tmp_path: Path) -> None:
     [
         ({"jobs": 4}, "-nj would have no effect"),
         ({"jobs": 4, "io_depth": 4}, "-nj and -iod would have no effect"),
-        ({"suite": "hdd"}, "the suite hdd has no search"),
+        ({"suite": "hdd"}, "the suite hdd cannot search"),
     ],
 )
 def test_a_search_beside_a_given_demand_is_refused(wishes: dict[str, object], reason: str) -> None:

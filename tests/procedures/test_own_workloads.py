@@ -586,16 +586,20 @@ def many(count: int) -> str:
             "tracked 1, key quantity 'p99_us': choose from iops, latency_mean_us, megabytes_per_s",
         ),
         ('"Two rounds"', '"Its time"', "phases, key section: 'Its time' is the section of two phases"),
-        ('"Two rounds"', '"Two\\u001b[31m"', "key section: it is empty or has characters that cannot be printed"),
+        (
+            '"Two rounds"',
+            '"Two\\u001b[31m"',
+            "key section: the text is empty, or contains characters that cannot be printed",
+        ),
         (
             'title = "Every',
             'source = "mine\\nwarning  nothing is written"\ntitle = "Every',
-            "key source: it is empty or has characters that cannot be printed",
+            "key source: the text is empty, or contains characters that cannot be printed",
         ),
         (
             "[loads.paced]",
             '[loads."paced\\nwarning  nothing is written"]',
-            "key loads: it is empty or has characters that cannot be printed",
+            "key loads: the text is empty, or contains characters that cannot be printed",
         ),
         ('name = "everything"', 'name = "everything\\n"', "key name: "),
         (

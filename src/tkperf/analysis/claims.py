@@ -99,7 +99,7 @@ def check_claims(claims: ClaimsFile, result: RunResult, *, load: Callable[[Path]
                 "that has finished a test"
             )
         if because := explain_nothing_common((earlier, result)):
-            raise UsageError(f"baseline {path}: it has no test of the run{because}")
+            raise UsageError(f"baseline {path}: it has no test in common with the run{because}")
         findings += [_check(promise, result, cells, note, of_limit) for promise, note, of_limit in promises]
         left = sum(len(section.cells) for test in earlier.tests for section in _judged_sections(test))
         left -= len(promises)

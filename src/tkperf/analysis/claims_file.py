@@ -143,7 +143,7 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
 
 def _require_limit(limit: float, where: str) -> None:
     if not (math.isfinite(limit) and limit >= 0):
-        raise InputFileError(f"{where}: {limit} is not a finite number from 0 on")
+        raise InputFileError(f"{where}: {limit} is not a finite number that is 0 or more")
 
 
 def _require_promise(claim: Claim, where: str) -> None:
@@ -154,7 +154,7 @@ def _require_promise(claim: Claim, where: str) -> None:
         either = "at_least, at_most or not_found" if of_course else "either at_least or at_most"
         raise InputFileError(f"{where}: give {'one of ' * of_course}{either}")
     if not of_course and claim.not_found:
-        raise InputFileError(f"{where}, key not_found: tkperf does not look for '{claim.metric}'")
+        raise InputFileError(f"{where}, key not_found: tkperf does not search for '{claim.metric}'")
     if claim.not_found and claim.metric == DROPS.key:
         raise InputFileError(f"{where}, key not_found: '{claim.metric}' is a count: write at_most = 0")
     if of_course and claim.direction is not Direction.ALL:

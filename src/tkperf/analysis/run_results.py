@@ -38,7 +38,7 @@ MOST_SEARCHED_WORKLOADS = 1200
 MOST_SEARCHED_STEPS = 30_000
 _NOT_SEARCHED = RunNote(
     code="not-searched",
-    text="tkperf did not search this run for levels, drops and spikes over time, as it has more than "
+    text="tkperf did not search this run for levels, drops and spikes over time, because it has more than "
     f"{MOST_SEARCHED_WORKLOADS:,} workloads or {MOST_SEARCHED_STEPS:,} steps; its report has neither the details of a "
     "workload nor the charts of a whole test",
 )

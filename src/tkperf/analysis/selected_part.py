@@ -119,12 +119,12 @@ def _find(asked: PartSelection, result: RunResult, details: Sequence[CellDetail]
     if not named:
         sections = dict.fromkeys(f"{detail.test}, {detail.section}" for detail in details)
         raise UsageError(
-            f"--histogram '{asked.text}': no part of the run has this name; the run has "
+            f"--histogram '{asked.text}': no part of the run has this name; the names are "
             f"{_list(sections) or 'no results'}"
         )
     having = _prefer_whole([detail for detail in named if _has_part(detail, asked)])
     if not having:
-        raise UsageError(f"--histogram '{asked.text}': there is no such part; {_reach(named, asked)}")
+        raise UsageError(f"--histogram '{asked.text}': the run has no such part; {_reach(named, asked)}")
     if len(having) > 1:
         several = [f"'{detail.section}, {detail.workload.mix_and_size}'" for detail in having]
         if len(set(several)) < len(several):

@@ -269,7 +269,7 @@ def choose_all(request: BatchRequest, ledger_path: Path, folder: Path, written: 
         device = drive.request.device
         try:
             if os.path.realpath(device) in targets:
-                raise RunFileError(f"{device} is a file that the batch would write to: choose another NAME")
+                raise RunFileError(f"{device} is a file to which the batch would write: choose another NAME")
             Destination(name=name, folder=folder).require_free(device)
         except RunFileError as error:
             faults.append(str(error))
@@ -299,7 +299,9 @@ def choose_rest(ledger: Ledger, without: Collection[str] = ()) -> DriveSelection
         if drive.stage not in (DriveStage.DONE, DriveStage.RUNNING) and drive.shown.name not in without
     ]
     if not rest:
-        raise UsageError(f"{ledger.path}: no drive remains to be measured; see tkperf show {ledger.path}")
+        raise UsageError(
+            f"{ledger.path}: every drive is done, so nothing remains to be measured; see tkperf show {ledger.path}"
+        )
     return DriveSelection(
         request=find_again(request, {drive.shown.name for drive in rest}),
         numbers=tuple(drive.shown.number for drive in rest),

@@ -204,7 +204,7 @@ def _several(given: str, names: Sequence[str], *, of_drives: bool) -> UsageError
     listed = ", ".join(names[:_MOST_LISTED])
     if of_drives:
         return UsageError(
-            f"the serial number '{given}' is that of {len(names)} devices, maybe paths to one drive: {listed}; "
+            f"the serial number '{given}' is that of {len(names)} devices, which may be paths to one drive: {listed}; "
             "name one of them by its path"
         )
-    return UsageError(f"'{given}' could be {listed}: name it by its path")
+    return UsageError(f"'{given}' may mean any of {listed}: name the drive by its path")

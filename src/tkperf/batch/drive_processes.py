@@ -239,7 +239,7 @@ class DriveProcesses:
             self.dismiss()
             count = format_count(len(numbers), "drive")
             raise RefusedError(
-                f"{count} need a process each, and number {len(self.members) + 1} cannot be started: "
+                f"{count} need one process each, but number {len(self.members) + 1} cannot be started: "
                 f"{reason_of(error)}; see ulimit -n and ulimit -u. Nothing was touched"
             ) from error
 

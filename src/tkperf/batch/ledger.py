@@ -315,7 +315,7 @@ def _read(path: Path, content: bytes) -> BatchLog:
         raise RunFileError(f"{path} is not a batch of tkperf, or its first line is damaged")
     if first.format > FORMAT:
         raise RunFileError(
-            f"{path} is a batch of tkperf {first.tkperf_version}, which is newer than this one: {__version__}"
+            f"{path} is a batch of tkperf {first.tkperf_version}, which is newer than this version: {__version__}"
         )
     log = BatchLog(begun=first)
     for line in lines:

@@ -143,9 +143,9 @@ class BatchQuestion:
     def refuse_without_terminal(self) -> RefusedError:
         """Return the refusal for a call without a user who could answer."""
         return RefusedError(
-            f"all data on {self._loss}. There is no terminal to ask on: confirm with {OPTION} FILE, a file with a line "
-            "for each drive: its serial number, or "
-            "its path where it has none. Nothing was touched"
+            f"all data on {self._loss}. Without a terminal, tkperf cannot ask: confirm with {OPTION} FILE, a file "
+            f"with a line for each drive that contains its serial number, or its path if it has none. Nothing was "
+            f"touched"
         )
 
 
@@ -172,7 +172,7 @@ def confirm_by_file(path: Path, shown: Sequence[DriveShown]) -> None:
 
     def require_trusted(status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
-            raise RefusedError(f"{path} is not used, because it is not a regular file. Nothing was touched")
+            raise RefusedError(f"{path} is not a regular file, so tkperf does not use it. Nothing was touched")
         require_own_input(path, status)
 
     text = read_text_input(path, what=OPTION, limit_bytes=SETTINGS_BYTES, check=require_trusted)

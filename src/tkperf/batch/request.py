@@ -94,7 +94,7 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
             seen.add(drive.name)
         if self.name in seen:
             # The log and the report of the batch have this name, too.
-            raise UsageError(f"a drive of the batch has the batch's own name, {self.name}")
+            raise UsageError(f"a drive of the batch has the same name as the batch, {self.name}")
         self._check_hosts()
         if isinstance(self.parallel, int) and self.parallel < 1:
             raise UsageError(f"parallel: {self.parallel} drives at once, but at least 1 is necessary")
@@ -105,12 +105,12 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
         hosts = {drive.host for drive in self.drives}
         if None in hosts and len(hosts) > 1:
             raise UsageError(
-                "some drives have a host and others have none: name a host for every drive, and localhost for "
-                "the drives of this machine"
+                "some drives have a host and others have none: name a host for every drive (localhost for the drives "
+                "of this machine)"
             )
         for host in hosts - {None}:
             if _HOST.fullmatch(host or "") is None:
-                raise UsageError(f"'{host}' is not a host: write user@lab3, or a Host of ~/.ssh/config")
+                raise UsageError(f"'{host}' is not a host: write user@lab3, or the name of a Host in ~/.ssh/config")
         if _PATH.fullmatch(self.tkperf) is None:
             raise UsageError(f"tkperf: '{self.tkperf[:60]}' is not an absolute path of letters, digits and . _ + -")
 

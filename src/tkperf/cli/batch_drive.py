@@ -123,7 +123,7 @@ def _require_meant(drive: BatchDrive, identity: DeviceIdentity) -> None:
     """Raise DeviceError if another drive now has the path of the requested drive."""
     if drive.serial is not None and identity.serial != drive.serial:
         raise DeviceError(
-            f"{identity.path} has the serial number {identity.serial}, and {drive.serial} is the requested "
+            f"{identity.path} now has the serial number {identity.serial}, and {drive.serial} is the requested "
             "drive: the kernel has given the drives new names"
         )
 

@@ -45,12 +45,14 @@ class Outputs:
                 place = path if path == STDOUT else path.resolve()
             if place in places:
                 raise UsageError(
-                    f"{path} is the file of two outputs; nothing was written: give each output its own file"
+                    f"{path} is the same file for two outputs; nothing was written: give each output its own file"
                 )
             places[place] = path
         for place, path in places.items():
             if not places.keys().isdisjoint(place.parents) and path != STDOUT:
-                raise UsageError(f"{path} would be inside another output, which is a file; nothing was written")
+                raise UsageError(
+                    f"{path} would be inside another output, but that output is a file; nothing was written"
+                )
             if path != STDOUT:
                 makes_folder = path.parent in self._folders
                 with _clear_errors(path), reach(path, makes_folder=makes_folder, look_only=True):
@@ -156,14 +158,14 @@ def _refuse_to_destroy(path: Path, inputs: Iterable[Path | None]) -> None:
     if path == STDOUT:
         return
     if path.is_block_device():
-        raise UsageError(f"{path} is a drive and is not overwritten; name a file")
+        raise UsageError(f"{path} is a drive, so tkperf does not overwrite it; name a file")
     if not path.is_file():
         return
     if any(source is not None and source.exists() and path.samefile(source) for source in inputs):
-        raise UsageError(f"{path} is read by this command and is not overwritten; name another file")
+        raise UsageError(f"{path} is an input of this command, so tkperf does not overwrite it; name another file")
     with path.open("rb") as file:
         if file.read(len(START_OF_A_RUN_FILE)) == START_OF_A_RUN_FILE:
-            raise UsageError(f"{path} is a run file and is not overwritten; name another file")
+            raise UsageError(f"{path} is a run file, so tkperf does not overwrite it; name another file")
 
 
 def _pieces(content: bytes | str | Iterable[str]) -> Iterator[bytes]:

@@ -239,7 +239,9 @@ def _private_folder() -> Iterator[Path]:
         try:
             folder = made.enter_context(private_folder())
         except OSError as error:
-            raise RunFileError(f"no folder for the plan's files: {reason_of(error)}") from error
+            raise RunFileError(
+                f"tkperf cannot create a folder for the files of the plan: {reason_of(error)}"
+            ) from error
         yield folder
 
 
@@ -372,7 +374,7 @@ def _send_snapshot(folder: Path, order: Fetch) -> None:
     require_name(order.run)
     path = folder / f"{order.run}{RUN_FILE_SUFFIX}"
     if not path.exists():
-        raise RunFileError(f"there is no run file {path}")
+        raise RunFileError(f"the batch has no run file {path}")
     utc = datetime.fromtimestamp(time.time() - order.ahead_s, UTC).isoformat(timespec="seconds")
     for place in (folder, _MEMORY):
         try:

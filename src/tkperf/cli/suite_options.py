@@ -148,7 +148,7 @@ LOAD = (
 STRICT = on_test(
     "--strict",
     is_flag=True,
-    help="Refuse an unfit host. Measure a disturbed step of a round again at once, twice at most, then end the run; "
+    help="Refuse an unfit host. Measure a disturbed step of a round again at once, at most twice, then end the run; "
     "you can resume it.",
 )
 # Options for a host that disturbs a measurement: refuse, accept or tune it.
@@ -198,13 +198,15 @@ CONSENT = (
         "--yes-destroy",
         metavar="ID",
         help="Answer the question in advance, with the serial number or the path; for a RAID set, those of all "
-        "members, with commas.",
+        "members, separated by commas.",
     ),
 )
 # Facts of the device, for the estimates of time and amount before a run.
 ENDURANCE = (
     common(
-        "--rated", metavar="TBW|DWPD", help="Endurance of the drive, as 600TBW or 1DWPD, to show the run's share of it."
+        "--rated",
+        metavar="TBW|DWPD",
+        help="Endurance rating of the drive, such as 600TBW or 1DWPD, to show the share of it that the run uses.",
     ),
     on_target(
         "--warranty-years",
@@ -259,7 +261,7 @@ VIEWS = (
     common(
         "--detach",
         is_flag=True,
-        help="Leave the terminal once the run has begun; 'tkperf attach', 'status' and 'stop' reach it.",
+        help="Leave the terminal after the run has begun; 'tkperf attach', 'status' and 'stop' reach it.",
     ),
     VERBOSE,
     _on_output("--no-report", is_flag=True, help="Do not write the report NAME.html at the end."),

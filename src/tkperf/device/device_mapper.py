@@ -163,7 +163,7 @@ def _open(name: str) -> Mapping:
         raise DeviceError(f"{node} cannot be opened: {reason_of(error)}") from error
     if os.fstat(descriptor).st_rdev != os.makedev(major, minor):
         os.close(descriptor)
-        raise DeviceError(f"{node} is not the node that the kernel made for {name}")
+        raise DeviceError(f"{node} is not the node that the kernel created for {name}")
     return Mapping(name=name, number=f"{major}:{minor}", node=node, descriptor=descriptor)
 
 

@@ -152,9 +152,8 @@ def require_named(path: str | Path, real: Path, status: os.stat_result) -> None:
         same = same_device or os.path.samestat(named, status)
     if not same:
         raise DeviceError(
-            f"{path} is not the same as {real}, to which its links resolve: the file is in another mount "
-            "namespace, or its name was removed. Nothing was touched; pass a path that contains no link of "
-            "/proc"
+            f"{path} is not the same as {real}, to which its links resolve: the file is in another mount namespace, "
+            f"or its name was removed. Nothing was touched. Pass a path that contains no link of /proc"
         )
 
 

@@ -25,7 +25,7 @@ class ErasePermit:
 
     def __init__(self, held: Hold, *, made_by: object) -> None:
         if made_by is not _MADE_HERE:
-            raise RefusedError("a permit to erase is made by grant_permit, after its checks")
+            raise RefusedError("only grant_permit, after its checks, creates a permit to erase")
         self._held = held
         self._redeemed = False
         # The kernel's name of the set or mapping that tkperf made from the device.
@@ -207,7 +207,7 @@ class ControllerPermit:
 
     def __init__(self, serials: Mapping[str, str], *, made_by: object) -> None:
         if made_by is not _MADE_HERE:
-            raise RefusedError("a permit to erase is made by grant_controller_permit")
+            raise RefusedError("only grant_controller_permit creates a permit to erase")
         self.serials = dict(serials)
 
     def require(self, serials: Mapping[str, str | None]) -> None:
@@ -305,7 +305,7 @@ def grant_set_permit(find_path: Callable[[], str], members: Sequence[ErasePermit
         slaves = find_node(identity.major_minor or "").glob("slaves/*")
         below = {text(slave / "dev") for slave in slaves}
         if below != {member.identity.major_minor for member in members}:
-            raise RefusedError(f"{path} is not made of the confirmed devices: nothing is written to it")
+            raise RefusedError(f"{path} does not consist of the confirmed devices: tkperf writes nothing to it")
         return identity
 
     return SetPermit(identify, made_by=_MADE_HERE)
@@ -325,8 +325,8 @@ def grant_virtual_drive_permit(path: str, find_naa: Callable[[], str | None]) ->
         identity, naa = read_identity(path), find_naa()
         if not naa or naa.lower() not in (identity.wwn or "").lower():
             raise RefusedError(
-                f"{path} (world-wide name {identity.wwn or 'not known'}) is not the virtual drive "
-                f"that was made ({naa or 'not known'}): nothing is written to it"
+                f"{path} (world-wide name {identity.wwn or 'not known'}) is not the virtual drive that tkperf created "
+                f"({naa or 'not known'}): tkperf writes nothing to it"
             )
         return identity
 
@@ -343,7 +343,7 @@ def refuse_written(identity: DeviceIdentity, sign: str | None, *, begun: bool = 
     """
     if sign is not None:
         consequence = "Nothing more is written" if begun else "Nothing was touched"
-        raise RefusedError(f"{identity.path} was written to since it was shown: {sign}. {consequence}")
+        raise RefusedError(f"{identity.path} has been written to since tkperf showed it: {sign}. {consequence}")
 
 
 def refuse_objections(

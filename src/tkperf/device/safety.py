@@ -242,7 +242,7 @@ def _member_objections(identity: DeviceIdentity) -> Iterator[Objection]:
 
 def _busy_objections(identity: DeviceIdentity, survey: Survey) -> Iterator[Objection]:
     if not os.access(identity.path, os.W_OK):
-        yield Objection(Reason.READ_ONLY, "you may not write to it")
+        yield Objection(Reason.READ_ONLY, "you have no permission to write to it")
         return
     claimed = False
     try:
@@ -281,7 +281,7 @@ def _file_objections(identity: DeviceIdentity, survey: Survey, held: int | None)
     # The descriptor is used if there is one, because the name may now lead to another file.
     path = identity.path if held is None else f"/proc/self/fd/{held}"
     if not os.access(path, os.W_OK):
-        yield Objection(Reason.READ_ONLY, "you may not write to the file")
+        yield Objection(Reason.READ_ONLY, "you have no permission to write to the file")
     yield from _hard_link_objections(survey)
     objections = [
         *_hidden_objections(survey),

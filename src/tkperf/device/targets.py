@@ -114,8 +114,8 @@ class SegmentMapping:
         if not wait_until(lambda: not node.exists(), limit_s=GONE_LIMIT_S, every_s=0.01):
             raise DeviceError(
                 f"{mapping.node}, the segments of {self.drive.identity.path}, is still open in another program "
-                f"(see 'fuser -v {mapping.node}'): when that program closes it, the kernel removes it and the "
-                "drive is free"
+                f"(see 'fuser -v {mapping.node}'): when that program closes the mapping, the kernel removes it, and "
+                f"the drive is free"
             )
 
 
@@ -273,7 +273,7 @@ def _exists(path: Path) -> DeviceError:
         return DeviceError(f"{path} is a directory: give the path of a file in it")
     if is_dangling(path):
         return DeviceError(f"{describe_dangling(path)}: remove the link, or name the file itself")
-    return DeviceError(f"{path} exists already: omit --size to use the existing file, whose content will be erased")
+    return DeviceError(f"{path} already exists: omit --size to use the existing file, whose content will be erased")
 
 
 def is_dangling(path: Path) -> bool:

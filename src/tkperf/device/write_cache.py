@@ -163,7 +163,6 @@ class WriteCache:
         self._switch.write(on)
         if self._switch.read() is not on:
             raise DeviceError(
-                f"the write cache of {self._path} could not be switched {ON_OFF[on]}; run with "
-                "--write-cache "
-                "keep to measure it as it is, which every result will disclose"
+                f"the write cache of {self._path} could not be switched {ON_OFF[on]}; pass --write-cache keep to "
+                f"measure with the present setting, which every result will disclose"
             )

@@ -283,8 +283,8 @@ def _rate_lines(workload: Workload) -> list[str]:
     rates = [of_job * share for share in shares]
     if any(share and rate < 1 for share, rate in zip(shares, rates, strict=True)):
         raise UsageError(
-            f"{workload.offered_iops:g} IOPS offered are less than one a second for each of "
-            f"{format_count(workload.jobs, 'job')} and direction: offer more, or use fewer jobs"
+            f"{workload.offered_iops:g} IOPS are less than one I/O a second for each of "
+            f"{format_count(workload.jobs, 'job')} and direction: increase the rate, or use fewer jobs"
         )
     if workload.arrival is Arrival.POISSON:
         option, whole = "rate_iops", [rate and find_poisson_setting(rate) for rate in rates]

@@ -479,6 +479,6 @@ def find_fio_fault(
     if not has_result:
         return EngineError(
             f"fio on {device} ended without printing a result{output}; "
-            "check that the program that tkperf finds (TKPERF_FIO, else PATH) is the real fio"
+            "check that the program that tkperf finds (through TKPERF_FIO or PATH) is really fio"
         )
     return None

@@ -161,8 +161,8 @@ class FioProcess:
             if self._gate.lost:
                 self.stop()
                 raise LostAtGateError(
-                    f"the gate that holds fio's threads on {self._device} before their first I/O is "
-                    "lost: a process of the gate was killed, or its folder was removed"
+                    f"the gate that holds fio's threads on {self._device} before their first I/O no longer exists: a "
+                    f"process of the gate was killed, or its folder was removed"
                 )
             if time.monotonic() - self._started_s > LONGEST_START_S:
                 came = self._gate.waiting
@@ -316,7 +316,7 @@ class FioProcess:
             status = self._process.wait(timeout=30)
         except ProcessTimeout:
             self.stop()
-            raise EngineError(f"fio on {self._device} closed its output but did not exit") from None
+            raise EngineError(f"fio on {self._device} closed its output, but did not exit") from None
         finally:
             self._gate.close()
         fault = find_fio_fault(

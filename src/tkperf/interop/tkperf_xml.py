@@ -173,7 +173,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
     try:
         root = fromstring(text, forbid_dtd=True)
     except DefusedXmlException as error:
-        raise InputFileError(f"{file}: refused, it declares document types or entities: {error}") from None
+        raise InputFileError(f"{file}: refused, because it declares document types or entities: {error}") from None
     except (ParseError, ValueError, LookupError) as error:
         raise InputFileError(f"{file}: not XML: {error}") from None
     found = [element.tag for element in root if element.tag in TKPERF_TABLES]

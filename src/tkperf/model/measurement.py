@@ -91,7 +91,7 @@ class IoStats:
             ValueError: a count went down.
         """
         if self.ios < earlier.ios or self.bytes < earlier.bytes:
-            raise ValueError("the earlier reading counts more than the later one")
+            raise ValueError("the earlier reading counts more than the later reading")
         gained = self.histogram - earlier.histogram
         latency_min, latency_max = gained.lowest_ns, gained.highest_ns
         if latency_min is not None and self.latency_min_ns is not None:
@@ -453,7 +453,7 @@ def places_of_extremes(values: Sequence[float], most: int) -> list[int]:
         ValueError: ``most`` is too small for two groups.
     """
     if most < 6:
-        raise ValueError("too few to keep extremes")
+        raise ValueError("this blob has too few columns for extremes")
     if len(values) <= most:
         return list(range(len(values)))
     kept = {0, len(values) - 1}

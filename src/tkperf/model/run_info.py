@@ -97,7 +97,7 @@ def _parse(option: str, texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         name, *rest = re.split("[=:]", text, maxsplit=1)
         if not "".join(rest).strip():
-            raise UsageError(f"{option} '{on_one_line(text)[:80]}': write NAME=TEXT, as in 'NAND type=3D TLC'")
+            raise UsageError(f"{option} '{on_one_line(text)[:80]}': write NAME=TEXT, for example 'NAND type=3D TLC'")
         pairs.append((name, rest[0]))
     return check_names(option, pairs)
 

@@ -154,12 +154,12 @@ class Workload:
         ):
             raise ValueError(f"random_percent {self.random_percent} is not within 0..100 of random accesses")
         if self.burst is not None and (self.burst.ios < 1 or not self.burst.pause_s > 0):
-            raise ValueError(f"a burst of {self.burst.ios} I/Os and a pause of {self.burst.pause_s} s is none")
+            raise ValueError(f"a burst of {self.burst.ios} I/Os and a pause of {self.burst.pause_s} s is not possible")
         if self.flush_every is not None and (self.flush_every < 1 or self.trims or self.read_percent == 100):
-            raise ValueError("only writes are flushed, after 1 write or more")
+            raise ValueError("only writes can be flushed, after at least 1 write")
         names = [stream.name for stream in self.together]
         if len(set(names)) < len(names) or (self.stream is not None and self.stream not in names):
-            raise ValueError("the streams of a combination have different names")
+            raise ValueError("the streams of a combination must have different names")
 
     def _check_block_mix(self) -> None:
         sizes = [share.block_size_bytes for share in self.block_mix]
@@ -368,7 +368,7 @@ def combine(streams: Sequence[Stream]) -> Workload:
         ValueError: there are less than two streams, or two have one name.
     """
     if len(streams) < 2:
-        raise ValueError("a combination has two streams or more")
+        raise ValueError("a combination needs at least two streams")
     loads = [each.workload for each in streams]
     reads, writes = any(load.reads for load in loads), any(load.writes for load in loads)
     return Workload(

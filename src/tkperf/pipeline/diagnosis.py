@@ -202,7 +202,7 @@ def unlock(device: str) -> bool:
     """
     identity = read_identity(Path(device))
     if identity.kind is not TargetKind.BLOCK or identity.interface != "SATA":
-        raise UsageError(f"{device} is not a SATA drive, so it cannot have an ATA password")
+        raise UsageError(f"{device} is not a SATA drive, so it has no ATA password")
     # A locked drive cannot be read, so it cannot be checked for data.
     objections = find_objections(identity, use_only=True)
     if objections:

@@ -177,7 +177,7 @@ class ScratchFileUnderTest(DriveUnderTest):
             identity = measurable(path)
             planned = (self.identity.capacity_bytes, self.identity.logical_block_bytes)
             if identity.inode != made or planned != (identity.capacity_bytes, identity.logical_block_bytes):
-                raise DeviceError(f"{path} is no longer the scratch file that was just made")
+                raise DeviceError(f"{path} is no longer the scratch file that tkperf just created")
             facts = inspect_device(identity)
             fitted = replace(fitted, identity=identity)
             with (

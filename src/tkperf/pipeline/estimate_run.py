@@ -113,7 +113,7 @@ def read_rates(path: Path, dut: DeviceUnderTest) -> Rates:
         raise UsageError(f"--like {path}: it is a run of {before}, and this device is {now}")
     measured = _measured(record)
     if not measured:
-        raise UsageError(f"--like {path}: it finished no step, so it has no rate")
+        raise UsageError(f"--like {path}: this run finished no step, so no rate is known")
     writes = [rate for load, rate in measured.items() if load.access is Access.SEQUENTIAL and load.read_percent == 0]
     if not writes:
         writes = [rate for load, rate in measured.items() if load.read_percent < 100] or [ASSUMED_FILL_BYTES_PER_S]

@@ -239,7 +239,7 @@ def _require_discard(tests: Sequence[TestPhases], identity: DeviceIdentity) -> N
         )
     if identity.major_minor is not None and not takes_discards(find_node(identity.major_minor)):
         raise UsageError(
-            f"test {trimming[0]} trims, and the device supports no discard (TRIM/UNMAP): leave out the load that trims"
+            f"test {trimming[0]} trims, and the device supports no discard (TRIM/UNMAP): remove the load that trims"
         )
 
 
@@ -261,7 +261,8 @@ def _require_whole_segments(tests: Sequence[TestPhases], profile: Profile, activ
                 )
             if load.region is not None:
                 raise UsageError(
-                    f"test {test.test.name} measures a part of the range, but a range in segments has no such part"
+                    f"test {test.test.name} measures a part of the range, but a range in segments cannot be divided "
+                    f"in this way"
                 )
 
 

@@ -154,7 +154,7 @@ def _require_readable(path: Path) -> None:
         read_run(path)
     except RunFileError as error:
         raise InputFileError(
-            f"these results cannot be one run file: {error}: import them in parts, such as one folder at a time"
+            f"these results do not fit into one run file: {error}: import them in parts, such as one folder at a time"
         ) from None
 
 

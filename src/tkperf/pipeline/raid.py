@@ -130,7 +130,7 @@ class MegaRaidUnderTest(DeviceUnderTest):
             ("--write-cache", request.write_cache, "writepolicy in raid.json says how it caches"),
         ):
             if given is not None:
-                raise UsageError(f"{option} does not reach drives behind a controller: {instead}")
+                raise UsageError(f"{option} does not work with drives behind a controller: {instead}")
         self._request = request
         self._raid = StorcliSet(Path(request.device), config)
         self._raid.refuse_taken_node()
@@ -187,7 +187,7 @@ def _look_at(request: RunRequest, device: str) -> tuple[DeviceIdentity, PurgeMet
     """Return a member and its purge method; None: the member is not purged."""
     identity = read_identity(device)
     if identity.kind is not TargetKind.BLOCK:
-        raise DeviceError(f"{device} is a file: members of a RAID set are block devices")
+        raise DeviceError(f"{device} is a file, but members of a RAID set must be block devices")
     refuse_purge_under_way(identity)
     refuse_objections(identity)
     return identity, choose_purge(request, identity)

@@ -299,9 +299,11 @@ def _require_possible(path: Path, record: RunRecord) -> None:
     if info.suite not in SUITES:
         raise RunFileError(f"{path} belongs to no suite that tkperf {__version__} has: start a new run")
     if info.suite == "raid":
-        raise UsageError(f"{path}: each run makes its RAID set again, so a raid run cannot be resumed")
+        raise UsageError(f"{path}: each run creates its RAID set again, so a run of the suite raid cannot be resumed")
     if info.table("active_range").get("segments", 1) != 1:
-        raise UsageError(f"{path}: the places of its segments were drawn for this run only, so it cannot be resumed")
+        raise UsageError(
+            f"{path}: its segments lie at places that were chosen for this run only, so the run cannot be resumed"
+        )
 
 
 def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
@@ -358,7 +360,9 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
     for name, value in stored.items():
         known = name in RunRequest.__struct_fields__ and name not in NO_OPTIONS
         if fault := find_type_fault(name, value) if known else "none that a run has":
-            raise RunFileError(f"{request.path}: damaged: option {name[:40]} is {fault}; the run cannot be resumed")
+            raise RunFileError(
+                f"{request.path}: the file is damaged: option {name[:40]} is {fault}; the run cannot be resumed"
+            )
     profile = read_stored_profile(info.profile)
     try:
         run_request = RunRequest(
@@ -420,7 +424,8 @@ def _replay(
     test = find_test(record.info.suite, under_way.name, record.info.profile)
     if test is None:
         raise RunFileError(
-            f"{request.path}: damaged: its profile has no test {under_way.name[:40]!r}; the run cannot be resumed"
+            f"{request.path}: the file is damaged, because its profile has no test {under_way.name[:40]!r}; the run "
+            f"cannot be resumed"
         )
     profile = plan.profile
     for name in record.planned:
@@ -432,8 +437,8 @@ def _replay(
         return replay(procedure, rows, earlier, accept=request.accept)
     except (ValueError, TypeError) as error:
         raise RunFileError(
-            f"{request.path}: the log of {under_way.name} does not follow its procedure: "
-            f"{error}; the run cannot be resumed"
+            f"{request.path}: the log of {under_way.name} does not fit its procedure: {error}; the run cannot be "
+            f"resumed"
         ) from error
 
 

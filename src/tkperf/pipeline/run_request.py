@@ -168,7 +168,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def _check_auto_demand(self) -> None:
         if self.auto_demand and not any(test.finds_demand for test in SUITES[self.suite].values()):
-            raise UsageError(f"--auto-demand: the suite {self.suite} has no search for the demand")
+            raise UsageError(f"--auto-demand: the suite {self.suite} cannot search for the demand")
         given = [option for option, value in (("-nj", self.jobs), ("-iod", self.io_depth)) if value is not None]
         if self.searches_demand and given:
             raise UsageError(

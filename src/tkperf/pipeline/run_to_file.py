@@ -108,7 +108,7 @@ class Destination:
         target = Path(os.path.realpath(device))
         for path in (self.run_path, *self.other_files, *sides):
             if Path(os.path.realpath(path)) == target:
-                raise RunFileError(f"{device} is a file that tkperf would write results to: choose another NAME")
+                raise RunFileError(f"{device} is a file to which tkperf would write results: choose another NAME")
 
     def require_space(self, fitted: FittedProfile) -> None:
         """Check that the folder has room for the run file, even for the longest course of the run.
@@ -136,8 +136,8 @@ def require_space(folder: Path, longest_s: Sequence[float]) -> None:
         raise RunFileError(
             f"{folder} has {format_capacity(free_bytes)} free, but {files} may need "
             f"{format_capacity(needed_bytes)}: {each}about {format_capacity(RUN_FILE_BYTES_A_DAY)} a "
-            f"day, for up to {format_duration(max(longest_s))}; make room, or choose another "
-            "--output folder"
+            f"day, for up to {format_duration(max(longest_s))}; make room on the disk, or choose another folder with "
+            f"--output"
         )
 
 

@@ -32,7 +32,7 @@ def refuse_simulated(device: str) -> None:
     """
     if device.startswith(SIMULATED):
         raise UsageError(
-            f"{device} is simulated, so it has no device and no host settings to show; 'tkperf ssd NAME "
+            f"{device} is a simulated drive, so it has no device and no host settings to show; 'tkperf ssd NAME "
             f"{device}' rehearses a run on it"
         )
 

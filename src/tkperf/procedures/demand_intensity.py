@@ -81,7 +81,9 @@ class DemandGridTable(SteppedTable, frozen=True, kw_only=True):
     slice_s: Annotated[Seconds, means("length of each slice of a stream of writes, in s")]
     round_every_slices: Annotated[
         Slices,
-        means("steady state of the writes before the grid is judged by every n-th slice, starting with the first"),
+        means(
+            "the steady state of the writes before the grid is judged from every n-th slice, starting with the first"
+        ),
     ]
     writes_before_round_s: Annotated[Seconds, means("length of the writes before each round, in s")]
     latency_ceiling_ms: Annotated[

@@ -156,7 +156,7 @@ class DemandSearchTable(SteppedTable, frozen=True, kw_only=True):
     within_percent: Annotated[
         float,
         msgspec.Meta(ge=0, lt=100),
-        means("largest distance below the best IOPS at which a lower demand is still chosen, in %"),
+        means("largest difference from the best IOPS at which the search still chooses a lower demand, in %"),
     ]
 
 

@@ -48,7 +48,9 @@ class HostIdleRecoveryTable(TestTable, frozen=True, kw_only=True):
     slice_s: Annotated[Seconds, means("length of each slice of the preconditioning stream, in s")]
     round_every_slices: Annotated[
         Slices,
-        means("steady state of the preconditioning stream is judged by every n-th slice, starting with the first"),
+        means(
+            "the steady state of the preconditioning stream is judged from every n-th slice, starting with the first"
+        ),
     ]
     burst_s: Annotated[Seconds, means("length of a burst, and of each slice of a baseline, in s")]
     bursts: Annotated[Slices, means("number of bursts in each wait state")]

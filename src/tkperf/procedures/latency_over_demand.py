@@ -40,7 +40,7 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "latency_over_demand"
 
-    read_percents: Annotated[Percents, means("R/W mixes, in % of reads and in this order; each is a section")]
+    read_percents: Annotated[Percents, means("R/W mixes, in % of reads and in this order; each mix is a section")]
     block_size_kib: Annotated[BlockSizeKib, means("block size of all levels, in KiB")]
     jobs: Annotated[Jobs, means("thread count (TC) of all levels")]
     io_depth: Annotated[Depth, means("queue depth of each thread (QD); at most jobs x io_depth I/Os are outstanding")]
@@ -49,8 +49,8 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
         int,
         msgspec.Meta(ge=1, le=1_000_000),
         means(
-            "increment of the offered IOPS from level to level; 2, 5, 10 ... times as "
-            "much for a drive that would need too many levels"
+            "increment of the offered IOPS from level to level; for a drive that would need too many levels, 2, 5, 10 "
+            "... times this increment"
         ),
     ]
     most_levels: Annotated[int, msgspec.Meta(ge=2, le=1000), means("maximum number of levels of a mix")]
@@ -60,7 +60,9 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
     kept_up_percent: Annotated[
         float, msgspec.Meta(gt=0, le=100), means("share of the offered IOPS below which a level counts as missed, in %")
     ]
-    missed_levels: Annotated[int, msgspec.Meta(ge=1, le=100), means("number of levels missed in a row that ends a mix")]
+    missed_levels: Annotated[
+        int, msgspec.Meta(ge=1, le=100), means("number of consecutive missed levels that ends a mix")
+    ]
 
     def fault(self, profile: Profile) -> str | None:
         shares = (share / 100 for mix in self.read_percents for share in (mix, 100 - mix) if share)

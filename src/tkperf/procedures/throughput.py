@@ -43,11 +43,14 @@ class ThroughputTable(SteppedTable, frozen=True, kw_only=True):
     precondition: Annotated[bool, means("precondition the device before the rounds")]
     steady_state: Annotated[
         Literal["each", "first"],
-        means("judge steady state for each block size, or only for the first; the other sizes then run as many rounds"),
+        means(
+            "judge steady state for each block size, or only for the first; the other sizes then run the same "
+            "number of rounds"
+        ),
     ]
     fill_block_size: Annotated[
         Literal["shared", "own"],
-        means("block size of preconditioning: that of [preconditioning] (shared) or that of the rounds (own)"),
+        means("block size of the preconditioning: that of [preconditioning] (shared) or that of the rounds (own)"),
     ] = "shared"
     jobs: Annotated[Jobs | None, means("thread count (TC); default: that of [demand]")] = None
     io_depth: Annotated[Depth | None, means("queue depth of each thread (QD); default: that of [demand]")] = None

@@ -74,7 +74,7 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
     round_every_slices: Annotated[
         int,
         msgspec.Meta(ge=0, le=MOST_SLICES),
-        means("judge steady state by every n-th slice, starting with the first; 0: never"),
+        means("judge steady state from every n-th slice, starting with the first; 0: never"),
     ]
     access: Annotated[Access, means("order of addresses; default: random")] = Access.RANDOM
     histogram_s: Annotated[

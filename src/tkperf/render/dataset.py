@@ -117,7 +117,7 @@ class Dataset:
         try:
             replace_folder(path, render())
         except OSError as error:
-            raise UsageError(f"cannot write {path}: {reason_of(error)}; the runs before it are exported") from error
+            raise UsageError(f"cannot write {path}: {reason_of(error)}; the preceding runs were exported") from error
         self.runs[run.run_id] = put
         return put
 
@@ -182,7 +182,7 @@ def _require_dataset(folder: Path) -> None:
     if not (folder / MARKER).exists():
         if not all(map(UNFINISHED.fullmatch, os.listdir(folder))):  # noqa: PTH208 - names only
             raise UsageError(
-                f"{folder} contains files, but no data set of tkperf; nothing was written: name a new folder"
+                f"{folder} contains other files than a data set of tkperf; nothing was written: name a new folder"
             )
         replace_file(folder / MARKER, [msgspec.json.encode(_Marker(FORMAT))])
         return

@@ -109,7 +109,7 @@ def reopen_run_file(path: Path) -> LockedDatabase:
         lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         raise RunFileError(
-            f"{path} cannot be written to: {reason_of(error)}; a run continues in its own file"
+            f"{path} cannot be written to: {reason_of(error)}; each run needs a file of its own"
         ) from error
     try:
         # Another process may have put a journal next to the file after it was read.

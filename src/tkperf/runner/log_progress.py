@@ -95,7 +95,7 @@ def _place(
 ) -> Progress:
     info = record.info
     if info.active_range_length_bytes is None:
-        raise ValueError("the active range is not known")
+        raise ValueError("the size of the active range is not known")
     profile = _profile_of(record, done)
     test = _test_of(info, under_way.name)
     later = [_test_of(info, name) for name in record.planned if name not in done and name != under_way.name]
@@ -136,7 +136,7 @@ def _profile_of(record: RunRecord, done: Mapping[str, Sequence[SectionOutcome]])
 def _test_of(info: RunInfo, name: str) -> Test:
     test = find_test(info.suite, name, info.profile)
     if test is None:
-        raise ValueError(f"this tkperf has no test {name}")
+        raise ValueError(f"this version of tkperf has no test {name}")
     return test
 
 

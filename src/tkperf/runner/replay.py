@@ -153,7 +153,7 @@ class _Reader:
             elif not self._answer(asked):
                 return asked
         if self.log:
-            raise ValueError(f"row {self.log[0].sequence} of the log is after the end of the test")
+            raise ValueError(f"row {self.log[0].sequence} of the log follows the end of the test")
         return None
 
     def _find(self, statement: Statement) -> None:
@@ -222,7 +222,7 @@ class _Reader:
         section = entry.record.section
         if not fits or section != phase.section:
             raise ValueError(
-                f"row {entry.sequence} of the log ({section}) is not what the test asks for there "
+                f"row {entry.sequence} of the log ({section}) is not what the test needs at this place "
                 f"({describe_phase(phase)})"
             )
 

@@ -133,9 +133,8 @@ def require_program(name: str) -> str:
     path = find_program(name)
     if path is None and name == "fio" and (named := find_named_fio()) is not None:
         raise EngineError(
-            f"{FIO_VARIABLE} is '{named[:200]}', which is not a program: set the absolute path of "
-            "an fio, "
-            f"or unset {FIO_VARIABLE}"
+            f"{FIO_VARIABLE} is '{named[:200]}', which is not a program: set the absolute path of an fio program, or "
+            f"unset {FIO_VARIABLE}"
         )
     if path is None:
         package = PACKAGES.get(name, name)

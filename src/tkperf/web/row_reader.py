@@ -104,7 +104,7 @@ def reach_batch(ledger: KnownFile) -> Path:
     for drive in drives:
         run_file = path.with_name(f"{drive.name}{RUN_FILE_SUFFIX}")
         if run_file.is_symlink():
-            raise RunFileError(f"{run_file.name} is a link, which is not followed")
+            raise RunFileError(f"{run_file.name} is a link, which tkperf does not follow")
     return path
 
 

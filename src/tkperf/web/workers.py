@@ -152,8 +152,8 @@ class Workers:
             raise error(answer[1:].decode(errors="replace"))
         if answer != DONE:
             raise JobError(
-                "the process that read it ended early, perhaps because of a file that somebody damaged on "
-                "purpose: 'tkperf show' on the command line may give a reason"
+                "the process that read it ended early, perhaps because somebody damaged the file on purpose: 'tkperf "
+                "show' on the command line may give a reason"
             )
 
     async def _work(self, result: BinaryIO, job: str, arguments: Mapping[str, object]) -> bytes:
@@ -235,7 +235,7 @@ class Workers:
             except OSError as error:
                 self.close()
                 if attempt:
-                    raise JobError(f"no process can be started to read it: {reason_of(error)}") from error
+                    raise JobError(f"tkperf cannot start a process to read it: {reason_of(error)}") from error
             else:
                 return
 

@@ -99,7 +99,7 @@ def test_what_is_kept(options: str, key: str, value: object) -> None:
     ("option", "reason"),
     [
         ("verify=crc32c", "checking data takes time and reads that would count as load"),
-        ("sync=1", "it makes the device do other work than the I/Os that tkperf counts"),
+        ("sync=1", "it makes the device do work other than the I/Os that tkperf counts"),
         (
             "io_submit_mode=offload",
             "with a rate, fio waits for all outstanding I/Os before each pause, unless other threads submit them",
@@ -107,7 +107,7 @@ def test_what_is_kept(options: str, key: str, value: object) -> None:
         ("no_such_option=1", "tkperf does not know this option: take it out if the load stays the same without it"),
         (
             "exec_prerun=touch x",
-            "fio would run a command, a trace or a program of its own; tkperf runs none of a job file",
+            "fio would run a command, a trace or a program of its own; tkperf runs nothing from a job file",
         ),
         ("rate=1k", "0.25 I/Os a second of a thread; tkperf offers one at least"),
         ("rw=randtrimwrite", "trims and writes are never mixed in one load; write two jobs, rw=trim and rw=write"),
@@ -119,7 +119,7 @@ def test_what_is_kept(options: str, key: str, value: object) -> None:
         ("bssplit=4k/60:8k/60:16k", "its percentages are more than 100 without the sizes that have none"),
         ("bssplit=4k/50:20k-28k/50", "fio takes 20k-28k as 20k: write that, or a share for each size"),
         ("thinktime=61s", "a pause of tkperf is 60 s at most: fio reports nothing meanwhile"),
-        ("thinktime_blocks_type=issue", "tkperf pauses only by thinktime and thinktime_blocks"),
+        ("thinktime_blocks_type=issue", "tkperf pauses only with thinktime and thinktime_blocks"),
         ("bsrange=4k-64k", "tkperf draws no sizes from a range; write the sizes as bssplit=4k/50:8k/50"),
         ("bs=٤k", "it is a size such as 4k, 1m or 4096"),
         ("iodepth=٣", "it is a whole number from 1 to 65,536"),
@@ -314,7 +314,10 @@ def test_combinations_that_no_load_has_are_refused(options: str, reason: str) ->
         ("rw=read\nba=8k", "ba=8k: fio aligns random I/Os only"),
         ("thinktime_blocks=8", "thinktime_blocks=8: without thinktime nothing pauses"),
         ("loops=500000", "loops=500000: the runtime ends the load"),
-        ("ss=iops:5%", "ss=iops:5%: fio would end the load as soon as it is steady; tkperf runs it for the whole"),
+        (
+            "ss=iops:5%",
+            "ss=iops:5%: fio would end the load as soon as it is steady; tkperf runs the load for the whole",
+        ),
         ("bs=4k\nblocksize=8k", "bs=4k: a later bs counts"),
         ("ioengine=rbd", "ioengine=rbd: tkperf does the same I/Os on the DEVICE of the run"),
     ],
@@ -405,7 +408,7 @@ def test_any_other_option_is_named() -> None:
         "not carried over: rwmixread=70: the job does not mix reads and writes ([a])",
         "without effect: direct=1: tkperf's I/O is always direct (all jobs)",
         "without effect: time_based: every load of tkperf lasts its whole time (all jobs)",
-        "without effect: norandommap: tkperf draws every address anew, from a sequence of its own (all jobs)",
+        "without effect: norandommap: tkperf chooses every address at random, from a separate sequence (all jobs)",
         "without effect: verify=0: this value asks for nothing ([a])",
     ]
     assert set(options) <= {line[2:] for line in written.splitlines()}
@@ -415,7 +418,9 @@ def test_a_waiting_engine_has_no_queue() -> None:
     """The iodepth of an engine that waits for each I/O is not carried over. The output says why the depth is 1."""
     _, options = convert(f"[a]\n{TIMED}iodepth=32\nioengine=sync\n")
     assert "not carried over: iodepth=32: sync waits for each I/O ([a])" in options
-    assert "carried over: ioengine=sync -> io_depth, which is 1 as this engine waits for each I/O ([a])" in (options)
+    assert "carried over: ioengine=sync -> io_depth, which is 1 because this engine waits for each I/O ([a])" in (
+        options
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -73,7 +73,7 @@ def test_global_sections_alone_are_one_job() -> None:
         ),
         ("[a]\0", "a.fio: the file contains binary data, so it is not a job file"),
         ("[a]\ninclude b.inc\n", "a.fio, line 2: 'include b.inc': tkperf reads one file: write its lines here instead"),
-        ("[a]\n" * 257, "a.fio: more than 256 jobs; a test cannot have so many"),
+        ("[a]\n" * 257, "a.fio: more than 256 jobs; a test cannot contain so many"),
     ],
 )
 def test_what_is_no_job_file_is_one_clear_line(text: str, reason: str) -> None:

@@ -219,7 +219,8 @@ def compare_files(results: Sequence[RunResult], wanted: Arrangement | None = Non
     runs = group_by_run(results, is_same_run)
     if len(runs) == 1 and len(results) > 1:
         raise UsageError(
-            f"a comparison needs two runs or more: these {len(results)} files belong to one run, {results[0].info.name}"
+            f"a comparison needs at least two runs: these {len(results)} files belong to one run, "
+            f"{results[0].info.name}"
         )
     fullest = [max(run, key=count_steps) for run in runs]
     comparison = compare(fullest, wanted)
@@ -241,17 +242,17 @@ def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> 
             wanted arrangement.
     """
     if len(results) < 2:
-        raise UsageError("a comparison needs two runs or more")
+        raise UsageError("a comparison needs at least two runs")
     suites = {result.info.suite for result in results}
     if "hdd" in suites and len(suites) > 1:
         raise UsageError(
-            "runs of hard disks measure areas, and the other runs measure steady states: they cannot be compared"
+            "runs of hard disks measure areas, and the other runs measure steady states, so they cannot be compared"
         )
     arrangement, ordered = _arrange(results, wanted)
     rows = tuple(build_rows(ordered))
     if not rows and not _does_any_pair_share(ordered):
         raise UsageError(
-            f"these runs have no {_lacking(ordered)} in common that was measured in all of them"
+            f"these runs have no {_lacking(ordered)} in common that was measured in all runs"
             + explain_nothing_common(ordered)
         )
     names, headlines = _names(ordered), find_headlines(ordered, rows)
@@ -342,8 +343,8 @@ def _arrange(results: Sequence[RunResult], wanted: Arrangement | None) -> tuple[
         return arrangement, tuple(results)
     if len(results) < FEWEST_TOGETHER:
         raise UsageError(
-            f"a {arrangement} takes {FEWEST_TOGETHER} runs or more, these are {len(results)}: "
-            "omit --as to compare them with the first"
+            f"a {arrangement} takes {FEWEST_TOGETHER} runs or more, but these are {len(results)}: "
+            "omit --as to compare the runs with the first of them"
         )
     if arrangement is Arrangement.COHORT:
         return arrangement, tuple(results)

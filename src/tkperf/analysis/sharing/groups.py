@@ -81,7 +81,7 @@ def group_drives(paths: Sequence[DrivePath], parallel: Parallel) -> tuple[DriveG
     else:
         size = max(1, len(ordered)) if parallel == "all" else parallel
         if size < 1:
-            raise ValueError(f"{size} drives at once: at least 1 is needed")
+            raise ValueError(f"{size} drives at once: at least 1 is necessary")
         groups = [ordered[first : first + size] for first in range(0, len(ordered), size)]
     return tuple(_build_group(group) for group in groups)
 

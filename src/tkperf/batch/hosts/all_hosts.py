@@ -351,7 +351,7 @@ def plan_on(host: str, request: BatchRequest, options: Options, *, no_probe: boo
         while isinstance(piece := connection.receive(PLAN_LIMIT_S), Planned):
             pieces.append(piece.text)
             if len(pieces) > _MOST_PIECES:
-                raise HostSilentError(f"{host}: the host sent a plan that does not end")
+                raise HostSilentError(f"{host}: the plan that the host sent is too long or has no end")
         if isinstance(piece, Refused):
             raise HostRefusedError(host, piece)
         if not isinstance(piece, BatchEnded):

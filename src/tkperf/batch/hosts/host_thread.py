@@ -197,7 +197,7 @@ class HostWork:
                 held.append(self._localise(one))
             outlined = found if isinstance(found, Outlined) else None
             if outlined is None and (held or not isinstance(found, UnderWay)):
-                raise HostSilentError(f"{self.host}: the host did not send its drives, but {type(found).__name__}")
+                raise HostSilentError(f"{self.host}: the host sent, instead of its drives, {type(found).__name__}")
             if outlined is not None and not (self.begin.resumes or len(held) == len(self.numbers)):
                 raise HostSilentError(f"{self.host}: it shows {len(held)} of {len(self.numbers)} drives")
             self.news.put(HostReady(host=self.host, connected=self._connected, held=tuple(held), outlined=outlined))
@@ -425,7 +425,7 @@ def receive_file(connection: SshConnection, head: Snapshot, path: Path) -> None:
             read()
         raise
     if digest.hexdigest() != head.sha256:
-        raise HostSilentError(f"{connection.remote_host.host}: the snapshot is damaged: its SHA-256 differs")
+        raise HostSilentError(f"{connection.remote_host.host}: the snapshot is damaged, because its SHA-256 differs")
 
 
 def _is_snapshot(path: Path, run: str, host: str) -> bool:

@@ -292,7 +292,7 @@ class Lines(Generic[Message]):
                     raise InvalidMessageError(f"a text of more than {_LONGEST_TEXT:,} characters")
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
             fault = drop_controls(str(error))[:200]
-            raise InvalidMessageError(f"a line that is no message: {fault}") from None
+            raise InvalidMessageError(f"a line that is not a message: {fault}") from None
         return message
 
     def read_bytes(self, most: int, timeout_s: float) -> bytes:

@@ -104,8 +104,7 @@ def require_sent_inputs(request: BatchRequest, files: Mapping[str, str]) -> None
             if is_toml_path(one) and one not in files:
                 raise RefusedError(
                     f"'{one[:80]}' is a path on this host, not a file that came with the order: "
-                    "send a profile or workload as content, or name a shipped one. Nothing was "
-                    "touched"
+                    "send a profile or workload as content, or name a built-in one. Nothing was touched"
                 )
 
 
@@ -147,6 +146,6 @@ def require_own_batch(folder: Path, caller_uid: int) -> None:
         text = (folder / BEGUN_BY).read_text(encoding="ascii").strip()
     if text != str(caller_uid):
         raise RefusedError(
-            f"{folder} is not a batch that you began: only root and the user who began it may use "
-            "it here. Give your batch another name. Nothing was touched"
+            f"{folder} is not a batch that you began: only root and the user who began it may use it on this host. "
+            f"Give your batch another name. Nothing was touched"
         )

@@ -153,8 +153,8 @@ class SshConnection:
             hello = self.receive(CONNECT_LIMIT_S)
         except InvalidMessageError as error:
             raise InvalidMessageError(
-                f"{error}. Another program printed to stdout on the host before tkperf did: look at the "
-                "start-up files of the user's shell, such as ~/.bashrc"
+                f"{error}. Another program printed to stdout on the host before tkperf did: check the start-up files "
+                f"of the user's shell, such as ~/.bashrc"
             ) from None
         except HostSilentError as error:
             status = self._wait()
@@ -168,7 +168,7 @@ class SshConnection:
         if (hello.protocol, hello.tkperf_version) != (PROTOCOL, __version__):
             raise DeviceError(
                 f"{self.remote_host.host} has tkperf {hello.tkperf_version} (protocol {hello.protocol}), and "
-                f"this machine has {__version__} (protocol {PROTOCOL}): update the older one, for example with "
+                f"this machine has {__version__} (protocol {PROTOCOL}): update the older version, for example with "
                 "--push"
             )
         return hello
@@ -335,7 +335,7 @@ def push_archive(archive: Path, host: str, link: str) -> None:
     """
     found = _NAME.fullmatch(archive.name)
     if found is None:
-        raise InputFileError(f"{archive} is not an archive of tkperf {__version__}: 'make archive' makes it")
+        raise InputFileError(f"{archive} is not an archive of tkperf {__version__}: 'make archive' creates one")
     try:
         with archive.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]

@@ -23,7 +23,7 @@ _OF_ALL = (
     common(
         "--parallel",
         metavar="auto|all|N",
-        help="Number of drives measured at once; default: auto, as many as their shared links can carry.",
+        help="Number of drives measured at the same time; default: auto, as many as their shared links can carry.",
     ),
     on_test(
         "--stagger",
@@ -37,8 +37,8 @@ _OF_ALL = (
         "--strict",
         is_flag=True,
         default=None,
-        help="Refuse a host that is not fit to measure on, and drives that overload what they share; measure "
-        "a step that was disturbed again at once, and end that drive's run if it is disturbed each time.",
+        help="Refuse a host that would disturb the run, and drives that overload what they share. Measure a disturbed "
+        "step again at once, and end that drive's run if each attempt is disturbed.",
     ),
     on_test(
         "--no-compare-reads",
@@ -46,13 +46,13 @@ _OF_ALL = (
         is_flag=True,
         flag_value=False,
         default=None,
-        help="Do not compare reads of each drive alone and of all together before the first purge.",
+        help="Do not compare reads of each drive alone with reads of all drives together before the first purge.",
     ),
     on_test(
         "--alone-again",
         is_flag=True,
         default=None,
-        help="Measure a drive again, alone, if the others slow it down or overload its link.",
+        help="Measure a drive again, alone, if the other drives slow it down or overload its link.",
     ),
     on_test(
         "--share-cpus",
@@ -60,30 +60,30 @@ _OF_ALL = (
         is_flag=True,
         flag_value=False,
         default=None,
-        help="Let all drives share the CPUs; default: each has CPUs of its own, if there are enough.",
+        help="Let all drives share the CPUs; default: each drive has separate CPUs, if there are enough.",
     ),
     common(
         "--yes-destroy-file",
         metavar="FILE",
         type=InputFile(),
-        help="Answer the question in advance, with your file that has the serial number or path of each drive on a "
-        "line.",
+        help="Answer the question in advance, with a file that contains the serial number or path of each drive, one "
+        "on each line.",
     ),
     on_mail(
         "-m",
         "--mail",
         metavar="ADDRESS",
-        help="Mail the outcome to this address when the batch has ended, in at most twelve lines.",
+        help="Mail the results to this address when the batch has ended, in at most twelve lines.",
     ),
     on_mail(
         "--notify-command",
         metavar="COMMAND",
-        help="Run this when the batch has ended; {name}, {status}, {run_file} are filled in: NAME, complete or "
-        "the number of drives that are done, the path of NAME.batch.",
+        help="Run this command when the batch has ended; tkperf fills in {name}, {status}, {run_file}: NAME, complete "
+        "or the number of drives that are done, the path of NAME.batch.",
     ),
 )
 
-_HELP_OF_FILE = """{verb} the drives of a batch file, which has suite, options and drives. {loss}
+_HELP_OF_FILE = """{verb} the drives of a batch file, which contains suite, options and drives. {loss}
 
     Options given here prevail over the file.
 
@@ -111,8 +111,8 @@ _HELP_OF_FILE = """{verb} the drives of a batch file, which has suite, options a
     """
 _HELP_OF_SUITE = """{verb} drives with the options of 'tkperf {suite}'. {loss}
 
-    DEVICE is a path, a serial number, a file (created with --size), or sim:PRESET. All drives have the same options;
-    for others write a batch file.
+    DEVICE is a path, a serial number, a file (created with --size), or sim:PRESET. All drives have the same options; to
+    use different options, write a batch file.
 
     \b
     Examples:
@@ -132,7 +132,7 @@ class BatchGroup(CommandGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if len(args) == 1 and not args[0].startswith("-") and not ctx.resilient_parsing:
-            raise click.UsageError(f"after NAME comes {FILE}, or a suite and its drives", ctx)
+            raise click.UsageError(f"after NAME, pass {FILE}, or a suite and its drives", ctx)
         return super().parse_args(ctx, args)
 
     def resolve_command(
@@ -144,7 +144,7 @@ class BatchGroup(CommandGroup):
         if word == "raid":
             raise click.UsageError(NO_BATCH_OF_SETS, ctx)
         if word.startswith("-"):
-            raise click.UsageError(f"{word[:40]}: options follow {FILE}, or the suite", ctx)
+            raise click.UsageError(f"{word[:40]}: pass options after {FILE}, or the suite", ctx)
         if name in self.commands and not word.endswith(".toml"):
             raise click.UsageError(f"NAME comes before {name}", ctx)
         ctx.meta[_GIVEN] = word
@@ -212,7 +212,7 @@ def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] 
 _HELP_OF_OPTIONS = {
     "folder": "Folder for all files of the batch; default: here.",
     "no_report": "Do not write NAME.html and the reports of the drives when the batch has ended.",
-    "detach": "Leave the terminal once the batch has begun; 'tkperf attach', 'status' and 'stop' reach it.",
+    "detach": "Leave the terminal after the batch has begun; 'tkperf attach', 'status' and 'stop' reach it.",
 }
 # Options of a suite that do not concern the measurement, so a batch file does not contain them.
 _OF_CALL = (
@@ -279,21 +279,22 @@ batch = make_group(
             "--push",
             metavar="ARCHIVE",
             type=InputFile(".gz"),
-            help="Put this archive of tkperf, made by 'make archive', on the hosts of the batch first.",
+            help="First install this archive of tkperf, which 'make archive' creates, on the hosts of the batch.",
         )
     ],
-    text="""Measure many drives, of this host or of those that a batch file names: one plan, one question, one
-    answer. All drives are erased.
+    text="""Measure many drives, of this host or of the hosts that a batch file names, with one plan, one question and
+    one page of results. All drives are erased.
 
-    Each drive has a process and a run file of its own. By default drives run in groups that overload no link. Before
-    you confirm, tkperf looks at every drive and holds it. If it finds a fault, it refuses the whole batch, and nothing
-    is touched. Afterwards, a fault ends only the run of its drive.
+    Each drive has a separate process and run file. By default, drives run in groups that do not overload a link. Before
+    you confirm, tkperf examines every drive and holds it. If it finds a fault, it refuses the whole batch, and nothing
+    is touched. After you have confirmed, a fault ends only the run of its drive.
 
-    'tkperf plan batch' with the same words estimates time, writes and groups. NAME.batch records the batch:
+    'tkperf plan batch' with the same arguments estimates time, writes and groups. NAME.batch records the batch:
     'tkperf status', 'attach', 'stop', 'resume', 'show' and 'report' accept this file. At the end, NAME.html contains
-    the answer.
+    the results.
 
-    Exit code: 0 if all drives are done, 1 if a claim is not met or not judged, otherwise the code of the worst drive.
+    Exit code: 0 if all drives are done, 1 if a claim is not met or not judged, otherwise the code of the drive with the
+    most serious problem.
 
     \b
     Examples:

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from tkperf.page.page import ReportView
 
 
-_MORE = """A claim passes only if it is met, its run has ended and is not damaged, and its value is not from rounds that
-missed steady state. Otherwise the claim is not judged. Several files of one run count once. Margins are also given in
-standard uncertainties (sigma), with a note if the limit lies within the uncertainty (95 %).
+_MORE = """A claim passes only if it is met, its run has ended and is not damaged, and its rounds did not miss steady
+state. Otherwise the claim is not judged. Several files of one run count once. Margins are also given in standard
+uncertainties (sigma). A note says if the limit lies within the uncertainty (95 %).
 
 Further keys of a claim: at_most instead of at_least; section; direction (all, read, write); and, for workloads of one
 mix and block size, access, zones, compressible_percent, region, offered_iops, arrival, jobs, io_depth. not_found = true
-claims that the course of a test has no such value, for example no spikes.
+claims that tkperf finds no such value in a test, for example no spikes.
 
-[[quantiles]] has test, read_percent, block_size and within_us = { "99" = 500, "99.9" = 900 }: 99 % of the I/Os
+[[quantiles]] contains test, read_percent, block_size and within_us = { "99" = 500, "99.9" = 900 }: 99 % of the I/Os
 complete within 500 us, 99.9 % within 900 us.
 """
 
@@ -77,9 +77,9 @@ def _require_claims_file(claims_file: Path) -> None:
 )
 @click.argument("claims_file", type=InputFile(".toml"))
 @json_option
-@output_file("junit", "Also as JUnit XML, for CI systems; - is stdout.")
-@output_file("html", "Also as a page.")
-@output_file("markdown", "Also as Markdown, for wikis and mails.")
+@output_file("junit", "Also write the outcomes as JUnit XML, for CI systems; - is stdout.")
+@output_file("html", "Also write the outcomes as a page.")
+@output_file("markdown", "Also write the outcomes as Markdown, for wikis and mails.")
 @click.option(
     "--require-confidence",
     is_flag=True,
@@ -90,8 +90,8 @@ def check(
 ) -> None:
     """Check the claims in CLAIMS_FILE against RUN_FILES: met, not met, or not measured.
 
-    For several runs, tkperf shows a matrix of runs and claims. A batch, NAME.batch, stands for its runs. If a metric or
-    key is wrong, tkperf lists those that exist.
+    For several runs, tkperf shows a matrix of runs and claims. If you name a batch, NAME.batch, all its runs are
+    compared. If a metric or key is wrong, tkperf lists those that exist.
 
     Exit code: 0 if all claims pass, 1 if not, 2 if nothing could be checked.
 

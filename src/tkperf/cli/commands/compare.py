@@ -44,14 +44,14 @@ ARRANGEMENTS = ("runs", "cohort", "history")
     "--as",
     "wanted",
     type=click.Choice(ARRANGEMENTS),
-    help="How to compare the runs: each with the first (runs), drives of one model (cohort), or one drive over time "
-    "(history). By default, the models and serial numbers of three or more runs decide.",
+    help="How to compare the runs: each run with the first (runs), drives of one model (cohort), or one drive over "
+    "time (history). By default, the models and serial numbers of three or more runs decide.",
 )
-@output_file("csv", "Also as CSV. For every FILE, - means stdout.")
-@output_file("html", "Also as one HTML file with plots.")
-@output_file("pdf", "Also as PDF.")
-@output_file("json", "Also as JSON.")
-@output_file("markdown", "Also as Markdown, for wikis and mails.")
+@output_file("csv", "Also write the comparison as CSV. For every FILE, - means stdout.")
+@output_file("html", "Also write the comparison as one HTML file with plots.")
+@output_file("pdf", "Also write the comparison as PDF.")
+@output_file("json", "Also write the comparison as JSON.")
+@output_file("markdown", "Also write the comparison as Markdown, for wikis and mails.")
 @click.option(
     "-f",
     "--folder",
@@ -64,12 +64,13 @@ ARRANGEMENTS = ("runs", "cohort", "history")
 def compare(
     run_files: tuple[Path, ...], wanted: str | None, folder: Path | None, zipped: bool, full: bool, **files: Path | None
 ) -> None:
-    """Compare RUN_FILES with the first. Three or more runs of one model are a cohort, and of one drive a history.
+    """Compare RUN_FILES with the first of them. Three or more runs of one model are a cohort; three or more runs of one
+    drive are a history.
 
-    Ratios have 95 % intervals. A ratio in parentheses is within noise: its interval contains 1 and no difference of
-    more than 10 %. A question mark means that a difference cannot be decided: a value has no uncertainty, or the
-    interval contains 1 and also a difference of more than 10 %. The output lists conditions that differ. A batch,
-    NAME.batch, stands for its runs.
+    Ratios have 95 % intervals. A ratio in parentheses is within noise: its interval contains 1, and does not contain a
+    difference of more than 10 %. A question mark means that a difference is not decided: a value has no uncertainty, or
+    the interval contains both 1 and a difference of more than 10 %. The output lists conditions that differ. If you
+    name a batch, NAME.batch, all its runs are compared.
 
     \b
     Examples:

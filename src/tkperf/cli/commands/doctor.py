@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
     """Show the facts of DEVICE, whether tkperf can test it, and what this machine lacks.
 
-    Nothing is written to the device, except that --unlock clears tkperf's own ATA password.
+    tkperf writes nothing to the device, except that --unlock clears tkperf's own ATA password.
 
     \b
     Examples:

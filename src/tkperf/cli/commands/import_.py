@@ -27,18 +27,19 @@ MOST_SHOWN = 12
 @click.option(
     "--name",
     metavar="NAME",
-    help="Name of the run if the files make one run; default: the name in the XML, of fio's first file, or of the "
-    "folder.",
+    help="Name of the run if the files make one run; default: the name in the XML, the name of fio's first file, or "
+    "the name of the folder.",
 )
 def import_(files: tuple[Path, ...], folder: Path, name: str | None) -> None:
     """Convert results of other tools into run files, so that you can report, compare and check them.
 
-    Each result XML of TKperf 1.x to 2.2 becomes a run. All JSON files of fio together become one: results of the same
-    job and workload are its rounds, in the order of fio's times. A folder stands for all .json and .xml files below it.
+    Each result XML of TKperf 1.x to 2.2 becomes a run. All JSON files of fio together become one run: results of the
+    same job and workload are its rounds, in the order of fio's times. If you name a folder, tkperf reads all .json and
+    .xml files below it.
 
     tkperf judges steady state again, and overwrites no file. It skips results that it cannot use, and names the reason.
-    Every result says IMPORTED. You can compare runs imported from fio with each other by workload, but not with
-    tkperf's tests.
+    Every result says IMPORTED. You can compare imported runs of fio with each other by workload, but not with tkperf's
+    tests.
 
     \b
     Examples:

@@ -13,9 +13,9 @@ from tkperf.cli.commands.suites import hdd, raid, ssd
 if TYPE_CHECKING:
     pass
 
-HELP = """Estimate '{run}' with the same options; nothing is run, written or asked.
+HELP = """Estimate '{run}' with the same options; tkperf runs, writes and asks nothing.
 
-    Shows phases, times, amount written and, with --rated, the share of the drive's life. tkperf
+    The output shows phases, times, amount written and, with --rated, the share of the drive's life. tkperf
     reads DEVICE for ten seconds, unless --rate or --like gives the speed.
 
     \b
@@ -36,7 +36,7 @@ _OWN = (
 def plan() -> None:
     """Estimate phases, times, amount written and share of a drive's endurance before a run.
 
-    Takes the options of the command that would run. tkperf opens DEVICE only for reading.
+    It takes the options of the command that would run. tkperf opens DEVICE only for reading.
     """
 
 
@@ -106,12 +106,12 @@ plan.add_command(
         _look_at_batch,
         run="plan ",
         own=_OWN,
-        text="""Estimate 'tkperf batch' with the same words; nothing is run, written or asked.
+        text="""Estimate 'tkperf batch' with the same arguments; tkperf runs, writes and asks nothing.
 
-    Shows slot, time, amount written, group and, with --rated, share of its life for each drive; the budgets of
-    the links that drives share; the faults for which the batch would be refused. The speed is that of --rate or
-    --like; otherwise tkperf reads the first drive of each model and size for ten seconds. The exit code is 0
-    also for a batch that would be refused.
+    The output shows the slot, time, amount written, group and, with --rated, the share of its life for each drive. It
+    also shows the budgets of the links that drives share, and the faults for which the batch would be refused. --rate
+    or --like gives the speed; otherwise tkperf reads the first drive of each model and size for ten seconds. The exit
+    code is 0 even if the batch would be refused.
 
     \b
     Examples:

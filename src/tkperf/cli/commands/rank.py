@@ -40,9 +40,9 @@ FACTS = ("model", "firmware", "capacity", "interface", "form", "profile")
     help=f"Only drives with this fact; may be repeated. NAME: {', '.join(FACTS[:-1])} or {FACTS[-1]}.",
 )
 @json_option
-@output_file("csv", "Also as CSV; - is stdout.")
-@output_file("html", "Also as one HTML file.")
-@output_file("markdown", "Also as Markdown, for wikis and mails.")
+@output_file("csv", "Also write the ranking as CSV; - is stdout.")
+@output_file("html", "Also write the ranking as one HTML file.")
+@output_file("markdown", "Also write the ranking as Markdown, for wikis and mails.")
 def rank(
     runs: tuple[Path, ...],
     figure: str,
@@ -54,8 +54,8 @@ def rank(
 ) -> None:
     """Rank the drives of RUNS by a figure. RUNS are run files, batches, and folders with run files in or below them.
 
-    Only values that were measured under equal conditions are ranked; the other runs follow with the reason. Of several
-    runs of a drive the newest counts. Simulated drives are never ranked among drives.
+    Only values that were measured under equal conditions are ranked; the other runs follow with the reason. If a drive
+    has several runs, the newest run counts. Simulated drives are never ranked among real drives.
 
     \b
     Examples:

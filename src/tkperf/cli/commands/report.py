@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="NAME:PART",
     help="Add the histogram of a part to the HTML and PDF; may be repeated. NAME is a test, a section, a "
-    "workload, or several of these with commas; PART a round (28), rounds (3-7), seconds (12-40s) "
+    "workload, or several of these separated by commas; PART a round (28), rounds (3-7), seconds (12-40s) "
     "or a level (70000iops).",
 )
 @click.option("--fact", "facts", cls=HeadedOption, heading=Heading.CONTENT, **FACT)
@@ -113,7 +113,9 @@ def report(
         write_batch(run_file, asked, claims_file)
         return
     if junit_file is not None or mail_file is not None:
-        raise UsageError("--junit and --mail need a batch, NAME.batch, as RUN_FILE; for a run see tkperf check --junit")
+        raise UsageError(
+            "--junit and --mail need a batch, NAME.batch, as RUN_FILE; for a single run, use tkperf check --junit"
+        )
     from tkperf.analysis.drive_telemetry import place_readings
     from tkperf.analysis.selected_part import parse_selection
     from tkperf.cli.output import Outputs, files_in
@@ -225,7 +227,9 @@ def _refuse_tables_of_others(folder: Path, files: Sequence[Path], run_id: str) -
         raise UsageError(f"{folder} is a data set of tkperf export; nothing was written: {advice}")
     for file in files:
         if file.exists() and not is_of_run(file, run_id):
-            raise UsageError(f"{file} is not a table of this run and is not overwritten; nothing was written: {advice}")
+            raise UsageError(
+                f"{file} is not a table of this run, so tkperf does not overwrite it; nothing was written: {advice}"
+            )
 
 
 def require_time(result: RunResult) -> float:
@@ -236,7 +240,7 @@ def require_time(result: RunResult) -> float:
     if began is None or began.tzinfo is None:  # a day, or a time without its time zone
         raise UsageError(
             f"{result.info.name} has no series over time: the start of the run is not known, as for an imported run; "
-            "--csv has its tables"
+            "use --csv for its tables"
         )
     return began.timestamp()
 
@@ -246,9 +250,9 @@ def require_time(result: RunResult) -> float:
 @click.option("--full", is_flag=True, help="Print everything, not one screen.")
 @json_option
 def show(run_file: Path, full: bool, as_json: bool) -> None:
-    """Print the results in RUN_FILE, also during its run: verdict, headline figures and findings on one screen.
+    """Print the results in RUN_FILE, even during its run: verdict, headline figures and findings on one screen.
 
-    For a batch, RUN_FILE is NAME.batch, and everything is printed.
+    For a batch, RUN_FILE is NAME.batch, and the command prints everything.
 
     \b
     Examples:

@@ -27,7 +27,7 @@ _TESTS = (
         "--accept-interruption",
         "accept",
         is_flag=True,
-        help="Continue where the run stopped, also within a stream or a steady-state window. Results that span the "
+        help="Continue where the run stopped, even within a stream or a steady-state window. Results that span the "
         "interruption are marked. tkperf still repeats purges and fills.",
     ),
     common(
@@ -35,7 +35,7 @@ _TESTS = (
         metavar="TEST,...",
         multiple=True,
         callback=_split,
-        help="Measure a test of the run again; the earlier results stay in the run file.",
+        help="Measure a test of the run again; the earlier results remain in the run file.",
     ),
     common(
         "--test",
@@ -51,7 +51,7 @@ _YES_DESTROY_FILE = on_target(
     "--yes-destroy-file",
     metavar="FILE",
     type=InputFile(),
-    help="For a batch: answer the question in advance, with a file that has a line for each drive.",
+    help="For a batch: answer the question in advance, with a file that contains a line for each drive.",
 )
 
 
@@ -74,11 +74,11 @@ _YES_DESTROY_FILE = on_target(
 def resume(run_file: Path, **options: Any) -> None:
     """Resume the run in RUN_FILE after a kill, a crash, a power cut, Ctrl-C or an error.
 
-    The run keeps its profile, options, tests and device. Pass DEVICE if the device has another name now. The run erases
-    the device again, so tkperf asks again. tkperf repeats what valid results need: the interrupted round, or everything
-    since the last purge. It names this part before the question.
+    The run keeps its profile, options, tests and device. Pass DEVICE if the name of the device has changed. The run
+    erases the device again, so tkperf asks again. tkperf measures again what valid results require: the interrupted
+    round, or everything since the last purge. tkperf names this part before the question.
 
-    For a batch, RUN_FILE is NAME.batch: drives that are not done begin, or continue, after one question.
+    For a batch, RUN_FILE is NAME.batch: the runs of drives that are not done begin, or continue, after one question.
 
     \b
     Examples:

@@ -22,7 +22,7 @@ DESCRIPTORS = 64
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen at. If it is not a loopback address, requests need the token that tkperf prints; 'ssh "
+    help="Address to listen at. If this is not a loopback address, requests need the token that tkperf prints; 'ssh "
     "-L' is safer.",
 )
 @click.option("--port", type=Count(0, 65535), default=8757, show_default=True, help="0: any free port.")
@@ -31,11 +31,11 @@ DESCRIPTORS = 64
     "socket_path",
     type=RunFolder(),
     metavar="PATH",
-    help="Listen at a Unix socket instead. Only you can open it.",
+    help="Listen at a Unix socket instead. Only you can open this socket.",
 )
 @click.option("--allow-root", is_flag=True, help="Serve as root. Without this option, tkperf refuses to serve as root.")
 def serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | None, allow_root: bool) -> None:
-    """Show the run files below each DIR in a browser, also during their runs. Default: this folder.
+    """Show the run files below each DIR in a browser, even during their runs. Default: this folder.
 
     The server only reads. Ctrl-C ends it.
 
@@ -50,8 +50,8 @@ def serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | N
     require_descriptors(DESCRIPTORS, purpose="serving pages", fault=UsageError)
     if os.geteuid() == 0 and not allow_root:
         raise RefusedError(
-            "tkperf serve reads files that others may have written, so do not run it as root: start it as an ordinary "
-            "user with access to them, or pass --allow-root"
+            "tkperf serve reads files that other users may have written, so do not run it as root: start it as an "
+            "ordinary user with access to these files, or pass --allow-root"
         )
     for folder in folders:
         if not folder.is_dir():

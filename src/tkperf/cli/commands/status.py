@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def attach(run_file: Path, progress: str, verbose: bool) -> None:
     """Watch the run in RUN_FILE from any terminal, read-only, until it ends. Ctrl-C ends only the view.
 
-    New figures appear when a step ends, and once a minute in long steps.
+    New figures appear at the end of each step, and once a minute in long steps.
 
     \b
     Examples:
@@ -72,7 +72,7 @@ MOST_JUDGED = 24
 def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     """Show the progress of runs. Default: all runs on this machine, and all run files of this folder.
 
-    A batch is one row. If you name NAME.batch, each drive has a row, and --json also has the runs under way. A run
+    A batch is one row. If you name NAME.batch, each drive has a row, and --json also contains the runs under way. A run
     counts as running while its process holds the lock on its run file.
 
     \b
@@ -196,9 +196,10 @@ _EXPLAIN_AFTER_S = 5.0
 @click.argument("run_file", type=RUN_FILE)
 @click.option("--no-wait", is_flag=True, help="Do not wait until the run has ended.")
 def stop(run_file: Path, no_wait: bool) -> None:
-    """End the run in RUN_FILE in order, as Ctrl-C in its terminal does, and wait until it has ended.
+    """End the run in RUN_FILE in order, as Ctrl-C in its terminal does, and wait for its end.
 
-    The run file keeps all results so far; 'tkperf resume' continues the run. For a run that has ended, show the reason.
+    The run file keeps all results so far; 'tkperf resume' continues the run. If the run has already ended, the command
+    shows the reason.
 
     \b
     Examples:
@@ -238,8 +239,8 @@ def _stop_batch(path: Path, *, no_wait: bool) -> None:
         print_lines(*describe_batch_end(state))
         if any(drive.stage in (DriveStage.RUNNING, DriveStage.WAITING) for drive in state.drives):
             raise UsageError(
-                "runs on other hosts may continue, but no process on this machine follows them: 'tkperf resume "
-                f"{path}' starts such a process; then stop the batch"
+                "runs on other hosts may still continue, but no process on this machine follows them: 'tkperf resume "
+                f"{path}' starts such a process. After that, stop the batch"
             )
         return
     ask_batch_to_end(path)

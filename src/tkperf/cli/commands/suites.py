@@ -66,8 +66,8 @@ def _run(suite: str, options: dict[str, object]) -> None:
 def ssd(**options: object) -> None:
     """Run the SSD tests on DEVICE and store everything in NAME.tkperf. DEVICE is erased.
 
-    DEVICE is a block device, a file (created with --size), or a simulated drive to rehearse with:
-    sim:sata-ssd, sim:nvme-4kn, sim:client-tlc, sim:unsteady ...
+    DEVICE is a block device, a file (created with --size), or a simulated drive for a rehearsal: sim:sata-ssd,
+    sim:nvme-4kn, sim:client-tlc, sim:unsteady ...
 
     \b
     Examples:
@@ -96,11 +96,11 @@ def ssd(**options: object) -> None:
     ],
 )
 def hdd(**options: object) -> None:
-    """Measure a hard disk over the areas from its start to its end. DEVICE is overwritten.
+    """Measure a hard disk in areas from its start to its end. DEVICE is overwritten.
 
-    TKperf's suite: 128 equal areas; random reads and writes of 64, 16 and 4 KiB in each (iops),
-    sequential reads and writes of 1024 and 4 KiB (tp). With steps of one minute, iops takes 19
-    hours, and tp takes 8.5 hours. Nothing is purged or preconditioned.
+    The suite is that of TKperf: 128 equal areas; in each area random reads and writes of 64, 16 and 4 KiB (iops), and
+    sequential reads and writes of 1024 and 4 KiB (tp). With steps of one minute, iops takes 19 hours, and tp takes 8.5
+    hours. tkperf does not purge or precondition the disk.
 
     \b
     Examples:
@@ -134,14 +134,14 @@ def hdd(**options: object) -> None:
        "readpolicy": "nora", "writepolicy": "wt", "stripsize": "256"}
 
     For keys that raid.json omits, tkperf uses the defaults of TKperf. With sw_mdadm, tkperf preconditions the members
-    before it makes the set. With hw_lsi, it preconditions the set.
+    before it creates the set. With hw_lsi, it preconditions the set.
     """,
 )
 def raid(**options: object) -> None:
-    """Make a RAID set of whole drives and run the SSD tests on it. All its members are erased.
+    """Create a RAID set from whole drives and run the SSD tests on it. tkperf erases all members of the set.
 
-    DEVICE is the set's node: /dev/md0 for sw_mdadm, the /dev/sdX of the virtual drive for hw_lsi.
-    Each test purges the members in parallel, makes the set again and waits for its resync.
+    DEVICE is the set's node: /dev/md0 for sw_mdadm, the /dev/sdX of the virtual drive for hw_lsi. Before each test,
+    tkperf purges the members in parallel, creates the set again and waits for its resync.
 
     \b
     Examples:

@@ -75,7 +75,7 @@ _LISTS = (
         "compressible_percents",
         type=_Values(_whole, "0,50,90"),
         metavar="PERCENT,PERCENT...",
-        help="Share of the data that a drive's compression could save, in %; 0 is random data.",
+        help="Share of the data that compression in the drive could save, in %; 0 is random data.",
     ),
     common("--access", type=click.Choice([access.value for access in Access]), help="Order of the addresses."),
 )
@@ -90,7 +90,7 @@ def sweep(profile: str, **options: Any) -> None:
 
     After purge and preconditioning, tkperf measures all combinations in rounds until the hardest one is steady. The
     hardest combination has the fewest reads and the most outstanding I/Os. Default: random 4 KiB reads and writes, 4
-    and 1 threads, queue depths 128 to 1. No specification has this test.
+    and 1 threads, queue depths 128 to 1. No specification contains this test.
 
     \b
     Examples:

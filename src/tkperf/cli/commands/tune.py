@@ -22,7 +22,8 @@ from tkperf.model.errors import DeviceError, UsageError
 @click.option("--restore", is_flag=True, help="Restore the previous settings; needs no DEVICE.")
 @json_option
 def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None:
-    """Show what tkperf would set on this host to measure DEVICE; --apply sets it, --restore restores it.
+    """Show the settings that tkperf would change on this host to measure DEVICE; --apply changes them, --restore
+    restores them.
 
     The settings are the governor and the energy preference of the CPUs, and the scheduler, completions and throttling
     of DEVICE's queue. tkperf touches no data, no other drive and no service. A reboot undoes all settings. For a single
@@ -48,7 +49,7 @@ def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None
         _restore(as_json=as_json)
         return
     if device is None:
-        raise UsageError("tune needs a DEVICE, or --restore")
+        raise UsageError("pass a DEVICE, or --restore")
     refuse_simulated(device)
     identity = read_identity(Path(device))
     settings = find_settings(describe_audited_host(), find_drives([identity]))

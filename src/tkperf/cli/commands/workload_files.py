@@ -35,7 +35,7 @@ LONGEST_RUNTIME_S = 30 * 86_400
     "given",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Value of ${NAME} in the job file, which fio takes from its environment; repeat it for each name.",
+    help="Value of ${NAME} in the job file, which fio takes from its environment; repeat the option for each name.",
 )
 @click.option("--direct", is_flag=True, help="Treat jobs without direct=1 as jobs with direct=1.")
 @click.option(
@@ -57,11 +57,11 @@ def from_fio(
 ) -> None:
     """Convert a job file of fio into a workload file.
 
-    Jobs that run at the same time become loads that run together. Jobs that wait for each other (stonewall) become
-    phases, in order. The output and the head of FILE.toml list every option of the job file: carried over, without
-    effect, or not carried over, with the reason. tkperf refuses an option that would give the numbers another meaning.
-    Change the option in the job file, or remove it. tkperf executes nothing of the job file, and touches none of its
-    files.
+    Jobs that run at the same time become loads that run at the same time. Jobs that wait for each other (stonewall)
+    become phases, in order. The output and the head of FILE.toml list every option of the job file: carried over,
+    without effect, or not carried over, with the reason. tkperf refuses an option that would change the meaning of the
+    numbers. Change the option in the job file, or remove it. tkperf executes nothing from the job file, and touches
+    none of the files that it names.
 
     \b
     Examples:
@@ -107,7 +107,7 @@ def _variables(given: Sequence[str]) -> dict[str, str]:
         if not equals or not name or not value.isprintable():
             raise UsageError(f"--set {each!r}: write NAME=VALUE, such as --set TIME=60")
         if variables.setdefault(name, value) != value:
-            raise UsageError(f"--set {name}: it has two values, {variables[name]} and {value}")
+            raise UsageError(f"--set {name}: the name has two values, {variables[name]} and {value}")
     return variables
 
 
@@ -149,8 +149,8 @@ def keys() -> None:
 def show(**options: Any) -> None:
     """Check a workload file, and describe what it would do.
 
-    It describes the test step by step. If the file has no TC and QD, preconditioning, or rule of steady state, those of
-    the profile apply.
+    The output describes the test step by step. If the file contains no TC and QD, preconditioning, or rule of steady
+    state, those of the profile apply.
 
     \b
     Examples:

@@ -142,8 +142,8 @@ class SampledContent:
         zeros = sum(digest == _ZEROS for digest in after.digests.values())
         if reads_zero and zeros < len(self.digests):
             raise DeviceError(
-                f"{self.path} promises to read as zeros after {method}, but "
-                f"{len(self.digests) - zeros} of {len(self.digests)} samples do not. Choose "
+                f"{self.path} promises to return zeros after {method}, but "
+                f"{len(self.digests) - zeros} of {len(self.digests)} samples are not zero. Choose "
                 "another method with --purge"
             )
         unread = [

@@ -77,8 +77,8 @@ class MdadmSet:
         """Raise RefusedError if a set has that node already: tkperf did not make it."""
         if self.exists():
             raise RefusedError(
-                f"{self.path} is a RAID set already and is not touched: choose another node, or "
-                f"stop it first with 'mdadm --stop {self.path}' if it is not needed"
+                f"{self.path} already is a RAID set, so tkperf does not touch it: choose another node, or stop the "
+                f"set first with 'mdadm --stop {self.path}' if you do not need it"
             )
 
     def create(self, members: Sequence[Handle]) -> None:
@@ -109,7 +109,7 @@ class MdadmSet:
             members=members,
         )
         if not wait_until(self.exists, limit_s=NODE_LIMIT_S, every_s=0.1):
-            raise DeviceError(f"{self.path} was created but does not appear")
+            raise DeviceError(f"{self.path} was created, but does not appear")
         for limit in ("sync_speed_max", "sync_speed_min"):
             try:
                 (self._sysfs / "md" / limit).write_text(SYNC_SPEED)

@@ -93,7 +93,9 @@ def find_storcli() -> str:
         for called in (name, *(f"{folder}/{name}" for folder in FOLDERS)):
             if (path := find_program(called)) is not None:
                 return path
-    raise DeviceError("neither storcli nor perccli is installed: get it from Broadcom or Dell; hw_lsi sets need it")
+    raise DeviceError(
+        "neither storcli nor perccli is installed: sets of type hw_lsi need one of them; get it from Broadcom or Dell"
+    )
 
 
 class StorcliSet:
@@ -178,7 +180,7 @@ class StorcliSet:
             if drive.group not in NO_GROUP:
                 raise RefusedError(
                     f"{who} belongs to drive group {drive.group} (F: a set of another controller): "
-                    "delete the group with storcli first, if it is not needed. Nothing was touched"
+                    "delete the group with storcli first, if you do not need it. Nothing was touched"
                 )
             share = self._progress(self._where(drive.address), "erase")
             if share is not None:
@@ -253,7 +255,7 @@ class StorcliSet:
         if drive.device != str(self.path):
             raise DeviceError(
                 f"virtual drive {drive.number} is {drive.device or 'not known to the kernel'}, not {self.path}: "
-                "pass that name as DEVICE"
+                "pass the first name as DEVICE"
             )
 
     def initialise(self, on_progress: OnProgress) -> None:

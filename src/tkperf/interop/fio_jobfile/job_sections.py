@@ -141,7 +141,7 @@ def read_jobs(file: str, text: str, variables: Mapping[str, str] | None = None) 
                 replaced.append(earlier)
             options[option.name] = option
         if len(jobs) > MOST_SECTIONS:
-            raise InputFileError(f"{file}: more than {MOST_SECTIONS} jobs; a test cannot have so many")
+            raise InputFileError(f"{file}: more than {MOST_SECTIONS} jobs; a test cannot contain so many")
     if not jobs and shared:
         name = file.rpartition("/")[2].rpartition(".")[0] or "job"
         only = Job(name=name, place=file, line=1, options=shared, overridden=replaced_shared, is_only_global=True)

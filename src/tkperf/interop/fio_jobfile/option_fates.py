@@ -13,19 +13,19 @@ CARRIED_OVER = {
     "bs": "block_size_kib",
     "bsrange": "block_size_kib",
     "bssplit": "block_shares, or block_size_kib of a single size",
-    "ba": "the alignment, which is that of tkperf",
+    "ba": "the alignment, which tkperf uses anyway",
     "random_distribution": "zone_shares; none if it is random",
     "percentage_random": "random_percent; none if it is 100",
     "numjobs": "jobs",
     "iodepth": "io_depth",
-    "ioengine": "io_depth, which is 1 as this engine waits for each I/O",
+    "ioengine": "io_depth, which is 1 because this engine waits for each I/O",
     "rate": "offered_megabytes_per_s, of all threads together",
     "rate_iops": "offered_iops, of all threads together",
     "rate_process": "arrival",
     "thinktime": "burst_pause_s",
     "thinktime_blocks": "burst_ios",
     "fsync": "flush_every",
-    "fdatasync": "flush_every; on a block device it is the same flush as fsync",
+    "fdatasync": "flush_every; on a block device, it causes the same flush as fsync",
     "startdelay": "delay_s, from the start of the load that begins first",
     "buffer_compress_percentage": "compressible_percent",
     "offset": "range_begin_percent, to 1 MiB, or range_begin_mib",
@@ -42,10 +42,10 @@ CARRIED_OVER = {
 
 _WITHOUT_EFFECT = {
     "tkperf's I/O is always direct": "direct buffered invalidate fadvise_hint",
-    "tkperf draws every address anew, from a sequence of its own": """
+    "tkperf chooses every address at random, from a separate sequence": """
         norandommap random_generator randrepeat randseed
     """,
-    "tkperf writes new random data in every write": "refill_buffers scramble_buffers",
+    "every write of tkperf contains new random data": "refill_buffers scramble_buffers",
     "every load of tkperf lasts its whole time": "time_based exitall exit_what exitall_on_error",
     "tkperf records every second and every latency of every load": """
         clat_percentiles lat_percentiles slat_percentiles percentile_list disable_lat disable_clat disable_slat
@@ -55,12 +55,12 @@ _WITHOUT_EFFECT = {
         log_hist_coarseness log_window_value log_offset log_prio log_alternate_epoch log_alternate_epoch_clock_id
         log_issue_time log_compression log_compression_cpus log_store_compressed log_entries job_start_clock_id
     """,
-    "a thread or a process of fio does the same I/O": "thread",
+    "whether fio uses a thread or a process, the I/O is the same": "thread",
     "a device has no files to create, open or delete": """
         create_on_open create_serialize create_fsync unlink unlink_each_loop overwrite fallocate openfiles
         file_service_type unique_filename allow_file_create
     """,
-    "the safeguards of tkperf decide about mounted devices": "allow_mounted_write",
+    "the safeguards of tkperf decide whether a mounted device may be used": "allow_mounted_write",
     "a name changes no load": "name description comm",
     # Options that only act together with another one, which is refused or left out itself.
     "it acts only with verify": """
@@ -98,7 +98,8 @@ _LEFT_OUT = {
         filename directory filename_format uri pool cont rbdname clientname clustername nfs_url namenode
         libblkio_driver libblkio_path
     """,
-    "fio would end the load as soon as it is steady; tkperf runs it for the whole runtime and shows every slice": """
+    "fio would end the load as soon as it is steady; tkperf runs the load for the whole runtime and shows every "
+    "slice": """
         steadystate
     """,
     "a percentage begins at whole 1 MiB in tkperf": "offset_align",
@@ -107,7 +108,7 @@ LEFT_OUT = {name: why for why, names in _LEFT_OUT.items() for name in names.spli
 
 # Options that would change the measurement, by the reason. A value in this table is harmless.
 _REFUSED = {
-    "it makes the device do other work than the I/Os that tkperf counts": """
+    "it makes the device do work other than the I/Os that tkperf counts": """
         write_barrier=0 end_fsync=0 end_syncfs=0 fsync_on_close=0 sync=0 sync=none
         sync_file_range atomic=0 pre_read=0 trim_percentage=0 num_range=1 readfua=0 writefua=0 write_mode=write
         sprandom=0
@@ -115,37 +116,37 @@ _REFUSED = {
     "checking data takes time and reads that would count as load": """
         verify=0 verify=none verify_only=0
     """,
-    "fio would run a command, a trace or a program of its own; tkperf runs none of a job file": """
+    "fio would run a command, a trace or a program of its own; tkperf runs nothing from a job file": """
         exec_prerun exec_postrun read_iolog write_iolog profile
     """,
-    "tkperf writes new random data, compressible by a percentage at most": """
+    "tkperf writes only new random data, which may be compressible by a percentage": """
         buffer_pattern zero_buffers=0 dedupe_percentage=0 buffer_compress_chunk=512
     """,
-    "tkperf pauses only by thinktime and thinktime_blocks": """
+    "tkperf pauses only with thinktime and thinktime_blocks": """
         thinkcycles=0 thinktime_spin=0 thinktime_blocks_type=complete thinktime_iotime=0 rate_ignore_thinktime=0
     """,
-    "fio would pace the load by what it measures; tkperf's loads stay the same": """
+    "fio would adapt the load to what it measures; the loads of tkperf do not change": """
         rate_min=0 rate_iops_min=0 max_latency=0 latency_target=0 flow
     """,
-    "tkperf submits and reaps I/Os one by one, a queue is always full": """
+    "tkperf submits and reaps I/Os one by one, so that the queue is always full": """
         iodepth_batch=1 iodepth_batch_complete_min=1 iodepth_batch_complete_max=1 iodepth_low
         serialize_overlap=0 force_async=0 nowait=0 uncached=0
     """,
     "with a rate, fio waits for all outstanding I/Os before each pause, unless other threads submit them": """
         io_submit_mode=inline
     """,
-    "an I/O engine's own mode changes latency; tkperf uses io_uring or libaio as they are": """
+    "special modes of an I/O engine change latency; tkperf uses io_uring or libaio without them": """
         hipri=0 fixedbufs=0 registerfiles=0 sqthread_poll=0 userspace_reap=0 nonvectored=0
         cmdprio_percentage=0 cmdprio_bssplit libaio_vectored=0 busy_poll=0 cmd_type
     """,
-    "it changes the host's part; tkperf leaves threads, memory and CPUs as they are": """
+    "it changes how the host issues the I/O; tkperf does not change threads, memory and CPUs": """
         nice=0 mem=malloc prio prioclass priohint cpumask cpus_allowed numa_cpu_nodes numa_mem_policy
         cgroup ioscheduler lockmem=0 lockfile=none gtod_cpu uid gid
     """,
     "addresses are random or sequential, at multiples of the block size, without zones or gaps": """
         zonemode=none zonesize=0 zoneskip=0 bs_unaligned=0 bs_is_seq_rand=0
     """,
-    "it asks the device to treat the data in another way": """
+    "it asks the device to treat the data differently": """
         write_hint=none fdp=0 dataplacement=none plids plid_select dp_scheme md_per_io_size=0 pi_act pi_chk apptag
         apptag_mask
     """,
@@ -153,7 +154,7 @@ _REFUSED = {
         nrfiles=1 file_append=0 fill_device=0 create_only=0 opendir
     """,
     "a load runs for a set time, not for an amount of data or a number of I/Os": "io_size number_ios ramp_size",
-    "errors end a measurement; what they would mean for the numbers is not known": """
+    "errors end a measurement; their effect on the figures is not known": """
         continue_on_error=none ignore_error
     """,
 }

@@ -28,8 +28,8 @@ _MOST_IN_TITLE, _MOST_DIFFERING = 3, 2
 _WORDS = (
     "Only values that were measured under equal conditions are ranked: the same load in the same test, with the same "
     "numbers of the profile, the same share of the drive, preparation and write cache. The conditions of most drives "
-    "decide. Of several runs of a drive the newest counts. Drives share a place if their difference is within noise or "
-    "less than 3 %. The host is not a condition: values that the host limited or disturbed are not ranked."
+    "decide. If a drive has several runs, the newest run counts. Drives share a place if their difference is within "
+    "noise or less than 3 %. The host is not a condition: values that the host limited or disturbed are not ranked."
 )
 
 

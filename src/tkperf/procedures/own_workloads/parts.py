@@ -63,16 +63,18 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """Load of fio, for any number of phases. Needs either ``block_size_kib`` or ``block_shares``."""
+    """A load of fio, which any number of phases can use. It needs either ``block_size_kib`` or ``block_shares``."""
 
     access: Annotated[Access, means("order of the addresses")]
     read_percent: Annotated[Percent, means("R/W mix, in % of reads; 0 for trims")]
-    trims: Annotated[bool, means("the I/Os are trims (discards) in place of reads and writes")] = False
+    trims: Annotated[bool, means("the I/Os are trims (discards) instead of reads and writes")] = False
     block_size_kib: Annotated[LoadBlockKib | None, means("block size, in KiB; default: the sizes of block_shares")] = (
         None
     )
     block_shares: Annotated[
-        LoadBlockShares, AT_MOST, means("pairs of a block size, in KiB, and its share of all I/Os, in %, 100 together")
+        LoadBlockShares,
+        AT_MOST,
+        means("pairs of a block size, in KiB, and its share of all I/Os, in %, which add up to 100"),
     ] = ()
     zone_shares: Annotated[
         ZoneShares,
@@ -83,9 +85,9 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
             "evenly spread"
         ),
     ] = ()
-    jobs: Annotated[Jobs | None, means("thread count (TC); default: -nj, else that of the profile")] = None
+    jobs: Annotated[Jobs | None, means("thread count (TC); default: -nj or, without it, that of the profile")] = None
     io_depth: Annotated[
-        Depth | None, means("queue depth of each thread (QD); default: -iod, else that of the profile")
+        Depth | None, means("queue depth of each thread (QD); default: -iod or, without it, that of the profile")
     ] = None
     offered_iops: Annotated[
         Annotated[float, msgspec.Meta(gt=0, le=MOST_IOPS)] | None,
@@ -94,15 +96,15 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
     arrival: Annotated[Arrival, ARRIVAL] = Arrival.LINEAR
     offered_megabytes_per_s: Annotated[
         Annotated[float, msgspec.Meta(gt=0, le=MOST_MEGABYTES_PER_S)] | None,
-        means("the offered rate in MB/s (10^6 bytes a second) in place of offered_iops; default: none"),
+        means("the offered rate in MB/s (10^6 bytes a second), instead of offered_iops; default: none"),
     ] = None
     random_percent: Annotated[
         Percent | None,
-        means("of random access, the share of random addresses, in %; the others follow each other; default: all"),
+        means("share of random addresses in random access, in %; the other addresses follow each other; default: all"),
     ] = None
     burst_ios: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)] | None,
-        means("number of I/Os of each thread before it pauses for burst_pause_s; default: it never pauses"),
+        means("number of I/Os after which each thread pauses for burst_pause_s; default: it never pauses"),
     ] = None
     burst_pause_s: Annotated[
         Annotated[float, msgspec.Meta(ge=1e-6, le=LONGEST_PAUSE_S)] | None,
@@ -114,7 +116,7 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
     ] = None
     delay_s: Annotated[
         Annotated[float, msgspec.Meta(ge=0, le=LONGEST_PAUSE_S)],
-        means("in together: time from the common start to the first I/O of the load, in s"),
+        means("in a phase with together: time from the common start to the first I/O of the load, in s"),
     ] = 0
     compressible_percent: Annotated[
         Percent, means("share of the written data that compression in the drive could save, in %")
@@ -166,7 +168,7 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Loop(_Part, frozen=True, kw_only=True):
-    """A key of the loads of a phase that receives one value after the other."""
+    """A key of the loads of a phase to which the loop assigns one value after the other."""
 
     key: Annotated[LoopKey, means("key of the loads that the loop sets")]
     values: Annotated[
@@ -175,21 +177,23 @@ class Loop(_Part, frozen=True, kw_only=True):
 
 
 class OwnTracked(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """A tracking variable: the quantity that must become steady, and its step."""
+    """A tracking variable: the quantity that must become steady, and the step to which it belongs."""
 
     quantity: Annotated[TrackedQuantity, means("quantity that must be steady")]
     load: Annotated[
-        LoadName | None, means("load to which the quantity belongs; default: the only one of the phase")
+        LoadName | None, means("load to which the quantity belongs; default: the only load of the phase")
     ] = None
     at: Annotated[
         dict[str, float],
         msgspec.Meta(max_length=MOST_LOOPS),
-        means("value of each loop's key, such as { block_size_kib = 4 }; default: none, for a phase without loops"),
+        means(
+            "value of the key of each loop, such as { block_size_kib = 4 }; default: none, for a phase without loops"
+        ),
     ] = {}
 
 
 class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """Rule of steady state for all phases of the file. The profile gives the values of omitted keys."""
+    """Rule of steady state for all phases of the file. If a key is omitted, the value of the profile applies."""
 
     window_rounds: Annotated[
         Annotated[int, msgspec.Meta(ge=2, le=100)] | None,
@@ -198,15 +202,15 @@ class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
     max_data_excursion_percent: Annotated[
         Excursion | None,
         means(
-            "largest range (maximum minus minimum) of a steady window, in % of its "
-            "average; default: that of the profile"
+            "largest range (maximum minus minimum) of a steady window, in % of the average; default: that of the "
+            "profile"
         ),
     ] = None
     max_slope_excursion_percent: Annotated[
         Excursion | None,
         means(
-            "largest rise or fall of the best linear fit over a steady window, in % of "
-            "its average; default: that of the profile"
+            "largest rise or fall of the best linear fit over a steady window, in % of the average; default: that of "
+            "the profile"
         ),
     ] = None
     max_rounds: Annotated[
@@ -221,7 +225,7 @@ class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PurgePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="purge"):
-    """Puts the device in as-new state."""
+    """Puts the device into the state of a new device."""
 
 
 class FillPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="fill"):
@@ -243,20 +247,22 @@ class IdlePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="idle"):
 
 
 class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="rounds"):
-    """Steps that run one directly after the other. Every round has the same steps, until steady state or for a number
-    of rounds.
+    """Steps that run one directly after the other. Every round has the same steps. The rounds continue until steady
+    state, or for a given number. of rounds.
     """
 
     section: Section
     loads: Annotated[
         tuple[LoadName, ...],
         msgspec.Meta(max_length=MOST_VALUES),
-        means("loads of a round, a step each, in this order; the innermost loop; default: none, with together"),
+        means(
+            "loads of a round, one step for each load, in this order; the innermost loop; default: none, with together"
+        ),
     ] = ()
     together: Annotated[
         tuple[LoadName, ...],
         msgspec.Meta(max_length=MOST_STREAMS),
-        means("loads that run at the same time, as streams of one combination, in place of loads; default: none"),
+        means("loads that run at the same time, as streams of one combination, instead of loads; default: none"),
     ] = ()
     loops: Annotated[
         tuple[Loop, ...],
@@ -268,14 +274,15 @@ class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
         tuple[OwnTracked, ...],
         msgspec.Meta(max_length=8),
         means(
-            "variables that end the phase when all are steady in one window; default: none, and rounds ends the phase"
+            "variables that end the phase when all of them are steady in one window; default: none, and rounds ends "
+            "the phase"
         ),
     ] = ()
     rounds: Annotated[Rounds | None, means("number of rounds; default: as many as steady state needs")] = None
     warm_up_rounds: Annotated[
         int,
         msgspec.Meta(ge=0, le=MOST_ROUNDS),
-        means("number of warm-up rounds before the first round; their results are kept apart"),
+        means("number of warm-up rounds before the first round; no result is computed from them"),
     ] = 0
     idle_s: Annotated[Seconds | None, means("idle time before each round, in s; default: none")] = None
 
@@ -288,7 +295,7 @@ class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     together: Annotated[
         tuple[LoadName, ...],
         msgspec.Meta(max_length=MOST_STREAMS),
-        means("loads that run at the same time, as streams of one combination, in place of load; default: none"),
+        means("loads that run at the same time, as streams of one combination, instead of load; default: none"),
     ] = ()
     slice_s: Annotated[Seconds, SLICE_LENGTH]
     longest_s: Annotated[Seconds, means("maximum length of the stream, in s, without the warm-up")]
@@ -304,7 +311,7 @@ class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
         means("amount of writes at which the stream ends, as a multiple of the active range; default: no limit"),
     ] = None
     warm_up_s: Annotated[
-        Seconds | None, means("length of a warm-up whose results are kept apart, in s; default: none")
+        Seconds | None, means("length of a warm-up from which no result is computed, in s; default: none")
     ] = None
 
     @property

@@ -99,7 +99,7 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
     for key, words in texts:
         # Before the question, tkperf shows each text on its own line. The text must not look like another line.
         if words != drop_controls(words).replace("\n", " ") or not words.strip():
-            raise InputFileError(f"{what}, key {key}: it is empty or has characters that cannot be printed")
+            raise InputFileError(f"{what}, key {key}: the text is empty, or contains characters that cannot be printed")
     return table
 
 

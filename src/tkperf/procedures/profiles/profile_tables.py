@@ -82,10 +82,10 @@ class SteadyStateTable(ProfileTable, frozen=True, kw_only=True):
 
     window_rounds: Annotated[int, msgspec.Meta(ge=2, le=100), means("number of rounds in a window")]
     max_data_excursion_percent: Annotated[
-        Excursion, means("largest range (maximum minus minimum) of a steady window, in % of its average")
+        Excursion, means("largest range (maximum minus minimum) of a steady window, in % of the average")
     ]
     max_slope_excursion_percent: Annotated[
-        Excursion, means("largest rise or fall of the best linear fit over a steady window, in % of its average")
+        Excursion, means("largest rise or fall of the best linear fit over a steady window, in % of the average")
     ]
     max_rounds: Annotated[Rounds, means("maximum number of rounds; the test then ends, steady or not")]
     accept_disturbed: Annotated[
@@ -119,7 +119,8 @@ class DemandTable(ProfileTable, frozen=True, kw_only=True):
     jobs: Annotated[Jobs, THREAD_COUNT]
     io_depth: Annotated[Depth, QUEUE_DEPTH]
     searched: Annotated[
-        bool, means("find jobs and io_depth by a search first; the values above then apply only to its preconditioning")
+        bool,
+        means("find jobs and io_depth with a search first; the values above then apply only to its preconditioning"),
     ] = False
 
 
@@ -128,12 +129,14 @@ class ActiveRangeTable(ProfileTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "active_range"
 
-    length: Annotated[str, means("part of the device that tests may use, from its start: 75% or 16GiB, for example")]
-    amount: Annotated[str | None, means("amount of that part that tests use, such as 16GiB; default: all of it")] = None
+    length: Annotated[
+        str, means("part of the device that tests may use, from the start of the device, for example 75% or 16GiB")
+    ]
+    amount: Annotated[str | None, means("amount of this part that tests use, such as 16GiB; default: all of it")] = None
     segments: Annotated[
         int,
         msgspec.Meta(ge=1, le=MOST_SEGMENTS),
-        means("number of equal segments that share the amount; they lie at random places without touching each other"),
+        means("number of equal segments that together have this amount, at random places and not touching each other"),
     ] = 1
 
     def fault(self, profile: Profile) -> str | None:
