@@ -108,7 +108,7 @@ def test_a_file_in_another_folder(asked: list[Call], tmp_path: Path) -> None:
     [
         ("n", "after NAME, pass BATCH.toml, or a suite and its drives"),
         ("ssd /dev/sdb /dev/sdc", "NAME comes before ssd"),
-        ("n --parallel 2 lab.toml", "--parallel: options follow BATCH.toml, or the suite"),
+        ("n --parallel 2 lab.toml", "--parallel: pass options after BATCH.toml, or the suite"),
         ("n raid /dev/md0", "a RAID set is one device made of several: run 'tkperf raid'"),
         ("n ssd", "Missing argument 'DEVICE...'"),
         ("n lab.toml more", "'more': more than this command takes"),

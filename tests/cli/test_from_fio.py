@@ -57,7 +57,7 @@ def test_nothing_is_overwritten_without_force(job: Path, tmp_path: Path) -> None
     assert output.read_text() == "precious"
     assert tkperf("workload", "from-fio", job, "-o", output, "--force").returncode == 0
     assert "[loads.reads]" in output.read_text()
-    assert_clear(tkperf("workload", "from-fio", job, "-o", job, "--force"), 2, "is read by this")
+    assert_clear(tkperf("workload", "from-fio", job, "-o", job, "--force"), 2, "is an input of this")
     assert job.read_text() == GOOD
 
 

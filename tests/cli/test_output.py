@@ -39,7 +39,7 @@ def test_a_run_file_is_never_overwritten(run_file: Path, tmp_path: Path, option:
     before = victim.read_bytes()
     done = CliRunner().invoke(cli, ["report", str(run_file), option, str(victim)])
     assert isinstance(done.exception, UsageError)
-    assert "is not overwritten" in str(done.exception)
+    assert "so tkperf does not overwrite it" in str(done.exception)
     assert victim.read_bytes() == before
 
 
