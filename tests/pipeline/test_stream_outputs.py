@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,18 @@ from click.testing import CliRunner, Result
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.builders import view_of
+from tkperf.analysis.comparing.comparison import compare
+from tkperf.analysis.comparing.run_figures import find_values
 from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.timeline.timelines import Recorded
 from tkperf.analysis.workload_axes import name_stream
 from tkperf.cli.main import cli
-from tkperf.model.quantity import IOPS, LATENCY_MEAN
+from tkperf.model.quantity import BACKLOG, IOPS, IOS, LATENCY_MEAN
 from tkperf.model.record import RunRecord
+from tkperf.page.comparison.build_page import build_comparison_page
+from tkperf.page.findings import findings, headlines
+from tkperf.page.findings.stream_findings import find_streams
 from tkperf.page.page import SectionView
 from tkperf.runfile.reader import RunFile
 
@@ -196,3 +202,72 @@ def test_series_have_the_label_of_the_stream(run_path: Path, tmp_path: Path) -> 
     text = lines.read_text()
     assert ",stream=trimmer " in text
     assert "stream=" not in "".join(line for line in text.splitlines() if "kind=fill" in line)
+
+
+def test_the_first_screen_names_each_stream_with_its_answer(run_path: Path) -> None:
+    """A stream that runs as fast as it can answers with its rate, and one with an offered rate with its latency. A
+    stream that flushes also shows the latency of its flushes. No headline is the total of different loads.
+    """
+    result, _ = read(run_path)
+    found = {one.label: one for one in headlines(result)}
+    assert list(found) == ["reader", "log", "trimmer"]
+    assert found["reader"].key == "iops"
+    assert found["reader"].also.startswith("p99 ")
+    assert found["log"].key == "p99_us"
+    assert " IOPS as offered, flushes p99 " in found["log"].also
+    assert found["trimmer"].text.startswith("p99 ")
+    assert found["trimmer"].also == "21.0 MB/s of trims as offered"
+    sentences = [finding.text for finding in findings(result)]
+    assert any(text.startswith("reader runs at ") and " next to log at 400 IOPS (p99 " in text for text in sentences)
+    shown = call("show", run_path).output
+    assert "all streams" not in shown
+    assert "trimmer, 1024 KiB random trim, TC1/QD1" in shown
+
+
+def test_a_stream_that_missed_its_offered_rate_says_so(run_path: Path) -> None:
+    """A stream with a backlog answers with its rate and its share of the offered rate, as an alarm."""
+    section = section_of(run_path, "Rounds")
+    (log,) = (stream for stream in find_streams(section) if stream.name == "log")
+    assert log.missed_percent is None
+    slow = {**log.cell.all, IOPS.key: 100.0, BACKLOG.key: 1500, IOS.key: 500}
+    behind = replace(log, cell=replace(log.cell, all=slow, backlog_median_ios=1500.0))
+    assert behind.main is IOPS
+    assert behind.rest.startswith("25.0 % of the offered rate, p99 ")
+
+
+def test_streams_are_compared_by_their_names(run_path: Path) -> None:
+    """A comparison has the figures of each stream and none of their total. No stream is the random read of a drive."""
+    result, _ = read(run_path)
+    again = replace(result, info=replace(result.info, uuid="another"))
+    comparison = compare([result, again])
+    named = {(row.workload.stream, row.workload.flushes, row.quantity.key) for row in comparison.headlines}
+    assert named >= {("reader", False, "iops"), ("log", False, "p99_us"), ("log", True, "p99_us")}
+    assert not any(row.workload.is_combination for row in comparison.headlines)
+    assert not any(value.key == "random_read" for value in find_values(result))
+    decision = build_comparison_page(comparison).decision
+    assert decision is not None
+    assert "IOPS of reader" in "; ".join(sentence for _, sentence in decision.lines)
+
+
+@pytest.mark.parametrize(
+    ("claim", "met"),
+    [
+        ('stream = "reader"\nmetric = "iops"\nat_least = 1000', True),
+        ('stream = "log, flushes"\nmetric = "p99_us"\nat_most = 1', False),
+    ],
+)
+def test_claims_name_a_stream(run_path: Path, tmp_path: Path, claim: str, met: bool) -> None:
+    claims = tmp_path / "claims.toml"
+    claims.write_text(f'[[claim]]\ntest = "host"\nsection = "Long"\n{claim}\n')
+    checked = CliRunner().invoke(cli, ["check", str(run_path), str(claims)])
+    assert (checked.exit_code == 0) is met, checked.output
+    name = claim.partition("\n")[0].removeprefix("stream = ").strip('"')
+    assert f"{name}: 4 KiB " in checked.output
+
+
+def test_a_claim_about_an_unknown_stream_lists_the_streams(run_path: Path, tmp_path: Path) -> None:
+    claims = tmp_path / "claims.toml"
+    claims.write_text('[[claim]]\ntest = "host"\nstream = "logg"\nmetric = "iops"\nat_least = 1\n')
+    checked = CliRunner().invoke(cli, ["check", str(run_path), str(claims)])
+    assert checked.exit_code == 1
+    assert "no stream has that name; there are all, reader, log, log, flushes" in " ".join(checked.output.split())

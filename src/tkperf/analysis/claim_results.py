@@ -15,6 +15,7 @@ from tkperf.analysis.claims_file import Claim
 from tkperf.analysis.results import RunResult, count_steps, group_by_run, is_same_run
 from tkperf.analysis.uncertainty.estimate import NOT_KNOWN, Uncertainty, build_difference, build_exact
 from tkperf.analysis.uncertainty.spread import COVERED
+from tkperf.analysis.workload_axes import name_stream
 from tkperf.model.figures import LoadCaution
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import QUANTITIES, Better, Measure
@@ -391,7 +392,9 @@ _ENDED = {
 
 
 def explain_not_measured(claim: Claim, result: RunResult) -> str | None:
-    """Return the first of test, section, mix and size that the run lacks, in words; None: the run has all of them."""
+    """Return the first of test, section, stream, mix and size that the run lacks, in words; None: the run has all of
+    them.
+    """
     tests = [test for test in result.tests if test.name == claim.test]
     if claim.test in result.not_begun:
         return f"the run {_ENDED[result.status]} before test {claim.test}"
@@ -408,6 +411,9 @@ def explain_not_measured(claim: Claim, result: RunResult) -> str | None:
         [cell.workload for section in meant if section.plan.prepares is prepares for cell in section.cells]
         for prepares in (False, True)
     )
+    streams = [name_stream(work) for work in works if work.together]
+    if claim.stream is not None and claim.stream not in streams:
+        return f"no stream has that name; there are {_list(streams)}" if streams else "each load ran alone there"
     if not _has_alike(claim, works):
         if _has_alike(claim, prepared) or (prepared and not works):
             return "preconditioning, not judged"

@@ -9,8 +9,9 @@ never met. A baseline under other conditions is judged with a warning for each d
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -172,8 +173,7 @@ def _check(
         note: a remark with which the note of the finding begins.
         of_limit: the uncertainty of the limit; None: the limit is exact.
     """
-    place = (claim.test, claim.section, claim.read_percent, claim.size_bytes())
-    several = [candidate for candidate in cells.get(place, ()) if _is_meant(claim, candidate[1].workload)]
+    several = [candidate for candidate in _find_place(claim, cells) if _is_meant(claim, candidate[1].workload)]
     measured = several[0] if len(several) == 1 else None
     quantity = QUANTITIES[claim.metric]
     value = None if measured is None else _value(measured[1], quantity, claim.direction)
@@ -205,6 +205,18 @@ def _check(
         return finding
     section, cell = measured
     return replace(finding, is_steady=section.steady_of(cell.workload), load_cautions=section.plan.cautions)
+
+
+def _find_place(claim: Claim, cells: Places) -> Sequence[tuple[SectionResult, CellResult]]:
+    """Return the cells of the mix and block size of a claim; the name of a stream needs neither."""
+    read_percent, size_bytes = claim.read_percent, claim.size_bytes()
+    if None not in (read_percent, size_bytes):
+        return cells.get((claim.test, claim.section, read_percent, size_bytes), ())
+    return [
+        (section, cell)
+        for section, cell in cells.get((claim.test, claim.section, None, None), ())
+        if read_percent in (None, cell.workload.read_percent) and size_bytes in (None, cell.workload.block_size_bytes)
+    ]
 
 
 def _describe_cautions(section: SectionResult) -> Iterator[str]:
@@ -356,10 +368,9 @@ def _by_place(result: RunResult) -> Places:
             here: Places = {}
             for cell in section.cells:
                 work = cell.workload
-                for name in (section.name, None):
-                    here.setdefault((test.name, name, work.read_percent, work.block_size_bytes), []).append(
-                        (section, cell)
-                    )
+                loads = [(work.read_percent, work.block_size_bytes), *([(None, None)] if work.together else ())]
+                for name, load in product((section.name, None), loads):
+                    here.setdefault((test.name, name, *load), []).append((section, cell))
             for place, cells in here.items():
                 by_place.setdefault(place, cells)
     return by_place

@@ -31,8 +31,8 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     The keys from ``stream`` to ``io_depth`` are necessary only if a section contains the same mix and block size with
     several values of these keys. ``direction`` selects the reads or the writes of a mix. A characteristic of a
-    section's course (``CHARACTERISTICS``) needs no mix and block size if only one workload shows it. With
-    ``not_found``, a claim promises that the characteristic is absent.
+    section's course (``CHARACTERISTICS``) needs no mix and block size if only one workload shows it, and neither does
+    a claim that names a stream. With ``not_found``, a claim promises that the characteristic is absent.
     """
 
     test: Annotated[str, msgspec.Meta(min_length=1)]
@@ -147,7 +147,9 @@ def _require_limit(limit: float, where: str) -> None:
 
 
 def _require_promise(claim: Claim, where: str) -> None:
-    """Require exactly one promise (a limit or an absence) and, for a cell, the mix and the block size."""
+    """Require exactly one promise (a limit or an absence) and, for a cell without a stream, the mix and the block
+    size.
+    """
     of_course = claim.metric in CHARACTERISTICS
     limits = sum((claim.at_least is not None, claim.at_most is not None, claim.not_found))
     if limits != 1:
@@ -159,6 +161,6 @@ def _require_promise(claim: Claim, where: str) -> None:
         raise InputFileError(f"{where}, key not_found: '{claim.metric}' is a count: write at_most = 0")
     if of_course and claim.direction is not Direction.ALL:
         raise InputFileError(f"{where}, key direction: '{claim.metric}' is a figure of reads and writes together")
-    for key in ("read_percent", "block_size"):
+    for key in ("read_percent", "block_size") if claim.stream is None else ():
         if not of_course and getattr(claim, key) is None:
             raise InputFileError(f"{where}, key {key}: '{claim.metric}' needs it")

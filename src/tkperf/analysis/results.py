@@ -200,6 +200,12 @@ class SectionResult:
         """Return whether the section measures a device to which nothing was written since its purge."""
         return is_as_new(self.purge, self.filled_bytes)
 
+    @property
+    def loads(self) -> tuple[Workload, ...]:
+        """Return the measured loads; of a combination its streams, because its own fields are only bounds."""
+        cells = self.cells or tuple(cell for one in self.slices[:1] for cell in one.cells)
+        return tuple(cell.workload for cell in cells if not cell.workload.is_combination)
+
     def cell(self, workload: Workload) -> CellResult | None:
         return next((cell for cell in self.cells if cell.workload == workload), None)
 

@@ -89,7 +89,7 @@ def _name(finding: ClaimResult) -> str:
     else:
         blocks = "" if size_bytes is None else f"{format_block_size_kib(size_bytes)} KiB"
         load, conditions = name_load(blocks, claim.access, claim.read_percent), []
-        load = load or claim.section or claim.test
+        load = load or claim.stream or claim.section or claim.test
     joined = ", " if "," in load or claim.metric in CHARACTERISTICS else " "
     of = "" if claim.direction is Direction.ALL else f" of {claim.direction}s"
     return ", ".join((joined.join(filter(None, (load, measure.label + of))), *conditions))

@@ -329,9 +329,7 @@ def summarise_set_up(result: RunResult) -> str:
 
 def _summarise_demands(sections: Sequence[SectionResult]) -> str:
     """Return the demands of the sections with a rule of steady state and a single demand; if there are none, of all."""
-    of_sections = [
-        (section, {(cell.workload.jobs, cell.workload.io_depth) for cell in section.cells}) for section in sections
-    ]
+    of_sections = [(section, {(load.jobs, load.io_depth) for load in section.loads}) for section in sections]
     single = [(section, pairs) for section, pairs in of_sections if len(pairs) == 1]
     judged = [(section, pairs) for section, pairs in single if section.verdict is not None]
     found = {pair for _, pairs in judged or single or of_sections for pair in pairs}

@@ -7,8 +7,9 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
+from tkperf.analysis.workload_axes import MIX
 from tkperf.model.run_info import MANUFACTURER, NAND_TYPE, RunInfo
-from tkperf.model.units import NOT_MEASURED, format_block_size_kib, format_capacity, format_mix
+from tkperf.model.units import NOT_MEASURED, format_block_size_kib, format_capacity
 from tkperf.page.page import Facts
 from tkperf.page.words.uncertainty import describe_window
 
@@ -192,8 +193,7 @@ def describe_run_demand(section: SectionResult) -> str | None:
     """Return threads and queue depth of a section: ``TC 4 / QD 32``. If there are many pairs, return the least and the
     greatest.
     """
-    cells = section.cells or tuple(one.values for one in section.slices)
-    pairs = dict.fromkeys((cell.workload.jobs, cell.workload.io_depth) for cell in cells)
+    pairs = dict.fromkeys((load.jobs, load.io_depth) for load in section.loads)
     return describe_demands(tuple(pairs))
 
 
@@ -209,17 +209,15 @@ def describe_demands(pairs: Sequence[tuple[int, int]]) -> str | None:
 
 
 def list_mixes(section: SectionResult) -> str | None:
-    mixes = dict.fromkeys(cell.workload.read_percent for cell in section.cells)
-    return ", ".join(format_mix(percent) for percent in mixes) or None
+    mixes = dict.fromkeys(MIX.text(load) for load in section.loads) if section.cells else ()
+    return ", ".join(mixes) or None
 
 
 def list_block_sizes(section: SectionResult) -> str | None:
     """Return the block sizes in KiB, in the order of the run."""
     sizes = dict.fromkeys(
-        cell.workload.blocks_name
-        if cell.workload.block_mix
-        else f"{format_block_size_kib(cell.workload.block_size_bytes)}"
-        for cell in section.cells
+        load.blocks_name if load.block_mix else f"{format_block_size_kib(load.block_size_bytes)}"
+        for load in (section.loads if section.cells else ())
     )
     return ", ".join(sizes) or None
 

@@ -396,6 +396,7 @@ class HeadlineView:
         exact: the full value.
         test, section: title of its test, and key of its section or test; empty: several drives, or not measured.
         load: the load of a fixed figure, such as ``4 KiB, TC2/QD16``; empty: the label has it.
+        also: what belongs to the figure of a stream, such as ``p99 281 µs``; empty: the load ran alone.
         needs_attention: it is the finding that a reader must know with the six figures of a run.
         cell: the key of the cell of the figure, or empty.
         strip: the values of many drives; ``text`` is their median. None: a figure of one run.
@@ -413,6 +414,12 @@ class HeadlineView:
     strip: Strip | None = None
     load: str = ""
     needs_attention: bool = False
+    also: str = ""
+
+    @property
+    def remark(self) -> str:
+        """Return what belongs to the figure of a stream, and the verdict."""
+        return "; ".join(filter(None, (self.also, self.verdict)))
 
     @property
     def name(self) -> str:

@@ -81,6 +81,7 @@ def build_headline_views(
                 section=headline.test if shown is None else shown.key,
                 cell=opens,
                 load=headline.load,
+                also=headline.also,
                 needs_attention=headline.needs_attention,
             )
         )

@@ -162,17 +162,18 @@ _UNUSED = _find_unused()
 # The same fields as msgspec writes them. Quotation marks within a text are escaped, so no text contains this.
 _OF_A_LOAD_ALONE = b"," + msgspec.json.encode(_UNUSED)[1:-1]
 # The slice of a load without streams and flushes.
-_PARTS = "parts"
 _WITHOUT_PARTS = b',"parts":[]'
+# What only results of streams have: the parts of a slice, and the rest of a headline.
+_OF_STREAMS = ("parts", "also")
 
 
 def drop_unused(plain: Any) -> Any:
-    """Return plain data in which a workload that runs alone has no keys of streams, trims, flushes and pauses, and its
-    slices have no parts.
+    """Return plain data in which a workload that runs alone, its slices and its headlines have no keys of streams,
+    trims, flushes and pauses.
     """
     if isinstance(plain, dict):
         is_alone = all(key in plain and plain[key] == value for key, value in _UNUSED.items())
-        unused = {*(_UNUSED if is_alone else ()), *((_PARTS,) if not plain.get(_PARTS, True) else ())}
+        unused = {*(_UNUSED if is_alone else ()), *(key for key in _OF_STREAMS if not plain.get(key, True))}
         return {key: drop_unused(value) for key, value in plain.items() if key not in unused}
     return [drop_unused(each) for each in plain] if isinstance(plain, list | tuple) else plain
 

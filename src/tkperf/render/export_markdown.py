@@ -88,7 +88,7 @@ def _headlines(view: ReportView) -> Iterator[str]:
         yield from ("| | | | | |", "|---|---:|---|---|---|")
         for one in view.headlines:
             yield (
-                f"| {inert(one.name)} | **{inert(one.text)}** | {inert(one.sure)} | {inert(one.verdict)} | "
+                f"| {inert(one.name)} | **{inert(one.text)}** | {inert(one.sure)} | {inert(one.remark)} | "
                 f"{inert(one.test)} |"
             )
         yield ""

@@ -208,10 +208,10 @@ def find_phases(sections: Sequence[SectionResult]) -> dict[str, list[Phase]]:
 
     A mean over a stream that went from one level to another depends on how long it lasted, so each phase has its own
     value. If not every run became steady, the last quarter of each stream is compared; if every run reached the
-    specification's steady state, its window is. Empty if a section is not a stream, or if all streams were level
-    throughout.
+    specification's steady state, its window is. Empty if a section is not a stream, if all streams were level
+    throughout, or if several loads ran together: the phases of their total are those of no load.
     """
-    if not all(is_stream(section) for section in sections):
+    if not all(is_stream(section) and not section.slices[0].values.workload.together for section in sections):
         return {}
     if not any(changes(section, section.slices[0].values.workload) for section in sections):
         return {}

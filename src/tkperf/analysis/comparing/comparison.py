@@ -15,6 +15,7 @@ from tkperf.analysis.characteristics import SOUGHT_ALWAYS
 from tkperf.analysis.comparing.arrangements import Cohort, History, build_cohort, build_history
 from tkperf.analysis.comparing.compared_rows import ComparedRow, build_rows
 from tkperf.analysis.results import RunResult, count_steps, group_by_run, is_same_run
+from tkperf.analysis.stream_quantities import TAIL, find_main_quantity
 from tkperf.analysis.verdict import Judgement, VerdictCode, VerdictReason, VerdictState, judge_by_gravest, judge_run
 from tkperf.model.errors import UsageError
 from tkperf.model.quantity import PERCENTILES, QUANTITIES
@@ -115,6 +116,8 @@ def find_candidates(results: Sequence[RunResult], rows: Sequence[ComparedRow]) -
 
 def _most_important(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
     """Yield sought results, then phases of the first stream, then cells of the first section with several workloads."""
+    # The total of different loads answers no question.
+    rows = [row for row in rows if not row.workload.is_combination]
     sought = [row for row in rows if row.quantity in SOUGHT_ALWAYS]
     of_cells = [row for row in rows if row.quantity.key in QUANTITIES]
     streams = [row.section for row in of_cells if row.part]
@@ -128,8 +131,16 @@ def _most_important(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
     yield from _of_phases(phases)
     if several or not (sought or phases):
         candidates = several or cells
-        first = candidates[0].section
-        yield from _of_cells([row for row in candidates if row.section == first])
+        first = [row for row in candidates if row.section == candidates[0].section]
+        yield from _of_streams(first) if any(row.workload.stream for row in first) else _of_cells(first)
+
+
+def _of_streams(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
+    """Yield the main quantity of each stream, then that of its flushes, then the tails of the other streams."""
+    streams = [row for row in rows if row.workload.stream is not None]
+    main = [row for row in streams if row.quantity is find_main_quantity(row.workload)]
+    yield from sorted(main, key=lambda row: row.workload.flushes)
+    yield from (row for row in streams if row.quantity is TAIL and row not in main)
 
 
 def _of_phases(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:

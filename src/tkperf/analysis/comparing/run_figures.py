@@ -58,6 +58,7 @@ def _is_of(work: Workload, access: Access, read_percent: int, block_size_bytes: 
     return (
         (work.access, work.read_percent, work.block_size_bytes) == (access, read_percent, block_size_bytes)
         and work.offered_iops is None
+        and work.is_plain
         and not (work.block_mix or work.zones or work.region or work.compressible_percent)
         and (single is None or (work.total_outstanding_ios == 1) is single)
     )

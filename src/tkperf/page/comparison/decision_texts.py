@@ -16,6 +16,7 @@ from tkperf.analysis.comparing.decision import (
 )
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.analysis.verdict import QUICK
+from tkperf.analysis.workload_axes import name_stream
 from tkperf.model.quantity import Measure
 from tkperf.model.units import NOT_MEASURED, format_capacity, format_number
 from tkperf.page.comparison.conclusions import find_conclusions
@@ -228,7 +229,10 @@ def _describe_pair(called: Sequence[str], decision: Decision) -> Iterator[tuple[
 
 def name_figure_of(figure: DecisionFigure) -> str:
     """Return the name of a figure in a sentence."""
-    return FIGURE_NAMES[figure.key][1] if figure.key in FIGURE_NAMES else figure.measure.label
+    if figure.key in FIGURE_NAMES:
+        return FIGURE_NAMES[figure.key][1]
+    work = figure.workload
+    return f"{figure.measure.label} of {name_stream(work)}" if work.together else figure.measure.label
 
 
 def _percent_apart(figure: DecisionFigure) -> str:
@@ -441,6 +445,15 @@ def _build_column(comparison: Comparison, figure: DecisionFigure) -> MatrixColum
         return build_column(figure.key, figure.workload, figure.measure, same_demand=figure.same_demand)
     loads = describe_loads(comparison)
     place = (figure.test, figure.section, figure.workload, figure.part, figure.measure.key)
+    work = figure.workload
+    if work.together:
+        load = loads.get(place, "").removeprefix(f"{name_stream(work)}: ")
+        return MatrixColumn(
+            title=name_stream(work),
+            detail=f"{load}, {figure.measure.title}{mark_falling(figure.measure)}".removeprefix(", "),
+            unit=f"{figure.measure.title}{mark_falling(figure.measure)}",
+            direction=describe_direction(figure.measure),
+        )
     return MatrixColumn(
         title=loads.get(place, figure.section),
         detail=f"{figure.measure.title}{mark_falling(figure.measure)}",

@@ -125,6 +125,8 @@ def describe_group(comparison: Comparison) -> str:
 
 
 def _describe_load(row: ComparedRow, of_test: Sequence[ComparedRow]) -> str:
+    if row.workload.together:  # its name distinguishes a stream
+        return name_figure(row.workload)
     alike = [other.workload for other in of_test if other.section == row.section]
     # Imported results have a section for each demand.
     demands = [axis for axis in find_axes(of.workload for of in of_test) if axis in (JOBS, DEPTH)]

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.results import SectionResult
+from tkperf.analysis.workload_axes import name_stream
 from tkperf.model.figures import DISTRIBUTED, Figure, FigureKind
 from tkperf.model.measurement import places_of_extremes
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, THROUGHPUT, find_quantities, percentile
 from tkperf.model.units import list_names
-from tkperf.model.workload import Access
+from tkperf.model.workload import WHOLE_LOAD, Access, PartKey, Workload
 from tkperf.page.chart import NEUTRAL, PALETTE, Axis, Chart, Curve, Legend, Mark, Place, Point, Scale
 from tkperf.page.comparison.run_bands import draw_band
 from tkperf.page.figures.curves import (
@@ -283,24 +284,34 @@ def _overlay_streams(comparison: Comparison, sections: Sections, figure: Figure)
     axes = _find_axes(comparison, streams, figure.kind)
     if len(axes) < 2:
         return
-    workload = next(iter(streams.values())).slices[0].values.workload
-    for quantity in find_quantities(figure.quantities):
-        if quantity not in _STREAM_QUANTITIES:
-            continue
+    over = next(iter(axes.values())).title
+    of_runs = [_find_loads(section) for section in streams.values()]
+    keys = [key for key in of_runs[0] if all(key in of_run for of_run in of_runs)]
+    asked = [quantity for quantity in find_quantities(figure.quantities) if quantity in _STREAM_QUANTITIES]
+    for key, quantity in product(keys, asked):
         curves = {}
         for run, axis in axes.items():
-            (curve,) = draw_stream(streams[run], (quantity,), "", axis).curves
+            workload = _find_loads(streams[run])[key]
+            (curve,) = draw_stream(streams[run], (quantity,), "", axis, workload=workload).curves
             if len(curve.points) > 1:
                 curves[run] = replace(curve, dots=False)
         if len(curves) < 2:
             continue
-        over = next(iter(axes.values())).title
+        name = capitalise(name_figure(of_runs[0][key])) if key == WHOLE_LOAD else name_stream(of_runs[0][key])
         chart = Chart(
-            title=f"{capitalise(name_figure(workload))}: {quantity.label} {_WORDS[figure.kind]}",
+            title=f"{name}: {quantity.label} {_WORDS[figure.kind]}",
             x=Axis(title=over),
             y=Axis(title=quantity.title, scale=Scale.LOG if figure.log else Scale.LINEAR),
         )
-        yield _show(comparison, figure.kind.name.lower(), draw_runs(comparison, chart, curves), curves, quantity.label)
+        view = quantity.label if key == WHOLE_LOAD else f"{name}: {quantity.label}"
+        yield _show(comparison, figure.kind.name.lower(), draw_runs(comparison, chart, curves), curves, view)
+
+
+def _find_loads(section: SectionResult) -> dict[PartKey, Workload]:
+    """Return the load of a section with slices; of a combination its streams and their flushes."""
+    workloads = [cell.workload for cell in section.slices[0].cells]
+    is_alone = len(workloads) == 1
+    return {work.part_key: work for work in workloads if is_alone or not work.is_combination}
 
 
 _WORDS = {
@@ -331,7 +342,12 @@ def _find_axes(comparison: Comparison, streams: Sections, kind: FigureKind) -> d
 
 def _draw_distributions(comparison: Comparison, sections: Sections) -> Iterator[ChartView]:
     """Yield how long the I/Os of streams took: the share that took longer, and the share in each bin."""
-    streams = {run: section for run, section in sections.items() if section.histogram_us}
+    # The response times of different loads together describe none of them.
+    streams = {
+        run: section
+        for run, section in sections.items()
+        if section.histogram_us and not section.slices[0].values.workload.is_combination
+    }
     if len(streams) < 2:
         return
     title = f"{next(iter(streams.values())).name}: response times"

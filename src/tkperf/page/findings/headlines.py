@@ -17,6 +17,7 @@ from tkperf.analysis.characteristics import (
 from tkperf.analysis.characteristics_search import find_characteristic
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.section_results import Variation, find_variation
+from tkperf.analysis.stream_quantities import find_rate
 from tkperf.analysis.timeline.timelines import Timeline, preferred
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.histogram import TAIL_PERCENT
@@ -34,6 +35,7 @@ from tkperf.page.findings.choice import (
     is_grid,
 )
 from tkperf.page.findings.section_findings import name_demand, say_value
+from tkperf.page.findings.stream_findings import StreamFigures, find_streams
 from tkperf.page.naming import name_figure
 from tkperf.page.words.time_course import describe_period, describe_still_changing, without_totals
 from tkperf.page.words.uncertainty import describe_share
@@ -64,6 +66,7 @@ class Headline:
         alarm: the section did not reach steady state, or did not complete, or the figure varied by more than the rule,
             or its interval is wide, or the figure itself is what needs attention.
         workload: measured workload; None: the figure has no single workload, or was not measured.
+        also: what belongs to the figure of a stream, such as ``p99 281 µs``; empty: the load ran alone.
         needs_attention: it is the finding that a reader must know with the six figures of a run.
         varied_percent: variation within the steady window of other tracking variables; None: the
             figure itself was judged, or no such window exists.
@@ -83,6 +86,7 @@ class Headline:
     varied_percent: float | None = None
     load: str = ""
     needs_attention: bool = False
+    also: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +192,7 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
 
     for candidate in sorted(every, key=rank):
         work, section = candidate.headline.workload, by_name[candidate.headline.section]
-        if work is None:
+        if work is None or work.together:  # streams differ in their demand by definition
             yield candidate
             continue
         place = section.name, work
@@ -219,6 +223,9 @@ def _named(candidate: _Candidate, section: SectionResult, *, is_of_several: bool
 
 def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
     yield from _sought(test, section)
+    if streams := find_streams(section):
+        yield from _of_streams(test, section, streams)
+        return
     shown = section.quantities
     if not section.cells or not shown or find_characteristic(section, NO_BACKLOG) is not None:
         return
@@ -240,6 +247,20 @@ def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate
         yield from _figure(test, section, cell, first, rank=later if number else 0)
     if _TAIL in shown:
         yield from _figure(test, section, cells[0], _TAIL, rank=2)
+
+
+def _of_streams(test: TestResult, section: SectionResult, streams: Sequence[StreamFigures]) -> Iterator[_Candidate]:
+    """Yield the answer of each stream of a combination. A combination that ran in several sections has one of each."""
+    for stream in streams:
+        work = stream.cell.workload
+        headline = build_headline(test, section, stream.cell, stream.main, label=stream.name, load=stream.load)
+        if headline is None:
+            continue
+        is_latency = stream.main is not find_rate(work)
+        text = f"{stream.main.short} {headline.text}" if is_latency else headline.text
+        alarm = headline.alarm or stream.missed_percent is not None
+        headline = replace(headline, text=text, also=stream.rest, alarm=alarm)
+        yield _Candidate(rank=0, headline=headline, like=(str(work), stream.main.key))
 
 
 def _of_stream(test: TestResult, section: SectionResult, shown: Sequence[Quantity]) -> Iterator[_Candidate]:

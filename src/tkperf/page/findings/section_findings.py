@@ -26,6 +26,7 @@ from tkperf.model.quantity import LATENCY_MAX, LATENCY_MEAN, LATENCY_WITH_WAIT, 
 from tkperf.model.units import capital, format_duration, format_latency, format_number
 from tkperf.model.workload import Workload
 from tkperf.page.findings.choice import choose_cells, choose_peaks, find_rate_series, find_settled, find_single, is_grid
+from tkperf.page.findings.stream_findings import describe_streams
 from tkperf.page.naming import ORDERS, list_words, name_blocks
 from tkperf.page.words.time_course import describe_still_changing, name_rounds
 
@@ -200,6 +201,8 @@ _NEGLIGIBLE_WAIT = 0.01  # of the mean latency
 
 def describe_section(section: SectionResult) -> str:
     """Describe the section's results; empty if it has none to describe."""
+    if together := describe_streams(section):
+        return together
     if section.slices:
         return describe_stream_course(section) + ("; steady state was reached" if section.steady else "")
     if not section.cells or not section.quantities:

@@ -85,11 +85,14 @@ def _of_section(test: TestResult, section: SectionResult, first: str | None, loa
     text = describe_section(section)
     if not text:
         return
-    load = name_ios(choose_cells(section.cells)[0].workload) if section.cells else ""
+    cell = choose_cells(section.cells)[0] if section.cells else None
+    load = name_ios(cell.workload) if cell is not None else ""
     # The name of a section has its conditions.
     conditions = capital(", ".join(_CONDITIONS[caution] for caution in section.plan.cautions))
     if load in loads or conditions:
-        text = f"{section.name if load in loads else conditions}: {text[0].lower()}{text[1:]}"
+        # A sentence about streams begins with the name of one.
+        rest = text if cell is not None and cell.workload.together else f"{text[0].lower()}{text[1:]}"
+        text = f"{section.name if load in loads else conditions}: {rest}"
     loads.add(load)
     if first is not None:
         recovery = ", ".join(describe_recovery(section, first))

@@ -222,10 +222,14 @@ def _plan_rounds(phase: RoundsPhase, table: OwnWorkloadTable) -> SectionPlan:
         ),
     )
     figures += WINDOW if tracked else ()
-    quantities = dict.fromkeys((*tracked, "iops", "latency_mean_us", TAIL))
+    quantities = dict.fromkeys((*tracked, "iops", "latency_mean_us", TAIL, *(_OF_STREAMS if phase.together else ())))
     return SectionPlan(
         name=phase.section, quantities=tuple(quantities), figures=tuple(figures), prepares=prepares(phase.section)
     )
+
+
+# What reports and comparisons say of each stream in addition.
+_OF_STREAMS = ("megabytes_per_s", "p99_us")
 
 
 def _is_offered(load: Load) -> bool:
@@ -251,7 +255,7 @@ def _plan_stream(phase: StreamPhase, table: OwnWorkloadTable) -> SectionPlan:
     if any(load.read_percent < 100 and not load.trims for load in loads):
         over = f"{QUANTITIES[first].label} over total written"
         rates.append(drawn(FigureKind.OVER_WRITTEN, first, view=(over,)))
-    quantities = dict.fromkeys((first, "iops", "latency_mean_us", TAIL))
+    quantities = dict.fromkeys((first, "iops", "latency_mean_us", TAIL, *(_OF_STREAMS if phase.together else ())))
     return SectionPlan(
         name=phase.section,
         quantities=tuple(quantities),

@@ -116,7 +116,7 @@ def _draw_headlines(headlines: Sequence[HeadlineView], console: Console) -> rich
         [each.name for each in headlines],
         [each.text for each in headlines],
         [each.sure for each in headlines],
-        [typeset(each.verdict) for each in headlines],
+        [typeset(each.remark) for each in headlines],
         [each.test for each in headlines],
     ]
     widths = [max(map(len, column), default=0) for column in columns]

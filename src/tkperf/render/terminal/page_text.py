@@ -126,7 +126,7 @@ def _print_headlines(view: ReportView, console: Console) -> None:
     drawn.add_column()
     drawn.add_column(style="dim")
     for each in view.headlines:
-        verdict = colour(each.verdict, NoteLevel.FAILURE if each.alarm else None)
+        verdict = colour(each.remark, NoteLevel.FAILURE if each.alarm else None)
         # The test belongs to it: latencies of one load under two tests' demands are two measurements.
         drawn.add_row(plain(each.name), plain(each.text), plain(each.sure), verdict, plain(each.test))
     console.print()

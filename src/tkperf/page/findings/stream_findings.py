@@ -1,0 +1,126 @@
+"""What each stream of a combination did next to the others: its rate, its latency and its flushes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tkperf.analysis.characteristics_search import has_backlog
+from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.analysis.stream_quantities import TAIL, find_rate, is_latency_sought
+from tkperf.model.quantity import IOPS, LATENCY_MEAN, Quantity
+from tkperf.model.units import format_count, format_latency, format_number
+from tkperf.page.naming import list_words, name_figure
+from tkperf.page.words.time_course import name_rounds
+
+# A sentence about more streams cannot be read.
+_MOST_STREAMS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamFigures:
+    """A stream of a combination and, if it flushes, its flushes."""
+
+    cell: CellResult
+    flushes: CellResult | None
+
+    @property
+    def name(self) -> str:
+        return self.cell.workload.stream or ""
+
+    @property
+    def load(self) -> str:
+        """Return ``4 KiB random read, TC2/QD8``."""
+        work = self.cell.workload
+        of_name = name_figure(work).removeprefix(f"{self.name}: ")
+        return f"{of_name}, TC{work.jobs}/QD{work.io_depth}"
+
+    @property
+    def missed_percent(self) -> float | None:
+        """Return the share of the offered rate that a stream did, if it did not keep up; None: it did."""
+        offered, done = self.cell.workload.offered_iops, self.cell.value(IOPS)
+        if offered is None or done is None or not has_backlog(self.cell):
+            return None
+        return 100 * done / offered
+
+    @property
+    def main(self) -> Quantity:
+        """Return the quantity that answers: the tail of a stream that kept up with an offered rate, else the rate."""
+        work = self.cell.workload
+        is_tail = is_latency_sought(work) and self.missed_percent is None and self.cell.value(TAIL) is not None
+        return TAIL if is_tail else find_rate(work)
+
+    @property
+    def rate(self) -> str:
+        """Return the rate in words: ``65.5 MB/s``, ``21.0 MB/s of trims``."""
+        rate = find_rate(self.cell.workload)
+        return rate.text(self.cell.value(rate)) + (" of trims" if self.cell.workload.trims else "")
+
+    @property
+    def latency(self) -> str:
+        """Return ``p99 281 µs``, or ``mean 62.6 µs`` where too few I/Os have a percentile; empty: not measured."""
+        return describe_latency(self.cell)
+
+    @property
+    def rest(self) -> str:
+        """Return what a reader needs to know beside the main figure."""
+        words = [self.rate] if self.main is TAIL else []
+        if (missed := self.missed_percent) is not None:
+            words.append(f"{format_number(missed)} % of the offered rate")
+        elif self.main is TAIL:
+            words[0] += " as offered"
+        if self.main is not TAIL and self.latency:
+            words.append(self.latency)
+        if self.flushes is not None and (latency := describe_latency(self.flushes)):
+            words.append(f"flushes {latency}")
+        return ", ".join(words)
+
+
+def describe_latency(cell: CellResult) -> str:
+    """Return the tail of the latency, or the mean where the tail is not known; empty: neither is."""
+    for quantity in (TAIL, LATENCY_MEAN):
+        value = cell.value(quantity)
+        if value is not None:
+            return f"{quantity.short} {format_latency(value)}"
+    return ""
+
+
+def find_streams(section: SectionResult) -> tuple[StreamFigures, ...]:
+    """Return the streams of a section in the order of their combination; none if each load ran alone."""
+    cells = {cell.workload.part_key: cell for cell in section.cells if cell.workload.stream is not None}
+    return tuple(
+        StreamFigures(cell=cell, flushes=cells.get((name, True)))
+        for (name, is_flushes), cell in cells.items()
+        if not is_flushes
+    )
+
+
+def describe_streams(section: SectionResult) -> str:
+    """Return ``reader runs at 83,900 IOPS (p99 281 µs) next to writer at 65.5 MB/s (p99 578 µs)``; empty without
+    streams.
+    """
+    streams = find_streams(section)
+    if not streams:
+        return ""
+    first, *others = streams[:_MOST_STREAMS]
+    words = f"{first.name} runs at {_describe(first)} next to "
+    named = [f"{each.name} at {_describe(each)}" for each in others]
+    if left := len(streams) - _MOST_STREAMS:
+        named += [format_count(left, "more stream")] if left > 0 else []
+    return words + list_words(named) + _describe_window(section)
+
+
+def _describe(stream: StreamFigures) -> str:
+    facts: Sequence[str] = [
+        "" if (missed := stream.missed_percent) is None else f"{format_number(missed)} % of its offered rate",
+        stream.latency,
+        "" if stream.flushes is None else f"flushes {describe_latency(stream.flushes)}",
+    ]
+    known = ", ".join(filter(None, facts))
+    return f"{stream.rate} ({known})" if known else stream.rate
+
+
+def _describe_window(section: SectionResult) -> str:
+    if not section.steady:
+        return ""
+    return "; steady state was reached" if section.slices else f"; steady in {name_rounds(section.window)}"
