@@ -284,6 +284,8 @@ def name_sheet(test: TestResult) -> str:
     """Return the name on the printed pages of a test: ``IOPS – block size × R/W mix matrix``."""
     measured = [section for section in test.sections if not section.plan.prepares]
     cells = [cell.workload for section in measured if not section.slices for cell in section.cells]
+    if any(load.together for load in cells):
+        return f"{test.title} – loads at the same time"
     axes = name_axes(axis.title for axis in find_axes(cells))
     if len(axes) > 1:
         return f"{test.title} – {' × '.join(axes)} matrix"
