@@ -543,7 +543,7 @@ def many(count: int) -> str:
         (
             "offered_iops = 900",
             "offered_iops = 5e6",
-            "load paced, key offered_iops: 5e+06 are more than 1,000,000 a second for a thread",
+            "load paced, key offered_iops: 5,000,000 are more than 1,000,000 a second for a thread",
         ),
         ("max_rounds = 4", "max_rounds = 2", "steady_state, key max_rounds: 2 are fewer than the 3 of a window"),
         ("step_s = 7", "step_s = -7", "phase 3 (rounds), key step_s: -7 is not allowed, it takes a number, 0.1 to"),

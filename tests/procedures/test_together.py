@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.procedures.test_own_workloads import own
+from tkperf.analysis.estimates import Rates
 from tkperf.model.errors import UsageError
 from tkperf.model.measurement import IoStats, Measurement, StreamPart
 from tkperf.model.phases import Answer, Continuous, Phase, Round, SectionOutcome, Yielded
 from tkperf.model.workload import Access, ActiveRange, Arrival, Burst, Stream, Workload, combine
-from tkperf.pipeline.estimate_run import ASSUMED, estimate_run
+from tkperf.pipeline.estimate_run import ASSUMED, estimate_run, parse_rate
 from tkperf.pipeline.run_plan import plan_run
 from tkperf.pipeline.run_request import RunRequest
 from tkperf.procedures import forecast
@@ -173,7 +174,7 @@ def test_a_plan_counts_the_writes_of_all_streams(tmp_path: Path) -> None:
     ("old", "new", "says"),
     [
         ('"log", "writer"]', '"log", "wirter"]', r"phase 1 \(rounds\), key together: load 'wirter'"),
-        ('"log", "writer"]', '"log", "log"]', r"phase 1 \(rounds\), key together: a load occurs twice"),
+        ('"log", "writer"]', '"log", "log"]', r"phase 1 \(rounds\), key together: load log occurs twice"),
         ('together = ["reader", "trimmer"]', 'together = ["reader"]', "key together: one load alone"),
         ('together = ["reader", "trimmer"]', "", r"phase 2 \(stream\), key load: either it or together"),
         ("jobs = 2", "jobs = 255", "key together: 257 threads in all are more than 256"),
@@ -213,3 +214,40 @@ def test_trims_need_a_device_that_takes_them(tmp_path: Path) -> None:
     request = RunRequest(suite="ssd", device=str(tmp_path / "disk.img"), tests=(str(tmp_path / "own.toml"),))
     with pytest.raises(UsageError, match="test mix trims, and fio trims block devices only"):
         plan_run(request)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("block_size_kib = 2097152", "block_size_kib = 2097152\nrange_begin_mib = 10\nrange_end_mib = 100", "trimmer"),
+        (
+            "jobs = 1\nflush_every = 8\nrange_begin_percent = 50",
+            "jobs = 200\nrange_begin_mib = 1\nrange_end_mib = 1.5",
+            "log",
+        ),
+        ("range_end_percent = 50", "range_begin_mib = 99999999\nrange_end_mib = 100000000", "reader"),
+    ],
+)
+def test_a_region_that_does_not_fit_names_its_load(tmp_path: Path, old: str, new: str, says: str) -> None:
+    """A region that is smaller than a block, too small for all threads, or not on the device is one line."""
+    (tmp_path / "own.toml").write_text(FILE.replace(old, new, 1))
+    request = RunRequest(suite="ssd", device="sim:nvme-4kn", tests=(str(tmp_path / "own.toml"),))
+    with pytest.raises(UsageError, match=f"load {says}: ") as refused:
+        plan_run(request)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_plan_warns_of_streams_that_offer_more_than_the_device_writes(tmp_path: Path) -> None:
+    """The offered writes of all streams are added up and compared with a known rate. An assumed rate warns of
+    nothing.
+    """
+    (tmp_path / "own.toml").write_text(FILE)
+    plan = plan_run(RunRequest(suite="ssd", device="sim:nvme-4kn", tests=(str(tmp_path / "own.toml"),)))
+
+    def warned(rates: Rates) -> list[str]:
+        return [note.text for note in estimate_run(plan, rates).warnings if note.code == "offer-above-rate"]
+
+    assert not warned(ASSUMED)
+    assert not warned(parse_rate("7MB/s"))
+    (text,) = warned(parse_rate("6MB/s"))
+    assert text.startswith("test mix, section 'Together': its streams together offer 6.6 MB/s of writes")

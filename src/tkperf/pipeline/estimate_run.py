@@ -15,7 +15,7 @@ from tkperf.engine import PROBE_S
 from tkperf.engine.registry import find_engine
 from tkperf.model.errors import EngineError, RunFileError, UsageError
 from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round
-from tkperf.model.record import RunRecord, StepKind
+from tkperf.model.record import RunNote, RunRecord, StepKind
 from tkperf.model.units import format_capacity, format_count, parse_size_bytes
 from tkperf.model.workload import Access, Workload
 from tkperf.pipeline.device_under_test import DeviceUnderTest
@@ -212,7 +212,7 @@ def estimate_run(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> R
         alterations=plan.alterations,
         purges_first=not plan.request.no_purge,
         conditions=(*plan.dut.lines, *((("host", host),) if host else ())),
-        warnings=plan.warnings,
+        warnings=(*plan.warnings, *_find_excessive_offers(plan, rates)),
         asks=plan.confirm_id is not None and not _is_to_be_made(identity),
         stages=tuple(stage for test in plan.tests for stage in _stages(plan, test, rates)),
         rates=rates,
@@ -296,6 +296,45 @@ def _written_bytes_per_s(workload: Workload, rates: Rates) -> float:
             most = min(most, load.offered_iops * load.mean_block_bytes)
         written += 0.0 if load.trims else (1 - load.read_percent / 100) * most
     return min(written, rates.bytes_per_s)
+
+
+def _find_excessive_offers(plan: RunPlan, rates: Rates) -> Iterator[RunNote]:
+    """Yield a warning for each section whose streams together offer more writes than the device can do.
+
+    An assumed rate says nothing about the device.
+    """
+    if rates.source is RateSource.ASSUMED:
+        return
+    for test in plan.tests:
+        offers = {
+            section: max(map(_offered_bytes_per_s, loads), default=0.0)
+            for (section, *_), phases in _walk(plan, test, rates, Case.BEST).items()
+            if (loads := [load for phase, _ in phases for load in _list_loads(phase)])
+        }
+        for section, offered in offers.items():
+            if offered > rates.bytes_per_s:
+                text = (
+                    f"test {test.test.name}, section '{section}': its streams together offer "
+                    f"{format_capacity(offered)}/s of writes, more than the {format_capacity(rates.bytes_per_s)}/s of "
+                    f"large sequential writes ({rates.note}); a device that is no faster does less than is offered"
+                )
+                yield RunNote(code="offer-above-rate", text=text, test=test.test.name)
+
+
+def _list_loads(phase: Phase) -> tuple[Workload, ...]:
+    if isinstance(phase, Round):
+        return tuple(step.workload for step in phase.steps)
+    return (phase.workload,) if isinstance(phase, Continuous) else ()
+
+
+def _offered_bytes_per_s(workload: Workload) -> float:
+    """Return the bytes that the streams of a combination should write in a second; 0 for a load alone."""
+    loads = [stream.workload for stream in workload.together]
+    return sum(
+        (1 - load.read_percent / 100) * (load.offered_iops or 0.0) * load.mean_block_bytes
+        for load in loads
+        if not load.trims
+    )
 
 
 def _describe(plan: RunPlan, least: _Walked, most: _Walked) -> str:

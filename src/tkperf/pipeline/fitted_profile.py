@@ -297,10 +297,25 @@ def _require_room(tests: Sequence[TestPhases], active_range: ActiveRange) -> Non
 
     for load in sorted(loads, key=needed_bytes, reverse=True):
         room = load.region or active_range
-        if load.access is Access.SEQUENTIAL:
-            split_regions(room, load.jobs, load.block_size_bytes)
-        elif room.length_bytes < load.block_size_bytes:
-            raise UsageError(
-                f"the active range of {format_capacity(room.length_bytes)} is smaller than one "
-                f"block of {format_block_size(load.block_size_bytes)}: choose a larger range"
-            )
+        try:
+            if load.access is Access.SEQUENTIAL:
+                split_regions(room, load.jobs, load.block_size_bytes)
+            elif room.length_bytes < load.block_size_bytes:
+                raise UsageError(
+                    f"the active range of {format_capacity(room.length_bytes)} is smaller than one "
+                    f"block of {format_block_size(load.block_size_bytes)}: choose a larger range"
+                )
+        except UsageError as error:
+            raise UsageError(f"{_describe_place(load, tests)}{error}") from None
+
+
+def _describe_place(load: Workload, tests: Sequence[TestPhases]) -> str:
+    """Return the test and the name of a load that runs with others, as the beginning of an error message."""
+    for test in tests:
+        steps = (step.workload for phase in test.phases if isinstance(phase, Round) for step in phase.steps)
+        slices = (phase.workload for phase in test.phases if isinstance(phase, Continuous))
+        for combination in (*steps, *slices):
+            for stream in combination.together:
+                if stream.workload == load:
+                    return f"test {test.test.name}, load {stream.name}: "
+    return ""

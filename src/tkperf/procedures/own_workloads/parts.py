@@ -373,14 +373,14 @@ def combination_of(
     names: Sequence[str], loads: Mapping[str, Load], profile: Profile, active_range_bytes: int
 ) -> Workload:
     """Return loads that run together, as streams with their names."""
-    return combine(
-        [
-            Stream(
-                name=name, workload=workload_of(loads[name], profile, active_range_bytes), delay_s=loads[name].delay_s
-            )
-            for name in names
-        ]
-    )
+    streams = []
+    for name in names:
+        try:
+            workload = workload_of(loads[name], profile, active_range_bytes)
+        except InputFileError as error:
+            raise InputFileError(f"load {name}: {error}") from None
+        streams.append(Stream(name=name, workload=workload, delay_s=loads[name].delay_s))
+    return combine(streams)
 
 
 def _region_of(load: Load, active_range_bytes: int) -> ActiveRange | None:

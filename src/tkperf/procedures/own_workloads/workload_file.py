@@ -284,7 +284,7 @@ def _in_rate(load: Load, profile: Profile) -> str | None:
         return f"{key}: {given} are less than one a second for each of {jobs} threads and direction"
     if load.arrival is Arrival.POISSON and max(rates) > _FASTEST_POISSON_IOPS:
         return (
-            f"{key}: {offered_iops:g} are more than {_FASTEST_POISSON_IOPS:,} a second "
+            f"{key}: {offered_iops:,.10g} are more than {_FASTEST_POISSON_IOPS:,} a second "
             "for a thread, which fio cannot offer at random times"
         )
     return None
@@ -405,7 +405,8 @@ def _in_together(phase: Measuring, loads: Mapping[str, Load], profile: Profile) 
     if len(phase.together) < 2:
         return f"together: one load alone; name it in {key}"
     if len(set(phase.together)) < len(phase.together):
-        return "together: a load occurs twice; more jobs are more threads of one load"
+        twice = next(name for name in phase.together if phase.together.count(name) > 1)
+        return f"together: load {twice} occurs twice; more jobs are more threads of one load"
     threads = sum(loads[name].jobs or profile.demand.jobs for name in phase.together)
     if threads > MOST_THREADS_TOGETHER:
         return f"together: {threads:,} threads in all are more than {MOST_THREADS_TOGETHER}"
