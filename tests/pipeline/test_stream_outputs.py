@@ -25,6 +25,7 @@ from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.findings import findings, headlines
 from tkperf.page.findings.stream_findings import find_streams
 from tkperf.page.page import SectionView
+from tkperf.page.view import build_view
 from tkperf.runfile.reader import RunFile
 
 FILE = """
@@ -271,3 +272,20 @@ def test_a_claim_about_an_unknown_stream_lists_the_streams(run_path: Path, tmp_p
     checked = CliRunner().invoke(cli, ["check", str(run_path), str(claims)])
     assert checked.exit_code == 1
     assert "no stream has that name; there are all, reader, log, log, flushes" in " ".join(checked.output.split())
+
+
+def test_every_form_says_what_a_trimmer_covers_and_who_flushed(run_path: Path, tmp_path: Path) -> None:
+    """The trimmed share of the region of a reader is in the terminal, on the page, and in Markdown. The version of fio
+    is a condition of flushes and trims; a model has none.
+    """
+    covers = "trimmer covers 20.0 % of the region of reader"
+    assert covers in call("show", run_path).output
+    made = call("report", run_path, "-o", tmp_path / "a.html", "--markdown", tmp_path / "a.md")
+    assert made.exit_code == 0, made.output
+    assert covers in (tmp_path / "a.md").read_text()
+    assert covers in (tmp_path / "a.html").read_text()
+    result, _ = read(run_path)
+    label = "Flushes and trims issued by"
+    assert label not in dict(build_view(result).tests[0].facts)
+    by_fio = replace(result, info=replace(result.info, fio_version="fio-3.33", ioengine="io_uring"))
+    assert dict(build_view(by_fio).tests[0].facts)[label] == "fio-3.33, io_uring, direct I/O"

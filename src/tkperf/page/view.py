@@ -31,7 +31,7 @@ from tkperf.page.disclosure import (
     name_sheet,
     summarise_set_up,
 )
-from tkperf.page.facts import capacity, format_written
+from tkperf.page.facts import capacity, describe_load_generator, format_written, or_not_known
 from tkperf.page.figures.section_figures import open_over_time
 from tkperf.page.figures.telemetry import find_section_courses, find_test_course
 from tkperf.page.findings import findings, headlines
@@ -274,6 +274,11 @@ def _test(
         ("Written", _written(test)),
         *(("Interrupted or repeated", text) for text in describe_resumptions(result, test)),
     ]
+    measured_loads = {cell.workload for section in test.sections for cell in section.cells}
+    by_fio = result.info.fio_version is not None
+    if by_fio and any(load.trims or load.flush_every is not None for load in measured_loads):
+        # Versions of fio differ in when they flush, and in the number of trims at a time.
+        facts.append(("Flushes and trims issued by", or_not_known(describe_load_generator(result.info))))
     if (under_way := describe_step_under_way(test, result.status)) is not None:
         facts.append(("Step under way", under_way))
     if gap is not None:

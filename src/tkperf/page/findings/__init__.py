@@ -18,4 +18,4 @@ def headlines(result: RunResult) -> tuple[Headline, ...]:
 
 def findings(result: RunResult) -> tuple[Finding, ...]:
     """Return what was found, in sentences, in the order of the tests."""
-    return build_findings(result.tests)
+    return build_findings(result.tests, result.info.active_range_length_bytes)

@@ -1,8 +1,10 @@
-"""What each stream of a combination did next to the others: its rate, its latency and its flushes."""
+"""What each stream of a combination did next to the others: its rate, its latency, its flushes, and trims of what it
+reads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tkperf.analysis.characteristics_search import has_backlog
@@ -10,6 +12,7 @@ from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.analysis.stream_quantities import TAIL, find_rate, is_latency_sought
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, Quantity
 from tkperf.model.units import format_count, format_latency, format_number
+from tkperf.model.workload import ActiveRange, Workload
 from tkperf.page.naming import list_words, name_figure
 from tkperf.page.words.time_course import name_rounds
 
@@ -124,3 +127,37 @@ def _describe_window(section: SectionResult) -> str:
     if not section.steady:
         return ""
     return "; steady state was reached" if section.slices else f"; steady in {name_rounds(section.window)}"
+
+
+def describe_trimmed(workloads: Iterable[Workload], range_length_bytes: int | None) -> Iterator[str]:
+    """Yield which share of the region of each reading stream the trims of its combination cover.
+
+    Args:
+        range_length_bytes: length of the active range, which a load without a region uses; None: not known.
+    """
+    for combination in dict.fromkeys(work for work in workloads if work.is_combination):
+        whole = None if range_length_bytes is None else ActiveRange(offset_bytes=0, length_bytes=range_length_bytes)
+        regions = {stream.name: stream.workload.region or whole for stream in combination.together}
+        trimmers = [stream.name for stream in combination.together if stream.workload.trims]
+        trimmed = [regions[name] for name in trimmers]
+        for reader in (stream.name for stream in combination.together if stream.workload.reads):
+            percent = _covered_percent(regions[reader], trimmed)
+            if percent:
+                verb = "covers" if len(trimmers) == 1 else "cover"
+                yield (
+                    f"{list_words(trimmers)} {verb} {format_number(percent)} % of the region of {reader}: "
+                    "reads of trimmed blocks do not touch the flash"
+                )
+
+
+def _covered_percent(region: ActiveRange | None, others: Sequence[ActiveRange | None]) -> float | None:
+    """Return the share of a region that others cover together; None: a region is not known."""
+    if region is None or None in others:
+        return None
+    covered_bytes, at_bytes = 0, region.offset_bytes
+    for other in sorted((each for each in others if each is not None), key=lambda each: each.offset_bytes):
+        begin = max(at_bytes, other.offset_bytes)
+        end = min(region.offset_bytes + region.length_bytes, other.offset_bytes + other.length_bytes)
+        if end > begin:
+            covered_bytes, at_bytes = covered_bytes + end - begin, end
+    return 100 * covered_bytes / region.length_bytes

@@ -14,6 +14,7 @@ from tkperf.model.record import RunStatus
 from tkperf.model.units import capital, format_number
 from tkperf.page.findings.choice import choose_cells, find_peaks_of_sections, find_shared
 from tkperf.page.findings.section_findings import describe_recovery, describe_section, name_direction, name_ios
+from tkperf.page.findings.stream_findings import describe_trimmed
 from tkperf.page.naming import name_blocks
 from tkperf.page.words.run import describe_progress
 from tkperf.page.words.time_course import describe_events, describe_excess
@@ -52,12 +53,16 @@ _CONDITIONS = {
 }
 
 
-def build_findings(tests: Sequence[TestResult]) -> tuple[Finding, ...]:
-    """Return the findings of each test: its figures first, then its doubts."""
-    return tuple(finding for test in tests for finding in _of_test(test))
+def build_findings(tests: Sequence[TestResult], range_length_bytes: int | None = None) -> tuple[Finding, ...]:
+    """Return the findings of each test: its figures first, then its doubts.
+
+    Args:
+        range_length_bytes: length of the active range; None: not known.
+    """
+    return tuple(finding for test in tests for finding in _of_test(test, range_length_bytes))
 
 
-def _of_test(test: TestResult) -> Iterator[Finding]:
+def _of_test(test: TestResult, range_length_bytes: int | None) -> Iterator[Finding]:
     sections = [section for section in test.sections if not section.plan.prepares]
     firsts = _find_firsts(test)
     several = _several_alike(test, sections)
@@ -70,6 +75,9 @@ def _of_test(test: TestResult) -> Iterator[Finding]:
         many = section.name in firsts and len(firsts) > _MOST_SHARES
         if not several and not many:
             yield from _of_section(test, section, firsts.get(section.name), loads)
+    loads_of_test = [cell.workload for section in sections for cell in section.cells]
+    for text in describe_trimmed(loads_of_test, range_length_bytes):
+        yield Finding(test=test.name, section=None, text=text)
     if len(firsts) > _MOST_SHARES:
         text = _describe_shares(test, firsts)
         if text:

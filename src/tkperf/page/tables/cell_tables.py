@@ -24,6 +24,7 @@ from tkperf.model.quantity import (
 )
 from tkperf.model.units import NOT_MEASURED, find_latency_unit, format_exact, format_number, format_window
 from tkperf.model.workload import Workload
+from tkperf.page.findings.stream_findings import describe_trimmed
 from tkperf.page.naming import MARKABLE, address, arrange, capitalise, describe_axes, name_within
 from tkperf.page.page import TableView
 from tkperf.page.shown_section import NO_LINKS, ShownSection
@@ -305,7 +306,7 @@ def build_listing(shown: ShownSection, asked: Figure) -> TableView:
         links=shown.links,
         labels=len(labels),
         over="" if len(axes) else describe_over(section, quantities[0]),
-        notes=_notes(cells, quantities),
+        notes=(*describe_trimmed((cell.workload for cell in cells), shown.capacity_bytes), *_notes(cells, quantities)),
         sure=True,
         stepwise=True,
     )
