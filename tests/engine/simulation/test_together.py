@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tkperf.engine import Execution
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.engine.simulation.models import PRESET_MODELS
+from tkperf.engine.simulation.flash_drive import FlashDrive
+from tkperf.engine.simulation.models import PRESET_MODELS, FlashModel
 from tkperf.model.phases import Continuous, Fill
 from tkperf.model.plausibility import RequestedLoad, why_implausible
 from tkperf.model.workload import Access, ActiveRange, Arrival, Burst, Step, Stream, Workload, combine
@@ -149,3 +152,23 @@ def test_slices_of_streams_begin_once() -> None:
     assert second.measurement.duration_s == pytest.approx(5)
     assert second.whole is None
     assert second.measurement.of_stream("log").write.ios
+
+
+def test_a_simulated_drive_does_not_remember_every_rate() -> None:
+    """Days of streams need no more memory than minutes, although streams ask the drive for another rate each second."""
+    model = PRESET_MODELS["sata-ssd"]
+    assert isinstance(model, FlashModel)
+    drive = FlashDrive(model, RANGE_BYTES, np.random.default_rng(1))
+
+    def grow_bytes(rates: range) -> int:
+        before, _ = tracemalloc.get_traced_memory()
+        for rate in rates:
+            drive.serve(replace(RATED, offered_iops=rate), 1e-6)
+        return tracemalloc.get_traced_memory()[0] - before
+
+    tracemalloc.start()
+    try:
+        first_bytes = grow_bytes(range(1, 501))
+        assert grow_bytes(range(501, 2501)) < first_bytes
+    finally:
+        tracemalloc.stop()

@@ -21,6 +21,8 @@ _MOST_AT_ONCE = 0.25
 _NOTHING = 1e-6
 # If a superblock has a larger share of valid data, copying it while the drive is idle is not worth the effort.
 _WORTH_COLLECTING = 0.98
+# Most loads are few and last long, but streams that run together ask for the latency at another rate each second.
+_MOST_REMEMBERED = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -393,6 +395,8 @@ class FlashDrive:
         answer = balance(
             workload, min(flash, interface), response_us, places=model.queue_places, writes_wait=flash <= interface
         )
+        if len(self._answers) >= _MOST_REMEMBERED:
+            self._answers.clear()
         self._answers[workload, state] = answer
         return answer
 
@@ -451,6 +455,8 @@ class FlashDrive:
             spread=build_spread(workload.zones, region, self._range) if random else None,
             region=region,
         )
+        if len(self._demands) >= _MOST_REMEMBERED:
+            self._demands.clear()
         self._demands[workload] = demand
         return demand
 
