@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
+import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +21,7 @@ from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.timeline.timelines import Recorded
 from tkperf.analysis.workload_axes import name_stream
+from tkperf.cli.lines import JsonLines, PlainLines
 from tkperf.cli.main import cli
 from tkperf.model.quantity import BACKLOG, IOPS, IOS, LATENCY_MEAN
 from tkperf.model.record import RunRecord
@@ -27,6 +31,7 @@ from tkperf.page.findings.stream_findings import find_streams
 from tkperf.page.page import SectionView
 from tkperf.page.view import build_view
 from tkperf.runfile.reader import RunFile
+from tkperf.runner.events import StepEnded
 
 FILE = """
 format = 1
@@ -289,3 +294,24 @@ def test_every_form_says_what_a_trimmer_covers_and_who_flushed(run_path: Path, t
     assert label not in dict(build_view(result).tests[0].facts)
     by_fio = replace(result, info=replace(result.info, fio_version="fio-3.33", ioengine="io_uring"))
     assert dict(build_view(by_fio).tests[0].facts)[label] == "fio-3.33, io_uring, direct I/O"
+
+
+def test_lines_and_json_of_progress_have_each_stream(run_path: Path) -> None:
+    """The end of a step is told with the figures of each stream and its flushes, in words and as JSON."""
+    with RunFile(run_path) as opened:
+        (test,) = opened.record().tests
+    step = next(step for step in test.steps if step.section == "Long")
+    stream = io.StringIO()
+    PlainLines(stream, every_s=None)(StepEnded(test="host", record=step), datetime(2026, 1, 2, tzinfo=UTC))
+    (line,) = stream.getvalue().splitlines()
+    assert [part.split(" IOPS")[0].rpartition(" ")[0] for part in line.split("together: ")[1].split("; ")] == [
+        "reader",
+        "log",
+        "log, flushes",
+        "trimmer",
+    ]
+    stream = io.StringIO()
+    JsonLines(stream)(StepEnded(test="host", record=step), datetime(2026, 1, 2, tzinfo=UTC))
+    told = json.loads(stream.getvalue())["streams"]
+    assert told["trimmer"]["iops"] == pytest.approx(20, rel=0.01)
+    assert told["log, flushes"]["iops"] == pytest.approx(100, rel=0.01)

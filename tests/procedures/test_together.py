@@ -152,8 +152,7 @@ def test_steady_state_can_be_that_of_one_stream(tmp_path: Path) -> None:
     assert outcomes[0].verdict.reached
     assert outcomes[0].window == (5, 6, 7, 8, 9)
     assert {verdict.tracking for verdict in outcomes[0].verdicts} == {
-        "reader: RND 4k R/W 100/0 TC2/QD8, 500 IOPS offered (poisson), within 8.6 GB from 0 B, together with log, "
-        "writer mean latency",
+        "mean latency of reader",
         "reader + log + writer, together IOPS",
     }
 

@@ -9,7 +9,8 @@ from typing import TextIO
 
 import msgspec
 
-from tkperf.model.measurement import IoStats, Sample
+from tkperf.analysis.workload_axes import name_stream
+from tkperf.model.measurement import IoStats, Measurement, Sample
 from tkperf.model.phases import Purge, Round
 from tkperf.model.record import StepKind, StepRecord
 from tkperf.model.units import (
@@ -129,13 +130,25 @@ class PlainLines:
             )
         else:
             place = "slice" if step.kind is StepKind.CONTINUOUS else step.kind.value
-            mean = measurement.latency_mean_us
-            text = (
-                f"{event.test}: {step.section}, {place} {step.number}, {step.workload}: "
-                f"{format_number(measurement.iops)} IOPS, {format_number(measurement.megabytes_per_s)} MB/s"
-                + ("" if mean is None else f", mean {format_number(mean)} µs")
-            )
+            text = f"{event.test}: {step.section}, {place} {step.number}, {step.workload}: "
+            # The total of different loads says little.
+            total = [] if step.workload.is_combination else [_describe_figures(measurement)]
+            text += "; ".join((*total, *map(_describe_stream, step.parts[1:])))
         return f"{text}\n{step.job_file}" if self._jobs else text
+
+
+def _describe_stream(part: StepRecord) -> str:
+    """Return the name of a stream, or of its flushes, with its figures."""
+    name = name_stream(part.workload) if part.workload.together else "flushes"
+    return f"{name} {_describe_figures(part.measurement, has_bytes=not part.workload.flushes)}"
+
+
+def _describe_figures(measurement: Measurement, *, has_bytes: bool = True) -> str:
+    mean = measurement.latency_mean_us
+    words = [f"{format_number(measurement.iops)} IOPS"]
+    words += [f"{format_number(measurement.megabytes_per_s)} MB/s"] if has_bytes else []
+    words += [] if mean is None else [f"mean {format_number(mean)} µs"]
+    return ", ".join(words)
 
 
 def _is_worth_a_line(step: StepRecord) -> bool:
@@ -171,9 +184,7 @@ class JsonLines:
                 "workload": drop_unused(msgspec.to_builtins(step.workload)),
                 "duration_s": measurement.duration_s,
                 "gap_s": step.gap_s,
-                "iops": measurement.iops,
-                "megabytes_per_s": measurement.megabytes_per_s,
-                "latency_mean_us": measurement.latency_mean_us,
+                **_figures_of(measurement),
                 "host_limited": measurement.host_limited,
                 "disturbances": None
                 if step.disturbances is None
@@ -181,6 +192,10 @@ class JsonLines:
                 "foreign_read_bytes": step.foreign_read_bytes,
                 "foreign_write_bytes": step.foreign_write_bytes,
             }
+            if step.workload.together:
+                fields["streams"] = {
+                    name_stream(part.workload): _figures_of(part.measurement) for part in step.parts[1:]
+                }
         else:
             fields = drop_unused(msgspec.to_builtins(event))
         if isinstance(event, PhaseStarted):
@@ -196,6 +211,14 @@ class JsonLines:
         # NaN becomes null, because JSON has no NaN.
         self._stream.write(encode_json(line) + "\n")
         self._stream.flush()
+
+
+def _figures_of(measurement: Measurement) -> dict[str, object]:
+    return {
+        "iops": measurement.iops,
+        "megabytes_per_s": measurement.megabytes_per_s,
+        "latency_mean_us": measurement.latency_mean_us,
+    }
 
 
 def _sample_fields(sample: Sample) -> dict[str, object]:

@@ -172,7 +172,12 @@ def _track_stream(key: str, combination: Workload, name: str | None) -> Tracked:
     if name is None:
         return _track(key, combination)
     own = _track(key, key_of_stream(combination, name))
-    return replace(own, workload=combination, value=lambda measured: own.value(measured.of_stream(name)))
+    return replace(
+        own,
+        tracking=f"{QUANTITIES[key].label} of {name}",
+        workload=combination,
+        value=lambda measured: own.value(measured.of_stream(name)),
+    )
 
 
 def _value(quantity: Quantity, workload: Workload, measured: Measurement) -> float:
@@ -234,7 +239,7 @@ def _with_missed_rates(outcome: SectionOutcome, measured: Mapping[Workload, Sequ
         for stream in workload.together
     }
     missed = [
-        f"did not keep up with {workload}: {describe_missed(workload, values)}"
+        f"did not keep up with {workload.stream or workload}: {describe_missed(workload, values)}"
         for workload, values in (*measured.items(), *by_stream.items())
         if workload.offered_iops is not None and not keeps_up(workload, values, KEPT_UP_PERCENT)
     ]
