@@ -44,7 +44,7 @@ from tkperf.page.words.run import WarningGroup, leave_out_said
 from tkperf.page.words.uncertainty import MEANING_OF_RATIO
 
 _FOUR_KIB = 4 * KIB
-# Quantity, name of the file, title, mixes at 4 KiB.
+# Quantity, name of the file, title, mixes that are shown at 4 KiB.
 _BARS: dict[str, tuple[Quantity, str, str, tuple[int, ...]]] = {
     "iops": (IOPS, "compIOPSPlt", "IOPS measurement test, 4 KiB", (100, 50, 0)),
     "lat": (LATENCY_MEAN, "compLATPlt", "LAT measurement test: mean latency, 4 KiB", (100, 65, 0)),
@@ -52,7 +52,7 @@ _BARS: dict[str, tuple[Quantity, str, str, tuple[int, ...]]] = {
 
 
 def build_tkperf_charts(comparison: Comparison, test: str) -> Iterator[ChartView]:
-    """Yield the charts of one test; none for a test that TKperf does not have."""
+    """Yield the charts of one test. A test that TKperf does not have has none."""
     rows = [row for row in comparison.rows if row.test == test]
     if test == "writesat":
         for sections in list(find_streams(comparison, test).values())[:1]:
@@ -124,7 +124,7 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
     """Return the page of a comparison.
 
     Args:
-        most_across: most runs with a column of their own.
+        most_across: greatest number of runs that have a column each.
     """
     titles = {test.name: test.title for result in comparison.results for test in result.tests}
     decision = build_decision(comparison)
@@ -181,7 +181,9 @@ def _build_tests(comparison: Comparison, titles: Mapping[str, str], most_across:
 
 
 def _find_remarks(comparison: Comparison) -> NotesView | None:
-    """Return the findings of each run against the first; those of a cohort or a history open the page."""
+    """Return the findings of each run compared with the first. On the page of a cohort or a history, the findings come
+    first.
+    """
     if comparison.arrangement is not Arrangement.RUNS:
         return None
     notes = tuple(Note(text=sentence) for sentence in find_conclusions(comparison))
@@ -189,9 +191,8 @@ def _find_remarks(comparison: Comparison) -> NotesView | None:
 
 
 def build_tkperf_plots(comparison: Comparison) -> tuple[ChartView, ...]:
-    """Return the pictures that tkperf-cmp made, keyed by the names of its files.
-
-    The page of a comparison has headline figures instead.
+    """Return the pictures that tkperf-cmp made, with the names of its files as keys. The page of a comparison shows
+    headline figures instead.
     """
     tests = dict.fromkeys(row.test for row in comparison.rows)
     charts = tuple(chart for test in tests for chart in build_tkperf_charts(comparison, test))
@@ -213,7 +214,7 @@ def _runs(comparison: Comparison) -> TableView:
 
 
 def _facts(result: RunResult) -> dict[str, object]:
-    """Return what tells a run from the others, by the head of its column."""
+    """Return what distinguishes a run from the others, with the head of its column as the key."""
     device, info = result.info.device, result.info
     return {
         "Model": device.get("model") or device.get("kind"),
@@ -264,21 +265,23 @@ def _sections(comparison: Comparison, test: str, most_across: int) -> Iterator[S
 
 
 def _section_tables(comparison: Comparison, rows: Sequence[ComparedRow], most_across: int) -> tuple[TableView, ...]:
-    """Return the table of values. For two runs, return matrices of ratios first; the values are folded below them."""
+    """Return the table of values of a section. For two runs, return matrices of ratios first; the values are folded
+    below them.
+    """
     cells = [row for row in rows if not row.part and row.quantity.key in QUANTITIES]
     matrices = tuple(build_ratio_matrices(comparison, cells)) if len(comparison.names) == 2 else ()
     if not matrices:
         return (build_section_table(comparison, rows, most_across),)
     others = [row for row in rows if row not in cells]
     tables = [build_section_table(comparison, others)] if others else []
-    # Matrices appear side by side: the page explains marks at its end.
+    # Matrices appear beside each other, because the page explains the marks at its end.
     tables += [replace(matrix, notes=()) for matrix in matrices]
     tables.append(replace(build_section_table(comparison, cells), folded=True, ids=()))
     return tuple(tables)
 
 
 def _steady_state(comparison: Comparison, row: ComparedRow) -> tuple[str, str]:
-    """Return the state of the row's section over all runs, and each run's ending unless all are steady."""
+    """Return the state of the row's section over all runs, and how each run ended unless all sections are steady."""
     by_run = {
         name: section
         for name, result in zip(comparison.names, comparison.results, strict=True)

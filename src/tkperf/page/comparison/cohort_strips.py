@@ -1,4 +1,4 @@
-"""Headline figures of a cohort: a strip for each, with a dot for each drive around the median of the drives."""
+"""Headline figures of a cohort: each figure has a strip with a dot for each drive around the median of the drives."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def build_figure_tiles(
     """Yield a tile for each figure of a cohort.
 
     Args:
-        called: what a drive is called on the page, by the name of its run.
+        called: name of each drive on the page, with the name of its run as the key.
     """
     names = name_headlines(comparison)
     for figure in figures:
         measure, cohort = figure.row.quantity, figure.distribution
-        # What may be an outlier has its name, too: without it, nobody knows the dot that is far from the others.
+        # A possible outlier is also labelled with its name: otherwise nobody knows which drive the distant dot is.
         levels = dict.fromkeys((one.name for one in figure.unsure), NoteLevel.INFORMATION)
         levels |= dict.fromkeys((one.name for one in figure.outliers), NoteLevel.CAUTION)
         values = []
@@ -73,6 +73,6 @@ def build_figure_tiles(
 
 
 def format_distance(percent: float) -> str:
-    """Return a distance from the median: ``-11.3 %``."""
+    """Return a distance from the median in percent: ``-11.3 %``."""
     text = f"{percent:+.1f} %"
     return "0.0 %" if text in ("+0.0 %", "-0.0 %") else text

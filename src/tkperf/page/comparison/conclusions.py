@@ -1,4 +1,4 @@
-"""Findings of a comparison as sentences, from its data; every output opens with them."""
+"""Findings of a comparison as sentences, made from its data. Every output opens with them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ DIFFERENCE_OF_AMPLIFICATION = 1.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryDifference:
-    """A difference in one test, by its name; ``throttled``: the runs differ in the time they throttled."""
+    """A difference between runs in one test. ``throttled``: the runs differ in the time for which they
+    were throttled.
+    """
 
     test: str
     title: str
@@ -55,7 +57,7 @@ class TelemetryDifference:
 
 
 def find_telemetry_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[TelemetryDifference]:
-    """Yield differences in the order of the first run's tests; a value needs two runs."""
+    """Yield differences in the order of the first run's tests. A difference needs values of at least two runs."""
     for test in results[0].tests:
         tests = [_find(result, test.name) for result in results]
         for text, throttled in _differences(names, tests):
@@ -82,7 +84,7 @@ def _differences(names: Sequence[str], tests: Sequence[TestResult | None]) -> It
 def _greatest(
     names: Sequence[str], tests: Sequence[TestResult | None], of: Callable[[DriveTelemetry], float | None]
 ) -> dict[str, float]:
-    """Return the greatest value among the drives of each run that has one."""
+    """Return the greatest value among the drives of each run that has such a value."""
     greatest = {}
     for name, test in zip(names, tests, strict=True):
         values = [value for drive in (test.telemetry if test else ()) if (value := of(drive)) is not None]
@@ -92,7 +94,7 @@ def _greatest(
 
 
 def _list_values(values: Mapping[str, float], form: str) -> str:
-    """List each run's value; of many runs the lowest and the highest: ``42 °C (D) to 75 °C (C)``."""
+    """List the value of each run. For many runs, list only the lowest and the highest: ``42 °C (D) to 75 °C (C)``."""
     if len(values) <= MOST_NAMED_RUNS:
         return ", ".join(f"{name} {form.format(value)}" for name, value in values.items())
     ends = (pick(values, key=lambda name: values[name]) for pick in (min, max))
@@ -100,7 +102,7 @@ def _list_values(values: Mapping[str, float], form: str) -> str:
 
 
 def _describe_throttled(seconds: Mapping[str, float]) -> str:
-    """Name runs with equal times together, those that did not throttle last."""
+    """Group the names of runs with equal times. Runs that were not throttled come last."""
     by_words: dict[str, list[str]] = {}
     for name, value in sorted(seconds.items(), key=lambda pair: not pair[1]):
         by_words.setdefault(f"for {format_duration(value)}" if value else "not", []).append(name)
@@ -108,7 +110,7 @@ def _describe_throttled(seconds: Mapping[str, float]) -> str:
 
 
 _MOST_OUTLIERS = 4
-# Of ten figures, one in two cases.
+# With ten figures, such a difference occurs by chance in one of two cases.
 _FEWEST_BY_CHANCE = 0.5
 _TRENDS = {
     Change.BETTER: "getting better",
@@ -118,12 +120,12 @@ _TRENDS = {
     Change.INCONCLUSIVE: "without a trend that can be shown",
 }
 
-# Loads or names of headline figures, by the place of their row.
+# Loads or names of headline figures, with the place of their row as the key.
 _Names = Mapping[tuple[object, ...], str]
 
 
 def find_conclusions(comparison: Comparison) -> Iterator[str]:
-    """Yield the answer first, then what may explain it; its limits are the verdict's."""
+    """Yield the decision first, then what may explain it. The verdict states its limits."""
     yield from _of_spikes(comparison)
     if comparison.cohort is not None:
         yield from _of_cohort(comparison, comparison.cohort)
@@ -147,7 +149,7 @@ def find_comparison_notices(comparison: Comparison) -> tuple[str, ...]:
 
 
 def describe_comparison_verdict(comparison: Comparison, verdict: Judgement[ComparisonReason]) -> Verdict:
-    """Return the verdict on a comparison in words; runs with the same reason are named together."""
+    """Return the verdict on a comparison in words. Runs with the same reason are named together."""
     names: dict[str, list[str]] = {}
     for reason in verdict.reasons:
         of = reason.names if reason.of_run else ()
@@ -167,7 +169,7 @@ def call_several(names: Sequence[str], count: int) -> str:
 
 
 def find_verdict(comparison: Comparison, groups: Sequence[ConditionGroup]) -> Judgement[ComparisonReason]:
-    """Return the verdict on a comparison, whose conditions are known."""
+    """Return the verdict on a comparison whose conditions are known."""
     return judge_comparison(
         comparison,
         differing=[name for group in groups for name in group.names],
@@ -176,7 +178,7 @@ def find_verdict(comparison: Comparison, groups: Sequence[ConditionGroup]) -> Ju
 
 
 def describe_comparison_reason(reason: ComparisonReason, comparison: Comparison) -> str:
-    """Return a reason in words, for that of a run's own verdict without its name."""
+    """Return a reason in words. If the reason is the verdict on a single run, omit the name of the reason."""
     if reason.of_run is not None:
         runs = dict(zip(comparison.names, comparison.results, strict=True))
         return describe_reason(reason.of_run, runs[reason.names[0]])
@@ -193,7 +195,7 @@ def describe_comparison_reason(reason: ComparisonReason, comparison: Comparison)
 
 
 def _of_spikes(comparison: Comparison) -> Iterator[str]:
-    """Say where a run has its highest periodic latency spikes, if other runs have none under the same load."""
+    """State where a run has its highest periodic latency spikes, if the other runs have none under the same load."""
     runs = dict(zip(comparison.names, comparison.results, strict=True))
     heights: dict[tuple[str, str], list[str]] = {}
     for name, result in runs.items():
@@ -207,7 +209,7 @@ def _of_spikes(comparison: Comparison) -> Iterator[str]:
 
 
 def _has_no_spikes(result: RunResult, spikes: Headline) -> bool:
-    """Return whether the run has no spikes where they were looked for under the same load."""
+    """Return whether tkperf searched the run for spikes under the same load and found none."""
     sought = [
         timeline.spikes
         for test in result.tests
@@ -271,7 +273,9 @@ def _ratio_sentence(row: ComparedRow, loads: _Names, first: str, second: str, *,
 
 
 def _describe_chance(changes: Counter[Change | None]) -> str:
-    """Return how many differences chance alone would show; empty where that explains too few."""
+    """Return the number of differences that chance alone would show. The text is empty if chance explains too few of
+    them.
+    """
     beyond = sum(changes[change] for change in BEYOND_NOISE)
     expected = (beyond + changes[Change.WITHIN_NOISE]) * (100 - COVERAGE_PERCENT) / 100
     if expected < _FEWEST_BY_CHANCE or not 0 < beyond <= 2 * expected:
@@ -310,7 +314,7 @@ def _of_many(comparison: Comparison) -> Iterator[str]:
     else:
         by_end = {_certainty_of(entries[name]): name for name in ends}
         certainty = ", ".join(text if len(by_end) == 1 else f"{text} for {name}" for text, name in by_end.items())
-    # Among many runs, chance shows at the ends first.
+    # Among many runs, chance affects the lowest and the highest value most.
     chance = _describe_chance(Counter(entry.change for entry in widest.entries[1:]))
     yield (
         f"{name_headlines(comparison)[widest.place]} from {format_ratio(low)} × ({least}) to "
@@ -357,7 +361,9 @@ def _describe_spreads(figures: Sequence[CohortValue], names: _Names) -> str:
 
 
 def _name_far(words: str, outliers: Sequence[tuple[Outlier, CohortValue]], names: _Names) -> Iterator[str]:
-    """Yield a sentence for each run far from the median, the furthest first; ``words`` has a place for its name."""
+    """Yield a sentence for each run that is far from the median, the farthest first. ``words`` contains a place for its
+    name.
+    """
     furthest = sorted(outliers, key=lambda pair: -abs(pair[0].score))
     for name in list(dict.fromkeys(one.name for one, _ in furthest))[:_MOST_OUTLIERS]:
         of_run = [(one, figure) for one, figure in furthest if one.name == name]
@@ -402,7 +408,7 @@ def _of_history(comparison: Comparison, history: History) -> Iterator[str]:
 
 
 def _of_last_run(comparison: Comparison) -> Iterator[str]:
-    """Name the greatest difference of the last run: a single fall is no trend."""
+    """Name the greatest difference of the last run, because a single fall is not a trend."""
     differing = [row for row in comparison.headlines if row.entries[-1].change in BEYOND_NOISE]
     if differing:
         row = min(differing, key=lambda row: (row.quantity in PERCENTILES, -_distance(row.entries[-1])))

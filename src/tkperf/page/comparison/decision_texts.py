@@ -1,4 +1,4 @@
-"""The words of a comparison's decision: its title, a line for each use, the matrix."""
+"""The texts of a comparison's decision: its title, a line for each use, the matrix."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ _SIGNS = {
     Standing.WORST: Sign.WORST,
     Standing.BETWEEN: Sign.NONE,
 }
-# What tells the lines of a use apart.
+# Words that distinguish the lines of one use.
 _PARTS = {"large_read": ", reading", "large_write": ", writing", "single_write": ", p99.9"}
-# In a short run, drives tie at the speed of their interface, far from the rate that they sustain.
+# In a short run, all drives reach the speed of their interface, which is far from the rate that they can sustain.
 _SHORT_WRITES, _TOO_SHORT = "Random writes", "too short to be sustained"
-# From this ratio on times are easier to read than percent.
+# From this ratio on, multiples are easier to read than percentages.
 _LEAST_TIMES = 1.2
-# Most runs of a line that has room for values that are not ranked. A line names the runs of the first places, and more
-# runs as long as it has this number of characters.
+# Greatest number of runs in a line that also has room for values that are not ranked. A line names the runs of the
+# first places, and further runs until it has this number of characters.
 _MOST_NAMED = 4
 _FIRST_PLACES, _LONGEST_LINE = 3, 145
 _MOST_IN_GROUP, _MOST_IN_LIST = 3, 2
-# A value that is this many times the second greatest leaves dots of all other bars. Its own bar is then cut at this
-# multiple of the second greatest. Of two runs, the bars show the ratio, however great.
+# A value that is this many times the second greatest value would reduce all other bars to dots. Its bar is therefore
+# cut at this multiple of the second greatest value. For two runs, the bars show the ratio, however great it is.
 _FLATTENS, _CUT_AT, _FEWEST_FOR_CUT = 10.0, 4.0, 3
-# Most room for bars with their intervals, as a multiple of the longest bar.
+# Greatest room for bars with their intervals, as a multiple of the longest bar.
 _MOST_ROOM = 1.5
 # Characters of the names of the best runs for which a line has room.
 _LONGEST_GROUP = 60
@@ -66,9 +66,8 @@ _NOTHING, _SAME = "0.0 %", "the same"
 
 
 def find_title(comparison: Comparison, decision: Decision) -> str:
-    """Return the number of figures at which each run is best.
-
-    For a cohort return the outliers instead, and for a history the drive.
+    """Return the number of figures at which each run is best. For a cohort, return the outliers instead; for a history,
+    return the drive.
     """
     if comparison.cohort is not None:
         return _describe_outliers(comparison)
@@ -87,9 +86,8 @@ def find_title(comparison: Comparison, decision: Decision) -> str:
 
 
 def _describe_winners(called: Sequence[str], decision: Decision) -> str:
-    """Name the runs that are best alone, and count all other ranked figures: the numbers add up to all figures.
-
-    If no run is best alone, name those that are as good as the best most often.
+    """Name the runs that are best alone, and count all other ranked figures, so that the numbers add up to all figures.
+    If no run is best alone, name the runs that are most often as good as the best.
     """
     count, runs = len(decision.figures), range(len(called))
     alone = [decision.count(Standing.BEST, run) for run in runs]
@@ -134,7 +132,7 @@ def _describe_shared(called: Sequence[str], decision: Decision) -> Iterator[str]
     if equal:
         most = max(decision.count(Standing.BEST, run) for run in range(len(called)))
         names = [called[run] for run in sorted(equal[0])]
-        # Who shares more figures than any run has alone is part of the answer.
+        # The runs that share more figures than any run leads alone are part of the decision.
         if len(called) > 2 and len({*map(frozenset, equal)}) == 1 and len(names) <= _MOST_WINNERS and len(equal) > most:
             yield f"{list_words(names)} are equal at {len(equal)}"
         else:
@@ -144,7 +142,7 @@ def _describe_shared(called: Sequence[str], decision: Decision) -> Iterator[str]
 
 
 def _describe_better_unranked(called: Sequence[str], decision: Decision) -> str:
-    """Name the runs whose better values are not ranked: a title must not hide them."""
+    """Name the runs whose better values are not ranked, because a title must not hide them."""
     better = [run for figure in decision.ranked for run in figure.better_unranked]
     counts = {run: better.count(run) for run in sorted(set(better), key=lambda run: -better.count(run))}
     if not counts:
@@ -155,7 +153,7 @@ def _describe_better_unranked(called: Sequence[str], decision: Decision) -> str:
 
 
 def _has_no_interval(figure: DecisionFigure) -> bool:
-    """Return whether no value has an interval, so that nothing is known of their differences."""
+    """Return whether no value has an interval, so that nothing is known about the differences of the values."""
     return not any(has_interval(figure.cells[run].entry) for run in figure.measured)
 
 
@@ -193,7 +191,7 @@ def _describe_outliers(comparison: Comparison) -> str:
 
 
 def describe_uses(comparison: Comparison, decision: Decision) -> Iterator[tuple[str, str]]:
-    """Yield a name and a sentence for each use; of two runs first where each is better."""
+    """Yield a name and a sentence for each use. For two runs, first yield the figures at which each run is better."""
     names = call_runs(comparison.names)
     called = [names[name] for name in comparison.names]
     if len(called) == 2:
@@ -242,7 +240,7 @@ def _percent_apart(figure: DecisionFigure) -> str:
 
 
 def _describe_lead(cell: DecisionCell) -> str:
-    """Return the distance of the best from a worse value: ``4.4 ×``, ``12 % more``, ``11 % less``."""
+    """Return the distance between the best value and a worse value: ``4.4 ×``, ``12 % more``, ``11 % less``."""
     ratio = 1 / (cell.entry.ratio or 1.0)
     times = format_times(ratio)
     return f"{times} {'more' if ratio > 1 else 'less'}" if times.endswith("%") else times
@@ -269,9 +267,9 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
         return f"cannot be ranked: {_list_few(values, few=True)}"
     groups = figure.ranking
     if _has_no_interval(figure):
-        # Each value is a group's: a range would hide how far they are apart.
+        # Show the value of each group, because a range would hide how far the groups are apart.
         groups = tuple((run,) for group in groups for run in group)
-    # With more runs, the values would need a second line, and the charts would leave the first screen.
+    # With more runs, the values would need a second line, and the first screen would no longer show the charts.
     few, has_values = len(called) <= _MOST_NAMED + 1, len(called) <= _MOST_NAMED
     better = figure.better_unranked
     unranked = [
@@ -287,7 +285,7 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
     parts += [f"not ranked: {_list_few(unranked, few=few)}"] if unranked else []
     parts += [f"not measured: {_list_few(missing, few=few)}"] if missing else []
     rest = "; ".join(("", *parts))
-    # At least the first three places; then as many as the line has room for.
+    # Show at least the first three places, then as many as the line has room for.
     places = [sum(map(len, groups[:number])) for number in range(len(groups) + 1)]
     least = next((number for number, place in enumerate(places) if place >= _FIRST_PLACES), len(groups))
     texts = [_list_places(figure, groups, number, called) for number in range(max(2, least), len(groups) + 1)]
@@ -296,8 +294,10 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
 
 
 def _list_places(figure: DecisionFigure, groups: Sequence[Sequence[int]], number: int, called: Sequence[str]) -> str:
-    """Return the first groups in the order of their values, the number of the runs that are left out, and the last."""
-    # A group that is alone in the middle needs no more room than its number.
+    """Return the first groups in the order of their values, the number of runs that are left out, and the
+    last group.
+    """
+    # A single group in the middle needs no more room than the text that counts it.
     number = len(groups) if number >= len(groups) - 1 else number
     text = _describe_first(figure, groups[0], called)
     place, named = len(groups[0]), []
@@ -311,7 +311,7 @@ def _list_places(figure: DecisionFigure, groups: Sequence[Sequence[int]], number
 
 
 def _explain_missing_rank(figure: DecisionFigure, run: int, *, with_value: bool, with_reason: bool) -> str:
-    """Return what a line has room for; the matrix has all of it."""
+    """Return as much of the text as fits on a line. The matrix shows everything."""
     if with_value:
         return f" ({', '.join(_facts_of(figure, run))})"
     return f" ({figure.cells[run].unranked})" if with_reason else ""
@@ -324,7 +324,7 @@ def _facts_of(figure: DecisionFigure, run: int) -> Iterator[str]:
 
 
 def _list_few(texts: Sequence[str], *, few: bool) -> str:
-    """List the texts as far as one line has room for them; ``few``: the runs are few."""
+    """List as many of the texts as fit on one line. ``few``: there are only a few runs."""
     most = _MOST_IN_LIST if few else 1
     return ", ".join(texts) if len(texts) <= most else f"{len(texts)} runs"
 
@@ -342,7 +342,7 @@ def _describe_first(figure: DecisionFigure, group: Sequence[int], called: Sequen
 
 
 def _name_group(group: Sequence[int], called: Sequence[str], *, is_first: bool = False) -> str:
-    """Name the runs of a group as far as one line has room for them; those of the first group if they fit at all."""
+    """Name as many runs of a group as fit on one line. Name the runs of the first group if they fit at all."""
     most = _MOST_IN_GROUP if len(called) <= _MOST_NAMED + 1 else _MOST_IN_LIST
     names = list_words([called[run] for run in group])
     return names if len(group) <= most or (is_first and len(names) <= _LONGEST_GROUP) else f"{len(group)} runs"
@@ -377,7 +377,9 @@ def _value_of(figure: DecisionFigure, run: int) -> str:
 
 
 def describe_distance(cell: DecisionCell) -> str:
-    """Return the distance of a value from the best: ``4.4 × less``, ``1.7 % more``; empty for the best."""
+    """Return the distance between a value and the best value: ``4.4 × less``, ``1.7 % more``; empty for the
+    best value.
+    """
     ratio = cell.entry.ratio
     if not ratio:
         return ""
@@ -391,7 +393,9 @@ def describe_distance(cell: DecisionCell) -> str:
 
 
 def build_decision_view(comparison: Comparison, decision: Decision) -> DecisionView:
-    """Return what opens a comparison: a line for each use, or the findings on a cohort or a history, and the matrix."""
+    """Return the beginning of a comparison: a line for each use, or the findings on a cohort or a history, and the
+    matrix.
+    """
     alike = comparison.cohort is not None or comparison.history is not None
     found = [("", sentence) for sentence in find_conclusions(comparison)] if alike else []
     names, colours = call_runs(comparison.names), colour_runs(comparison.names)
@@ -428,14 +432,14 @@ def build_legend(rows: Sequence[MatrixRow], measures: Iterable[Measure]) -> tupl
 
 
 def describe_drive(device: Mapping[str, object]) -> str:
-    """Return the capacity and the interface of a drive, as far as they are known: ``960 GB, SATA``."""
+    """Return the capacity and the interface of a drive, if they are known: ``960 GB, SATA``."""
     size = device.get("capacity_bytes")
     words = [name_size(size) if isinstance(size, int | float) else None, device.get("interface")]
     return ", ".join(str(word) for word in words if word)
 
 
 def name_size(capacity_bytes: float) -> str:
-    """Return ``960 GB``: the size by which a drive is sold, as no row has room for more."""
+    """Return ``960 GB``: the nominal size of a drive, because no row has room for more."""
     number, unit = format_capacity(capacity_bytes).split(" ")
     return f"{float(number):.3g} {unit}" if float(number) < 1000 else f"{number} {unit}"
 
@@ -465,11 +469,12 @@ def _build_column(comparison: Comparison, figure: DecisionFigure) -> MatrixColum
 def _build_cells(
     figure: DecisionFigure, numbers: Mapping[tuple[object, ...], str], tests: Collection[str]
 ) -> tuple[MatrixCell, ...]:
-    """Return the cells of a column. They lead to the row that has the values of all runs, or else to the test.
+    """Return the cells of a column. They are links to the row with the values of all runs or, if no such row exists, to
+    the test.
 
     Args:
         numbers: the ids of the rows on the page.
-        tests: the tests that the page has.
+        tests: the tests that the page contains.
     """
     place = (figure.test, figure.section, figure.workload, figure.part, figure.measure.key)
     target = numbers.get(place, figure.test if figure.test in tests else "")
@@ -500,7 +505,7 @@ def _find_interval(cell: DecisionCell) -> Uncertainty | None:
 
 
 def build_cell(cell: DecisionCell, measure: Measure, whole: float, *, target: str = "") -> MatrixCell:
-    """Return a cell of a matrix; ``whole`` is the value at the end of the bars of its column."""
+    """Return a cell of a matrix. ``whole`` is the value at which the longest bar of its column ends."""
     value = cell.entry.value
     if value is None:
         return MatrixCell(text=NOT_MEASURED, sign=Sign.NONE, words=cell.entry.not_found or str(cell.unranked))

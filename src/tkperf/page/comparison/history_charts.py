@@ -19,7 +19,9 @@ DAY_MS = 86_400_000
 
 
 def build_history_charts(comparison: Comparison) -> Iterator[ChartView]:
-    """Yield a chart for each headline figure of a history, the greatest trends first; of other runs none."""
+    """Yield a chart for each headline figure of a history, the figure with the greatest trend first. Other comparisons
+    have no such charts.
+    """
     history = comparison.history
     if history is None:
         return
@@ -30,7 +32,7 @@ def build_history_charts(comparison: Comparison) -> Iterator[ChartView]:
 
 
 def _place_value(at: Place, entry: Entry, *facts: str) -> Point:
-    """Return the point of a value with the interval of its level, as far as it is above 0."""
+    """Return the point of a value with the interval of its level, as far as the interval is above 0."""
     known = None if entry.uncertainty is None else entry.uncertainty.of_level
     low, high = (None, None) if known is None else (known.low, known.high)
     low = None if low is None else max(low, 0.0)

@@ -1,6 +1,5 @@
-"""Page of a ranking: the drives of many runs in the order of one figure, and those that are not ranked with the reason.
-
-Its figures, words and signs are those that open a comparison.
+"""Page of a ranking: the drives of many runs in the order of one figure, and the drives that are not ranked, with the
+reasons. Its figures, words and signs are those at the beginning of a comparison.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def build_ranking_page(ranking: Ranking) -> ReportView:
 
 
 def judge_ranking(ranking: Ranking) -> Verdict:
-    """Return how many runs are ranked, with the number of the others by their reasons."""
+    """Return the number of ranked runs, and the number of other runs for each reason."""
     simulated = ranking.is_simulated
     state = VerdictState.COMPARABLE if len(ranking.ranked) > 1 else VerdictState.NOT_COMPARABLE
     judged: Judgement[object] = Judgement(state=state, reasons=(), simulated=simulated)  # type: ignore[type-var]
@@ -66,7 +65,7 @@ def judge_ranking(ranking: Ranking) -> Verdict:
 
 
 def find_ranking_title(ranking: Ranking, names: Mapping[str, str]) -> str:
-    """Return which drive is the best, or which drives are."""
+    """Return a sentence that names the best drive, or the drives that are equally good."""
     at = FIGURE_NAMES[ranking.key][1]
     if len(ranking.ranked) < 2:
         return f"No drives can be ranked by {at}" if not ranking.ranked else f"Only one drive can be ranked by {at}"
@@ -113,7 +112,7 @@ def _build_row(ranking: Ranking, one: RankedRun, whole: float, names: Mapping[st
 
 
 def describe_peer(one: RankedRun) -> str:
-    """Return what drive it is: model, capacity, interface and form factor, as far as they are known."""
+    """Return the facts that identify a drive: model, capacity, interface and form factor, if they are known."""
     device = one.run.device
     model = device.get("model")
     known = (
@@ -125,7 +124,9 @@ def describe_peer(one: RankedRun) -> str:
 
 
 def describe_unranked(one: RankedRun) -> str:
-    """Return why a run is not ranked: ``not steady``, ``other conditions: iops.step_s 5, not 60``, or both."""
+    """Return the reason why a run is not ranked: ``not steady``, ``other conditions: iops.step_s 5, not 60``,
+    or both.
+    """
     differing = [_describe_differing(each) for each in one.differing]
     more = len(differing) - _MOST_DIFFERING
     listed = "; ".join(differing[:_MOST_DIFFERING] + ([f"{more} more"] if more > 0 else []))
@@ -141,7 +142,7 @@ def _describe_differing(each: Differing) -> str:
 
 
 def _drop_shared_end(own: list[str], ranked: list[str]) -> tuple[str, str]:
-    """Return two values without the parts at their ends that are equal, which only make a reason longer."""
+    """Return two values without the equal parts at their ends, which would only make the reason longer."""
     while len(own) == len(ranked) > 1 and own[-1] == ranked[-1]:
         own, ranked = own[:-1], ranked[:-1]
     return ", ".join(own), ", ".join(ranked)
@@ -159,7 +160,7 @@ def _describe_conditions(ranking: Ranking) -> Iterator[tuple[str, str]]:
     yield "Equal conditions", ", ".join(listed)
 
 
-# The conditions that a line names; a table has all of them.
+# Number of conditions that a line names. A table contains all conditions.
 _MAIN = ("test", "load", "part", "active range", "purge", "preconditioning", "write cache", "kind of target")
 
 

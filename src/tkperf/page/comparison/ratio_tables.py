@@ -1,4 +1,6 @@
-"""Tables of a comparison: headline figures by arrangement, the values of each section, matrices of ratios."""
+"""Tables of a comparison: headline figures according to the arrangement, the values of each section, matrices of
+ratios.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ _Line = tuple[Sequence[str], Sequence[_Cell]]
 def _build(
     title: str, columns: Sequence[str], lines: Sequence[_Line], notes: Sequence[str] = (), **more: Any
 ) -> TableView:
-    """Return a table of lines with labels and cells; ``columns`` covers both. Explain the marks that occur."""
+    """Return a table from lines with labels and cells. ``columns`` describes both. The notes explain the marks that
+    occur.
+    """
     marked = {cell.change for _, cells in lines for cell in cells if cell.text.endswith(("?", ")"))}
     marks = (text for change, text in RATIO_MARKS.items() if change in marked)
     return TableView(
@@ -66,7 +70,7 @@ def _build(
 
 
 def _keep_together(cell: _Cell) -> str:
-    """Return the text of a cell that no line breaks, unless it lists names."""
+    """Return the text of a cell without possible line breaks, unless the text lists names."""
     return cell.text if ", " in cell.text else cell.text.replace(" ", _NO_BREAK)
 
 
@@ -76,7 +80,9 @@ def _keep_together(cell: _Cell) -> str:
 def build_section_table(
     comparison: Comparison, rows: Sequence[ComparedRow], most_across: int = MOST_ACROSS
 ) -> TableView:
-    """Return a row for each row, with a column for each run or, of more than ``most_across``, the ends."""
+    """Return a row for each compared row, with a column for each run. If there are more than ``most_across`` runs, show
+    only the lowest and the highest.
+    """
     axes, rows = listing_axes(row.workload for row in rows), sort_rows(rows)
     labels = [(*(axis.text(row.workload) for axis in axes), _title_row(row)) for row in rows]
     places, numbers = (*(axis.title for axis in axes), ""), number_rows(comparison)
@@ -89,12 +95,12 @@ def _title_row(row: ComparedRow) -> str:
 
 
 def number_rows(comparison: Comparison) -> dict[tuple[object, ...], str]:
-    """Return the id on the page of the cell that has each row's value."""
+    """Return the id on the page of the cell that contains each row's value."""
     return {row.place: f"row{number}" for number, row in enumerate(comparison.rows)}
 
 
 def build_headline_table(comparison: Comparison, most_across: int = MOST_ACROSS) -> TableView | None:
-    """Return a row for each headline figure; None without any."""
+    """Return a row for each headline figure, or None if there are none."""
     if not comparison.headlines:
         return None
     loads = describe_loads(comparison)
@@ -158,12 +164,12 @@ def _value_cell(comparison: Comparison, measure: Measure, entry: Entry, ratio: f
 
 
 def _describe_alone(measure: Measure, entry: Entry) -> str:
-    """Return the value with its marks, or the words for what was looked for and not found."""
+    """Return the value with its marks, or a text that says that the value was looked for but not found."""
     return entry.not_found or format_number(entry.value, measure.digits) + mark(entry)
 
 
 def describe_exactly(measure: Measure, entry: Entry, *, to_first: bool = True) -> str:
-    """Return the value in full with its uncertainty; ``to_first`` adds the ratio to the first run with its interval."""
+    """Return the full value with its uncertainty. ``to_first`` adds the ratio to the first run with its interval."""
     value = describe_value(entry.value, entry.uncertainty, measure)
     if entry.ratio is None or not to_first:
         return value
@@ -183,7 +189,9 @@ def _summary_columns(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _summary_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
-    """Return the reference's value, the lowest and highest ratio with their runs, and the last or median ratio."""
+    """Return the value of the reference, the lowest and the highest ratio with their runs, and the ratio of the last
+    run or the median ratio.
+    """
     known = list_ratios(comparison, row)
     values = [entry.value for entry in row.entries if entry.value is not None]
     of_cohort = comparison.arrangement is Arrangement.COHORT
@@ -201,9 +209,8 @@ def _summary_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
 
 
 def build_runs_table(comparison: Comparison) -> TableView | None:
-    """Return a row for each run, a column for each headline figure.
-
-    None if few runs have no common drive or model, or without headline figures.
+    """Return a table with a row for each run and a column for each headline figure. Return None if there are few runs
+    without a common drive or model, or if there are no headline figures.
     """
     alike = comparison.arrangement is not Arrangement.RUNS
     if not comparison.headlines or not (alike or len(comparison.names) > MOST_ACROSS):
@@ -223,7 +230,9 @@ def build_runs_table(comparison: Comparison) -> TableView | None:
 
 
 def _sort_runs(comparison: Comparison) -> list[int]:
-    """Return the numbers of the runs, those that differ most first; those of a history stay in the order of dates."""
+    """Return the numbers of the runs, those that differ most first. The runs of a history keep the order of their
+    dates.
+    """
     weights: dict[str, float] = {}
     if comparison.cohort is not None:
         for one in (one for figure in comparison.cohort.figures for one in figure.outliers):
@@ -237,7 +246,7 @@ def _sort_runs(comparison: Comparison) -> list[int]:
 
 
 def _describe_run(comparison: Comparison, number: int) -> tuple[str, ...]:
-    """Return a run's name, in a history with its date and firmware."""
+    """Return the name of a run; in a history, with its date and firmware."""
     name, info = comparison.names[number], comparison.results[number].info
     if comparison.history is None:
         return (name,)
@@ -264,7 +273,7 @@ def _ratio_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
 
 
 def build_ratio_matrices(comparison: Comparison, rows: Sequence[ComparedRow]) -> Iterator[TableView]:
-    """Yield a matrix of ratios of two runs, for each quantity of cells that differ in two axes."""
+    """Yield a matrix of the ratios of two runs for each quantity of cells that differ in two axes."""
     (first, second), numbers = comparison.names, number_rows(comparison)
     for measure in dict.fromkeys(row.quantity for row in rows):
         of_measure = {row.workload: row for row in rows if row.quantity is measure}

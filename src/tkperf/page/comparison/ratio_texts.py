@@ -1,4 +1,4 @@
-"""Words of a comparison: ratios with how certain they are, loads of headline figures, names of runs."""
+"""Texts of a comparison: ratios with their certainty, loads of headline figures, names of runs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tkperf.page.naming import name_figure
 from tkperf.page.words.uncertainty import INTERVAL, describe_share
 
 _Figure = TypeVar("_Figure", CohortValue, HistoryValue)
-# An interval is given by its ends if its middle is further from the value than this share of its half width.
+# An interval is shown by its ends if its middle is farther from the value than this share of its half-width.
 _LOPSIDED = 0.25
-# Differences are about equal within so much, as a logarithm: a quarter.
+# Differences count as about equal if their logarithms differ by no more than this: a quarter.
 _ABOUT_EQUAL = log(1.25)
 RATIO_MARKS = {
     Change.WITHIN_NOISE: f"(×1.02): within noise: the {INTERVAL} of the ratio contains 1 and no "
@@ -39,13 +39,15 @@ RATIO_MARKS = {
 
 
 def name_reference(comparison: Comparison) -> str:
-    """Name the reference of the ratios."""
+    """Name the run to which the ratios refer."""
     of_cohort = comparison.arrangement is Arrangement.COHORT
     return "the median" if of_cohort else comparison.names[0]
 
 
 def sort_rows(rows: Iterable[ComparedRow]) -> list[ComparedRow]:
-    """Return the rows, those that differ most beyond noise first; about equal ones stay in the order of the tests."""
+    """Return the rows, those that differ most beyond noise first. Rows that differ about equally keep the order of the
+    tests.
+    """
     return sorted(rows, key=lambda row: -ceil(row.beyond_noise / _ABOUT_EQUAL))
 
 
@@ -56,7 +58,9 @@ def list_ratios(comparison: Comparison, row: ComparedRow) -> list[tuple[float, s
 
 
 def sort_headlines(comparison: Comparison) -> list[ComparedRow]:
-    """Return the headline figures likewise; of a cohort by their outliers, of a history by their trends."""
+    """Return the headline figures in the same way: those of a cohort by their outliers, those of a history by their
+    trends.
+    """
     headlines: Sequence[ComparedRow] = comparison.headlines
     if comparison.arrangement is Arrangement.RUNS:
         return sort_rows(headlines)
@@ -72,7 +76,7 @@ def sort_headlines(comparison: Comparison) -> list[ComparedRow]:
             for figure in comparison.history.figures
             if figure.trend is not None and figure.change in BEYOND_NOISE
         }
-        # Without a trend the last run may differ from the first all the same.
+        # Even without a trend, the last run may differ from the first.
         headlines = sorted(headlines, key=lambda row: -row.entries[-1].beyond_noise)
     return sorted(headlines, key=lambda row: -weights.get(row.place, 0.0))
 
@@ -84,10 +88,10 @@ def sort_figures(comparison: Comparison, figures: Iterable[_Figure]) -> list[_Fi
 
 
 def describe_loads(comparison: Comparison) -> dict[tuple[object, ...], str]:
-    """Return the load of each headline figure by the place of its row: ``4 KiB random write, settled``.
+    """Return the load of each headline figure, with the place of its row as the key: ``4 KiB random write, settled``.
 
-    It names the test if figures of several tests have the same load and measure, and the section if those of several
-    sections have.
+    It names the test if figures of several tests have the same load and measure, and the section if figures of several
+    sections have the same load and measure.
     """
     titles = {test.name: test.title for test in comparison.results[0].tests}
     candidates = find_candidates(comparison.results, comparison.rows)
@@ -109,14 +113,16 @@ def describe_loads(comparison: Comparison) -> dict[tuple[object, ...], str]:
 
 
 def name_headlines(comparison: Comparison) -> dict[tuple[object, ...], str]:
-    """Return the name of each headline figure by the place of its row: ``4 KiB random write, settled: IOPS``."""
+    """Return the name of each headline figure, with the place of its row as the key:
+    ``4 KiB random write, settled: IOPS``.
+    """
     loads = describe_loads(comparison)
     return {row.place: f"{loads[row.place]}: {row.quantity.label}" for row in comparison.headlines}
 
 
 def describe_group(comparison: Comparison) -> str:
-    """Return the number of a cohort's drives and their model, or the number of runs if a drive may have
-    several runs.
+    """Return the number of drives in a cohort and their model, or the number of runs if one drive may have several
+    runs.
     """
     cohort = comparison.cohort
     assert cohort is not None
@@ -136,20 +142,24 @@ def _describe_load(row: ComparedRow, of_test: Sequence[ComparedRow]) -> str:
 
 
 def name_phase(part: str) -> str:
-    """Return a phase's name for readers: no rule of a specification found its level steady, it settled there."""
+    """Return the name of a phase for readers. No rule of a specification judged its level: the rate settled at this
+    level.
+    """
     return "settled" if part == STEADY_PART else part
 
 
 def describe_ratio(entry: Entry) -> str:
-    """Return ``×1.034 ± 0.9 %``; in parentheses within noise, with a question mark if noise is not known."""
+    """Return ``×1.034 ± 0.9 %``, in parentheses if it is within noise, and with a question mark if the noise is not
+    known.
+    """
     if entry.ratio is None:
         return ""
     return mark_certainty(entry, f"×{format_ratio(entry.ratio)}{describe_ratio_uncertainty(entry)}")
 
 
 def describe_ratio_uncertainty(entry: Entry) -> str:
-    """Return the text after a ratio: `` ± 0.9 %``, `` (0.512 to 0.984)`` if the interval is lopsided;
-    empty: not known.
+    """Return the text after a ratio: `` ± 0.9 %``, or `` (0.512 to 0.984)`` if the interval is lopsided. The text is
+    empty if the interval is not known.
     """
     known = entry.ratio_uncertainty
     if not entry.ratio or known is None or known.expanded is None:
@@ -162,7 +172,9 @@ def describe_ratio_uncertainty(entry: Entry) -> str:
 
 
 def describe_ratio_interval(entry: Entry) -> str:
-    """Return ``8.52 to 8.88``, ``above 8.52`` without an upper end; "or wider" for a lower limit; empty: none."""
+    """Return ``8.52 to 8.88``, or ``above 8.52`` if the interval has no upper end. A lower limit adds "or wider".
+    Without an interval the text is empty.
+    """
     known = entry.ratio_uncertainty
     if entry.ratio is None or known is None or known.low is None:
         return ""
@@ -172,19 +184,21 @@ def describe_ratio_interval(entry: Entry) -> str:
 
 
 def mark_certainty(entry: Entry, text: str) -> str:
-    """Mark a text about the ratio with how certain the difference is."""
+    """Add a mark to a text about a ratio that shows how certain the difference is."""
     if entry.change is Change.WITHIN_NOISE:
         return f"({text})"
     return f"{text}?" if entry.change is Change.INCONCLUSIVE else text
 
 
 def describe_doubt(entry: Entry) -> str:
-    """Return why a change is inconclusive: ``cannot be decided`` for a wide interval, else ``noise not known``."""
+    """Return why a change is inconclusive: ``cannot be decided`` for a wide interval, otherwise ``noise not known``."""
     return "cannot be decided" if is_too_wide(entry.ratio_uncertainty) else "noise not known"
 
 
 def format_ratio(ratio: float) -> str:
-    """Format a ratio: three digits after the point from 0.1 to 2, fewer above: ``1.034``, ``8.70``, ``120``."""
+    """Format a ratio with three digits after the point from 0.1 to 2, and with fewer above:
+    ``1.034``, ``8.70``, ``120``.
+    """
     if ratio < 0.1:
         return f"{ratio:.2g}" if ratio > 0 else "0"
     digits = next((digits for limit, digits in ((2, 3), (10, 2), (100, 1)) if ratio < limit), 0)

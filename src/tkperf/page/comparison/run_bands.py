@@ -1,4 +1,4 @@
-"""Many runs in one chart: the median, a band with the middle half, and the outliers by name."""
+"""Many runs in one chart: the median, a band with the middle half, and the outliers with their names."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from tkperf.page.chart import NEUTRAL, PALETTE, Curve, Place, Point, Scale
 
 _GRID_POINTS = 120
 _MOST_OUTLIERS = 6
-# The median should be of the same runs everywhere: it would jump where runs begin or end. If fewer than half of the
-# places are left, it is drawn where most of the runs have a value.
+# The median should cover the same runs everywhere, because it would jump where runs begin or end. If this leaves fewer
+# than half of the places, the median is drawn where most of the runs have a value.
 _LEAST_SHARES = (1.0, 0.9, 0.5)
 _LEAST_PLACES = 0.5
-# A course this many times the height of the band away from it is beyond the fences of Tukey's box plot.
+# A curve whose distance from the band is this many times the height of the band lies beyond the fences of Tukey's box
+# plot.
 _FENCE = 1.5
 
 Courses = Mapping[str, Sequence[Point]]
@@ -25,13 +26,13 @@ _Columns = dict[str, dict[Place, float]]
 
 
 def draw_band(courses: Courses, numbers: Mapping[str, int], scale: Scale) -> tuple[Curve, ...]:
-    """Return the median of the courses with its band, then the outliers, the furthest first.
+    """Return the median of the curves with its band, then the outliers, the farthest first.
 
     Args:
-        courses: the points of each run, by its name.
+        courses: the points of each run, with its name as the key.
         numbers: the place of each run among all, which decides the colour of an outlier.
-        scale: of the axis of places. Courses over time or amounts have places of their own, so they are read at common
-            ones.
+        scale: scale of the axis of places. Curves over time or amounts have different places, so their values are
+            interpolated at common places.
     """
     columns = _read_at_places(courses) if scale is Scale.ORDINAL else _read_at_grid(courses, scale)
     places = list(dict.fromkeys(place for column in columns.values() for place in column))
@@ -65,7 +66,7 @@ def _read_at_places(courses: Courses) -> _Columns:
 
 
 def _read_at_grid(courses: Courses, scale: Scale) -> _Columns:
-    """Return each course at common places, between its own first and last one."""
+    """Return each curve at common places between its own first and last place."""
     known = {
         name: [(float(point.x), point.y) for point in points if point.y is not None] for name, points in courses.items()
     }
@@ -90,9 +91,8 @@ def _read_at_grid(courses: Courses, scale: Scale) -> _Columns:
 
 
 def _find_outliers(columns: _Columns, medians: Mapping[Place, float]) -> Iterator[str]:
-    """Yield the courses whose mean distance from the median is an outlier's, as logarithms; the furthest first.
-
-    Of two groups of drives, the smaller one is no outlier: an outlier is also far from the middle half.
+    """Yield the curves whose mean distance from the median, as a logarithm, is an outlier, the farthest first. If the
+    drives form two groups, the smaller group does not consist of outliers: an outlier is also far from the middle half.
     """
     distances = {}
     for name, column in columns.items():

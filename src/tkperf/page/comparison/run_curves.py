@@ -1,4 +1,6 @@
-"""Curves of several runs in one chart: wherever the report of a run has a curve, a comparison has one for each run."""
+"""Curves of several runs in one chart. If the report of a run contains a curve, a comparison contains this curve for
+each run.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +40,12 @@ MOST_COLOURED = len(PALETTE)
 """Most runs that have a colour each."""
 LONGEST_NAME = 18
 """Characters of a run's name in the matrix, in sentences and next to its curves."""
-# Enough to see the course: with all slices of a day the page of a dozen runs would be heavy.
+# This number shows the shape of the curve. With all slices of a day, the page of a dozen runs would be too large.
 _MOST_POINTS = 300
 _BINS_A_DECADE = 20
 # More curves of one figure cannot be chosen with a switch; the tables contain them.
 _MOST_VIEWS = 12
-# Over a block size, a rate is asked for in both measures, and over the mix, too.
+# Readers want a rate over the block size in both measures, and also over the mix.
 _RATES = (IOPS.key, THROUGHPUT.key)
 _OVER_CELLS = (FigureKind.OVER_AXIS, FigureKind.AGAINST, FigureKind.OVER_DEMAND)
 _OF_STREAMS = (FigureKind.OVER_TIME, FigureKind.OVER_WRITTEN, FigureKind.OVER_FILLS)
@@ -61,8 +63,8 @@ def call_runs(names: Sequence[str]) -> dict[str, str]:
 
 
 def colour_runs(names: Sequence[str]) -> dict[str, str]:
-    """Return the colour of each run on the whole page. If there are more runs than colours, no run has
-    its own colour.
+    """Return the colour of each run on the whole page. If there are more runs than colours, the runs have
+    no colours.
     """
     if len(names) > MOST_COLOURED:
         return dict.fromkeys(names, NEUTRAL)
@@ -70,7 +72,7 @@ def colour_runs(names: Sequence[str]) -> dict[str, str]:
 
 
 def find_sections(comparison: Comparison, test: str) -> dict[str, Sections]:
-    """Return the measured sections of a test that two runs or more have: by section, then by run."""
+    """Return the sections of a test that at least two runs measured, with the results by section and then by run."""
     found: dict[str, dict[str, SectionResult]] = {}
     for name, result in zip(comparison.names, comparison.results, strict=True):
         for section in (each for one in result.tests if one.name == test for each in one.sections):
@@ -80,7 +82,7 @@ def find_sections(comparison: Comparison, test: str) -> dict[str, Sections]:
 
 
 def build_run_curves(comparison: Comparison, test: str) -> tuple[ChartView, ...]:
-    """Return the charts of a test with a curve for each run, as the plans of its sections ask for them."""
+    """Return the charts of a test with a curve for each run, as the plans of its sections request them."""
     charts: list[ChartView] = []
     for number, sections in enumerate(find_sections(comparison, test).values()):
         figures = next(iter(sections.values())).plan.figures
@@ -96,7 +98,7 @@ def build_run_curves(comparison: Comparison, test: str) -> tuple[ChartView, ...]
 
 
 def _merge_tests(comparison: Comparison, test: str) -> dict[str, SectionResult]:
-    """Return the sections of a whole test as one, of each run that completed it."""
+    """Return the sections of a whole test as one section, for each run that completed the test."""
     merged = {}
     for name, result in zip(comparison.names, comparison.results, strict=True):
         for one in result.tests:
@@ -122,7 +124,7 @@ def build_lead_charts(comparison: Comparison) -> tuple[ChartView, ...]:
 
 
 def _lower(view: ChartView) -> ChartView:
-    """Return a chart so low that the first screen has room for it, below the matrix."""
+    """Return a chart that is low enough to fit on the first screen, below the matrix."""
     assert isinstance(view.chart, Chart)
     return replace(view, chart=replace(view.chart, low=True))
 
@@ -162,7 +164,7 @@ def _find_sizes(read_percent: int, comparison: Comparison, test: str) -> Iterato
 
 
 def _choose_figures(figures: Sequence[Figure]) -> Iterator[Figure]:
-    """Yield the figures that are curves, each once: drives of any speed fit on a logarithmic axis."""
+    """Yield each figure that is a curve once. The axis is logarithmic, so that drives of any speed fit on it."""
     logarithmic = {(figure.kind, figure.quantities) for figure in figures if figure.log}
     for figure in figures:
         if figure.kind not in (*_OVER_CELLS, *_OF_STREAMS):
@@ -173,13 +175,15 @@ def _choose_figures(figures: Sequence[Figure]) -> Iterator[Figure]:
 
 
 def _in_both_measures(figure: Figure) -> Iterator[Figure]:
-    """Yield the figure; of a rate over the block size, in IOPS and in MB/s, over the block size and over the mix."""
+    """Yield the figure. If it shows a rate over the block size, yield it in IOPS and in MB/s, over the block size and
+    over the mix.
+    """
     if figure.kind is not FigureKind.OVER_AXIS or figure.axis or len(figure.quantities) != 1:
         yield figure
         return
     (key,) = figure.quantities
     for axis, words in (("block_size", "over block size"), ("read_percent", "over mix")):
-        # That of the test is shown first.
+        # The measure of the test is shown first.
         for quantity in find_quantities((key, *(rate for rate in _RATES if key in _RATES and rate != key))):
             yield replace(
                 figure, quantities=(quantity.key,), axis=axis, log=True, title="", view=(quantity.short, words)
@@ -195,7 +199,7 @@ def _overlay(comparison: Comparison, sections: Sections, figure: Figure) -> Iter
 
 
 def _overlay_cells(comparison: Comparison, sections: Sections, figure: Figure) -> Iterator[ChartView]:
-    """Yield a view for each curve that the report of a run has: that curve of every run."""
+    """Yield a view for each curve that the report of a run contains: this curve for every run."""
     of_runs: dict[str, list[ChartView]] = {}
     for run, section in sections.items():
         views = BUILD[figure.kind](ShownSection(section=section, key=""), figure)
@@ -212,7 +216,7 @@ def _overlay_charts(comparison: Comparison, key: str, charts: Mapping[str, Any])
             if curve.mark is Mark.LINE and curve.colour != NEUTRAL:
                 by_name.setdefault(curve.name, {})[run] = curve
     first = next(iter(charts.values()))
-    # In the order of the run with most curves: another run may lack those that come first.
+    # The order is that of the run with the most curves, because another run may lack the first ones.
     longest = max(charts.values(), key=lambda chart: len(chart.curves))
     names = dict.fromkeys((*(curve.name for curve in longest.curves), *by_name))
     shared = {name: curves for name in names if len(curves := by_name.get(name, {})) > 1}
@@ -227,7 +231,7 @@ def _overlay_charts(comparison: Comparison, key: str, charts: Mapping[str, Any])
 
 
 def _join_places(of_runs: Sequence[Sequence[Place]]) -> tuple[Place, ...]:
-    """Return all places in their order: that of numbers, or else of the run that has most."""
+    """Return all places in order: the order of numbers, or otherwise the order of the run with the most places."""
     longest = max(of_runs, key=len)
     places = dict.fromkeys(place for places in (longest, *of_runs) for place in places)
     try:
@@ -237,9 +241,8 @@ def _join_places(of_runs: Sequence[Sequence[Place]]) -> tuple[Place, ...]:
 
 
 def draw_runs(comparison: Comparison, chart: Chart, curves: Mapping[str, Curve]) -> Chart:
-    """Return the chart with a curve for each run, in its colour, with its short name at the end.
-
-    Of more runs than there are colours it has the median, a band and the outliers.
+    """Return the chart with a curve for each run, in the colour of the run and with its short name at the end. If there
+    are more runs than colours, the chart shows the median, a band and the outliers.
     """
     called, colours = call_runs(comparison.names), colour_runs(comparison.names)
     points = {called[run]: _thin(curve.points) for run, curve in curves.items()}
@@ -257,14 +260,14 @@ def draw_runs(comparison: Comparison, chart: Chart, curves: Mapping[str, Curve])
 
 
 def _thin(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Return so many points that the course of a curve is seen, without what a click would open."""
+    """Return enough points to show the shape of the curve, without the addresses that a click would open."""
     known = [point for point in points if point.y is not None]
     places = places_of_extremes([point.y or 0.0 for point in known], _MOST_POINTS)
     return tuple(Point(known[place].x, known[place].y, flag=known[place].flag) for place in places)
 
 
 def _show(comparison: Comparison, key: str, chart: Chart, curves: Iterable[str], choice: str) -> ChartView:
-    """Return the view of a chart; its caption names the runs that do not have the curve."""
+    """Return the view of a chart. Its caption names the runs that lack the curve."""
     present = set(curves)
     missing = [name for name in comparison.names if name not in present]
     text = f"{chart.title}: a curve for each run."
@@ -279,7 +282,7 @@ def _show(comparison: Comparison, key: str, chart: Chart, curves: Iterable[str],
 
 
 def _overlay_streams(comparison: Comparison, sections: Sections, figure: Figure) -> Iterator[ChartView]:
-    """Yield a view for each quantity of the slices: over time or over the amount written, all in one unit."""
+    """Yield a view for each quantity of the slices, over time or over the amount written, all in the same unit."""
     streams = {run: section for run, section in sections.items() if len(section.slices) > 1}
     axes = _find_axes(comparison, streams, figure.kind)
     if len(axes) < 2:
@@ -322,7 +325,7 @@ _WORDS = {
 
 
 def _find_axes(comparison: Comparison, streams: Sections, kind: FigureKind) -> dict[str, StreamAxis]:
-    """Return the axis of each run; of the amount written only those of runs whose amount is known."""
+    """Return the axis of each run. For the amount written, return only the axes of runs whose amount is known."""
     if kind is FigureKind.OVER_TIME:
         time = over_time(max((section.slices[-1].end_s for section in streams.values()), default=0.0))
         return dict.fromkeys(streams, time)

@@ -1,4 +1,4 @@
-"""Charts of a test of a comparison: curves of its sections, spikes over time, areas of hard disks."""
+"""Charts of a test in a comparison: curves of its sections, spikes over time, areas of hard disks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ Sections = dict[str, SectionResult]
 
 
 def build_test_charts(comparison: Comparison, test: str) -> tuple[ChartView, ...]:
-    """Return the charts of a test: a curve for each run wherever its report has one, and the areas of hard disks."""
+    """Return the charts of a test: one curve for each run wherever its report contains a curve, and the areas of hard
+    disks.
+    """
     return (*build_run_curves(comparison, test), *_areas(comparison, test))
 
 
@@ -35,8 +37,8 @@ def build_over_time(comparison: Comparison, sections: Sections, key: str, title:
 
 
 def build_spike_charts(comparison: Comparison) -> Iterator[ChartView]:
-    """Yield the maximum latency over time where a run has its highest periodic spikes, of all runs; none without
-    spikes.
+    """Yield a chart of the maximum latency of all runs over time, for the load under which a run has its highest
+    periodic spikes. Without spikes, yield nothing.
     """
     drawn: set[tuple[str, str]] = set()
     for result in comparison.results:
@@ -59,7 +61,7 @@ def build_spike_charts(comparison: Comparison) -> Iterator[ChartView]:
 
 
 def find_streams(comparison: Comparison, test: str) -> dict[str, Sections]:
-    """Return the streams of several slices that every run has: by section, then by run."""
+    """Return the streams of several slices that all runs measured, by section and then by run."""
     return _in_all(comparison, test, lambda section: len(section.slices) > 1)
 
 
@@ -72,7 +74,7 @@ def _over_time(sections: Sections) -> StreamAxis:
 
 
 def _find_courses(sections: Sections, quantity: Quantity) -> dict[str, Curve]:
-    """Return a quantity of every slice over time, by run."""
+    """Return a quantity of every slice over time, for each run."""
     time = _over_time(sections)
     return {
         run: replace(curve, dots=False)
@@ -97,7 +99,7 @@ def _areas(comparison: Comparison, test: str) -> Iterator[ChartView]:
 
 
 def _in_all(comparison: Comparison, test: str, wanted: Callable[[SectionResult], bool]) -> dict[str, Sections]:
-    """Return the runs' results by section; only sections that every run has."""
+    """Return the results of the runs for each section, only for sections that all runs have."""
     by_section: dict[str, Sections] = {}
     for name, result in zip(comparison.names, comparison.results, strict=True):
         for section in (each for one in result.tests if one.name == test for each in one.sections):

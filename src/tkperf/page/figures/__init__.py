@@ -1,1 +1,1 @@
-"""Figures of every kind as tables or charts of a page, independent of the test."""
+"""Figures of every kind, as tables or charts of a page. No code here depends on the test."""

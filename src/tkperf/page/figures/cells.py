@@ -1,4 +1,4 @@
-"""Tables and charts of cells: of a window's figures, and of the areas of a hard disk."""
+"""Tables and charts of cells: figures of a window, and areas of a hard disk."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _point(
 
 
 def _draw_over_axis(shown: ShownSection, figure: Figure, quantity: Quantity, title: str, *, bars: bool) -> Chart:
-    """Return a quantity over one axis of its workloads, a curve, or bars, for each value of the others."""
+    """Return a quantity over one axis of its workloads, with a curve or bars for each value of the other axes."""
     cells = shown.section.cells
     x, *others = order_axes((cell.workload for cell in cells), figure.axis)
     naming = Naming(axes=tuple(others))
@@ -102,7 +102,7 @@ def _over_offered(shown: ShownSection, figure: Figure) -> Views:
         for quantity in find_quantities(figure.quantities)
         if any(cell.value(quantity) is not None for cell in section.cells)
     ]
-    # Curves of several loads have the colours, and so each quantity its chart.
+    # The colours distinguish several loads, so each quantity needs a chart of its own.
     together = [displayed] if displayed and not naming.axes else [[quantity] for quantity in displayed]
     for quantities in together:
         title = figure.title or f"{capitalise(quantities[0].label)} v offered IOPS"
@@ -123,7 +123,7 @@ def _draw_over_offered(
     naming: Naming,
     marks: Sequence[Characteristic],
 ) -> Chart:
-    """Return quantities of one unit over the offered rate; a chart of IOPS also has the ideal line."""
+    """Return quantities of one unit over the offered rate. A chart of IOPS also shows the ideal line."""
     cells = shown.section.cells
     curves: list[Curve] = []
     for quantity in quantities:
@@ -136,7 +136,7 @@ def _draw_over_offered(
         if len(quantities) > 1:
             colour = colour_quantity(quantity)
             built = tuple(replace(each, name=quantity.short, colour=colour) for each in built)
-        curves = [*built, *curves]  # the first is on top
+        curves = [*built, *curves]  # the first curve is drawn on top
     if IOPS in quantities:
         most = max(cell.workload.offered_iops or 0.0 for cell in cells)
         ends = (Point(0.0, 0.0), Point(most, most))
@@ -148,7 +148,7 @@ def _draw_over_offered(
         y=Axis(title=quantities[0].title, scale=_scale(figure)),
         curves=tuple(curves),
         rules=tuple(
-            # The names are one below the other, as the rates may be close together.
+            # The names are below each other, because the rates may be close together.
             Rule(kind=RuleKind.RATE, x=mark.value, name=_name_mark(mark), row=row)
             for row, mark in enumerate(marks)
         ),
@@ -177,10 +177,11 @@ def show_bars_3d(shown: ShownSection, figure: Figure) -> Views:
 
 
 def _build_bars(section: SectionResult, quantity: Quantity, title: str) -> Bars3D | None:
-    """Return means over the window as bars: columns of the table to the right, rows to the back in their own order.
+    """Return means over the window as bars: the columns of the table go to the right, and the rows to the back, in
+    their own order.
 
-    The end with the lower bars is in front, so that high bars are behind. None unless the workloads
-    differ in exactly two fields, at least one cell has a value, and the bars are not too many to be seen apart.
+    The end with the lower bars is in front, so that high bars do not hide low ones. Return None unless the workloads
+    differ in exactly two fields, at least one cell has a value, and the bars are few enough to be distinguished.
     """
     layout = arrange(cell.workload for cell in section.cells)
     if min(len(layout.rows), len(layout.columns)) < 2 or len(layout.row_axes) > 1:
@@ -219,12 +220,14 @@ def _build_bars(section: SectionResult, quantity: Quantity, title: str) -> Bars3
 
 
 def _name_edge(axis: WorkloadAxis, workload: Workload) -> str:
-    """Return the name of a place along an edge; a mix is clear by its stroke, a block size by the edge's title."""
+    """Return the name of a place along an edge. The stroke identifies a mix, and the title of the edge identifies a
+    block size.
+    """
     return axis.text(workload) if axis in (MIX, BLOCKS) else axis.words(workload)
 
 
 def show_against(shown: ShownSection, figure: Figure) -> Views:
-    """Yield one quantity drawn over another; nothing for a single cell."""
+    """Yield one quantity drawn over another. A single cell has no such chart."""
     cells = shown.section.cells
     quantities = find_quantities(figure.quantities)
     if len(cells) < 2 or len(quantities) != 2:
@@ -252,14 +255,13 @@ def show_against(shown: ShownSection, figure: Figure) -> Views:
     )
 
 
-# With more points, texts would cover curves and each other.
+# With more points, the texts would cover curves and each other.
 _MOST_TEXTS = 16
 
 
 def _with_depths(curves: tuple[Curve, ...]) -> tuple[Curve, ...]:
-    """Return the curves with the demand of each point next to it; of many points those of the curve that ends highest.
-
-    The curves of a sweep have the same demands.
+    """Return the curves with the demand of each point beside the point. If there are many points, label only those of
+    the curve that ends highest, because the curves of a sweep have the same demands.
     """
     many = sum(len(curve.points) for curve in curves) > _MOST_TEXTS
     highest = max(curves, key=lambda curve: curve.points[-1].y or 0.0, default=None)
@@ -295,7 +297,7 @@ def show_over_demand(shown: ShownSection, figure: Figure) -> Views:
 
 
 def split_demand(workloads: Iterable[Workload]) -> tuple[WorkloadAxis, tuple[WorkloadAxis, ...]]:
-    """Return the axis along which demand grows within a curve, and the axes by which the curves differ."""
+    """Return the axis along which demand grows within a curve, and the axes in which the curves differ."""
     axes = find_axes(workloads)
     along = next((axis for axis in (DEPTH, JOBS, OFFERED) if axis in axes), DEPTH)
     return along, tuple(axis for axis in axes if axis is not along)
@@ -310,7 +312,8 @@ def _name_by_axes(section: SectionResult, quantity: str, axis: str = "") -> str:
 def order_axes(workloads: Iterable[Workload], axis: str = "") -> tuple[WorkloadAxis, ...]:
     """Return the axes of a chart of cells, the x axis first.
 
-    That is the one with the requested key, otherwise the block size, or the first axis if that does not differ.
+    The x axis is the axis with the requested key, otherwise the block size or, if the block size does not differ, the
+    first axis.
     """
     axes = find_axes(workloads) or (BLOCKS,)
     asked = (candidate for candidate in axes if candidate.key == axis)

@@ -1,4 +1,4 @@
-"""Curves of workloads: their points, names, colours and dashes, no two of them alike.
+"""Curves of workloads, with their points, names, colours and dashes. No two curves look alike.
 
 Each block size, mix, demand and quantity has the same colour in every chart, of any report.
 """
@@ -107,13 +107,13 @@ SURE = f"Interval of {COVERED}"
 
 
 def describe_sure(cell: CellResult, quantity: Quantity) -> str:
-    """Return the interval of a cell's value, for a point's facts; a dash if it is not known."""
+    """Return the interval of a cell's value for the facts of a point, or a dash if the interval is not known."""
     known = cell.uncertainty_of(quantity)
     return describe_interval(cell.value(quantity), known, quantity.digits) or NOT_MEASURED
 
 
 def flag(flagged: Flagged | None) -> str:
-    """Return the reason why a result may not show the device alone; empty without one."""
+    """Return the reason why a result may not show the device alone. The text is empty if there is no such reason."""
     return "" if flagged is None else describe_flags(flagged)
 
 
@@ -122,10 +122,9 @@ def colour_quantity(quantity: Quantity) -> str:
 
 
 def colour_values(axis: WorkloadAxis, workloads: Iterable[Workload]) -> dict[Order, str]:
-    """Return a colour for each value that these workloads have on an axis, by ``axis.order``.
-
-    Each value that specifications use has a fixed colour; the others get the colours that are left. More values
-    than colours are between cold and warm.
+    """Return a colour for each value that these workloads have on an axis, with ``axis.order`` of the value as the key.
+    Each value that specifications use has a fixed colour; the other values receive the remaining colours. If there are
+    more values than colours, their colours lie between cold and warm.
     """
     values = {axis.order(work): work for work in workloads}
     if len(values) > len(PALETTE):
@@ -147,11 +146,11 @@ def _find(axis: WorkloadAxis, work: Workload) -> str | None:
 
 
 def style_curves(naming: Naming, workloads: Iterable[Workload], *, dashed: bool = True) -> dict[str, tuple[str, int]]:
-    """Return the colour and the dash (0: solid) of each curve by its name, in the order of their axes.
+    """Return the colour and the dash (0: solid) of each curve, with its name as the key, in the order of the axes.
 
-    A single axis has a colour for each value. Among several axes the one with the most values has the colours,
-    and dashes show the other differences. If there are too few dashes, each curve has a colour of its own: from
-    the palette, or for more curves between cold and warm.
+    A single axis has a colour for each value. If there are several axes, the axis with the most values has the colours,
+    and dashes show the other differences. If there are too few dashes, each curve has a colour of its own: from the
+    palette or, for more curves, between cold and warm.
 
     Args:
         dashed: whether the marks can have dashes; bars cannot, and have only colours.
@@ -181,8 +180,8 @@ def build_curves(
     """Return a curve, or bars, for each name of these workloads.
 
     Args:
-        naming: names of the curves; without axes there is only one, which needs no name.
-        facts: titles of the points' facts.
+        naming: names of the curves; without axes, only one curve exists, and it needs no name.
+        facts: titles of the facts of the points.
     """
     of_names: dict[str, list[Point]] = {}
     loads: dict[str, Workload] = {}
@@ -211,17 +210,17 @@ def build_curves(
     )
 
 
-# A day of minutes fits in full. A longer stream has only the lowest and the highest of neighbours, or the page
-# of several days gets heavy.
+# A day of minutes fits in full. For a longer stream, only the lowest and the highest of neighbouring slices are drawn;
+# otherwise the page of several days would become too large.
 MOST_SLICES_DRAWN = 1500
-# Number of points that a chart can show apart.
+# Number of points that a chart can show separately.
 MOST_DOTTED = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamAxis:
-    """An x axis of a stream's charts. ``at`` returns the place of a slice; ``unit_s`` is the unit of an
-    axis of time.
+    """An x axis of the charts of a stream. ``at`` returns the place of a slice. ``unit_s`` is the unit of an axis of
+    time.
     """
 
     title: str
@@ -230,7 +229,7 @@ class StreamAxis:
 
 
 def over_time(lasted_s: float) -> StreamAxis:
-    """Return the axis of time of a stream that lasted so long."""
+    """Return the axis of time for a stream of this duration."""
     unit, unit_s = find_time_unit(lasted_s)
     return StreamAxis(
         title=f"Time ({unit})", at=lambda each: (each.start_s + each.duration_s / 2) / unit_s, unit_s=unit_s
@@ -307,7 +306,9 @@ def draw_stream(
 def _drawn_slices(
     section: SectionResult, workload: Workload | None, quantity: Quantity, direction: Direction
 ) -> Iterator[tuple[SliceResult, CellResult, float]]:
-    """Yield as many slices as a chart can show, with the extremes and the flagged ones; none without a value."""
+    """Yield as many slices as a chart can show, among them the extremes and the flagged slices. Yield nothing if no
+    slice has a value.
+    """
     cells = (
         (one, cell)
         for one in section.slices
@@ -328,7 +329,7 @@ def find_time_unit(total_s: float) -> tuple[str, float]:
     return ("min", 60.0) if total_s > 300 else ("s", 1.0)
 
 
-# The tail; the median is close to the mean and would cover it.
+# The percentiles of the tail. The median is close to the mean and would cover it.
 MARKED_PERCENTILES = tuple(percent for percent in REPORTED_PERCENTILES if percent >= 99)
 LEAST_MARK_RATIO = 1.05
 BINS_A_DECADE = 40
@@ -389,10 +390,10 @@ def find_marks(whole: IoStats) -> tuple[Marked, ...]:
 
 
 def spread_in_bins(buckets: Sequence[tuple[float, float, int]], per_decade: int) -> tuple[int, list[float]]:
-    """Return the I/Os in bins of equal logarithmic width, and first the number of the first bin.
+    """Return the number of the first bin, and the I/Os in bins of equal logarithmic width.
 
     Buckets are (lower, upper edge in us, count); their I/Os are spread evenly over their logarithmic width. Bin n
-    reaches from 10^(n / per_decade) us to the next.
+    reaches from 10^(n / per_decade) us to the start of the next bin.
     """
     bins: dict[int, float] = {}
     for lower_us, upper_us, ios in buckets:
@@ -433,7 +434,7 @@ def _distribution(
         if detail.workload.is_combination:
             continue
         directions = directions_of(detail.workload, apart=figure.apart)
-        directions = directions[:-1] or directions  # of a mix only reads and writes, not all together
+        directions = directions[:-1] or directions  # for a mix only reads and writes, not both together
         for direction, words in directions:
             stats = detail.stats_of(direction)
             load = name_in_choice(detail.workload)

@@ -1,4 +1,4 @@
-"""Charts over the rounds, over time, and over the amount written, with the findings over time."""
+"""Charts over the rounds, over time, and over the amount written, with the findings on changes over time."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _levels(timeline: Timeline, scale: float) -> Iterator[Rule]:
         return
     levels = [level for level in timeline.levels if level.kind is not LevelKind.TRANSITION]
     for number, level in enumerate(levels):
-        # The curve comes from the level before; from the first level it goes to the next.
+        # The curve starts at the level before; from the first level it continues to the next level.
         other = levels[number - 1] if number else levels[min(1, len(levels) - 1)]
         start = level.start * scale
         if number:
@@ -117,7 +117,7 @@ def _spikes(timeline: Timeline, scale: float) -> Iterator[Spot]:
 
 
 def show_over_rounds(shown: ShownSection, figure: Figure) -> Views:
-    """Yield one chart for the mixes that the figure names; one for each mix if it names none."""
+    """Yield one chart for all mixes that the figure names. If it names none, yield one chart for each mix."""
     section = shown.section
     measured = {cell.workload for _, cell in section.cells_of_rounds()}
     mixes = sorted({workload.read_percent for workload in measured})
@@ -132,7 +132,7 @@ def show_over_rounds(shown: ShownSection, figure: Figure) -> Views:
             title = (figure.title or f"{capitalise(quantity.label)} over the rounds") + of
             choice = (describe_direction(measured, mix),) if mix is not None and len(mixes) > 1 else ()
             rest = f"of every round{describe_curves(naming.axes)}{threads}"
-            # Without a question each view would be a chart of its own.
+            # Without a question, each view would be a separate chart.
             both = bool(section.window and figure.question)
             if both:
                 yield ChartView(
@@ -171,7 +171,9 @@ def _shown_over_rounds(
 def _draw_over_rounds(
     shown: ShownSection, quantity: Quantity, title: str, displayed: Sequence[Workload], *, log: bool
 ) -> Chart:
-    """Return a quantity over the rounds, a curve for each workload; a point opens its round of the cell."""
+    """Return a quantity over the rounds with a curve for each workload. A click on a point opens the cell at this
+    round.
+    """
     naming = find_naming(displayed)
     places = frozenset(displayed)
     points = (
@@ -197,12 +199,14 @@ def _draw_over_rounds(
     )
 
 
-# A curve that is level looks level: the axis has the lines of the convention in any case.
+# A level curve looks level, because the axis always contains the conventional lines.
 _OF_MEAN = (90.0, 110.0)
 
 
 def _draw_relative(shown: ShownSection, quantity: Quantity, title: str, displayed: Sequence[Workload]) -> Chart:
-    """Return a quantity over the rounds, relative to its mean over the window: curves of all sizes settle at 100 %."""
+    """Return a quantity over the rounds, relative to its mean over the window, so that the curves of all sizes settle
+    at 100 %.
+    """
     naming, section = find_naming(displayed), shown.section
     means = {cell.workload: cell.value(quantity) for cell in section.cells}
     points = (
@@ -246,7 +250,7 @@ def show_window(shown: ShownSection, figure: Figure) -> Views:
 
 
 def _draw_window(shown: ShownSection, verdict: SteadyStateVerdict, title: str) -> Chart:
-    """Return the tracking variable in the window, its average, 110 % and 90 % lines and best fit."""
+    """Return the tracking variable in the window, with its average, the lines at 110 % and 90 %, and the best fit."""
     cells = _tracked_cells(shown.section, verdict)
     measured = tuple(
         Point(
@@ -268,14 +272,14 @@ def _draw_window(shown: ShownSection, verdict: SteadyStateVerdict, title: str) -
         ),
         y=Axis(title=unit if unit == IOPS.unit else f"Tracked value ({unit})", zero=False),
         curves=(Curve(name="measured", points=measured, colour=PALETTE[0], dots=True), *_lines_of(verdict)),
-        # Places identify the lines, so all five have names next to the plot.
+        # The lines are identified by their places, so the names of all five are beside the plot.
         legend=Legend.ENDS,
         series_word="Line",
     )
 
 
 def _lines_of(verdict: SteadyStateVerdict) -> Iterator[Curve]:
-    """Yield the lines that a window is judged by; a window with an unmeasured round has none."""
+    """Yield the lines by which a window is judged. A window with an unmeasured round has none."""
     first, last, average = verdict.rounds[0], verdict.rounds[-1], verdict.average
     lines = {
         "average": (average, average, PALETTE[1]),
@@ -291,7 +295,9 @@ def _lines_of(verdict: SteadyStateVerdict) -> Iterator[Curve]:
 
 
 def _tracked_cells(section: SectionResult, verdict: SteadyStateVerdict) -> dict[int, CellResult]:
-    """Return the cells behind a verdict's values, by their round or slice, as far as the values identify them."""
+    """Return the cells that belong to the values of a verdict, with their round or slice as the key, if the values
+    identify the cells.
+    """
     of_number = {each.number: (each.values,) for each in section.slices} | {
         each.number: each.cells for each in section.rounds
     }

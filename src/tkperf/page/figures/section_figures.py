@@ -1,4 +1,6 @@
-"""Build the tables and charts that a section's plan asks for; charts of one question are views of one chart."""
+"""Build the tables and charts that the plan of a section requests. Charts with the same question become views of one
+chart.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,15 @@ from tkperf.page.figures import cells, curves, over_time
 from tkperf.page.page import ChartView, TableView, Views
 from tkperf.page.shown_section import ShownSection
 
-# A sweep has at most 1,024 workloads (MOST_COMBINATIONS in procedures/workload_sweep.py). No line of a chart of more
-# workloads can be told apart; tables contain all of them.
+# A sweep has at most 1,024 workloads (MOST_COMBINATIONS in procedures/workload_sweep.py). If a chart has more
+# workloads, nobody can distinguish its lines; the tables contain all workloads.
 MOST_DRAWN_WORKLOADS = 1200
 _TABLES = (FigureKind.MATRIX, FigureKind.LISTING)
 _OVER_TIME = (FigureKind.OVER_TIME, FigureKind.SECONDS, FigureKind.TIMELINE)
 
 
 def build_figures(shown: ShownSection) -> tuple[tuple[TableView, ...], tuple[ChartView, ...]]:
-    """Return the tables and charts that the section's plan asks for, as far as they have something to show."""
+    """Return the tables and charts that the plan of the section requests, if they contain anything."""
     tables: list[TableView] = []
     charts: list[ChartView] = []
     is_drawn = len(shown.section.cells) <= MOST_DRAWN_WORKLOADS
@@ -56,7 +58,9 @@ BUILD: dict[FigureKind, Callable[[ShownSection, Figure], Views]] = {
 
 
 def name_views(figure: Figure, charts: Iterable[ChartView]) -> Iterator[ChartView]:
-    """Yield a figure's charts, named by its plan; a chart shown below has a question of its own."""
+    """Yield the charts of a figure, with the names from its plan. A chart that is shown below another chart has its own
+    question.
+    """
     for chart in charts:
         if chart.below:
             yield chart
@@ -71,10 +75,9 @@ def name_views(figure: Figure, charts: Iterable[ChartView]) -> Iterator[ChartVie
 
 
 def join_charts(charts: Iterable[ChartView], key: str) -> tuple[ChartView, ...]:
-    """Return one chart for each question, in the order of their first views; a chart without a question stays alone.
-
-    Charts without values are left out. Keys become unique in the report: the first view of a kind has the
-    kind's name after ``key``, the others have a number.
+    """Return one chart for each question, in the order of their first views. A chart without a question remains
+    separate. Charts without values are left out. Each key becomes unique in the report: the first view of a kind has
+    the name of the kind after ``key``, and the other views have a number.
     """
     groups: dict[str, list[ChartView]] = {}
     below: dict[str, list[ChartView]] = {}
@@ -93,15 +96,14 @@ def join_charts(charts: Iterable[ChartView], key: str) -> tuple[ChartView, ...]:
 
 
 def open_at_spikes(charts: Iterable[ChartView], timelines: Iterable[Timeline]) -> tuple[ChartView, ...]:
-    """Return the charts; those that draw periodic spikes over time show them first."""
+    """Return the charts. Those that draw periodic spikes over time show these views first."""
     spiking = {timeline.quantity for timeline in timelines if timeline.spikes is not None}
     return tuple(open_over_time(chart, spiking) or chart for chart in charts)
 
 
 def open_over_time(chart: ChartView, quantities: set[str]) -> ChartView | None:
-    """Return the chart with the view first that draws these quantities over time; None without such a view.
-
-    A view of the maximum latency alone is best.
+    """Return the chart with the view that draws these quantities over time as its first view, or None if there is no
+    such view. A view that contains only the maximum latency is best.
     """
     views = [view for view in chart.views if view.figure and view.figure.kind in _OVER_TIME]
     asked = [view for view in views if view.figure and quantities & set(view.figure.quantities)]
@@ -112,7 +114,9 @@ def open_over_time(chart: ChartView, quantities: set[str]) -> ChartView | None:
 
 
 def _distance(view: ChartView, quantities: set[str]) -> int:
-    """Return the number of quantities that the view draws in addition; more if the maximum is not drawn."""
+    """Return the number of other quantities that the view draws. The number is higher if the view does not draw the
+    maximum.
+    """
     drawn = set(view.figure.quantities) if view.figure else set()
     lacks = LATENCY_MAX.key in quantities and LATENCY_MAX.key not in drawn
     return len(drawn) + 10 * lacks
@@ -135,9 +139,9 @@ def _key(charts: Iterable[ChartView], key: str) -> Iterator[ChartView]:
 
 
 def _join(views: list[ChartView]) -> ChartView:
-    """Return the first view with the others in it."""
+    """Return the first view, which contains the other views."""
     names = [chart.choice for chart in views]
-    # A plan made elsewhere may have names that do not distinguish the views.
+    # The names in a plan that was made elsewhere may not distinguish the views.
     if len(set(names)) < len(names) or len(set(map(len, names))) > 1:
         views = [replace(view, choice=(f"{number}: {view.chart.title}",)) for number, view in enumerate(views, start=1)]
     level = " ".join(view.level for view in views) if all(view.level for view in views) else ""

@@ -1,4 +1,4 @@
-"""Drives' own reports of themselves, below the charts of their work in the same time."""
+"""Charts from the drives' own logs, below the charts of the drives' performance at the same time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tkperf.page.naming import list_words
 from tkperf.page.page import ChartView
 
 _FLASH = "How much went to the flash?"
-# A drive of constant temperature has a level line, without magnification.
+# If the temperature of a drive is constant, its line is level; the chart does not magnify small changes.
 LEAST_SPAN_C = 10.0
 
 
@@ -30,7 +30,7 @@ def show_drive_reports(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
     """Yield the charts that have data. All have the same time axis.
 
     Args:
-        of: name of the time that the charts cover, for captions.
+        of: name of the period that the charts cover, for captions.
     """
     charts = list(_charts(series, of))
     for chart in charts:
@@ -38,13 +38,15 @@ def show_drive_reports(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
 
 
 def show_drive_reports_below(series: TelemetrySeries) -> Iterator[ChartView]:
-    """Yield the charts of the drives' reports, to be shown below a chart of the drive's work."""
+    """Yield the charts from the drives' logs, which are shown below a chart of the drive's performance."""
     for chart in _charts(series, "the same time"):
         yield replace(chart, below=True)
 
 
 def _charts(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
-    """Yield the charts that have data; one whose curves are all level has the sentence that says so."""
+    """Yield the charts that have data. If all curves of a chart are level, the chart contains a sentence that
+    says so.
+    """
     for chart in _draw_all(series, of):
         drawn = chart.chart
         assert isinstance(drawn, Chart)
@@ -52,7 +54,9 @@ def _charts(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
 
 
 def _describe_level(chart: Chart) -> str:
-    """Return ``Temperature (°C): level at 41.2.`` if each curve is level, and nothing is marked; otherwise nothing."""
+    """Return ``Temperature (°C): level at 41.2.`` if every curve is level and nothing is marked. Otherwise return
+    nothing.
+    """
     curves = [[point.y for point in curve.points if point.y is not None] for curve in chart.curves]
     if chart.shades or not all(values and _is_level(values) for values in curves):
         return ""
@@ -103,7 +107,7 @@ def _draw_all(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
 
 
 def align(chart: Chart, length: float) -> Chart:
-    """Return a chart over time, drawn so that another one with the same times fits below it."""
+    """Return a chart over time whose axis fits another chart of the same period below it."""
     axis = replace(chart.x, domain=(0.0, length))
     return replace(chart, x=axis, aligned=True, legend=Legend.TOP)
 
@@ -116,7 +120,9 @@ def _draw(
     shades: Iterable[Shade] = (),
     rules: Iterable[Rule] = (),
 ) -> Chart:
-    """Return a low chart on the course's time axis; ``values`` are (time in s, value) by the name of a curve."""
+    """Return a low chart over time. ``values`` contains pairs of time in s and value, with the name of the curve as the
+    key.
+    """
     unit, unit_s = find_time_unit(series.length_s)
     known = {
         name: tuple(Point(at_s / unit_s, value) for at_s, value in each if value is not None)
@@ -146,7 +152,7 @@ def _draw(
 
 
 def _draw_temperature(series: TelemetrySeries) -> Chart:
-    """Return the temperatures with the drives' own limits; shaded while a drive was throttled."""
+    """Return the temperatures with the limits of the drives. Times in which a drive was throttled are shaded."""
     values = {drive.facts.drive: drive.temperatures for drive in series.drives}
     rules = tuple(_limits(series))
     every = [celsius for each in values.values() for _, celsius in each]
@@ -178,7 +184,9 @@ def _limits(series: TelemetrySeries) -> Iterator[Rule]:
 
 
 def _draw_written(series: TelemetrySeries) -> Chart:
-    """Return the bytes that the host wrote and the bytes that went to the flash, by the drives' counters."""
+    """Return the bytes that the host wrote and the bytes that were written to the flash, according to the drives'
+    counters.
+    """
     values: dict[str, list[tuple[float, float | None]]] = {}
     for drive in series.drives:
         for what, amount in (("host", "host_bytes"), ("flash", "nand_bytes")):
@@ -194,7 +202,7 @@ def _draw_written(series: TelemetrySeries) -> Chart:
 
 
 def _draw_amplification(series: TelemetrySeries) -> Chart:
-    """Return the bytes to the flash for each of the host's, from reading to reading."""
+    """Return the bytes written to the flash for each byte of the host, from reading to reading."""
     values = {
         drive.facts.drive: [
             (at_s, part.amplification) for part in drive.written for at_s in (part.began_s, part.ended_s)
@@ -208,7 +216,7 @@ def _draw_amplification(series: TelemetrySeries) -> Chart:
 def find_test_course(
     result: RunResult, loads: LoadsOfTest | None, readings: Sequence[Reading]
 ) -> TelemetrySeries | None:
-    """Return the drives' reports from the first I/O of a test to its last; None without any."""
+    """Return the readings of the drives from the first to the last I/O of a test, or None if there are none."""
     if loads is None or not loads.loads:
         return None
     return _find(result, loads.loads, readings)
@@ -217,7 +225,7 @@ def find_test_course(
 def find_section_courses(
     result: RunResult, loads: LoadsOfTest | None, readings: Sequence[Reading]
 ) -> dict[str, TelemetrySeries]:
-    """Return the drives' reports of each section that is a stream, by its name."""
+    """Return the readings of the drives for each section that is a stream, with the name of the section as the key."""
     streams: dict[str, list[TimedStep]] = {}
     for load in () if loads is None else loads.loads:
         if load.step.kind is StepKind.CONTINUOUS:

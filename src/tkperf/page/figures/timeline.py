@@ -28,9 +28,9 @@ from tkperf.page.chart import (
 from tkperf.page.figures.curves import colour_quantity, find_time_unit, flag
 from tkperf.page.naming import describe_quantities
 
-# More columns than a page has dots across would only make files larger.
+# More columns than a page has pixels across would only make files larger.
 COLUMNS = 400
-# The PTS allows as many rounds; more lines between them would hide the curve.
+# The PTS allows this number of rounds; with more, the lines between them would hide the curve.
 MOST_MARKED_PARTS = 25
 _RECORDED = {field.name for field in fields(Seconds)}
 LATENCIES_OF_SECONDS = (LATENCY_MEAN, LATENCY_MAX)
@@ -55,7 +55,7 @@ def draw_seconds(detail: CellDetail, quantities: Sequence[Quantity], title: str)
 
 
 def draw_any_seconds(quantities: Sequence[Quantity], title: str) -> Chart:
-    """Return a chart of every second without data: the page brings those of any cell."""
+    """Return a chart of every second without data. The page inserts the seconds of any cell."""
     shades = (Shade(kind=ShadeKind.JUDGED, begin=0, end=0), Shade(kind=ShadeKind.FLAGGED, begin=0, end=0, text=" "))
     parts = (Rule(kind=RuleKind.PART, x=0, name=" "),)
     empty = (Point(0, None, 0, 0),)
@@ -102,7 +102,7 @@ def reduce_points(
         unit_s, digits: unit and precision of the points' times.
     """
     reduced = reduce_to_columns(at_s, values, columns)
-    # The curve of maxima has the maximum of each column: a mean of maxima would mean nothing.
+    # In the curve of maxima, each column has its maximum, because a mean of maxima would mean nothing.
     line = reduced.high if quantity is LATENCY_MAX else reduced.mean
     of_points = (reduced.at_s / unit_s, line, reduced.low, reduced.high)
     return tuple(
@@ -121,7 +121,7 @@ def find_judged(detail: CellDetail) -> tuple[Shade, ...]:
 
 
 def find_flagged(detail: CellDetail) -> tuple[Shade, ...]:
-    """Return the flagged parts, in ms."""
+    """Return the flagged parts, with times in ms."""
     return tuple(
         Shade(kind=ShadeKind.FLAGGED, begin=1000 * part.start_s, end=1000 * part.end_s, text=words)
         for part in detail.parts
@@ -130,7 +130,9 @@ def find_flagged(detail: CellDetail) -> tuple[Shade, ...]:
 
 
 def find_part_starts(detail: CellDetail) -> tuple[Rule, ...]:
-    """Return the start of each part, in ms; empty for a single part, or for too many to distinguish."""
+    """Return the start of each part in ms. The result is empty for a single part, or if there are too many parts to
+    distinguish.
+    """
     return tuple(_parts(detail)) if 1 < len(detail.parts) <= MOST_MARKED_PARTS else ()
 
 
@@ -142,9 +144,9 @@ def _parts(detail: CellDetail) -> Iterator[Rule]:
 FILL = "preconditioning"
 # Colour of preconditioning, independent of the sections.
 _FILL_COLOUR = NEUTRAL
-# A pause or an interruption; steps follow each other within milliseconds.
+# A pause or an interruption, because steps otherwise follow each other within milliseconds.
 LEAST_GAP_S = 1.0
-# Number of points that a chart can show apart.
+# Number of points that a chart can show separately.
 MOST_DOTTED = 120
 
 
@@ -158,7 +160,7 @@ class Stretch:
 
 
 def stretches_by_section(loads: LoadsOfTest, origin_s: float = 0.0) -> tuple[Stretch, ...]:
-    """Return each stretch of a section; all stretches of a section have its name."""
+    """Return each stretch of a section. All stretches of a section have the name of the section."""
     return tuple(
         Stretch(name=FILL if stretch[0].is_fill else stretch[0].step.section, loads=stretch, origin_s=origin_s)
         for stretch in loads.stretches()
@@ -209,7 +211,7 @@ def draw_test(
 
 
 def _without_gaps(stretches: Sequence[Stretch], column_s: float) -> Iterator[Stretch]:
-    """Yield the stretches, broken at visible gaps without measurements."""
+    """Yield the stretches, interrupted at gaps without measurements that are wide enough to be visible."""
     for stretch in stretches:
         for loads in LoadsOfTest(loads=stretch.loads).without_gaps(max(LEAST_GAP_S, column_s)):
             yield replace(stretch, loads=loads)
@@ -226,7 +228,7 @@ def _span(stretches: Sequence[Stretch], from_s: float | None, to_s: float | None
 
 
 def _colours(names: Sequence[str], order: Sequence[str]) -> dict[str, str]:
-    """Return a colour for each name; that of preconditioning does not depend on the sections."""
+    """Return a colour for each name. The colour of preconditioning does not depend on the sections."""
     places = [name for name in dict.fromkeys((*order, *names)) if name != FILL]
     return {
         name: _FILL_COLOUR if name == FILL else MANY_COLOURS[places.index(name) % len(MANY_COLOURS)] for name in names
@@ -234,7 +236,7 @@ def _colours(names: Sequence[str], order: Sequence[str]) -> dict[str, str]:
 
 
 def _flagged(stretches: Sequence[Stretch], begin_s: float, end_s: float, unit_s: float) -> Iterator[Shade]:
-    """Yield the flagged loads, as far as the chart shows them."""
+    """Yield those flagged loads that the chart shows."""
     for stretch in stretches:
         for load in stretch.loads:
             start_s, stop_s = load.start_s - stretch.origin_s, load.end_s - stretch.origin_s
@@ -260,7 +262,9 @@ def _points(stretch: Stretch, quantity: Quantity, begin_s: float, end_s: float, 
 
 
 def _series(stretch: Stretch, quantity: Quantity, column_s: float) -> tuple[FloatArray, FloatArray]:
-    """Return times and values: a load longer than a column by its seconds, if the run keeps them, otherwise as one."""
+    """Return times and values. A load that is longer than a column is drawn second by second if the run keeps the
+    seconds, otherwise as one value.
+    """
     by_second = bool(find_recorded((quantity,)))
     times: list[FloatArray] = []
     values: list[FloatArray] = []

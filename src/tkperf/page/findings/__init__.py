@@ -1,4 +1,4 @@
-"""Findings of a run as sentences and a few figures: they open every output.
+"""Findings of a run as sentences and a few figures. Every output opens with them.
 
 Their sources are the results and the tests' plans of figures; no code here depends on a test's name.
 """
@@ -12,7 +12,7 @@ from tkperf.page.findings.whole_test_findings import Finding, build_findings
 
 
 def headlines(result: RunResult) -> tuple[Headline, ...]:
-    """Return the figures of a run that readers ask for first: the same six, if the run is of several tests."""
+    """Return the figures of a run that readers want to see first. A run of several tests always has the same six."""
     return build_tiles(result) or build_headlines(result.tests)
 
 

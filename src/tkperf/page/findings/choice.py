@@ -17,18 +17,18 @@ from tkperf.model.units import KIB
 from tkperf.model.workload import Workload
 from tkperf.procedures.demand_search import CellMeans, DemandPoint, choose_points
 
-# Blocks of a data sheet, 4 KiB; writes come first, since they push a device to its limits.
+# The usual block size of data sheets is 4 KiB. Writes come first, because they push a device to its limits.
 _BLOCK_SIZE_BYTES = 4 * KIB
 _MIXES = (0, 100, 65)
 
 
 def find_settled(section: SectionResult, cell: CellResult) -> float | None:
-    """Return the rate at which a stream settled; None if it did not, or for other rates than IOPS.
-
-    After the specification's steady state it is the value of the tables, else the level of the course.
+    """Return the rate at which a stream settled. Return None if the stream did not settle, or for rates other than
+    IOPS. If the stream reached the specification's steady state, the rate is the value in the tables, otherwise the
+    level that was found.
     """
     level = find_characteristic(section, STEADY)
-    # Levels exist for IOPS only.
+    # Only IOPS have levels.
     if level is None or level.value is None or section.rate is not IOPS:
         return None
     of_window = cell.value(IOPS) if section.steady else None
@@ -48,7 +48,9 @@ def find_shared(test: TestResult) -> Quantity | None:
 
 
 def is_grid(section: SectionResult) -> bool:
-    """Return whether the section varied demand. Streams that run together differ, but nothing varied them."""
+    """Return whether the section varied the demand. The demands of streams that run together differ, but they were not
+    varied.
+    """
     if any(cell.workload.together for cell in section.cells):
         return False
     axes = find_axes(cell.workload for cell in section.cells)
@@ -71,12 +73,12 @@ def choose_cells(cells: Sequence[CellResult]) -> list[CellResult]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak:
-    """The maximum of a grid of demands.
+    """The maximum in a grid of demands.
 
     Attributes:
-        below: the mean latency's ceiling that limited the choice, in words; empty: the test has none.
+        below: the ceiling of the mean latency that limited the choice, in words; empty: the test has none.
         none_below: whether no demand was below the ceiling.
-        rivals: other considered demands whose interval of the rate overlaps the maximum's.
+        rivals: other considered demands whose interval of the rate overlaps the interval of the maximum.
     """
 
     cell: CellResult
@@ -86,10 +88,9 @@ class Peak:
 
 
 def choose_peaks(section: SectionResult) -> list[Peak]:
-    """Return the maximum of a grid of demands, for writes and for reads if both ran.
-
-    The test itself chooses the same point (``choose_points``): the highest rate among the cells whose
-    mean latency is below its ceiling, or among all cells without a ceiling.
+    """Return the maximum in a grid of demands, for writes and for reads if both ran. The test itself chooses the same
+    point (``choose_points``): the highest rate among the cells whose mean latency is below the ceiling. If no ceiling
+    is set, all cells count.
     """
     rate = section.rate
     peaks = [_choose_peak(section, like, rate) for like in choose_cells(section.cells)[:2]]
@@ -124,7 +125,7 @@ def _choose_peak(section: SectionResult, like: CellResult, rate: Quantity) -> Pe
 
 
 def _overlap(one: CellResult, other: CellResult, rate: Quantity) -> bool:
-    """Return whether the intervals of both rates' levels overlap; unknown intervals do not."""
+    """Return whether the intervals of the levels of both rates overlap. Unknown intervals do not overlap."""
     of, to = one.uncertainty_of(rate), other.uncertainty_of(rate)
     if of is None or to is None:
         return False
@@ -172,7 +173,7 @@ def find_single(section: SectionResult, like: CellResult) -> CellResult | None:
 
 
 def _alike(section: SectionResult, like: CellResult) -> list[CellResult]:
-    """Return the cells that differ from ``like`` in their demand alone."""
+    """Return the cells that differ from ``like`` only in their demand."""
 
     def place(cell: CellResult) -> tuple[object, ...]:
         work = cell.workload

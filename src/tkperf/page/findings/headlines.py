@@ -1,4 +1,4 @@
-"""Headlines of a run: its most wanted figures, at most six, each with its verdict."""
+"""Headlines of a run: at most six of its most important figures, each with its verdict."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MOST = 6
 _LEAST_PERCENT = 0.01  # lower values occur for an offered rate that the device kept up with
 _WIDE = 0.20
 _TAIL = percentile(TAIL_PERCENT)
-_LEAST_SPIKE_HEIGHT = 2.0  # lower spikes are listed with their section
+_LEAST_SPIKE_HEIGHT = 2.0  # lower spikes are listed with their sections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +53,14 @@ class Headline:
 
     Attributes:
         test, section: empty for a figure that was not measured; the section is also empty for a whole test.
-        label: load and further words, such as ``4 KiB random write``; of a fixed figure its name, ``Random write``.
-        load: the load of a fixed figure, such as ``4 KiB, TC2/QD16``; empty: the label has it.
+        label: load and further words, such as ``4 KiB random write``; for a fixed figure, its name, ``Random write``.
+        load: the load of a fixed figure, such as ``4 KiB, TC2/QD16``; empty: the label contains it.
         key: key of the quantity or characteristic.
         unit: unit in data files.
         value: value in full.
-        text: value with its unit for readers; a bound if the value lies beyond everything that was tried.
-        sure: interval of 95 % in percent, such as ``± 0.35 %``; ``at least ± 0.35 %`` for a lower limit;
-            empty: not known.
+        text: value with its unit for readers; a bound if the value lies beyond all tried values.
+        sure: the 95 % interval in percent, such as ``± 0.35 %``; ``at least ± 0.35 %`` for a lower limit; empty: not
+            known.
         verdict: verdict on steady state, in words, or that the rate still changed at the end of a stream that
             was not judged; empty: the section has no rule of steady state.
         alarm: the section did not reach steady state, or did not complete, or the figure varied by more than the rule,
@@ -91,11 +91,8 @@ class Headline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
-    """A figure that may become a headline.
-
-    Attributes:
-        rank: 0 for the test's main figure, 1 for a second rate, 2 for others.
-        like: identity of the figure, so that it appears only once; None: its label and key.
+    """A candidate for a headline. Attributes: rank: 0 for the test's main figure, 1 for a second rate, 2 for others.
+    like: identity of the figure, so that the figure appears only once; None: its label and key.
     """
 
     rank: int
@@ -108,9 +105,9 @@ class _Candidate:
 
 
 def build_headlines(tests: Sequence[TestResult]) -> tuple[Headline, ...]:
-    """Return one headline of each test while there is room, then second ones; in the order of the tests.
+    """Return one headline of each test as long as there is room, then second headlines, in the order of the tests.
 
-    A figure that another test already gives does not repeat. Periodic latency spikes come before all others.
+    A figure that another test already provides is not repeated. Periodic latency spikes come before all others.
     """
     of_tests = [list(_of_test(test)) for test in tests]
     headlines: dict[tuple[str, str], tuple[int, Headline]] = {}
@@ -130,7 +127,9 @@ def build_headlines(tests: Sequence[TestResult]) -> tuple[Headline, ...]:
 
 
 def headline_spikes(tests: Sequence[TestResult]) -> Iterator[Headline]:
-    """Yield the maximum latency where it has the highest periodic spikes; nothing without high ones."""
+    """Yield the maximum latency under the load where its periodic spikes are highest. Yield nothing without high
+    spikes.
+    """
     found = find_highest_spikes(tests)
     if found is None:
         return
@@ -155,8 +154,8 @@ def headline_spikes(tests: Sequence[TestResult]) -> Iterator[Headline]:
 
 
 def find_highest_spikes(tests: Sequence[TestResult]) -> tuple[TestResult, SectionResult, Timeline] | None:
-    """Return where the maximum latency has the highest periodic spikes over what is around them; None without high
-    ones.
+    """Return where the periodic spikes of the maximum latency are highest compared with the values around them. Return
+    None without high spikes.
     """
     found = [
         (timeline.spikes.height, (test, section, timeline))
@@ -173,15 +172,15 @@ def find_highest_spikes(tests: Sequence[TestResult]) -> tuple[TestResult, Sectio
 def _of_test(test: TestResult) -> Iterator[_Candidate]:
     """Yield candidates in the order of rank, then of the sections.
 
-    In a test with several demands each figure names its own.
+    In a test with several demands, each figure names its own demand.
     """
     sections = [section for section in test.sections if not section.plan.prepares]
     of_sections = [list(_of_section(test, section)) for section in sections]
-    if find_shared(test):  # sections of one quantity: the first of them represents all
+    if find_shared(test):  # sections of one quantity: the first section represents all of them
         of_sections[1:] = [[replace(one, rank=2) for one in of] for of in of_sections[1:]]
     peaks = find_peaks_of_sections(sections)
     demands = {(cell.workload.jobs, cell.workload.io_depth) for section in sections for cell in section.cells}
-    # Streams belong to no such group, but have the same demand as other sections with their load.
+    # Streams do not belong to such a group, but have the same demand as other sections with their load.
     works = {workload: peak for (_, workload), (_, peak) in peaks.items()}
     by_name = {section.name: section for section in sections}
     every = [candidate for candidates in of_sections for candidate in candidates]
@@ -242,7 +241,7 @@ def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate
         return
     cells = choose_cells(section.cells)
     for number, cell in enumerate(cells):
-        # A second latency is worth less than a second rate.
+        # A second latency is less important than a second rate.
         later = number if first.better is Better.HIGHER else 2
         yield from _figure(test, section, cell, first, rank=later if number else 0)
     if _TAIL in shown:
@@ -270,7 +269,8 @@ def _of_stream(test: TestResult, section: SectionResult, shown: Sequence[Quantit
     settled, series = find_settled(section, cell), find_rate_series(section, cell.workload, IOPS)
     changes = series is not None and series.changes
     if shown[0] is IOPS and steady is not None and settled and changes and not section.steady:
-        # The mean over the whole stream mixes fresh and settled, and differs from the sentence's number.
+        # The mean over the whole stream mixes the fresh and the settled part, and differs from the number in the
+        # sentence.
         level = _made(test, section, steady, f"{name}, settled (median)", say_value(settled, IOPS), value=settled)
         sure = describe_interval(settled, steady.uncertainty)
         yield _Candidate(rank=0, headline=replace(level, sure=sure), like=(name, IOPS.key))
@@ -305,7 +305,9 @@ def _with_series(candidate: _Candidate, series: Timeline | None) -> _Candidate:
 
 
 def _with_state(candidate: _Candidate, state: str) -> _Candidate:
-    """Add the state to the figure's label; figures of several states count as one, and the first is used."""
+    """Add the state to the label of the figure. Figures of several states count as one, and the first of them
+    is used.
+    """
     if not state:
         return candidate
     headline = candidate.headline
@@ -314,7 +316,9 @@ def _with_state(candidate: _Candidate, state: str) -> _Candidate:
 
 
 def _sought(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
-    """Yield sought results: the highest offered rates, a recovery time, the share of the first rate."""
+    """Yield results that the test searched for: the highest offered rates, a recovery time, the share of the first
+    rate.
+    """
     for measure, of in ((NO_BACKLOG, NO_BACKLOG.label), (SATURATED, SATURATED.label), (RECOVERY, "recovery")):
         found = find_characteristic(section, measure)
         if found is None:
@@ -357,7 +361,7 @@ def _made(
 def _figure(
     test: TestResult, section: SectionResult, cell: CellResult, quantity: Quantity, *, rank: int, most: str = ""
 ) -> Iterator[_Candidate]:
-    """Yield the figure if it was measured; ``most`` describes its choice from a grid of demands."""
+    """Yield the figure if it was measured. ``most`` describes how it was chosen from a grid of demands."""
     what = "" if quantity.better is Better.HIGHER else f", {_short(quantity)}"
     label = name_figure(cell.workload) + what + (f", {most}" if most else "")
     headline = build_headline(test, section, cell, quantity, label=label)
@@ -368,7 +372,7 @@ def _figure(
 def build_headline(
     test: TestResult, section: SectionResult, cell: CellResult, quantity: Quantity, *, label: str, load: str = ""
 ) -> Headline | None:
-    """Return the figure of a cell with its verdict; None: not measured."""
+    """Return the figure of a cell with its verdict, or None if it was not measured."""
     value = cell.value(quantity)
     if value is None:
         return None
@@ -394,7 +398,7 @@ def build_headline(
 
 
 def _name_peak(peak: Peak) -> str:
-    """Return the maximum's name: that of the PTS for the highest rate below the ceiling of the mean latency."""
+    """Return the name of the maximum: the PTS's name for the highest rate below the ceiling of the mean latency."""
     if not peak.below:
         return "highest,"
     return f"highest, {peak.below}," if peak.none_below else "MaxIOPS"
@@ -407,7 +411,7 @@ def _short(quantity: Quantity) -> str:
 
 
 def describe_interval(value: float, known: Uncertainty | None) -> str:
-    """Return the interval of 95 % in percent, as in ``Headline.sure``."""
+    """Return the 95 % interval in percent, as in ``Headline.sure``."""
     if known is None or known.expanded is None or not value:
         return ""
     percent = 100 * known.expanded / abs(value)
@@ -428,13 +432,13 @@ def judge_section(section: SectionResult) -> str:
     if section.verdict is None:
         return ""
     if section.steady is None:
-        # A stream ends by amount or time, whatever its rounds: no rule was missed.
+        # A stream ends at an amount or a time, whatever its number of rounds, so it missed no rule.
         return "" if section.slices else "not judged"
     return "steady state" if section.steady else "NOT steady"
 
 
 def _judge_figure(section: SectionResult, variation: Variation | None) -> str:
-    """Return the verdict on a figure; the rule judged only the tracking variables."""
+    """Return the verdict on a figure. The rule judged only the tracking variables."""
     if not section.complete or not section.steady:
         return judge_section(section)
     if variation is None or not variation.is_judged:

@@ -1,4 +1,4 @@
-"""Findings of a section, and the course of a stream, as sentences."""
+"""Findings of a section, and sentences that describe how a stream changes over time."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def say_value(value: float, quantity: Quantity) -> str:
 
 
 def say(cell: CellResult, quantity: Quantity) -> str:
-    """Describe a load's result: ``run at 27,000 IOPS``, ``take 37.2 µs on average``; empty: not measured."""
+    """Describe the result of a load: ``run at 27,000 IOPS``, ``take 37.2 µs on average``. The text is empty if it was
+    not measured.
+    """
     value = cell.value(quantity)
     if value is None:
         return ""
@@ -73,9 +75,8 @@ def say(cell: CellResult, quantity: Quantity) -> str:
 
 
 def say_tail(cell: CellResult, shown: Sequence[Quantity], of: str = "") -> str:
-    """Return ``99.9 % complete within 1.204 ms, the slowest in 35.1 ms``; a mix gives reads and writes separately.
-
-    Empty if the section does not show latencies of the tail. ``of`` names the I/Os, if the sentence needs it.
+    """Return ``99.9 % complete within 1.204 ms, the slowest in 35.1 ms``; a mix names reads and writes separately. The
+    text is empty if the section does not show latencies of the tail. ``of`` names the I/Os, if the sentence needs it.
     """
     parts = []
     asked = [quantity for quantity in shown if quantity in PERCENTILES]
@@ -106,9 +107,9 @@ def _directions(cell: CellResult) -> tuple[Direction, ...]:
 
 
 def _within(cell: CellResult, direction: Direction, of: str) -> tuple[str, str, str] | None:
-    """Return the highest known share, its I/Os, and the time within which it completes."""
+    """Return the highest known share, its I/Os, and the time within which these I/Os complete."""
     names = [quantity.key for quantity in PERCENTILES]
-    # Percentiles above the tail rest on few I/Os.
+    # Percentiles above this tail are based on few I/Os.
     for quantity in reversed(PERCENTILES[: names.index(TAIL) + 1]):
         value = cell.value(quantity, direction)
         if value is not None:
@@ -127,14 +128,16 @@ def describe_stream_course(section: SectionResult) -> str:
     settled = _settles(section, cell, rate) if leads is rate else ""
     words = settled or say(cell, leads)
     parts = [f"{load} {words}" if words else f"{load}: {leads.label} not measured"]
-    # The settled rate describes the end of the stream, the tail all of it.
+    # The settled rate describes the end of the stream, but the tail describes the whole stream.
     of = "all I/Os" if settled and not section.steady else ""
     parts += filter(None, (say_tail(cell, shown, of),))
     return "; ".join(parts)
 
 
 def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
-    """Describe the course of the rate; empty if levels were not sought, or if the rate was not measured."""
+    """Describe how the rate changes over time. The text is empty if levels were not searched for, or if the rate was
+    not measured.
+    """
     series = find_rate_series(section, cell.workload, rate)
     if series is None or find_characteristic(section, STEADY) is None:
         return ""
@@ -148,8 +151,7 @@ def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
             within = f", after {say_value(fresh.value, rate)} fresh out of box{within}"
         if not mean:
             return ""
-        # The rate is the mean of a whole stream or of a window. At the end, the drive runs at
-        # another rate.
+        # The rate is the mean of a whole stream or of a window. At its end, the drive has a different rate.
         return f"{mean} on average and were {describe_still_changing(series)}{within}"
     start = find_characteristic(section, STEADY_FROM[Recorded.SLICES])
     changes = start is not None and start.value is not None and series.changes
@@ -168,7 +170,9 @@ def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
 
 
 def describe_recovery(section: SectionResult, first: str) -> Iterator[str]:
-    """Yield the share and the recovery against the first section with the same load, named ``first``."""
+    """Yield the share and the recovery relative to the first section with the same load, which has the
+    name ``first``.
+    """
     share = find_characteristic(section, SHARE_OF_FIRST)
     if share is not None and share.value is not None:
         yield f"the rate is {format_number(share.value)} % of that of {first}"
@@ -182,8 +186,8 @@ def describe_recovery(section: SectionResult, first: str) -> Iterator[str]:
 
 
 def _describe_fall(section: SectionResult) -> str:
-    """Return ``, then down to 60 % of that rate`` for a rate that fell again after it was reached;
-    empty: it did not.
+    """Return ``, then down to 60 % of that rate`` for a rate that fell again after it was reached. The text is empty if
+    the rate did not fall again.
     """
     least = find_characteristic(section, AFTER_RECOVERY)
     if least is None or least.value is None or least.value >= _FELL_AGAIN_PERCENT:
@@ -192,8 +196,8 @@ def _describe_fall(section: SectionResult) -> str:
 
 
 _MOST_RIVALS = 2
-# Twice the distance within which a rate counts as reached. The lowest of many slices is lower than
-# a typical slice.
+# Twice the distance within which a rate counts as reached, because the lowest of many slices is lower than a typical
+# slice.
 _FELL_AGAIN_PERCENT = 100 * (1 - 2 * RECOVERED_WITHIN)
 _THE_HIGHEST = "the highest rate "
 _NEGLIGIBLE_WAIT = 0.01  # of the mean latency
@@ -269,7 +273,7 @@ def _describe_grid(section: SectionResult) -> str:
 
 
 def _name_rivals(rivals: Sequence[CellResult]) -> str:
-    """Return ``TC16 QD32``; for many rivals their number."""
+    """Return ``TC16 QD32``; for many rivals, return their number."""
     if len(rivals) > _MOST_RIVALS:
         return f"{len(rivals)} other demands"
     return " and ".join(name_demand(cell.workload) for cell in rivals)
@@ -309,8 +313,8 @@ def _describe_offered(section: SectionResult, found: Characteristic) -> str:
 
 
 def _with_wait(cell: CellResult) -> str:
-    """Return ``take 60.3 ms on average including the wait to be issued, 345 µs once issued``; empty:
-    they hardly wait.
+    """Return ``take 60.3 ms on average including the wait to be issued, 345 µs once issued``. The text is empty if the
+    I/Os hardly wait.
     """
     issued_us, whole_us = cell.value(LATENCY_MEAN), cell.value(LATENCY_WITH_WAIT)
     if issued_us is None or whole_us is None or whole_us <= (1 + _NEGLIGIBLE_WAIT) * issued_us:

@@ -1,6 +1,6 @@
 """Tiles of a run: the same six figures in every report of several tests, after the finding that needs attention.
 
-The figures are those of a comparison, so a tile has the value of its cell in the matrix.
+The figures are those of a comparison, so a tile shows the same value as its cell in the matrix.
 """
 
 from __future__ import annotations
@@ -38,10 +38,9 @@ _OVER_DISK = "over the whole disk"
 
 
 def build_tiles(result: RunResult) -> tuple[Headline, ...]:
-    """Return the six figures, the finding that needs attention first; empty if they would say little of this run.
-
-    They would say little of a run of one test, whose own figures are others, and of a run with fewer than three of
-    the figures.
+    """Return the six figures, the finding that needs attention first; empty if the six figures would say little about
+    this run. This is so for a run of one test, which has figures of its own, and for a run with fewer than three of the
+    six figures.
     """
     if len(result.tests) + len(result.not_begun) < 2:
         return ()
@@ -97,16 +96,15 @@ def _build_tile(result: RunResult, key: str, figure: DecisionFigure | None) -> H
 
 
 def find_attention(result: RunResult) -> tuple[Headline, ...]:
-    """Return the finding that a reader must know with the figures: spikes, a cache or throttling; empty: none.
-
-    Throttling is last, because the verdict says it, too.
+    """Return the finding that a reader must know together with the figures: spikes, a cache or throttling. The result
+    is empty if there is none. Throttling comes last, because the verdict also mentions it.
     """
     found = (*headline_spikes(result.tests), *_find_cache(result), *_find_throttling(result.tests))
     return tuple(replace(one, alarm=True, needs_attention=True) for one in found[:1])
 
 
 def _find_throttling(tests: Sequence[TestResult]) -> Iterator[Headline]:
-    """Yield the time in which a drive was throttled, of the test with the longest such time."""
+    """Yield the time in which a drive was throttled, for the test with the longest such time."""
     times = {test.name: max((drive.throttled_s or 0.0 for drive in test.telemetry), default=0.0) for test in tests}
     hot = [test for test in tests if times[test.name] > 0]
     if not hot:
@@ -172,7 +170,7 @@ def _name_cache(test: TestResult, section: SectionResult, cache: Cache) -> Headl
 
 
 def _find_rate_at_end(section: SectionResult, cache: Cache) -> float | None:
-    """Return the IOPS at which the stream settled, or of its last tenth if it did not settle."""
+    """Return the IOPS at which the stream settled, or those of its last tenth if it did not settle."""
     cell = section.cell(cache.workload)
     settled = None if cell is None else find_settled(section, cell)
     if settled is not None:

@@ -20,9 +20,9 @@ from tkperf.page.words.run import describe_progress
 from tkperf.page.words.time_course import describe_events, describe_excess
 from tkperf.page.words.uncertainty import describe_counts
 
-# With more such sections, one sentence gives all their shares.
+# If there are more such sections, one sentence states all their shares.
 _MOST_SHARES = 3
-# With more sections of one quantity, one sentence covers all.
+# If there are more sections of one quantity, one sentence covers all of them.
 _MOST_ALIKE = 2
 _MOST_EVENTS = 3
 
@@ -34,7 +34,7 @@ class Finding:
     Attributes:
         test: name of the test.
         section: name of the section; None: the whole test.
-        alarm: the sentence qualifies a figure, or names missing ones.
+        alarm: the sentence qualifies a figure, or names missing figures.
     """
 
     test: str
@@ -43,7 +43,7 @@ class Finding:
     alarm: bool = False
 
 
-# A figure under such a condition must not be read without it.
+# A reader must not see a figure under such a condition without the condition.
 _CONDITIONS = {
     LoadCaution.BUFFERED: "through the host's page cache",
     LoadCaution.NO_DEVICE: "without a device",
@@ -89,7 +89,9 @@ def _of_test(test: TestResult, range_length_bytes: int | None) -> Iterator[Findi
 
 
 def _of_section(test: TestResult, section: SectionResult, first: str | None, loads: set[str]) -> Iterator[Finding]:
-    """Yield the section's finding. ``loads`` are the loads that need their section's name, such as earlier ones."""
+    """Yield the finding of the section. ``loads`` are the loads whose sentences must name their section, because an
+    earlier section has the same load.
+    """
     text = describe_section(section)
     if not text:
         return
@@ -110,7 +112,9 @@ def _of_section(test: TestResult, section: SectionResult, first: str | None, loa
 
 
 def _find_firsts(test: TestResult) -> dict[str, str]:
-    """Return the sections that have a share of another section's rate, with the name of that one."""
+    """Return the sections whose rate is given as a share of another section's rate, with the name of the
+    other section.
+    """
     found: dict[str, str] = {}
     first_of: dict[object, str] = {}
     for section in test.sections:
@@ -169,7 +173,7 @@ def _from_to(cells: Sequence[CellResult], quantity: Quantity) -> str:
 
 
 def _events(test: TestResult, sections: Sequence[SectionResult]) -> Iterator[Finding]:
-    """Yield the first few drops and spikes; the sections have all of them."""
+    """Yield the first few drops and spikes. The sections list all of them."""
     found = [(section, text) for section in sections for text in describe_events(section.timelines)]
     for section, text in found[:_MOST_EVENTS]:
         named = f"{section.name}: {text}" if len(sections) > 1 else text
