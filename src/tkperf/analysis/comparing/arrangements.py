@@ -1,7 +1,6 @@
 """Cohorts of drives of one model, and histories of one drive: distributions, outliers, trends.
 
-The statistics assume no distribution, and one odd value changes little; docs/explanation/method.md,
-cohorts and history.
+The statistics assume no distribution, and a single odd value changes little (see docs/explanation/method.md).
 """
 
 from __future__ import annotations
@@ -39,12 +38,11 @@ class CohortDistribution:
 
     Attributes:
         spread: estimate of the standard deviation, from the median absolute deviation (MAD).
-        median_low, median_high: interval that covers the median of all such drives with 95 %;
-            None with fewer than six values.
+        median_low, median_high: 95 % interval of the median of all such drives; None with fewer than six values.
         lower_quartile, upper_quartile: half of the values lie between them.
         scores: modified z-score of each value; None with fewer than five values.
-        outlier_low, outlier_high: a value below or above is an outlier, unless its uncertainty reaches the median; None
-            with fewer than five values.
+        outlier_low, outlier_high: a value below the first or above the second is an outlier, unless its uncertainty
+            reaches the median; None with fewer than five values.
     """
 
     count: int
@@ -86,19 +84,21 @@ def describe_distribution(values: Sequence[float]) -> CohortDistribution:
 
 
 def _estimate_sigma(deviations: Sequence[float]) -> float:
-    """Return the divisor of the modified z-score, 0.6745 (x - median) / MAD; the mean absolute deviation replaces a MAD
-    of 0.
+    """Return the divisor of the modified z-score, 0.6745 (x - median) / MAD. If the MAD is 0, the mean absolute
+    deviation replaces it.
     """
     return _SIGMAS_OF_MAD * median(deviations) or _SIGMAS_OF_MEAN * sum(deviations) / len(deviations)
 
 
 def _rank_of_median(count: int) -> int | None:
-    """Return how many values the interval leaves out at either end; each value is below the median by one half."""
+    """Return the number of values that the interval leaves out at each end. Each value is below the median with a
+    probability of one half.
+    """
     return _left_out([comb(count, number) / 2**count for number in range(count // 2)])
 
 
 def _left_out(chances: Sequence[float] | FloatArray) -> int | None:
-    """Return the greatest number with no more than 2.5 % of the chance up to it; None: there is none."""
+    """Return the greatest number up to which the probabilities add up to at most 2.5 %, or None if there is none."""
     number = int(np.searchsorted(np.cumsum(chances), _BEYOND, side="right")) - 1
     return None if number < 0 else number
 
@@ -109,7 +109,7 @@ class Trend:
 
     Attributes:
         slope: median of the slopes of all pairs, per unit of the places.
-        low, high: interval of 95 % of the slope; None with too few values, or with two at one place.
+        low, high: 95 % interval of the slope; None if there are too few values, or if two values have the same place.
         at: place of the line's ``level``, the median of the places.
     """
 
@@ -121,17 +121,17 @@ class Trend:
 
     @property
     def beyond_noise(self) -> bool | None:
-        """Return whether the interval excludes 0; None without an interval."""
+        """Return whether the interval excludes 0, or None without an interval."""
         if self.low is None or self.high is None:
             return None
         return self.low > 0 or self.high < 0
 
 
 def find_trend(places: Sequence[float], values: Sequence[float]) -> Trend | None:
-    """Return Theil and Sen's estimate; None without two places.
+    """Return Theil and Sen's estimate, or None without two different places.
 
-    Sen (1968): the interval leaves out as many of the ordered slopes at either end as Kendall's tau
-    allows pairs out of order by chance.
+    Sen (1968): at each end, the interval leaves out as many of the ordered slopes as Kendall's tau allows pairs out of
+    order by chance.
     """
     pairs = combinations(zip(places, values, strict=True), 2)
     slopes = sorted((y - b) / (x - a) for (a, b), (x, y) in pairs if x != a)
@@ -150,8 +150,8 @@ def find_trend(places: Sequence[float], values: Sequence[float]) -> Trend | None
 
 
 def _rank_of_slopes(count: int) -> int | None:
-    """Return how many slopes the interval leaves out at either end; None if there is no interval."""
-    # The chance of 0, 1, 2 ... pairs out of order; each value in turn may come before any number of the earlier ones.
+    """Return the number of slopes that the interval leaves out at each end, or None if there is no interval."""
+    # Return the probability of 0, 1, 2 ... pairs out of order. Each value may precede any number of the earlier values.
     chances = np.ones(1)
     for number in range(2, count + 1):
         chances = np.convolve(chances, np.full(number, 1 / number))
@@ -176,7 +176,7 @@ class CohortValue:
     Attributes:
         own_percent: the median over the runs of half the 95 % interval of a single run's figure; None: not known.
         outliers: runs whose own uncertainty does not reach the median.
-        unsure: the others beyond the limit, most often as they did not become steady.
+        unsure: the other runs beyond the limit; most of them did not become steady.
     """
 
     row: ComparedRow
@@ -187,7 +187,9 @@ class CohortValue:
 
     @property
     def spread_percent(self) -> float | None:
-        """The spread in percent of the median; unknown (None) if more than half of the runs agree."""
+        """Return the spread in percent of the median. It is unknown (None) if more than half of the runs have the same
+        value.
+        """
         spread = self.distribution.spread
         return 100 * spread / abs(self.distribution.median) if spread else None
 
@@ -198,7 +200,7 @@ class Cohort:
 
     Attributes:
         model: the model of the drives; None if the drives have different models, or a model is not known.
-        distinct: each run has a serial number of its own.
+        distinct: whether each run has another serial number.
     """
 
     model: str | None
@@ -207,7 +209,7 @@ class Cohort:
 
 
 def build_cohort(names: Sequence[str], devices: Sequence[Mapping[str, object]], rows: Sequence[ComparedRow]) -> Cohort:
-    """Return the cohort of these runs; ``devices`` are the recorded facts of each run's drive."""
+    """Return the cohort of these runs. ``devices`` contains the recorded facts of each run's drive."""
     models = {device.get("model") for device in devices}
     serials = [device.get("serial") for device in devices]
     (model,) = models if len(models) == 1 else (None,)
@@ -282,7 +284,7 @@ class FirmwareChange:
 
     Attributes:
         name: first run with the new firmware.
-        day: middle between the two runs, in days since 1970.
+        day: middle of the time between the two runs, in days since 1970.
     """
 
     name: str
@@ -311,7 +313,9 @@ class History:
 def build_history(
     names: Sequence[str], devices: Sequence[Mapping[str, object]], days: Sequence[float], rows: Sequence[ComparedRow]
 ) -> History:
-    """Return the history of runs in the order of their dates; ``devices`` are the facts of the drive in each run."""
+    """Return the history of runs in the order of their dates. ``devices`` contains the facts of the drive in
+    each run.
+    """
     spanned = days[-1] - days[0]
     period = next((name for name, length in _PERIODS.items() if spanned >= length), "minute")
     parts = {find_measured_part(device) for device in devices}

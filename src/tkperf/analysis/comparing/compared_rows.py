@@ -1,4 +1,4 @@
-"""Rows of a comparison: cells, phases of streams and characteristics of courses that every run has."""
+"""Rows of a comparison: cells, phases of streams and characteristics over time that every run has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tkperf.model.workload import Workload
 
 
 class Span(StrEnum):
-    """Origin of an entry's lowest and highest value; the first two are noise."""
+    """Origin of the lowest and the highest value of an entry. The ranges of the first two kinds are noise."""
 
     WINDOW = "the steady-state window"
     PHASE = "slices of the same phase"
@@ -37,7 +37,7 @@ _NOISE = (Span.WINDOW, Span.PHASE)
 
 
 class Change(StrEnum):
-    """Change of an entry against the first run's."""
+    """Change of an entry relative to the entry of the first run."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -61,15 +61,14 @@ BEYOND_NOISE = (Change.BETTER, Change.WORSE, Change.DIFFERENT)
 class Entry:
     """One run's value of a row.
 
-    Attributes:
-        low, high: range of the value over ``span``; the three are None if it was measured once.
+    Attributes: low, high: range of the value over ``span``; all three are None if the value was measured once.
         uncertainty: uncertainty of the value itself.
-        ratio: ratio to the first run; None without a value, or if the first is 0.
-        within_noise: None if neither uncertainties nor ranges decide it, or if the interval of the ratio contains
+        ratio: ratio to the first run; None without a value, or if the value of the first run is 0.
+        within_noise: None if neither uncertainties nor ranges decide, or if the interval of the ratio contains
             both 1 and a difference that matters.
-        host_limited: the host's CPUs, not the device, set the pace.
+        host_limited: the CPUs of the host, not the device, limited the value.
         disturbances: disturbances of its steps.
-        not_found: for a characteristic of a section's course: it was looked for and not found, or its bound.
+        not_found: for a characteristic over time: text that says that it was looked for and not found, or its bound.
 
     ``ratio``, ``ratio_uncertainty``, ``within_noise`` and ``change`` are None for the first run.
     """
@@ -91,19 +90,21 @@ class Entry:
 
     @property
     def beyond_noise(self) -> float:
-        """Distance from 1 to the near end of the ratio's interval, as a logarithm; 0 within noise or possibly so."""
+        """Distance from 1 to the near end of the interval of the ratio, as a logarithm; 0 if the difference is or may
+        be within noise.
+        """
         if self.change not in BEYOND_NOISE or not self.ratio:
             return 0.0
         known = self.ratio_uncertainty
         near = None if known is None else known.low if self.ratio > 1 else known.high
-        # Where ranges decide, the interval does not leave 1 out, or there is none.
+        # If ranges decide, the interval contains 1, or there is no interval.
         certain = near if near and (near > 1) == (self.ratio > 1) else self.ratio
         return abs(log(certain))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRow:
-    """A value that all runs have; ``part`` is the phase of a stream that was not level, empty: the whole."""
+    """A value that all runs have. ``part`` is the phase of a stream that was not level; empty: the whole stream."""
 
     test: str
     section: str
@@ -119,7 +120,7 @@ class ComparedRow:
 
     @property
     def beyond_noise(self) -> float:
-        """Greatest distance of a run from the first one beyond noise, as a logarithm."""
+        """Greatest distance beyond noise between a run and the first run, as a logarithm."""
         return max(entry.beyond_noise for entry in self.entries)
 
     @property
@@ -129,13 +130,13 @@ class ComparedRow:
 
 
 def against_first(first: Entry, entry: Entry, measure: Measure) -> Entry:
-    """Return the entry with its ratio to the first run's, and the change."""
+    """Return the entry with the change and the ratio to the entry of the first run."""
     if entry.value is None or not first.value:
         return replace(entry, change=Change.NOT_COMPARABLE)
     of_ratio = build_ratio(entry.value, entry.uncertainty, first.value, first.uncertainty)
     noise = of_ratio.covers(1.0)
     if noise is None or (of_ratio.at_least and not noise):
-        # A lower limit of noise shows no difference by itself.
+        # A lower limit of the noise does not show a difference by itself.
         noise = ranges_overlap(first, entry)
     if noise and is_too_wide(of_ratio):
         noise = None
@@ -150,7 +151,7 @@ def against_first(first: Entry, entry: Entry, measure: Measure) -> Entry:
 
 
 def judge_change(ratio: float, measure: Measure, *, within_noise: bool | None) -> Change:
-    """Return the meaning of a ratio; ``within_noise`` is None if noise is not known."""
+    """Return the meaning of a ratio. ``within_noise`` is None if the noise is not known."""
     if within_noise is None:
         return Change.INCONCLUSIVE
     if within_noise:
@@ -161,7 +162,7 @@ def judge_change(ratio: float, measure: Measure, *, within_noise: bool | None) -
 
 
 def is_too_wide(of_ratio: Uncertainty | None) -> bool:
-    """Return whether the interval of a ratio contains 1 and also a difference that matters."""
+    """Return whether the interval of a ratio contains both 1 and a difference that matters."""
     if of_ratio is None or not of_ratio.covers(1.0):
         return False
     low, high = of_ratio.low, of_ratio.high
@@ -187,7 +188,7 @@ FRESH_PART = "fresh out of box"
 STEADY_PART = "steady"
 LAST_PART = "last quarter"
 _LEAST_SLICES = 2
-# Ranges of three slices each are separate by chance in 1 of 10 cases, ranges of four in 1 of 35.
+# By chance, the ranges of three slices each do not overlap in 1 of 10 cases, and those of four slices in 1 of 35.
 _FEWEST_RANGED = 4
 _KINDS = {LevelKind.FRESH: FRESH_PART, LevelKind.STEADY: STEADY_PART}
 LEVELS_OF = {FRESH.key: FRESH_PART, STEADY.key: STEADY_PART}
@@ -197,14 +198,14 @@ _EXTREMES = {LATENCY_MAX: max, LATENCY_MIN: min}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """One run's part of a phase: its slices, and its levels by quantity, as far as these are known."""
+    """The part of one run that belongs to a phase: its slices and, if they are known, its levels by quantity."""
 
     slices: tuple[SliceResult, ...]
     levels: Mapping[str, float]
 
 
 def find_phases(sections: Sequence[SectionResult]) -> dict[str, list[Phase]]:
-    """Return the phases that every run's stream has, by their names.
+    """Return the phases that the streams of all runs have, with their names as keys.
 
     A mean over a stream that went from one level to another depends on how long it lasted, so each phase has its own
     value. If not every run became steady, the last quarter of each stream is compared; if every run reached the
@@ -228,12 +229,12 @@ def find_phases(sections: Sequence[SectionResult]) -> dict[str, list[Phase]]:
 
 
 def are_judged_steady(sections: Sequence[SectionResult]) -> bool:
-    """Return whether cells are means over a window of steady state in every run."""
+    """Return whether the cells of every run are means over a window of steady state."""
     return all(section.window and section.steady for section in sections)
 
 
 def phase_entry(part: str, phase: Phase, quantity: Quantity) -> Entry:
-    """Return one run's value of a quantity in a phase: the median of its slices, or their extreme."""
+    """Return the value of a quantity in a phase of one run: the median of its slices, or their extreme."""
     cells = [one.values for one in phase.slices]
     values = [value for cell in cells if (value := cell.value(quantity)) is not None]
     if len(values) < len(cells):  # some slices have no value
@@ -266,7 +267,7 @@ def _find_demand(cells: Sequence[CellResult]) -> tuple[int, int] | None:
 
 
 def is_stream(section: SectionResult) -> bool:
-    """Return whether a section is a stream of so many slices that its phases are known."""
+    """Return whether a section is a stream with enough slices to find its phases."""
     return len(section.slices) >= 4 * _LEAST_SLICES and section.areas is None
 
 
@@ -303,10 +304,10 @@ def build_rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
 
 
 def _without_judgement(row: ComparedRow) -> ComparedRow:
-    """Return a row whose values at other demands than the first run's are not called better or worse.
+    """Return a row in which values at another demand than that of the first run are not called better or worse.
 
-    A test that searches for demands finds another one for each drive: a drive that needs more outstanding I/Os for its
-    highest rate has a greater latency there, without being slower.
+    A test that searches for demands finds another demand for each drive: a drive that needs more outstanding I/Os for
+    its highest rate has a greater latency there, without being slower.
     """
 
     def judge(entry: Entry) -> Entry:
@@ -326,7 +327,7 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
             yield _row(test, name, workloads[0][0], quantity, entries, part)
     whole = not phases or are_judged_steady(sections)
     cells = [_Cells.of(section) for section in sections]
-    # A value over all phases would depend on how long each lasted.
+    # A value over all phases would depend on the length of each phase.
     for of_runs in workloads if whole else ():
         for quantity in quantities:
             entries = [_entry(of_run, workload, quantity) for of_run, workload in zip(cells, of_runs, strict=True)]
@@ -335,7 +336,7 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
 
 
 def _workloads(sections: Sequence[SectionResult]) -> list[list[Workload]]:
-    """Return the workloads that every run has, each with its counterparts, the first run's first."""
+    """Return the workloads that every run has, each with its counterparts, the counterpart of the first run first."""
     axes = comparable_axes([cell.workload for cell in of_run.cells] for of_run in sections)
     places = [{place_of(cell.workload, axes): cell.workload for cell in of_run.cells} for of_run in sections]
     return [[of_run[place] for of_run in places] for place in places[0] if all(place in of_run for of_run in places)]
@@ -356,7 +357,7 @@ def _row(
 
 
 def _of_course(test: str, sections: Sequence[SectionResult], parts: set[str]) -> Iterator[ComparedRow]:
-    """Yield characteristics of the course that every run has; skip workloads that are level in all runs."""
+    """Yield the characteristics over time that every run has. Skip workloads that are level in all runs."""
     found = [section.characteristics for section in sections]
     axes = comparable_axes([one.workload for one in of_run] for of_run in found)
     by_place = [{(place_of(one.workload, axes), one.key): one for one in of_run} for of_run in found]
@@ -364,7 +365,7 @@ def _of_course(test: str, sections: Sequence[SectionResult], parts: set[str]) ->
         if LEVELS_OF.get(one.key) in parts:
             continue
         of_runs = [places[place] for places in by_place if place in places]
-        # A characteristic that no run has gives no comparison; each report names it as not found.
+        # If no run has a characteristic, there is no comparison; each report says that it was not found.
         differs = any(of_run.value is not None for of_run in of_runs) and any(
             changes(section, of_run.workload) for section, of_run in zip(sections, of_runs, strict=False)
         )
@@ -403,7 +404,7 @@ class _Cells:
 
 
 def make_entry_builder(section: SectionResult) -> Callable[[Workload, Quantity], Entry]:
-    """Return a function for one run's value of a cell, without a comparison. One pass serves all cells."""
+    """Return a function for the value of a cell of one run, without a comparison. All cells share one pass."""
     return partial(_entry, _Cells.of(section))
 
 

@@ -41,8 +41,8 @@ class ComparisonReason:
     """A reason for a verdict on a comparison.
 
     Attributes:
-        names: the conditions, or the runs, that it is about.
-        of_run: the gravest reason of the run's own verdict; None: the reason is not about a single run.
+        names: the conditions, or the runs, that the reason concerns. of_run: the most serious reason of the verdict on
+            the run; None: the reason does not concern a single run.
     """
 
     code: ComparisonCode
@@ -57,7 +57,7 @@ def judge_comparison(
 
     Args:
         differing: names of the conditions that differ.
-        not_known: names of those that may differ, because they are not known of every run.
+        not_known: names of the conditions that may differ, because they are not known of every run.
     """
     reasons = _reasons(comparison, tuple(differing), tuple(not_known))
     simulated = any(result.info.is_simulated for result in comparison.results)
@@ -176,7 +176,7 @@ def _tail(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
     yield from [row for row in rows if row.quantity in PERCENTILES][-1:]
 
 
-# Always UTC. An imported run may give the day alone.
+# Always UTC. An imported run may contain only the day.
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d)?(?!\d)", re.ASCII)
 FEWEST_TOGETHER = 3
 """Fewest runs of a cohort or a history: two are a pair."""
@@ -197,7 +197,7 @@ class Comparison:
 
     Attributes:
         names: distinct names of the runs, in the order of ``results``.
-        headlines: a few of the rows, of each test: the figures of a data sheet.
+        headlines: a few rows of each test: the figures of a data sheet.
         repeated: the runs that were given more than once, with the number of their files.
         cohort, history: set in these arrangements only.
     """
@@ -212,7 +212,7 @@ class Comparison:
     history: History | None = None
 
     def ratios(self, row: ComparedRow) -> tuple[float | None, ...]:
-        """Return each run's ratio to the first, in a cohort to the median of the row; None: no ratio."""
+        """Return the ratio of each run to the first run, or in a cohort to the median of the row. None: no ratio."""
         if self.arrangement is not Arrangement.COHORT:
             first, *others = row.entries
             return (1.0 if first.value else None, *(entry.ratio for entry in others))
@@ -222,10 +222,10 @@ class Comparison:
 
 
 def compare_files(results: Sequence[RunResult], wanted: Arrangement | None = None) -> Comparison:
-    """Compare the runs of files. A run counts once, however many of its files there are.
+    """Compare the runs of files. A run counts once, even if several of its files are given.
 
     Raises:
-        UsageError: as of ``compare``, or all files are of one run.
+        UsageError: as for ``compare``, or all files belong to one run.
     """
     runs = group_by_run(results, is_same_run)
     if len(runs) == 1 and len(results) > 1:
@@ -235,7 +235,7 @@ def compare_files(results: Sequence[RunResult], wanted: Arrangement | None = Non
         )
     fullest = [max(run, key=count_steps) for run in runs]
     comparison = compare(fullest, wanted)
-    # By identity: distinct runs may have the same name, and a history is in the order of dates.
+    # Compare by identity, because distinct runs may have the same name, and a history is in the order of dates.
     counts = {id(result): len(run) for result, run in zip(fullest, runs, strict=True)}
     repeated = [
         (name, counts[id(result)])
@@ -246,7 +246,7 @@ def compare_files(results: Sequence[RunResult], wanted: Arrangement | None = Non
 
 
 def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> Comparison:
-    """Compare distinct runs with each other; their drives decide the arrangement unless one is ``wanted``.
+    """Compare distinct runs with each other. Their drives determine the arrangement, unless one is ``wanted``.
 
     Raises:
         UsageError: there are fewer than two runs, they have nothing in common, or they do not allow the
@@ -281,9 +281,8 @@ def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> 
 
 
 def _does_any_pair_share(results: Sequence[RunResult]) -> bool:
-    """Return whether two of several runs have a value in common.
-
-    The matrix and the curves of a comparison then have these runs, and the others with a dash.
+    """Return whether two of several runs have a value in common. The matrix and the curves of a comparison then show
+    the values of these runs, and a dash for the others.
     """
     return len(results) > 2 and any(next(build_rows(pair), None) is not None for pair in combinations(results, 2))
 
@@ -299,7 +298,7 @@ def _lacking(results: Sequence[RunResult]) -> str:
 
 
 def explain_nothing_common(results: Sequence[RunResult]) -> str:
-    """Explain why runs have no test in common, as far as this is known; else empty."""
+    """Explain why runs have no test in common, if the reason is known; otherwise return nothing."""
     kinds = {
         find_test(result.info.suite, test.name, result.info.profile) is None
         for result in results
@@ -311,7 +310,7 @@ def explain_nothing_common(results: Sequence[RunResult]) -> str:
 
 
 def _names(results: Sequence[RunResult]) -> tuple[str, ...]:
-    """Return the runs' names, numbered where two are equal, so that no two are the same."""
+    """Return the names of the runs. Equal names are numbered, so that no two names are the same."""
     names = [result.info.name for result in results]
     return tuple(_tell_apart(name, number, names) for number, name in enumerate(names, start=1))
 
@@ -329,11 +328,11 @@ def _tell_apart(name: str, number: int, names: Sequence[str]) -> str:
 
 
 def find_day(result: RunResult) -> float | None:
-    """Return the start of a run in days since 1970; None if it is not known."""
+    """Return the start of a run in days since 1970, or None if the start is not known."""
     text = result.info.started_utc
     if not text:
         return None
-    # numpy accepts "now" and "NaT" as dates, too.
+    # numpy also accepts "now" and "NaT" as dates.
     written = _DATE.match(text)
     if written is None:
         return None
@@ -345,9 +344,8 @@ def find_day(result: RunResult) -> float | None:
 
 
 def _arrange(results: Sequence[RunResult], wanted: Arrangement | None) -> tuple[Arrangement, tuple[RunResult, ...]]:
-    """Return the arrangement, and the runs in its order.
-
-    Without ``wanted`` the drives' models and serial numbers decide.
+    """Return the arrangement, and the runs in its order. Without ``wanted``, the models and serial numbers of the
+    drives determine the arrangement.
     """
     arrangement = wanted or _choose(results)
     if arrangement is Arrangement.RUNS:
@@ -371,7 +369,7 @@ def _arrange(results: Sequence[RunResult], wanted: Arrangement | None) -> tuple[
 
 
 def _choose(results: Sequence[RunResult]) -> Arrangement:
-    """Choose by the drives; a model or serial number that is not known equals no other."""
+    """Choose an arrangement from the drives. An unknown model or serial number equals no other."""
     models = {
         (result.info.device.get("kind"), result.info.device.get("model"), result.info.device.get("capacity_bytes"))
         for result in results

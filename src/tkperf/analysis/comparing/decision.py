@@ -1,7 +1,7 @@
 """The decision of a comparison: a few figures, the runs ranked by each, and the uses that the figures decide.
 
-A run ranks before another one only if the difference is beyond noise and at least 3 %;
-docs/explanation/method.md, ranking.
+A run ranks before another run only if the difference is beyond noise and at least 3 % (docs/explanation/method.md,
+ranking).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ The intervals are those of two runs: another drive of a model may differ by more
 
 
 class Use(StrEnum):
-    """What a drive is bought for."""
+    """A use for which a drive is bought."""
 
     WRITES = "sustained random writes"
     READS = "random reads"
@@ -32,7 +32,7 @@ class Use(StrEnum):
 
 
 class Unranked(StrEnum):
-    """Reasons why a run's value is in no ranking."""
+    """Reasons why a run's value is not ranked."""
 
     NOT_MEASURED = "not measured"
     NOT_COMPARABLE = "not comparable"
@@ -43,7 +43,7 @@ class Unranked(StrEnum):
     HOST_LIMITED = "host-limited"
     NO_INTERVAL = "no interval"
     """Other values of the figure have an interval: without one, a difference from them is not known."""
-    # Of a ranking of many runs only.
+    # Only for a ranking of many runs.
     SIMULATED = "SIMULATED"
     OTHER_CONDITIONS = "other conditions"
     OLDER = "an older run of this drive"
@@ -53,8 +53,8 @@ class Unranked(StrEnum):
 class Standing(StrEnum):
     """Place of a ranked value among the others.
 
-    ``BEST`` and ``WORST`` certainly differ from all others. ``EQUAL`` is within noise of the best or less than 3 % from
-    it. ``UNDECIDED``: the noise is not known, or too great to tell the value from the best.
+    ``BEST`` and ``WORST`` certainly differ from all others. ``EQUAL`` is within noise of the best value, or less than 3
+    % away from it. ``UNDECIDED``: the noise is not known, or too great to distinguish the value from the best value.
     """
 
     BEST = "best"
@@ -69,9 +69,9 @@ class DecisionCell:
     """One run's value of a figure.
 
     Attributes:
-        entry: the value; its ratio is the ratio to the best ranked value, None for the best itself.
-        unranked: the reason why it is in no ranking; None: it is ranked.
-        standing: None if it is not ranked, or nothing else is.
+        entry: the value; its ratio is relative to the best ranked value, and None for the best value itself. unranked:
+            the reason why the value is not ranked; None: it is ranked. standing: None if the value is not ranked, or if
+            no other value is.
     """
 
     entry: Entry
@@ -84,11 +84,12 @@ class DecisionFigure:
     """A figure of all runs.
 
     Attributes:
-        use: the use that it decides; None: it decides none.
+        use: the use that the figure decides; None: it decides no use.
         test, section, workload, part: the place of its values, with the demand of the first run that has it.
-        same_demand: all runs have that demand.
+        same_demand: whether all runs have this demand.
         cells: one for each run.
-        ranking: numbers of the ranked runs, the best first; runs of a group do not certainly differ from its first.
+        ranking: numbers of the ranked runs, the best first; the runs of a group do not certainly differ from the first
+            run of the group.
     """
 
     key: str
@@ -114,7 +115,9 @@ class DecisionFigure:
 
     @property
     def better_unranked(self) -> tuple[int, ...]:
-        """Return the runs that are not ranked although their values are better than all ranked ones, the best first."""
+        """Return the runs that are not ranked although their values are better than all ranked values, the
+        best first.
+        """
         if not self.ranking:
             return ()
         sign = 1 if self.measure.better is Better.HIGHER else -1
@@ -133,8 +136,8 @@ class Decision:
     """The decision of a comparison.
 
     Attributes:
-        figures: those that two runs or more have a value of: the columns of the matrix.
-        alone: those that only one run has a value of.
+        figures: the figures of which at least two runs have a value; they are the columns of the matrix. alone: the
+            figures of which only one run has a value.
     """
 
     figures: tuple[DecisionFigure, ...]
@@ -145,7 +148,7 @@ class Decision:
         return tuple(figure for figure in self.figures if figure.is_ranked)
 
     def of_use(self, use: Use) -> tuple[DecisionFigure, ...]:
-        """Return the figures of a use, those of a single run included."""
+        """Return the figures of a use, including those of a single run."""
         return tuple(figure for figure in (*self.figures, *self.alone) if figure.use is use)
 
     def count(self, standing: Standing, run: int) -> int:
@@ -159,8 +162,8 @@ def rank(
     """Return a cell for each run, and the numbers of the ranked runs in groups, the best first.
 
     Args:
-        unranked: the reasons of the runs that are not to be ranked. A run without a value is never ranked. A run
-            without an interval is not ranked if another run has one.
+        unranked: the reasons for the runs that must not be ranked. A run without a value is never ranked. A run without
+            an interval is not ranked if another run has one.
     """
     reasons = {number: Unranked.NOT_MEASURED for number, entry in enumerate(entries) if entry.value is None}
     reasons = {**unranked, **reasons}
@@ -173,7 +176,8 @@ def rank(
     groups: list[list[int]] = []
     left = ranked
     while left:
-        # A value that cannot be told from the first is in its group, even if a value between them certainly is worse.
+        # A value that cannot be distinguished from the first value of a group belongs to the group, even if a value
+        # between the two certainly is worse.
         group = [number for number in left if not is_better(entries[left[0]], entries[number], measure)]
         groups.append(group)
         left = [number for number in left if number not in group]
@@ -190,7 +194,7 @@ def rank(
 
 
 def has_interval(entry: Entry) -> bool:
-    """Return whether the uncertainty of a value is known; without it, no difference from another value is known."""
+    """Return whether the uncertainty of a value is known. Otherwise no difference from another value is known."""
     return entry.uncertainty is not None and entry.uncertainty.known
 
 

@@ -33,7 +33,7 @@ LEAST_OF_FILLS = 0.8
 
 
 class _Measured(NamedTuple):
-    """One run's value, before it is ranked."""
+    """The value of one run, before it is ranked."""
 
     workload: Workload
     entry: Entry
@@ -61,7 +61,7 @@ def build_decision(comparison: Comparison) -> Decision:
 
 
 def find_fixed_figures(result: RunResult) -> tuple[DecisionFigure, ...]:
-    """Return the fixed figures that a run has, with the values that they have in a comparison of such runs."""
+    """Return the fixed figures that a run has, with the values that a comparison of such runs would show."""
     found = map(_Finder((result,)).find_fixed, FIXED)
     return tuple(figure for figure in found if figure is not None)
 
@@ -73,7 +73,7 @@ class _Finder:
         self._results = results
         self._count = len(results)
         self._not_comparable = _find_not_comparable(results)
-        # For each figure and load the values of each place, with the numbers of their runs.
+        # The values at each place for each figure and load, with the numbers of their runs.
         self._values: dict[tuple[str, int], dict[_Place, list[tuple[int, FigureValue]]]] = {}
         for number, result in enumerate(results):
             for value in find_values(result):
@@ -137,7 +137,7 @@ class _Finder:
             )
 
     def find_headlines(self, rows: Sequence[ComparedRow], found: Sequence[DecisionFigure]) -> Iterator[DecisionFigure]:
-        """Yield the headline figures that are not among those already found, as figures without a use."""
+        """Yield the headline figures that are not among the figures already found, as figures without a use."""
         known = {(figure.test, figure.section, figure.workload, figure.measure.key) for figure in found}
         for number, row in enumerate(rows):
             place = (row.test, row.section, row.workload, row.quantity.key)
@@ -178,7 +178,7 @@ class _Finder:
 def _choose(
     best: tuple[_Place, _Runs] | None, candidates: Iterator[tuple[_Place, _Runs]]
 ) -> tuple[_Place, _Runs] | None:
-    """Return the candidate of most runs, unless the one found before has two runs, or as many."""
+    """Return the candidate that most runs have, unless the candidate found before has two runs, or as many."""
     if best is not None and len(best[1]) > 1:
         return best
     for place, runs in candidates:
@@ -195,7 +195,7 @@ def _find_not_comparable(results: Sequence[RunResult]) -> frozenset[int]:
 
 
 def _find_sections(results: Sequence[RunResult], test: str, name: str) -> dict[int, SectionResult]:
-    """Return a section that measures, by the numbers of the runs that have it."""
+    """Return a section that measures, with the numbers of the runs that have it as keys."""
     return {
         number: section
         for number, result in enumerate(results)

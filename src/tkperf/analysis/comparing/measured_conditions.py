@@ -23,7 +23,7 @@ def describe_share_of_range(result: RunResult) -> str | None:
 
 
 def describe_write_cache(result: RunResult) -> str | None:
-    """Return the state of the write cache during the run: ``on``, ``off``, or why it is not known."""
+    """Return the state of the write cache during the run: ``on``, ``off``, or the reason why it is not known."""
     value = result.info.device.get("write_cache_in_run")
     return str(value).split(",")[0] if value is not None else None
 
@@ -54,7 +54,7 @@ def _table(result: RunResult, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _flat(key: str, value: object) -> Iterator[tuple[str, str]]:
-    """Yield tables within a table key by key, and lists of them counted from 1: ``phases.2.step_s``."""
+    """Yield tables within a table key by key. Number the tables of a list from 1: ``phases.2.step_s``."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from _flat(f"{key}.{name}", inner)
@@ -66,7 +66,7 @@ def _flat(key: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: object) -> str:
-    """Return a value's text: 1 and 1.0 give the same text, and so do list and tuple."""
+    """Return a value as text: 1 and 1.0 give the same text, and so do a list and a tuple."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, list | tuple):
@@ -99,9 +99,8 @@ def describe_preconditioning(result: RunResult, section: SectionResult) -> str |
 
 
 def find_value_conditions(result: RunResult, test: str, section: SectionResult) -> dict[str, str | None]:
-    """Return the conditions that values of a section must share to be ranked, by name; None: not known.
-
-    The host is not among them: a value that the host limited or disturbed is in no ranking for that reason.
+    """Return the conditions that values of a section must share to be ranked, with their names as keys; None: not
+    known. The host is not among them, because a value that the host limited or disturbed is not ranked anyway.
     """
     info = result.info
     purge = describe_purge(result, section)
@@ -130,7 +129,7 @@ def _without_sectors(key: str, text: str) -> str:
 def _is_small(size_kib: str) -> bool:
     try:
         return float(size_kib) < _LARGEST_SECTOR_KIB
-    except ValueError:  # a run file from outside may have any text
+    except ValueError:  # a run file of another user may contain any text
         return False
 
 

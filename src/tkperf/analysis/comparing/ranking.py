@@ -1,4 +1,4 @@
-"""Rank the drives of many runs by one figure: only values that were measured under equal conditions."""
+"""Rank the drives of many runs by one figure. Only values that were measured under equal conditions are ranked."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class RankedRun:
     """A run with its value of a figure.
 
     Attributes:
-        number: place of the run among those given to rank.
+        number: place of the run among all given runs.
         value: None if the run has no value of the figure.
-        place: 1 for the runs that do not certainly differ from the best; None: not ranked.
+        place: 1 for the runs that do not certainly differ from the best run; None: not ranked.
         differing: the conditions that differ from those of the ranked values.
     """
 
@@ -47,9 +47,9 @@ class Ranking:
     """The drives of many runs, ranked by a figure.
 
     Attributes:
-        conditions: those of the ranked values; empty if no run has a value.
+        conditions: the conditions of the ranked values; empty if no run has a value.
         ranked: the best first.
-        others: the runs that are not ranked, each with its reason in its cell, those with a value first.
+        others: the runs that are not ranked, those with a value first; the cell of each contains the reason.
     """
 
     key: str
@@ -64,7 +64,9 @@ class Ranking:
 
     @property
     def is_simulated(self) -> bool:
-        """Return whether the values are those of models; then all are, because models do not rank among drives."""
+        """Return whether the values are those of simulated drives. Then all values are, because simulated drives do not
+        rank among real drives.
+        """
         shown = self.ranked or self.others
         return bool(shown) and all(one.run.is_simulated for one in shown)
 
@@ -75,8 +77,8 @@ _Conditions = tuple[tuple[str, str | None], ...]
 def rank_runs(runs: Sequence[RunFigures], key: str) -> Ranking:
     """Return the drives ranked by a figure, one of ``MEASURES``.
 
-    The conditions under which most drives have a value that can be ranked are those of the ranking. Of the runs of one
-    drive the newest counts. A model of a drive is ranked only if no drive has a value.
+    The ranking uses the conditions under which most drives have a value that can be ranked. Of the runs of one drive,
+    the newest counts. Simulated drives are ranked only if no real drive has a value.
     """
     measure = MEASURES[key]
     excluded = _find_excluded(runs, key)
@@ -126,7 +128,9 @@ def _values_of(run: RunFigures, key: str) -> Iterator[FigureValue]:
 
 
 def _find_excluded(runs: Sequence[RunFigures], key: str) -> dict[int, Unranked]:
-    """Return the runs of which no value may be ranked: models if a drive has a value, and runs that are not valid."""
+    """Return the runs whose values must not be ranked: simulated drives if a real drive has a value, and runs that are
+    not valid.
+    """
     simulated = [number for number, run in enumerate(runs) if run.is_simulated]
     drives = any(not run.is_simulated and any(_values_of(run, key)) for run in runs)
     return {
@@ -136,7 +140,7 @@ def _find_excluded(runs: Sequence[RunFigures], key: str) -> dict[int, Unranked]:
 
 
 def _find_usual(runs: Sequence[RunFigures], key: str, excluded: Mapping[int, Unranked]) -> _Conditions:
-    """Return the conditions of most drives; of several, those of the preferred load."""
+    """Return the conditions that most drives have. If there are several, return those of the preferred load."""
     drives: dict[_Conditions, set[Hashable]] = {}
     orders: dict[_Conditions, tuple[float, int]] = {}
     for rankable in (True, False):
@@ -146,24 +150,26 @@ def _find_usual(runs: Sequence[RunFigures], key: str, excluded: Mapping[int, Unr
                     conditions = freeze_conditions(run, value)
                     drives.setdefault(conditions, set()).add(_identify(run, number))
                     orders.setdefault(conditions, order_of(value))
-        if drives:  # values that cannot be ranked decide only where no other exists
+        if drives:  # values that cannot be ranked decide only if no other value exists
             return max(drives, key=lambda one: (len(drives[one]), tuple(-part for part in orders[one])))
     return ()
 
 
 def order_of(value: FigureValue) -> tuple[float, int]:
-    """Return the order of preference, the least first: the load of the figure, then the greatest demand."""
+    """Return the key for the order of preference, the preferred value first: the load of the figure, then the greatest
+    demand.
+    """
     load = float("inf") if value.load == STREAM else value.load
     return load, -value.workload.total_outstanding_ios
 
 
 def freeze_conditions(run: RunFigures, value: FigureValue) -> _Conditions:
-    """Return the conditions of a value by name, in one order for all runs."""
+    """Return the conditions of a value with their names as keys, in one order for all runs."""
     return tuple(sorted(run.conditions_of(value).items()))
 
 
 def _choose_value(run: RunFigures, key: str, conditions: _Conditions) -> FigureValue | None:
-    """Return the value under these conditions, or else the preferred one."""
+    """Return the value under these conditions, or otherwise the preferred value."""
     values = sorted(_values_of(run, key), key=order_of)
     return next(
         (value for value in values if freeze_conditions(run, value) == conditions), values[0] if values else None
@@ -205,7 +211,7 @@ def _find_repeated(runs: Sequence[RunFigures], reasons: Mapping[int, Unranked]) 
 
 
 def _identify(run: RunFigures, number: int) -> Hashable:
-    """Return what identifies the drive of a run; a run whose drive is not known has a drive of its own."""
+    """Return what identifies the drive of a run. If the drive of a run is not known, it counts as a separate drive."""
     part = find_measured_part(dict(run.device))
     if part is not None:
         return (run.device.get("model"), *part)
@@ -218,8 +224,8 @@ _MOST_VALUES = 4
 
 
 def shorten_figures(run: RunFigures) -> RunFigures:
-    """Return what a ranking in a list needs of a run: the preferred values of each figure, with a digest of the numbers
-    of the profile.
+    """Return what a ranking in a list needs to know of a run: the preferred values of each figure, with a digest of the
+    numbers of the profile.
     """
     values: list[FigureValue] = []
     for key in MEASURES:

@@ -41,10 +41,8 @@ _IsWanted = Callable[[Workload], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedFigure:
-    """A figure of every comparison that has it.
-
-    Attributes:
-        loads: the loads that it may be of; the first that two runs have is taken.
+    """A figure that every comparison shows if it has values. Attributes: loads: the loads to which the figure may
+    apply; the first load that two runs have is used.
     """
 
     key: str
@@ -54,7 +52,7 @@ class FixedFigure:
 
 
 def _is_of(work: Workload, access: Access, read_percent: int, block_size_bytes: int, single: bool | None) -> bool:
-    """Return whether a workload is of this kind; ``single``: with one I/O at a time, None: with any number."""
+    """Return whether a workload is of this kind. ``single``: with one outstanding I/O; None: with any number."""
     return (
         (work.access, work.read_percent, work.block_size_bytes) == (access, read_percent, block_size_bytes)
         and work.offered_iops is None
@@ -65,7 +63,7 @@ def _is_of(work: Workload, access: Access, read_percent: int, block_size_bytes: 
 
 
 def _random(*read_percents: int, single: bool | None) -> tuple[_IsWanted, ...]:
-    """Return 4 KiB random loads; None: with several I/Os at a time, or else with one."""
+    """Return random 4 KiB loads. None: loads with several outstanding I/Os or, if there are none, with one."""
     return tuple(
         partial(
             _is_of, access=Access.RANDOM, read_percent=read_percent, block_size_bytes=4 * KIB, single=bool(of_single)
@@ -108,8 +106,8 @@ class FigureValue:
         load: place of its workload among the figure's loads, the preferred load first; or ``STREAM``.
         varying: keys of the axes in which the workloads of its section differ.
         cautions: as in the plan of its section.
-        unranked: why the value is in no ranking.
-        fills: of the kept rate how often the stream filled the active range; None: not known, or another figure.
+        unranked: the reason why the value is not ranked. fills: for the kept rate, how often the stream filled the
+            active range; None: not known, or another figure.
     """
 
     key: str
@@ -127,12 +125,12 @@ class FigureValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFigures:
-    """What a ranking needs to know of a run; all else of its results can be forgotten.
+    """What a ranking needs to know of a run; the other results of the run are not needed.
 
     Attributes:
         device: facts of the drive, by the names of the run file.
         conditions: for each test and section with values, the conditions that ranked values share.
-        is_valid: its verdict allows comparisons.
+        is_valid: whether the verdict on the run allows comparisons.
     """
 
     name: str
@@ -148,12 +146,12 @@ class RunFigures:
     conditions: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
 
     def conditions_of(self, value: FigureValue) -> Mapping[str, str | None]:
-        """Return the conditions of a value, its load included."""
+        """Return the conditions of a value, including its load."""
         load = {"load": str(value.workload), "part": value.part or None, "cautions": ", ".join(value.cautions) or None}
         return {**self.conditions.get(join_place(value.test, value.section), {}), **load}
 
 
-# Facts of the drive that a ranking or a list shows, or by which it tells drives apart.
+# Facts of the drive that a ranking or a list shows, or that distinguish drives.
 _DEVICE = (
     *("kind", "model", "serial", "firmware", "capacity_bytes", "interface"),
     *("unit", "partition", "partition_start_bytes"),
@@ -190,7 +188,7 @@ def build_run_figures(result: RunResult) -> RunFigures:
 
 
 def is_comparable(result: RunResult) -> bool:
-    """Return whether the verdict on a run allows to compare its values."""
+    """Return whether the verdict on a run allows its values to be compared."""
     return judge_run(result).state is not VerdictState.NOT_VALID
 
 
@@ -226,7 +224,7 @@ def _of_cells(test: str, section: SectionResult) -> Iterator[FigureValue]:
     for fixed in FIXED:
         for load, is_wanted in enumerate(fixed.loads):
             wanted = dict.fromkeys(cell.workload for cell in section.cells if is_wanted(cell.workload))
-            # More than any sweep has: a file from outside may have any number.
+            # More than any sweep has, because a file of another user may contain any number.
             for workload in islice(wanted, _MOST_DEMANDS):
                 entry = build(workload, fixed.measure)
                 if entry.value is not None:
@@ -245,7 +243,7 @@ def _of_cells(test: str, section: SectionResult) -> Iterator[FigureValue]:
 
 
 def _of_stream(test: str, section: SectionResult) -> Iterator[FigureValue]:
-    """Yield the rate of a stream of writes where it settled; if it did not, the rate of its last quarter."""
+    """Yield the rate at which a stream of writes settled. If it did not settle, yield the rate of its last quarter."""
     fixed = next(fixed for fixed in FIXED if fixed.use is Use.WRITES)
     workload = _find_workload(section)
     if workload is None or not fixed.loads[0](workload):
@@ -300,12 +298,12 @@ def _of_kept_rate(test: str, section: SectionResult, length_bytes: int | None) -
 
 
 def _find_workload(section: SectionResult) -> Workload | None:
-    """Return the workload of a stream; None: the section is no stream, or one of few slices."""
+    """Return the workload of a stream. None: the section is not a stream, or has too few slices."""
     return section.slices[0].values.workload if is_stream(section) else None
 
 
 def find_reason(section: SectionResult, entry: Entry, *, steady: bool | None) -> Unranked | None:
-    """Return why a value is not to be ranked; ``steady`` is None if nothing was judged."""
+    """Return the reason why a value must not be ranked. ``steady`` is None if nothing was judged."""
     if entry.value is None:
         return Unranked.NOT_MEASURED
     codes = set(entry.disturbances or ()) - set(OF_HISTORY)

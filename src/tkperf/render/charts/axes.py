@@ -1,4 +1,4 @@
-"""Axes of charts in Vega-Lite: from a tick below all values to one above them."""
+"""Axes of charts in Vega-Lite: from a tick below all values to a tick above them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ LATENCY = (
 _IS_ROUND = "indexof([1, 2, 5], round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)))) >= 0"
 # A value closer to the end of an axis would look cut off.
 _LEAST_BEYOND = 0.015
-# Names of places that have more letters are written aslant.
+# Names of places that have more letters are written at an angle.
 _MOST_LETTERS = 48
-# Hours may go beyond 24: a clock's format would begin again. Milliseconds only if there are any.
+# The number of hours may exceed 24, where a clock format would begin again. Milliseconds appear only if there are any.
 CLOCK = "floor({0} / 3600000) + utcFormat({0}, {0} % 1000 ? ':%M:%S.%L' : ':%M:%S')"
 
 
 def draw_value_axis(axis: Axis, values: Iterable[object], field: str = "value") -> Spec:
-    """Return the channel of an axis of values, beyond all of them; logarithmic only if all fit on it."""
+    """Return the channel of an axis of values that reaches beyond all values. The axis is logarithmic only if all
+    values fit on it.
+    """
     given = [*values, *axis.includes]
     numbers = _finite(given)
     channel: Spec = {"field": field, "type": "quantitative", "title": axis.title}
@@ -43,7 +45,8 @@ def draw_value_axis(axis: Axis, values: Iterable[object], field: str = "value") 
 
 
 def suit_latency(channel: Spec) -> Spec:
-    """Return the channel of an axis of latencies in us with the unit that suits its ticks; other channels as they are.
+    """Return the channel of an axis of latencies in us with the unit that suits its ticks; return other channels
+    unchanged.
 
     If no unit suits all ticks, as on a logarithmic axis from 20 µs to 1 ms, each tick has its own.
     """
@@ -60,13 +63,13 @@ def suit_latency(channel: Spec) -> Spec:
         title = title.replace(_IN_US, f" ({unit})")
     else:
         label, title = LATENCY.format("datum.value"), title.replace(_IN_US, "")
-        # The ticks that Vega chooses for data of a page are 1, 2, 3 ... 9: only round ones have labels.
+        # For the data that a page inserts, Vega chooses the ticks 1, 2, 3 ... 9. Only round numbers have labels.
         label = label if ticks else f"{_IS_ROUND} ? ({label}) : ''"
     return {**channel, "title": title, "axis": {**drawn, "labelExpr": label}}
 
 
 def draw_place_axis(axis: Axis, values: Iterable[object]) -> Spec:
-    """Return the channel of the axis of places; one of numbers can be zoomed, so its ends are not round."""
+    """Return the channel of the axis of places. An axis of numbers can be zoomed, so its ends are not round."""
     channel: Spec = {"field": "x", "type": "quantitative", "title": axis.title or None}
     if axis.scale is Scale.ORDINAL:
         return channel | {"type": "ordinal"} | _ordinal_axis(axis)
@@ -106,18 +109,18 @@ def linear_axis(values: Iterable[object], *, zero: bool = True) -> Spec:
     low, high = min(numbers), max(numbers)
     if zero:
         low, high = min(0.0, low), max(0.0, high)
-    if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):  # level: in the middle, or 0 at the bottom
+    if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):  # level data: in the middle, or 0 at the bottom
         low, high = (0.0, 1.0) if zero else (low - 0.05 * (abs(low) or 1), high + 0.05 * (abs(high) or 1))
     ticks = linear_ticks(low, high)
     return {
         "scale": {"domain": [ticks[0], ticks[-1]], "nice": False},
-        # Vega itself leaves out ticks beyond the count.
+        # Vega itself leaves out ticks beyond this count.
         "axis": {"values": ticks, "tickCount": len(ticks), "labelExpr": PLAIN_LABEL},
     }
 
 
 def linear_ticks(low: float, high: float) -> list[float]:
-    """Return ticks from one below to one above; an end at exactly 0 stays at 0."""
+    """Return ticks from a tick below the values to a tick above them. An end at exactly 0 remains at 0."""
     step = _round_step((high - low) / MOST_TICKS)
     beyond = _LEAST_BEYOND * (high - low)
     first = 0 if low == 0 else math.floor((low - beyond) / step)
@@ -126,7 +129,9 @@ def linear_ticks(low: float, high: float) -> list[float]:
 
 
 def length_axis(values: Iterable[object]) -> Spec:
-    """Return the scale of an axis that zooms, from 0 (or the least) to a little beyond the greatest."""
+    """Return the scale of an axis that can be zoomed, from 0 (or the least value) to slightly beyond the greatest
+    value.
+    """
     numbers = _finite(values)
     if not numbers:
         return {"scale": {"nice": False}}
@@ -149,7 +154,8 @@ def _round_step(least: float) -> float:
 def log_axis(values: Iterable[object]) -> Spec:
     """Return a logarithmic scale and axis, from the step of 1, 2, 5 below all values to the step above.
 
-    If these are too few, steps are 1, 2, 3 ... 9, or evenly apart. Linear if a value has no logarithm.
+    If this gives too few ticks, the steps are 1, 2, 3 ... 9, or evenly spaced. The scale is linear if a value has no
+    logarithm.
     """
     given = [float(value) for value in values if isinstance(value, int | float)]
     if not given or not all(value > 0 and math.isfinite(value) for value in given):
@@ -158,21 +164,21 @@ def log_axis(values: Iterable[object]) -> Spec:
     within = _log_steps(low, high, (1, 2, 5))
     if len(within) < LEAST_LOG_TICKS:
         within = _log_steps(low, high, range(1, 10))
-    if len(within) < LEAST_LOG_TICKS:  # values so close to each other have no use for decades
+    if len(within) < LEAST_LOG_TICKS:  # values that are so close to each other need no decades
         within = linear_ticks(low, high)
-    # Over many powers of ten only these have labels, and the ends of the axis, between which all values are.
+    # Over many powers of ten, only these have labels, and the ends of the axis, between which all values lie.
     wide = len(within) > MOST_LOG_TICKS
     ends = (within[0], within[-1])
     ticks = [step for step in within if not wide or _is_power_of_ten(step) or step in ends]
     return {
         "scale": {"type": "log", "domain": [within[0], within[-1]], "nice": False},
-        # Vega itself leaves out ticks beyond the count, and most labels, whatever the room.
+        # Vega itself leaves out ticks beyond the count, and most labels, even if there is room.
         "axis": {"values": ticks, "tickCount": len(ticks), "labelExpr": PLAIN_LABEL, "labelOverlap": "greedy"},
     }
 
 
 def _log_steps(low: float, high: float, digits: Iterable[int]) -> list[float]:
-    """Return these digits times powers of ten, from the last below ``low`` to the first above ``high``."""
+    """Return these digits times powers of ten, from the last number below ``low`` to the first above ``high``."""
     powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
     digits = tuple(digits)
     steps = [float(f"{digit * 10.0**power:.12g}") for power in powers for digit in digits]

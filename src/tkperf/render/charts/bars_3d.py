@@ -1,7 +1,6 @@
-"""3-D bars of the specifications: values over two axes, such as block size and read/write mix.
-
-Vega-Lite has no third dimension, so this module projects the bars' faces and draws them as polygons. Far
-faces come first, so that near ones cover them.
+"""3-D bars of the specifications: values over two axes, such as block size and read/write mix. Vega-Lite has no third
+dimension, so this module projects the faces of the bars and draws them as polygons. Far faces are drawn first, so that
+near faces cover them.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ _RIGHT: ScreenPoint = (1.0, 0.26)
 _BACK: ScreenPoint = (-0.82, 0.40)
 _HIGHEST = 5.0
 _HEIGHT_PX = 400
-# A table of few cells keeps narrow bars instead of bars as wide as the page.
+# If the table has few cells, the bars remain narrow instead of becoming as wide as the page.
 _LEAST_WIDTH = 10.0
 _HALF_WIDTH = 0.36
 _SLANT = 40
-# Light falls from above. Brightness of each face; the part beyond 1 is its share of white.
+# Light falls from above. Each number is the brightness of a face; the part beyond 1 is its share of white.
 _IN_US = "(µs)"
 _FACES = {"left": 1.0, "right": 0.8, "top": 1.25}
 
@@ -125,7 +124,7 @@ def _layers(domain: list[float], tip: list[dict[str, object]]) -> list[Spec]:
 
 
 def _marks(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
-    """Yield the mark of each flagged bar, above it."""
+    """Yield the mark of each flagged bar, above the bar."""
     for number, bar in enumerate(chart.bars):
         if bar.flag:
             back, right = chart.places[number]
@@ -196,7 +195,7 @@ def _labels(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
     def label(at: ScreenPoint, text: str, align: str, angle: int = 0) -> Row:
         return {"x": at[0], "y": at[1], "text": text, "align": align, "angle": angle}
 
-    # Slanted away from the bars: however near the steps are, no text runs into the next.
+    # The labels slant away from the bars, so that no text overlaps the next, however near the steps are.
     for right, text in enumerate(chart.columns):
         yield label(_project(right, -0.75, 0), text, "left", _SLANT)
     for back, text in enumerate(chart.rows):
@@ -208,7 +207,7 @@ def _labels(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
 
 
 def _titles(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
-    """Yield the titles of the three axes: next to the middle of each edge of the floor, and above the upright scale."""
+    """Yield the titles of the three axes: beside the middle of each edge of the floor, and above the upright scale."""
     width, depth = len(chart.columns), len(chart.rows)
     value_title = chart.value_title.replace(_IN_US, f"({find_latency_unit(ticks)[0]})")
     for edge, away, text in (

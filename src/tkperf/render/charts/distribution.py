@@ -1,6 +1,5 @@
-"""Distribution of response times in Vega-Lite, which makes bars and curves of the buckets itself.
-
-The script of a page can therefore replace the buckets.
+"""Distribution of response times in Vega-Lite, which computes bars and curves from the buckets itself. The script of a
+page can therefore replace the buckets.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from tkperf.page.figures.curves import BINS_A_DECADE
 from tkperf.render.charts.axes import PLAIN_LABEL, log_axis, suit_latency
 from tkperf.render.charts.frame import CLICKED, COLOURS, GREY, Row, Spec, build_frame, tooltip
 
-# From this count on the bars are too tall for three labels at powers of ten.
+# From this count on, the bars are too tall for labels at three powers of ten.
 _MANY_IOS = 10**8
 # The first bucket begins at 0, which has no logarithm; half of the finest bucket is small enough.
 _LEAST_US = 0.0005
 
 
-# Buckets come in ascending order; the chart itself adds them up.
+# The buckets are in ascending order; the chart itself adds them up.
 _SUMS = [
     {"window": [{"op": "sum", "field": "count", "as": "seen"}], "sort": [{"field": "lower"}]},
     {"joinaggregate": [{"op": "sum", "field": "count", "as": "total"}]},
@@ -27,9 +26,10 @@ _SUMS = [
 # In bins, not in us.
 _PLACE = f"{BINS_A_DECADE} * log(max({{}}, {_LEAST_US})) / LN10"
 _BY_BIN = [{"field": "bin"}]
-# Bars of equal logarithmic width. The width of fio's buckets doubles at each power of two, so their counts step
-# where the response times do not. The I/Os of a bucket go to the bins that it overlaps, like the curve evenly by
-# the logarithm of the time. Rounding applies to the running sum: whole I/Os, none lost, none twice.
+# Bars of equal logarithmic width. The width of fio's buckets doubles at each power of two, so their counts step where
+# the response times do not. The I/Os of a bucket are divided among the bins that it overlaps, evenly according to the
+# logarithm of the time, like the curve. Rounding applies to the running sum, so that each bin has whole I/Os, and none
+# is lost or counted twice.
 _BINS = [
     {"calculate": _PLACE.format("datum.lower"), "as": "from"},
     {"calculate": _PLACE.format("datum.upper"), "as": "to"},
@@ -56,10 +56,11 @@ _COUNTS = ("lower", "upper", "count", "share", "us")
 
 
 def _curve(share: str) -> list[Row]:
-    """Return transforms to a point at each edge of each bucket, where ``share`` of the I/Os ``{counted}`` is exact.
+    """Return transforms that make a point at each edge of each bucket, where ``share`` of the I/Os ``{counted}`` is
+    exact.
 
-    The I/Os of a bucket are somewhere between its edges, and no I/O is between two filled buckets. So the
-    curve may be straight within a bucket, a 64th of its value, and is level from one to the next.
+    The I/Os of a bucket are somewhere between its edges, and no I/O is between two filled buckets. The curve may
+    therefore be straight within a bucket, whose width is a 64th of its value, and is level between buckets.
     """
     at_edges = [share.format(counted=counted) for counted in ("(datum.seen - datum.count)", "datum.seen")]
     return [
@@ -70,7 +71,7 @@ def _curve(share: str) -> list[Row]:
 
 
 def draw_distribution(chart: Distribution) -> Spec:
-    """Draw I/Os by response time, with the share that took no longer; or the share that took longer."""
+    """Draw I/Os by response time, with the share that took no longer, or only the share that took longer."""
     us = _us_axis(edge for bucket in chart.buckets for edge in bucket[:2])
     datasets: dict[str, list[Row]] = {
         "buckets": [bucket._asdict() for bucket in chart.buckets],
@@ -90,7 +91,7 @@ def draw_distribution(chart: Distribution) -> Spec:
 
 
 def _us_axis(edges: Iterable[float]) -> Spec:
-    """Return the axis of response times; without data it suits the data that the page brings."""
+    """Return the axis of response times. Without data, the axis suits the data that the page inserts."""
     given = list(edges)
     axis = log_axis(given) if given else {"scale": {"type": "log", "nice": False}}
     return suit_latency({"type": "quantitative", "title": "Response time (µs)", **axis})
@@ -101,7 +102,7 @@ def _draw_bins(us: Spec, *, ticks: int) -> Spec:
         "field": "count",
         "type": "quantitative",
         "title": "I/Os (bars)",
-        # The axis begins at half an I/O, below the lowest possible bar, and has some room above the highest.
+        # The axis begins at half an I/O, below the lowest possible bar, and leaves some room above the highest bar.
         "scale": {"type": "log", "domainMin": 0.5, "nice": False, "padding": 8},
         # More ticks would draw a line for each 2, 3 ... 9 if there are fewer powers of ten than ticks.
         "axis": {"format": "~s", "tickCount": ticks},
@@ -142,7 +143,7 @@ def _draw_longer(us: Spec) -> Spec:
         "type": "quantitative",
         "title": "I/Os that took longer (%)",
         "scale": {"type": "log", "domainMax": 100, "nice": True},
-        # Not 1e-7: all shares are written alike.
+        # Not 1e-7, so that all shares have the same form.
         "axis": {"labelExpr": PLAIN_LABEL, "tickCount": 6},
     }
     return {
@@ -161,7 +162,8 @@ def _draw_longer(us: Spec) -> Spec:
 _AT_US: Spec = {"field": "us", "type": "quantitative"}
 
 
-# Each name is at its mark, or this far right of the name before it: the marks' range takes up about half of the width.
+# Each name is at its mark, or this far to the right of the preceding name. The range of the marks takes up about half
+# of the width.
 _NAME_GAP_PX = 15
 _BY_US = [{"field": "us"}]
 _NAME_PLACES = [
@@ -177,7 +179,9 @@ _NAME_PLACES = [
 
 
 def _draw_marks() -> list[Spec]:
-    """Return a line at each mark, which leads to its name above the plot, where neither bars nor curves cover it."""
+    """Return a line at each mark. The line leads to the name of the mark above the plot, where neither bars nor curves
+    cover it.
+    """
     tip = tooltip(("mark", "Mark"), ("us", "µs"), numbers=_COUNTS)
     name: Spec = {**_AT_US, "field": "name_us"}
     text = {"text": {"field": "label", "type": "nominal"}, "y": {"value": -8}}

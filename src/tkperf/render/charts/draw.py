@@ -1,4 +1,4 @@
-"""Any chart of a page as Vega-Lite: its data by name, and layers that draw them."""
+"""Any chart of a page as Vega-Lite: named data, and layers that draw the data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MOST_RINGS = 2000
 MOST_DIRECT = 4
 # Characters of a curve's name. A file may contain much longer names, and each point carries the name of its curve.
 LONGEST_NAME = 200
-# Beyond it points are smaller, so that they do not hide the line.
+# Beyond this number, points are smaller, so that they do not hide the line.
 _MANY_POINTS = 60
 _LINE_PX = 14
 # The name of a level is above the level, within the plot: the axis reaches beyond both.
@@ -58,7 +58,7 @@ _WHY = ("flag", "Not the device alone")
 
 
 def draw(chart: AnyChart, scale: float = 1) -> Spec:
-    """Return the specification of a chart; ``scale`` is the height that it will have relative to the screen."""
+    """Return the specification of a chart. ``scale`` is its height relative to the height on the screen."""
     if isinstance(chart, Bars3D):
         return draw_bars(chart)
     if isinstance(chart, Distribution):
@@ -76,7 +76,7 @@ def _with_short_names(chart: Chart) -> Chart:
 
 
 class _Drawing:
-    """A chart on its way to layers. ``x`` is the channel of places, ``y`` that of values."""
+    """A chart while its layers are made. ``x`` is the channel of places, and ``y`` is the channel of values."""
 
     def __init__(self, chart: Chart, scale: float = 1) -> None:
         self.chart, self.scale = chart, scale
@@ -117,7 +117,7 @@ class _Drawing:
             layers += labels
         frame = build_frame(chart, self._height(), rings=bool(rings), aligned=chart.aligned)
         columns = [[curve.name, curve.column] for curve in chart.curves if curve.column]
-        # For the page: the columns to reduce again when a reader zooms in.
+        # For the page: the columns that it reduces again when a reader zooms in.
         meta = {"usermeta": {"series": columns}} if columns else {}
         if not chart.filled:
             self.data = {name: [] for name in self.data}
@@ -136,7 +136,7 @@ class _Drawing:
 
     @property
     def _at_ends(self) -> bool:
-        """Return whether the names of curves are next to their ends."""
+        """Return whether the names of curves are beside the ends of the curves."""
         legend, names = self.chart.legend, [name for name in find_ends(self._named) if name]
         lines = all(curve.mark is Mark.LINE for curve in self.chart.curves)
         allowed = legend is Legend.ENDS or (legend is Legend.AUTO and len(names) <= MOST_DIRECT)
@@ -144,14 +144,14 @@ class _Drawing:
         return lines and allowed and bool(names) and "domain" in scale
 
     def _find_style(self) -> Spec:
-        """Return the channels of colours and dashes, as far as curves differ in them."""
+        """Return the channels of colours and dashes, if curves differ in them."""
         chart, named = self.chart, self._named
         if not any(curve.name for curve in named):
             return {}
         colours: dict[str, object] = {each.name: find_colour(each.colour) for each in named}
         dashes: dict[str, object] = {each.name: DASHES[each.dash] for each in named}
         lines = [curve for curve in named if curve.mark is Mark.LINE]
-        # Mixes have the order of the specification in every legend.
+        # In every legend, mixes have the order of the specification.
         if len(lines) == len(named) and chart.legend is not Legend.TOP and chart.series != MIX_TITLE:
             order = order_by_ends(named)
             colours = {name: colours[name] for name in order}
@@ -179,7 +179,7 @@ class _Drawing:
         return {"legend": on_top}
 
     def _set_params(self, layers: Sequence[Spec]) -> None:
-        """Let a reader zoom along the x axis, and choose a curve in a legend next to the plot."""
+        """Let a reader zoom along the x axis, and choose a curve in a legend beside the plot."""
         of_curves = [layer for layer in layers if _data_name(layer).startswith("curves")]
         if not of_curves:
             return
@@ -238,7 +238,7 @@ class _Drawing:
         dotted = group.rows if first.dots else [row for row in group.rows if row.get("alone")]
         if not dotted:
             return
-        # Points in a layer of their own: as part of the lines they would represent them in the legend.
+        # The points need a layer of their own. As part of the lines, they would replace the lines in the legend.
         longest = max(len(curve.points) for curve in group.curves)
         size = 36 if longest <= _MANY_POINTS else 15
         dot = {"type": "point", "filled": True, "size": size, "opacity": 1, **_unfaded(plain)}
@@ -253,7 +253,7 @@ class _Drawing:
         yield self._layer(group.name, {"type": "point", **_unfaded(plain), **drawn}, encoding | tip)
 
     def _whiskers(self, group: CurveGroup, encoding: Spec, mark: Row) -> Iterator[Spec]:
-        """Yield the intervals of points or bars, as far as they are known."""
+        """Yield the known intervals of points or bars."""
         if not group.is_spread:
             return
         known = {"filter": "isValid(datum.low) && isValid(datum.high)"}
@@ -290,7 +290,7 @@ class _Drawing:
         return {"y": {**self.values, "field": "low"}, "y2": {"field": "high"}}
 
     def _tip(self, group: CurveGroup) -> list[Row]:
-        """Return what is shown of a point under the pointer."""
+        """Return what the chart shows of a point under the pointer."""
         chart, first = self.chart, group.first
         fields = [("series", chart.series or chart.series_word)] if "color" in self.style else []
         fields += [("variant", chart.variants or "Quantity")] if first.variant else []
@@ -325,7 +325,7 @@ class _Drawing:
             yield self._layer(kind, mark, ends | tip)
 
     def _rules(self, *, front: bool) -> Iterator[Spec]:
-        """Yield lines and their names; in front of the curves only those that lie on them."""
+        """Yield lines and their names. Only lines that lie on the curves are in front of them."""
         for kind, rules in _by_kind(self.chart.rules):
             level = any(rule.x_end is not None for rule in rules)
             if level is not front:
@@ -351,7 +351,9 @@ class _Drawing:
         return tooltip(*fields, numbers=("x", "value"))
 
     def _names(self, kind: str, rules: Sequence[Rule]) -> Iterator[Spec]:
-        """Yield the names of rules: at the start of a level, in the corner above a line across, else on top."""
+        """Yield the names of rules: at the start of a level, in the corner above a horizontal line, otherwise at the
+        top.
+        """
         if not any(rule.name for rule in rules):
             return
         text: Spec = {"text": {"field": "name", "type": "nominal"}}

@@ -1,8 +1,6 @@
-"""Frame of every chart in Vega-Lite: letters, colours, tooltips.
-
-Colours follow Okabe and Ito's palette, adjusted: each has a contrast of 3:1 to a white and to a dark page, and
-differs from the first seven others under any of the common colour-vision deficiencies. Text has the page's colour,
-so that it is readable there.
+"""Frame of every chart in Vega-Lite: letters, colours, tooltips. The colours follow Okabe and Ito's palette with
+changes: each has a contrast of 3:1 to a white and to a dark page, and differs from the other first seven under any of
+the common colour-vision deficiencies. Text has the text colour of the page, so that it is readable there.
 """
 
 from __future__ import annotations
@@ -64,9 +62,9 @@ GREY = COLOURS[NEUTRAL]
 BRIGHTER = 1.3
 """Factor for the colours on a dark page: there, too, they have the contrast of text, 4.5:1."""
 DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
-# Distinct from the curves' colours, and visible on white and on dark pages.
+# Different from the colours of the curves, and visible on white and on dark pages.
 FLAGGED, CLICKED = "#D62728", "#9467BD"
-# From cold to warm; so is each mix of two neighbours.
+# From cold to warm. Mixtures of two neighbours are also in this order.
 _WARMTH = ("violet", "blue", "green", "olive", "amber", "vermilion")
 
 SHADES = {
@@ -91,7 +89,7 @@ TEXT_PX, TITLE_PX = 12, 14
 """Font sizes in pixels on the screen; print may not make them smaller."""
 HEIGHT_PX, LOW_PX = 300, 170
 RING = "\N{WHITE CIRCLE}"
-# Width of an axis's labels: charts below each other begin at the same place.
+# Width of the labels of an axis, so that charts below each other begin at the same place.
 _AXIS_PX = 64
 _NUMBER: Row = {"type": "quantitative", "format": ",.6~r"}
 
@@ -110,7 +108,7 @@ def find_colour(name: str) -> str:
 
 
 def light_colour(colour: str, brightness: float) -> str:
-    """Return a colour in more or less light; what is beyond 1 is its share of white."""
+    """Return a colour in more or less light. The part of the light beyond 1 is its share of white."""
     white = max(0.0, brightness - 1)
     channels = (each * min(1.0, brightness) for each in _split_channels(colour))
     return _join_channels(each + white * (255 - each) for each in channels)
@@ -190,7 +188,7 @@ def tooltip(*fields: tuple[str, str], numbers: Iterable[str] = ()) -> list[Row]:
     return [{"field": field, "title": title, **(_NUMBER if field in measured else {})} for field, title in fields]
 
 
-# Two lines of text, and their share of the height of the lowest plots of a page.
+# Height of two lines of text, and the share of the height of the lowest plots of a page that they take.
 _GAP_PX = 15
 _GAP = _GAP_PX / 170
 # Sample of the line in front of a label, in pixels from the edge of the plot.
@@ -223,11 +221,11 @@ def name_ends(
 ) -> tuple[list[Spec], list[Row]]:
     """Return the layers of samples and names next to the plot, and the data ``ends`` of both.
 
-    The page's script leaves these layers out if it has no room for them.
+    The script of the page leaves these layers out if there is no room for them.
 
     Args:
         y: the axis of values, which has a domain.
-        style: the channels by which the curves differ.
+        style: the channels in which the curves differ.
         height_px: height of the plot.
     """
     ends = {name: value for name, value in find_ends(curves).items() if name}
@@ -261,7 +259,7 @@ def name_ends(
 
 
 def _move_apart(shares: Sequence[float], gap: float) -> list[float]:
-    """Return the places from the highest to the lowest, at least a gap apart, within the plot if they fit."""
+    """Return the places from the highest to the lowest, at least one gap apart, and within the plot if they fit."""
     moved = list(shares)
     for number in range(1, len(moved)):
         moved[number] = min(moved[number], moved[number - 1] - gap)
@@ -301,7 +299,7 @@ def group_curves(chart: Chart) -> Iterator[CurveGroup]:
     groups: dict[tuple[object, ...], list[Curve]] = {}
     for curve in chart.curves:
         groups.setdefault(look(curve), []).append(curve)
-    # Measured curves, which have points, are drawn over ideal lines, so they come last.
+    # Measured curves, which have points, come last, so that they are drawn over ideal lines.
     ordered = sorted(groups.values(), key=lambda of: (not of[0].muted, of[0].dots))
     for number, curves in enumerate(ordered):
         names = [(curve.name, curve.variant) for curve in curves]
@@ -342,7 +340,7 @@ def build_rule_row(rule: Rule) -> Row:
 
 
 def is_sorted(curves: Iterable[Curve]) -> bool:
-    """Return whether the points of each curve go to the right; a line follows their order otherwise."""
+    """Return whether the points of each curve go from left to right; otherwise a line follows their order."""
     for curve in curves:
         places = [point.x for point in curve.points if isinstance(point.x, int | float)]
         if any(after < before for before, after in pairwise(places)):

@@ -1,7 +1,7 @@
-"""Heat map of response times in Vega-Lite: a rectangle for each time slice and band that has I/Os.
+"""Heat map of response times in Vega-Lite: a rectangle for each time slice and band that contains I/Os.
 
-The data have a row for each time slice. Vega makes the rectangles of it, because a row for each rectangle would make a
-page larger by a megabyte.
+The data contain a row for each time slice. Vega makes the rectangles from it, because a row for each rectangle would
+make a page larger by a megabyte.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from tkperf.page.chart import PALETTE, SHARE_NAMES, SHARES_PERCENT, HeatMap
 from tkperf.render.charts.axes import LATENCY, log_axis
 from tkperf.render.charts.frame import COLOURS, HEIGHT_PX, Row, Spec, build_frame, tooltip
 
-# Of the classes of shares, from the greatest, as the last two digits of a colour: 100, 69, 45, 28 and 16 %. All classes
-# have one colour, so that no reader needs to tell colours apart, and suit a light and a dark page.
+# Opacities of the classes of shares, the greatest first, as the last two digits of a colour: 100, 69, 45, 28 and 16 %.
+# All classes have one colour, so that no reader needs to distinguish colours, and suit a light and a dark page.
 _OPACITIES = ("FF", "B0", "74", "48", "2A")
 # The first bucket begins at 0, which has no logarithm; half of the finest bucket is small enough.
 _LEAST_US = 0.0005
@@ -19,7 +19,7 @@ TIME = "Response time"
 
 
 def draw_heat_map(chart: HeatMap) -> Spec:
-    """Draw the share of the I/Os of each time slice that each band of response time has."""
+    """Draw the share of the I/Os of each time slice that lies in each band of response time."""
     edges_us = [max(_LEAST_US, edge) for edge in chart.edges_us]
     rows: list[Row] = []
     for column in chart.slices:
@@ -75,7 +75,7 @@ def draw_heat_map(chart: HeatMap) -> Spec:
 
 
 def _spread(edges_us: list[float]) -> list[Row]:
-    """Return transforms of time slices to a row for each band that has I/Os."""
+    """Return transforms that turn time slices into a row for each band that contains I/Os."""
     found = f"'{SHARE_NAMES[-1]}'"
     for name, least in reversed(list(zip(SHARE_NAMES, SHARES_PERCENT, strict=True))[:-1]):
         found = f"10000 * datum.n >= {round(100 * least)} * datum.all ? '{name}' : {found}"

@@ -1,4 +1,6 @@
-"""A comparison on one screen of a terminal: the title, a line for each use, the matrix, and flaws of the runs."""
+"""A comparison on one screen of a terminal: the title, a line for each use, the matrix, and doubtful values of the
+runs.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +18,23 @@ from tkperf.render.terminal.histories import BlockLetters, blocks_for
 from tkperf.render.terminal.matrix_text import draw_legend, draw_list, draw_matrix, draw_sentences, print_line
 
 MOST_LINES, MOST_LINES_BESIDE_FILES = 40, 20
-# Lines that a matrix of twelve runs needs, and most lines of the flaws.
+# Number of lines that a matrix of twelve runs needs, and greatest number of lines for the flaws.
 _LINES_OF_MATRIX, _LINES_OF_FLAWS = 17, 4
 _LINES_OF_LEGEND, _FEWEST_ROWS = 1, 2
 # The whole page explains these signs in more words.
 _SHORT_WORDS: dict[str, str] = {Sign.EQUAL: "equal", Sign.UNDECIDED: "not decided"}
-# The matrix has what a sentence says from here on.
+# From here on, a sentence repeats what the matrix shows.
 _ALSO_IN_MATRIX = ("; not ranked: ", "; not measured: ")
 
 
 def print_comparison(
     view: ReportView, flaws: Sequence[tuple[str, str]], console: Console, *, beside_files: bool
 ) -> None:
-    """Print what opens a comparison, on one screen.
+    """Print the beginning of a comparison on one screen.
 
     Args:
-        flaws: what makes values of the runs doubtful, each with the runs.
-        beside_files: files have the comparison, so that the terminal needs only the answer.
+        flaws: the reasons why values of the runs are doubtful, each with the runs. beside_files: whether the comparison
+            is also written to files, so that the terminal shows only the decision.
     """
     assert view.decision is not None
     blocks = blocks_for(console.encoding)
@@ -71,7 +73,7 @@ def _fill(text: str, width: int | None, style: str = "") -> list[Text]:
 
 
 def _fit_sentences(sentences: Sequence[tuple[str, str]], width: int | None, room: int) -> list[Text]:
-    """Return sentences in lines. If there are too many lines, leave out what the matrix says too, then the last
+    """Return sentences in lines. If there are too many lines, first leave out what the matrix also shows, then the last
     sentences.
     """
     lines = list(draw_sentences(sentences, width))
@@ -93,7 +95,9 @@ def _leave_out_what_follows(sentence: str) -> str:
 
 
 def _fit_matrix(view: DecisionView, width: int, blocks: BlockLetters, room: int) -> list[Text]:
-    """Return the matrix with its legend in so many lines; of too many runs the best and the worst."""
+    """Return the matrix with its legend in this number of lines. If there are too many runs, show only the best and the
+    worst.
+    """
     most = min(len(view.rows), MOST_ON_SCREEN)
     lines = _draw_rows(view, most, width, blocks, room)
     while len(lines) > room and most > _FEWEST_ROWS:
@@ -103,7 +107,7 @@ def _fit_matrix(view: DecisionView, width: int, blocks: BlockLetters, room: int)
 
 
 def _draw_rows(view: DecisionView, most: int, width: int, blocks: BlockLetters, room: int) -> list[Text]:
-    """Return the lines of a matrix with so many rows, the number of the other rows, and the legend."""
+    """Return the lines of a matrix with this number of rows, the number of the other rows, and the legend."""
     shown = replace(view, rows=choose_rows(view.rows, most))
     left = len(view.rows) - len(shown.rows)
     notes = _fill(f"{format_count(left, 'more run')}, less often best or worst: --full", width, "dim") if left else []
@@ -115,7 +119,9 @@ def _draw_rows(view: DecisionView, most: int, width: int, blocks: BlockLetters, 
 
 
 def choose_rows(rows: Sequence[MatrixRow], most: int) -> tuple[MatrixRow, ...]:
-    """Return the rows in their order; of too many those that are most often the best, and most often the worst."""
+    """Return the rows in their order. If there are too many, return those that are most often the best, and most often
+    the worst.
+    """
     if len(rows) <= most:
         return tuple(rows)
 

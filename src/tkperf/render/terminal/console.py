@@ -1,4 +1,4 @@
-"""Consoles on stdout and stderr, and their behaviour when the reader has gone.
+"""Consoles on stdout and stderr, and their behaviour when nobody reads them any more.
 
 rich is slow to load, so functions that are needed before a command does its work are in ``standard_streams.py``.
 """
@@ -29,9 +29,8 @@ LEVEL_STYLES = {"information": "", "caution": "yellow", "failure": "red"}
 
 
 class OutputConsole(Console):
-    """Console that raises BrokenPipeError when the reader has gone.
-
-    rich would end the process with 1, in the middle of a run, or as if claims were not met.
+    """Console that raises BrokenPipeError when nobody reads it any more. rich would end the process with status 1, even
+    in the middle of a run, or as if claims were not met.
     """
 
     def on_broken_pipe(self) -> None:
@@ -39,10 +38,8 @@ class OutputConsole(Console):
 
 
 def open_console(*, stderr: bool = False) -> Console:
-    """Return a console on stdout, or stderr.
-
-    If output goes to a program or a file instead of a terminal, each text is one line, so that a
-    search finds words anywhere in it. The console's ``soft_wrap`` is then set.
+    """Return a console on stdout or stderr. If the output goes to a program or a file instead of a terminal, each text
+    is one line, so that a search finds consecutive words. The ``soft_wrap`` of the console is then set.
     """
     is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
     width = None if is_terminal else _WIDE
@@ -62,7 +59,7 @@ def print_verdict(verdict: Verdict, console: Console) -> None:
 
 
 def choose_progress(progress: str) -> str:
-    """Replace ``auto`` by the view that fits stderr."""
+    """Replace ``auto`` with the view that suits stderr."""
     if progress != "auto":
         return progress
     return "live" if can_redraw() else "plain"
@@ -74,7 +71,9 @@ def can_redraw() -> bool:
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines with markup on stderr. On a terminal, break lines between words. A lost stderr must not end a run."""
+    """Print lines with markup on stderr. On a terminal, break lines between words. A stderr that nobody reads must not
+    end a run.
+    """
     console = OutputConsole(stderr=True)
     with suppress(OSError):
         for line in lines:
@@ -84,7 +83,7 @@ def print_lines(*lines: str) -> None:
 
 
 def _wrap_markup(lines: str, width: int) -> Iterator[Text]:
-    """Yield lines with markup in lines of whole words and commands."""
+    """Yield texts with markup in lines of whole words and commands."""
     for line in map(Text.from_markup, lines.split("\n")):
         parts = wrap_words(line.plain, width) if line.cell_len > width else []
         ends = accumulate(len(part) + 1 for part in parts[:-1])
@@ -96,12 +95,12 @@ _LABEL = 9
 
 
 def print_facts(facts: Iterable[tuple[str, str]], *, style: str = "bold") -> None:
-    """Print labelled texts on stderr. A lost stderr must not end a run."""
+    """Print labelled texts on stderr. A stderr that nobody reads must not end a run."""
     print_lines(*format_facts(facts, OutputConsole(stderr=True), style=style))
 
 
 def format_facts(facts: Iterable[tuple[str, str]], console: Console, *, style: str = "bold") -> Iterator[str]:
-    """Yield labelled texts with markup, for a terminal with lines of whole words next to the label."""
+    """Yield labelled texts with markup, for a terminal with lines of whole words beside the label."""
     width = max(1, console.width - _LABEL) if console.is_terminal else sys.maxsize
     for label, text in facts:
         lines = [text] if len(text) <= width else wrap_words(text, width)

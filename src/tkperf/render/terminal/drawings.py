@@ -31,12 +31,13 @@ _MOST_BARS = 60
 _HISTOGRAM_LINES = 6
 # Numbers of bins per decade; the first whose histogram fits the width is used.
 _BINS_A_DECADE = (32, 24, 16, 12, 8, 4, 2)
-# Columns that the label of the greatest share takes.
+# Number of columns that the label of the greatest share needs.
 _SCALE = 9
 # Kinds of figures with values over time or places. The first kind that a section has is drawn.
 _COURSES = (FigureKind.OVER_ROUNDS, FigureKind.OVER_TIME, FigureKind.SECONDS, FigureKind.OVER_AREAS)
 
-# Names of the curves of a stream, of which a combination has many: the rate, which has no name, and latencies.
+# Names of the curves of a stream, which a combination has for each of its many streams: the rate, which has no name,
+# and latencies.
 _OF_A_STREAM = ("", LATENCY_MEAN.short, percentile(TAIL_PERCENT).short)
 
 
@@ -51,7 +52,7 @@ def print_charts(charts: Sequence[ChartView], console: Console) -> None:
 
 
 def draw_course(charts: Sequence[ChartView], width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield bars from 0 to the greatest: a line for each curve over time, or the rounds of each cell."""
+    """Yield bars from 0 to the greatest value: a line for each curve over time, or for the rounds of each cell."""
     drawn = {kind: list(_of_kind(charts, kind)) for kind in _COURSES}
     kind = next((kind for kind in _COURSES if drawn[kind]), None)
     if kind is FigureKind.OVER_ROUNDS:
@@ -68,7 +69,7 @@ def draw_course(charts: Sequence[ChartView], width: int, blocks: BlockLetters) -
 
 
 def _of_kind(charts: Sequence[ChartView], kind: FigureKind) -> Iterator[ChartView]:
-    """Yield the views that draw a kind of figure with curves."""
+    """Yield the views that draw a kind of figure as curves."""
     for view in (view for chart in charts for view in chart.views):
         if view.figure is not None and view.figure.kind is kind and isinstance(view.chart, Chart):
             yield view
@@ -87,7 +88,9 @@ def _grid(views: Sequence[tuple[Chart, str]]) -> Grid:
 
 
 def _draw_lines(views: Sequence[ChartView], width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield a line for each curve over time; those with the same name and unit once. Streams have fewer curves."""
+    """Yield a line for each curve over time. Curves with the same name and unit appear once. Streams have
+    fewer curves.
+    """
     streams = dict.fromkeys(view.stream for view in views)
     charts = [(view.stream, view.chart) for stream in streams for view in views if view.stream == stream]
     drawn = [(stream, chart) for stream, chart in charts if isinstance(chart, Chart)]
@@ -120,9 +123,8 @@ def _name_curve(chart: Chart, curve: Curve) -> str:
 
 
 def spread_over(points: Sequence[Point], axis: Axis, bars: int) -> list[float | None]:
-    """Return the mean of the points of each of ``bars`` equal parts of an axis; None for a part without any.
-
-    Fewer points than bars are a bar each.
+    """Return the mean of the points in each of ``bars`` equal parts of an axis, and None for a part without points. If
+    there are fewer points than bars, each point is a bar.
     """
     if len(points) <= bars:
         return [point.y for point in points]
@@ -136,7 +138,7 @@ def spread_over(points: Sequence[Point], axis: Axis, bars: int) -> list[float | 
 
 
 def draw_histogram(charts: Sequence[ChartView], width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield response times in bins of equal logarithmic width, so that no step comes from the widths of buckets."""
+    """Yield response times in bins of equal logarithmic width, so that the widths of buckets cause no steps."""
     for view in (view for chart in charts for view in chart.views):
         if isinstance(view.chart, Distribution) and not view.chart.exceedance:
             yield from _draw_histogram(view.chart, width, blocks)
@@ -155,7 +157,7 @@ def _draw_histogram(chart: Distribution, width: int, blocks: BlockLetters) -> It
 
 
 def _axis(first: int, count: int, per_decade: int) -> str:
-    """Return powers of ten below the bins that begin with them."""
+    """Return powers of ten below the bins that begin at them."""
     text = ""
     for decade in range(ceil(first / per_decade), (first + count) // per_decade + 1):
         place = decade * per_decade - first
@@ -173,7 +175,9 @@ def _name_us(us: float) -> str:
 
 
 def draw_heat_maps(charts: Sequence[ChartView], width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield each heat map: time to the right, response times upwards, a character for the share of the I/Os."""
+    """Yield each heat map: time goes to the right, response times go upwards, and a character shows the share of the
+    I/Os.
+    """
     for view in (view for chart in charts for view in chart.views):
         if isinstance(view.chart, HeatMap):
             yield from _draw_heat_map(view.chart, width, blocks)
@@ -182,7 +186,7 @@ def draw_heat_maps(charts: Sequence[ChartView], width: int, blocks: BlockLetters
 def _draw_heat_map(chart: HeatMap, width: int, blocks: BlockLetters) -> Iterator[Text]:
     begin, end = chart.slices[0].begin, chart.slices[-1].end
     widths = sorted(column.end - column.begin for column in chart.slices)
-    # No more places than slices fit one after the other: a place without a slice would look like a gap.
+    # There are at most as many places as slices, because a place without a slice would look like a gap.
     room = max(1, min(_MOST_BARS, width - _SCALE, round((end - begin) / widths[len(widths) // 2])))
     columns = [[0] * (len(chart.edges_us) - 1) for _ in range(room)]
     for column in chart.slices:

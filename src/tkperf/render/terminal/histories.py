@@ -1,4 +1,4 @@
-"""Values of each cell round after round, as a table of sparklines that fits a terminal."""
+"""Values of each cell round by round, as a table of sparklines that fits a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BlockLetters:
     Attributes:
         heights: bars from the least to the full height of a line.
         done, perhaps, left: parts of a horizontal bar.
-        line: fills up the line of a heading.
+        line: fills the rest of the line of a heading.
         shades: parts of a heat map, from the greatest share.
     """
 
@@ -34,7 +34,7 @@ class BlockLetters:
     shades: str
 
     def spell(self, text: str) -> str:
-        """Return a text with the available characters."""
+        """Return a text that uses only the available characters."""
         return text if self is UNICODE else text.replace("µ", "u").replace("°", "")
 
 
@@ -65,7 +65,7 @@ def _bar(value: float | None, top: float, blocks: BlockLetters) -> str:
 
 
 def squeeze(values: Values, width: int) -> list[float | None]:
-    """Return at most ``width`` values; if there are more, each is the mean of a stretch of them."""
+    """Return at most ``width`` values. If there are more, each returned value is the mean of several."""
     if len(values) <= width:
         return list(values)
     edges = [round(place * len(values) / width) for place in range(width + 1)]
@@ -79,7 +79,7 @@ def mean(values: Values) -> float | None:
 
 
 def share_bar(share: float, width: int, blocks: BlockLetters = UNICODE, *, perhaps: float = 0.0) -> str:
-    """Return a bar of the share done, from 0 to 1; ``perhaps``: possibly done up to this share."""
+    """Return a bar of the completed share, from 0 to 1. ``perhaps``: the share that may be complete."""
     done = int(min(1.0, max(0.0, share)) * width)
     maybe = max(0, int(min(1.0, perhaps) * width) - done)
     return blocks.done * done + blocks.perhaps * maybe + blocks.left * (width - done - maybe)
@@ -95,8 +95,8 @@ def columns(values: Sequence[float], height: int, blocks: BlockLetters = UNICODE
         yield "".join(blocks.heights[part - 1] if part else " " for part in filled).rstrip()
 
 
-# Bars of one cell: more of them show no more of a few rounds. In less room first the number next to them goes, then
-# columns.
+# Number of bars of one cell; more bars would not show more of a few rounds. If there is less room, first the number
+# beside the bars is omitted, then columns.
 WIDEST, FEWEST, NARROWEST = 40, 6, 3
 _NUMBER = 5
 _GAP = 2
@@ -136,8 +136,8 @@ def draw_histories(
 
     Args:
         title: name of the values.
-        histories: values of each cell, in the order of the run; empty: nothing yet.
-        most_lines: if not all rows fit, only rows around ``current`` are shown; with too few lines none.
+        histories: values of each cell, in the order of the run; empty: no values yet. most_lines: if not all rows fit,
+            only rows around ``current`` are shown, or none if there are too few lines.
         current: the cell under way.
     """
     layout = arrange(histories)
@@ -176,7 +176,7 @@ def draw_grid(
 
     Args:
         current: row and column of the cell under way.
-        newest: if not all values fit, show the newest ones instead of all, squeezed.
+        newest: if not all values fit, show only the newest values instead of means of all values.
     """
     table = _Table(grid, width, blocks, newest=newest)
     head = table.head(title)
@@ -188,7 +188,7 @@ def draw_grid(
 
 
 def _around(count: int, at: int, most: int) -> range:
-    """Return the rows to show: all, or as many as fit around the one under way."""
+    """Return the rows to show: all rows, or as many as fit around the row under way."""
     first = max(0, min(at - most // 2, count - most))
     return range(first, min(count, first + most))
 

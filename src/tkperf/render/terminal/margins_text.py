@@ -22,14 +22,16 @@ _GAP = 1
 _LONGEST_NAME, _LONGEST_RESULT = 18, 22
 _WIDEST_STRIP, _NARROWEST_STRIP = 60, 20
 _LONGEST_BAR_NAME, _BAR = 36, 20
-# Dots of one place: one, two or three, more.
+# Letters for one dot, two or three dots, and more dots at one place.
 _DOTS = ("·", ":", "•")
 _TICKS = {TickKind.MEDIAN: "|", TickKind.CLAIM: "¦", TickKind.OUTLIER: "'"}
 _NOTABLE = "◆"
 
 
 def print_margins(view: DecisionView, console: Console) -> None:
-    """Print the lines, then the matrix: a letter for each column, the sign after each margin, and what they mean."""
+    """Print the lines, then the matrix: a letter for each column, the sign after each margin, and the meaning
+    of both.
+    """
     blocks = blocks_for(console.encoding)
     for name, sentence in view.lines:
         for line in _wrap(f"{name}: {sentence}", console):
@@ -52,16 +54,14 @@ def _wrap(text: str, console: Console) -> list[str]:
 
 
 def _list_letters(count: int) -> list[str]:
-    """Return A, B, C ..., from the 27th on AA, AB ..."""
+    """Return A, B, C ..., and from the 27th on AA, AB ..."""
     letters = list(ascii_uppercase)
     return (letters + [first + second for first in letters for second in letters])[:count]
 
 
 def _draw_matrix(rows: Sequence[MatrixRow], title: str, count: int, width: int | None) -> Iterator[Text]:
-    """Yield the rows, with the values if a line has room for them; columns that do not fit follow below.
-
-    Args:
-        width: None: a line may have any length.
+    """Yield the rows, with the values if a line has room for them. Columns that do not fit follow below. Args: width:
+    None: a line may have any length.
     """
     names = min(_LONGEST_NAME, max((len(row.name) for row in rows), default=0))
     results = min(_LONGEST_RESULT, max((len(_join(row.cells[0])) for row in rows), default=0))
@@ -107,7 +107,7 @@ def _choose_style(cell: MatrixCell) -> str:
 
 
 def print_tiles(tiles: Sequence[HeadlineView], console: Console) -> None:
-    """Print the figures of many drives: for each its name with the worst drive, and its strip."""
+    """Print the figures of many drives: for each figure its name with the worst drive, and its strip."""
     blocks = blocks_for(console.encoding)
     width = max(_NARROWEST_STRIP, min(_WIDEST_STRIP, console.width - 2 * _GAP))
     for tile in tiles:
@@ -130,7 +130,9 @@ def print_tiles(tiles: Sequence[HeadlineView], console: Console) -> None:
 
 
 def draw_strip(strip: Strip, width: int) -> str:
-    """Return the dots of drives as letters: more dots of one place are a fuller letter; ticks stand between them."""
+    """Return the dots of drives as letters. Several dots at one place become a denser letter, and ticks are drawn
+    between the dots.
+    """
     letters = [" "] * width
     for tick in sorted(strip.ticks, key=lambda one: one.kind is not TickKind.OUTLIER):
         letters[_place(tick.share, width)] = _TICKS[tick.kind]
@@ -139,7 +141,7 @@ def draw_strip(strip: Strip, width: int) -> str:
         at = _place(dot.share, width)
         counts[at] = counts.get(at, 0) + 1
     for at, count in counts.items():
-        # The median lies among the dots: it stays visible.
+        # The median lies among the dots, but must remain visible.
         if letters[at] != _TICKS[TickKind.MEDIAN]:
             letters[at] = _DOTS[min(2, count // 2)]
     for dot in strip.named:
@@ -148,7 +150,7 @@ def draw_strip(strip: Strip, width: int) -> str:
 
 
 def print_bars(table: TableView, console: Console) -> None:
-    """Print the bar of each claim that has one, between its name and its margin and state."""
+    """Print the bar of each claim that has a bar, between the name of the claim and its margin and state."""
     blocks = blocks_for(console.encoding)
     bars = min(_BAR, console.width // 4)
     names = min(_LONGEST_BAR_NAME, max((len(row[0]) for row in table.rows), default=0))
@@ -169,7 +171,7 @@ def print_bars(table: TableView, console: Console) -> None:
 
 
 def draw_bar(strip: Strip, width: int, blocks: BlockLetters) -> str:
-    """Return the bar of a value, with the limit as a tick on it or behind it."""
+    """Return the bar of a value, with the limit as a tick on the bar or behind it."""
     if strip.bar is None:
         return ""
     filled = max(1, round(strip.bar * width))

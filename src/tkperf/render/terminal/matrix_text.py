@@ -19,11 +19,12 @@ from tkperf.render.terminal.histories import ASCII, BlockLetters, blocks_for, fo
 _GAP = 2
 _LONGEST_NAME, _LEAST_COLUMN, _WIDEST_COLUMN = 20, 13, 24
 _WIDEST = 200
-# Most lines of a matrix with bars: together with the title and a line for each use it has about 40.
+# Greatest number of lines of a matrix with bars. Together with the title and a line for each use, the screen then has
+# about 40 lines.
 _MOST_LINES = 28
-# Digits of a number that is shown in thousands if there is little room.
+# Number of digits from which a number is shown in thousands if there is little room.
 _LONGEST_WHOLE = 5
-# Characters of an interval after a bar.
+# Number of characters for an interval after a bar.
 _INTERVAL = len(" no interval")
 # Signs and letters for terminals without Unicode.
 _ASCII_SIGNS = str.maketrans(
@@ -63,7 +64,7 @@ def print_decision(view: DecisionView, console: Console) -> None:
 
 
 def draw_sentences(sentences: Sequence[tuple[str, str]], width: int | None) -> Iterator[Text]:
-    """Yield sentences, each after its name, in lines of this width; None: each on one line."""
+    """Yield sentences, each after its name, in lines of this width. None: each sentence is on one line."""
     for name, sentence in sentences:
         text = drop_controls(f"{name}: {sentence}" if name else sentence)
         for number, part in enumerate([text] if width is None else wrap_words(text, width, hanging=2)):
@@ -111,13 +112,13 @@ class _Content(Enum):
 
 
 def draw_matrix(view: DecisionView, width: int, blocks: BlockLetters, most_lines: int | None = None) -> Iterator[Text]:
-    """Yield the lines of the matrix; columns that do not fit next to each other are in blocks below each other.
+    """Yield the lines of the matrix; columns that do not fit beside each other form blocks below each other.
 
     A matrix that would be too long has no bars. If it is still too long, its ratios have no words.
 
     Args:
-        most_lines: the number of lines that there is room for; cells then have values without ratios if the matrix is
-            too long with them. None: cells always have ratios.
+        most_lines: the number of available lines; if the matrix would be longer, its cells contain values without
+            ratios. None: cells always have ratios.
     """
     if not view.rows or not view.columns:
         return
@@ -190,7 +191,7 @@ def _lay_out(view: DecisionView, width: int, content: _Content) -> _Layout:
 
 
 def _describe_cell(cell: MatrixCell, content: _Content) -> str:
-    """Return a cell's text; without ratios, its value in few characters: ``322k▲``."""
+    """Return the text of a cell. Without ratios, return its value in few characters: ``322k▲``."""
     match content:
         case _Content.VALUES:
             return f"{_shorten(cell.text)}{cell.sign.value}"
@@ -205,14 +206,14 @@ def _shorten(text: str) -> str:
     whole = text.replace(",", "")
     if not (whole.isdecimal() and len(whole) >= _LONGEST_WHOLE):
         return text
-    # The value has at most four digits other than 0: as a whole number, 12500 thousands need no exponent.
+    # The value has at most four digits other than 0, so that 12500 thousands is printed without an exponent.
     return f"{float(f'{int(whole) / 1000:.4g}'):.15g}k"
 
 
 def draw_list(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[Text]:
     """Yield the lines of a matrix with one column: each drive with its value and bar, or the reason in full words.
 
-    What does not fit on the line of the drive continues below its bar.
+    Text that does not fit on the line of the drive continues below its bar.
     """
     if not view.rows:
         return
@@ -244,7 +245,7 @@ def draw_list(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[
 
 
 def _fit(texts: Sequence[str], first: int, others: int) -> list[str]:
-    """Return texts on one line if that has room for them, or else in lines, each text with lines of its own."""
+    """Return texts on one line if they fit on it, otherwise in lines. Each text then has its own lines."""
     whole = drop_controls("; ".join(filter(None, texts)))
     if len(whole) <= first:
         return [whole]
@@ -253,11 +254,8 @@ def _fit(texts: Sequence[str], first: int, others: int) -> list[str]:
 
 
 def split_columns(lengths: Sequence[int], room: int | None, gap: int) -> Iterator[list[int]]:
-    """Yield the numbers of the columns that fit next to each other, block by block.
-
-    Args:
-        room: characters of a line; None: a line may have any length.
-        gap: characters before each column.
+    """Yield the numbers of the columns that fit beside each other, block by block. Args: room: characters of a line;
+    None: a line may have any length. gap: characters before each column.
     """
     block: list[int] = []
     for number, length in enumerate(lengths):
@@ -294,7 +292,7 @@ def cut(text: str, width: int) -> str:
 
 
 def _bar(cell: MatrixCell, width: int, blocks: BlockLetters) -> str:
-    """Return a bar as long as the value, and after it the interval."""
+    """Return a bar whose length shows the value, and the interval after it."""
     if cell.bar is None or cell.text == NOT_MEASURED:
         return ""
     interval = cell.interval.replace("at least", "≥")
@@ -302,7 +300,7 @@ def _bar(cell: MatrixCell, width: int, blocks: BlockLetters) -> str:
 
 
 def _fill(cell: MatrixCell, width: int, blocks: BlockLetters) -> str:
-    """Return a bar that is visible for every value above 0, and that has a sign if it is cut."""
+    """Return a bar that is visible for every value above 0. If the bar is cut, it has a sign."""
     if not cell.bar:
         return ""
     length = max(1, round(cell.bar * width))
@@ -354,7 +352,7 @@ def draw_curves(chart: Chart, width: int, blocks: BlockLetters) -> Iterator[Text
 
 
 def _spread(curves: Sequence[Curve], chart: Chart, bars: int) -> Iterator[list[float | None]]:
-    """Yield the values of each curve in bars at the same places: those of the axis, or equal parts of its length."""
+    """Yield the values of each curve as bars at the same places: those of the axis, or equal parts of its length."""
     if chart.x.scale is Scale.ORDINAL:
         for curve in curves:
             known = {point.x: point.y for point in curve.points}
@@ -374,7 +372,9 @@ def _spread(curves: Sequence[Curve], chart: Chart, bars: int) -> Iterator[list[f
 
 
 def _fill_gaps(values: Sequence[float | None]) -> list[float | None]:
-    """Return the values with those between two known ones filled: a course of few slices has fewer than bars."""
+    """Return the values, with interpolated values between two known ones, because a curve with few slices has fewer
+    values than bars.
+    """
     last = max((place for place, value in enumerate(values) if value is not None), default=-1)
     filled: list[float | None] = []
     for place, value in enumerate(values):

@@ -1,4 +1,6 @@
-"""The answer of a page on one screen of the terminal: the verdict, the headline figures, findings, where to look."""
+"""The summary of a page on one screen of the terminal: the verdict, the headline figures, findings, and commands for
+more.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from tkperf.page.verdict_texts import NoteLevel
 from tkperf.render.terminal.console import LEVEL_STYLES
 
 MOST_LINES = 40
-# Output that is not on a terminal has the findings of a terminal of this width.
+# Output that does not go to a terminal contains as many findings as a terminal of this width.
 _USUAL_WIDTH = 80
 _GAP = 2
 _HANGING = 2
@@ -28,7 +30,7 @@ Pointers = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Paragraph:
-    """A text that begins a line; ``title`` is the beginning of the text and stands out."""
+    """A text that begins a line. ``title`` is the beginning of the text and is highlighted."""
 
     text: str
     style: str = ""
@@ -41,7 +43,7 @@ class _Paragraph:
         return wrap_words(self.text, width, hanging=_HANGING if self.title else 0)
 
     def draw(self, width: int | None) -> Iterator[Text]:
-        """Yield the lines; ``width``: None if a line may have any length."""
+        """Yield the lines. ``width``: None if a line may have any length."""
         for number, line in enumerate([self.text] if width is None else self.wrap(width)):
             drawn = Text(line, style=self.style)
             if number == 0:
@@ -55,7 +57,7 @@ _EMPTY = _Paragraph(text="")
 def print_one_screen(
     view: ReportView, console: Console, *, going_on: str | None = None, run_file: str = "", pointers: Pointers = ()
 ) -> None:
-    """Print the answer of a run's page on at most ``MOST_LINES`` lines, with as many findings as have room.
+    """Print the summary of a run's page on at most ``MOST_LINES`` lines, with as many findings as fit.
 
     Args:
         going_on: the place of a run that has not ended.
@@ -137,9 +139,8 @@ def _draw_headlines(headlines: Sequence[HeadlineView], console: Console) -> rich
 
 
 def choose_findings(tests: Sequence[FindingsView], most_lines: int, width: int) -> list[_Paragraph]:
-    """Return the findings that have room, in the order of the page: alarms first, then the first of each test.
-
-    If there is no room for the first finding of each test, it is cut after its first clause.
+    """Return the findings that fit, in the order of the page: alarms first, then the first finding of each test. If the
+    first finding of a test does not fit, it is cut after its first clause.
     """
     places = [(test, number) for test in tests for number in range(len(test.sentences))]
     ranked = sorted(places, key=lambda place: (not place[0].sentences[place[1]][1], place[1] > 0))
@@ -152,7 +153,7 @@ def choose_findings(tests: Sequence[FindingsView], most_lines: int, width: int) 
     left = most_lines
     for place, (test, number) in enumerate(ranked, start=1):
         needed = whole[test.key, number].count_lines(width)
-        # Unless this is the last finding and all others are shown, a line counts those that are not.
+        # Unless this is the last finding and all others are shown, a line counts the findings that are not shown.
         counted = place < len(ranked) or len(chosen) < place - 1
         if needed <= left - counted:
             chosen.add((test.key, number))
@@ -173,7 +174,7 @@ def _describe_finding(test: FindingsView, number: int, *, cut: bool = False) -> 
 
 
 def _draw_pointers(pointers: Pointers, run_file: str, width: int | None) -> Iterator[Text]:
-    """Yield the commands, each with what it shows beside it, or below it where the terminal is too narrow."""
+    """Yield the commands, each with a description beside it, or below it if the terminal is too narrow."""
     named = [command.replace(RUN_FILE, drop_controls(run_file)) for command, _ in pointers]
     if width is not None and any(len(command) > width for command in named):
         named = [command for command, _ in pointers]

@@ -1,4 +1,4 @@
-"""A run's page in the terminal, and the short end of a run."""
+"""The page of a run in the terminal, and the short summary at the end of a run."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tkperf.render.terminal.margins_text import print_bars, print_margins, print
 from tkperf.render.terminal.matrix_text import print_curves, print_decision
 
 _HEADING_WIDTH = 80
-# More alarms make an end no clearer; tkperf show has them all.
+# More alarms would not make the summary clearer; tkperf show prints all of them.
 _MOST_ALARMS = 5
-# Of remarks: their items, and further lines of an item.
+# Indents of remarks: their items, and further lines of an item.
 _INDENT, _HANGING = 2, 4
-# Blanks between two columns of a list, and of other tables.
+# Number of blanks between two columns of a list, and of other tables.
 _GAP, _PADDED_GAP = 2, 3
 _LABEL = 28
 
@@ -37,7 +37,7 @@ def print_page(view: ReportView, console: Console, *, going_on: str | None = Non
 
     Args:
         going_on: the place of a run that has not ended.
-        titled: begin with the title; otherwise with the verdict.
+        titled: whether to begin with the title; otherwise begin with the verdict.
     """
     if titled:
         _print_title(view, console)
@@ -74,7 +74,7 @@ def print_page(view: ReportView, console: Console, *, going_on: str | None = Non
 
 
 def _print_title(view: ReportView, console: Console) -> None:
-    """Print the title. A title that is a sentence has a line of its own, because it may end with a number."""
+    """Print the title. A title that is a sentence has its own line, because it may end with a number."""
     title, subtitle = f"[bold]{plain(view.title)}[/bold]", plain(view.subtitle)
     console.print(title if not subtitle or view.decision is not None else f"{title}  {subtitle}", highlight=False)
     if subtitle and view.decision is not None:
@@ -82,7 +82,7 @@ def _print_title(view: ReportView, console: Console) -> None:
 
 
 def print_end(view: ReportView, console: Console) -> None:
-    """Print what a user must know when a run has ended: verdict, headline figures, and what to look at."""
+    """Print what a user must know when a run has ended: the verdict, the headline figures, and commands for more."""
     console.print(f"[bold]{plain(view.title)}[/bold]", highlight=False)
     print_verdict(view.verdict, console)
     _print_headlines(view, console)
@@ -103,7 +103,9 @@ def print_end(view: ReportView, console: Console) -> None:
 
 
 def print_batch_end(view: ReportView, console: Console) -> None:
-    """Print what a user must know when a batch has ended: verdict, least margins, drives that were not measured."""
+    """Print what a user must know when a batch has ended: the verdict, the smallest margins, and the drives that were
+    not measured.
+    """
     _print_title(view, console)
     print_verdict(view.verdict, console)
     for name, sentence in () if view.decision is None else view.decision.lines:
@@ -163,7 +165,7 @@ def _print_indented(text: str, console: Console, style: str = "", *, indent: int
 
 
 def _print_test(test: TestView, console: Console, *, curves: bool) -> None:
-    """Print a test; ``curves``: a line for each curve of its charts, as a comparison has one for each run."""
+    """Print a test. ``curves``: print a line for each curve of its charts, as a comparison does for each run."""
     _print_heading(test.title, console)
     for name, fact in test.facts:
         console.print(f"[dim]{name}:[/dim] {plain(fact)}", highlight=False)
@@ -178,7 +180,7 @@ def _print_test(test: TestView, console: Console, *, curves: bool) -> None:
 
 def _print_heading(title: str, console: Console) -> None:
     console.print()
-    # A piped console is wide enough for every table, so wider than a heading needs.
+    # A piped console is wide enough for every table, and therefore wider than a heading needs.
     heading = Rule(f"[bold]{plain(title)}[/bold]", align="left")
     console.print(heading, width=min(console.width, _HEADING_WIDTH))
 
@@ -219,12 +221,12 @@ def print_block(block: Block, console: Console) -> None:
 
 
 def _wrap(text: str, console: Console, indent: int) -> list[str]:
-    """Return a text in lines of whole words, the first of which stands out."""
+    """Return a text in lines of whole words. The first line is highlighted."""
     return wrap_words(drop_controls(text), console.width, indent=indent, hanging=indent + _HANGING)
 
 
 def _in_lines(command: str, width: int) -> list[str]:
-    """Return a command in lines of whole words that a shell takes as one."""
+    """Return a command in lines of whole words, in a form that a shell reads as one command."""
     if len(command) <= width:
         return [command] if command else []
     lines = wrap(command, width - 2, break_long_words=False, break_on_hyphens=False)
@@ -234,9 +236,8 @@ def _in_lines(command: str, width: int) -> list[str]:
 def print_table(table: TableView, console: Console, *, title_style: str = "") -> None:
     """Print a table.
 
-    If it is too wide, its rows and columns are swapped, provided that this makes it narrower. A
-    list (``priorities``) loses columns instead. Output that is not on a terminal is as wide as the
-    table.
+    If it is too wide, its rows and columns are swapped, provided that this makes it narrower. A list (``priorities``)
+    omits columns instead. Output that does not go to a terminal is as wide as the table.
     """
     width = console.width
     if console.soft_wrap:
@@ -262,7 +263,7 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
     for number, (name, *cells) in enumerate(zip(table.columns, *table.rows, strict=True)):
         is_label = number < table.labels
         head, kept = plain(name), whole and not is_label
-        if kept and not is_list:  # its lines are those of its head, so that no cell is broken
+        if kept and not is_list:  # the column is as wide as its head, so that no cell is broken
             head = "\n".join(wrap(head, max(map(len, (*cells, *head.split())))))
         named = is_label and (not headed or any(map(str.isalpha, "".join(cells))))
         words = named or not numeric[number]
@@ -285,17 +286,18 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
 
 
 def _indent(label: str) -> Padding | str:
-    """Return a label with all its lines as far from the edge as the first."""
+    """Return a label whose lines all have the same distance from the edge."""
     words = label.lstrip("\N{NO-BREAK SPACE}")
     return Padding(words, (0, 0, 0, len(label) - len(words))) if words != label else label
 
 
 def choose_columns(table: TableView, width: int, changing: Sequence[int | None] = ()) -> TableView:
-    """Return a list with the columns that fit, by their priorities; a column without a single value goes first.
+    """Return a list with the columns that fit, according to their priorities. A column without any value is omitted
+    first.
 
     Args:
-        changing: for each column the width that it gets whatever its cells have just now, as they change from second to
-            second; None: by its cells.
+        changing: fixed width of each column whose cells change from second to second; None: the cells determine the
+            width.
     """
     columns = range(len(table.columns))
     fixed = changing or [None] * len(columns)
@@ -322,7 +324,9 @@ def colour(cell: str, level: NoteLevel | None) -> str:
 
 
 def measure_width(table: TableView, *, labels_break: bool = False) -> int:
-    """Return the least width: heads may take several lines, cells may not, labels if ``labels_break``."""
+    """Return the least width of a table. Heads may take several lines, but cells may not; labels may if
+    ``labels_break`` is set.
+    """
     width = 0
     for number, (head, *cells) in enumerate(zip(table.columns, *table.rows, strict=True)):
         broken = labels_break and number < table.labels
@@ -371,7 +375,7 @@ def print_check(view: ReportView, console: Console, *, brief: bool = False) -> N
     """Print the page of a check: the verdict, a table, and what a reader must know.
 
     Args:
-        brief: where the table is too wide for the terminal, only cautions and failures are shown of each row.
+        brief: if the table is too wide for the terminal, show only the cautions and failures of each row.
     """
     print_verdict(view.verdict, console)
     for banner in view.banners:
@@ -387,9 +391,8 @@ def print_check(view: ReportView, console: Console, *, brief: bool = False) -> N
 
 
 def _print_blocks(table: TableView, console: Console, *, brief: bool) -> None:
-    """Print the name and first cell of each row on a line, the other cells below.
-
-    Rows whose text is the same share a block; of a brief page, rows without cautions and failures share the last one.
+    """Print the name and the first cell of each row on a line, and the other cells below. Rows with the same text share
+    a block. On a brief page, rows without cautions and failures share the last block.
     """
     blocks: dict[tuple[str, ...], list[str]] = {}
     passed = []
@@ -410,7 +413,7 @@ def _print_blocks(table: TableView, console: Console, *, brief: bool) -> None:
 def _describe_cells(
     columns: Sequence[str], cells: Sequence[str], levels: Sequence[NoteLevel | None], *, brief: bool
 ) -> list[str]:
-    """Return a line for each cell, failures first; all cells are one line unless the page is brief."""
+    """Return a line for each cell, failures first. Unless the page is brief, all cells are on one line."""
     named = [
         (level, f"{plain(column)}: {colour(cell, level)}")
         for column, cell, level in zip(columns, cells, levels, strict=True)
@@ -431,8 +434,8 @@ _LEAST_PATH = 20
 
 
 def print_status(view: ReportView, console: Console) -> None:
-    """Print the runs: on a terminal with short paths and the columns that fit, otherwise all, on lines as long as they
-    need.
+    """Print the runs: on a terminal with short paths and the columns that fit, otherwise with all columns, on lines of
+    any length.
     """
     if console.is_terminal:
         most = max(_LEAST_PATH, console.width // 4)
@@ -441,7 +444,7 @@ def print_status(view: ReportView, console: Console) -> None:
 
 
 def _shorten(block: Block, most: int) -> Block:
-    """Shorten paths at their beginning, as their ends distinguish runs; commands find a run without the suffix."""
+    """Shorten paths at their beginning, because their ends distinguish runs. Commands find a run without the suffix."""
     if not isinstance(block, TableView):
         return block
     rows = ((row[0].removesuffix(RUN_FILE_SUFFIX), *row[1:]) for row in block.rows)

@@ -27,12 +27,14 @@ _CLOCK = "%a %d %b %Y %H:%M"
 
 
 def print_plan(estimate: RunEstimate) -> None:
-    """Print the page of a plan: its answer, time and amount of tests and phases, then the conditions."""
+    """Print the page of a plan: its verdict, the time and amount of tests and phases, then the conditions."""
     _print_page(_build(estimate))
 
 
 def print_batch_plan(estimate: BatchEstimate) -> None:
-    """Print the page of a batch's plan: its answer, a row for each drive, what they share, the conditions."""
+    """Print the page of a batch's plan: its verdict, a row for each drive, the links that they share,
+    the conditions.
+    """
     is_timed = not all(one.simulated for one in estimate.estimates)
     ends = _describe_end(estimate.bounds_s) if is_timed else ""
     _print_page(build_batch_plan_page(estimate, ends))
@@ -44,7 +46,9 @@ def _print_page(page: ReportView) -> None:
 
 
 def print_plan_on_stderr(estimate: RunEstimate) -> None:
-    """Show the answer and the conditions of a plan on stderr, before the question. A lost stderr must not end a run."""
+    """Show the verdict and the conditions of a plan on stderr, before the question. A stderr that nobody reads must not
+    end a run.
+    """
     page = _build(estimate)
     with suppress(OSError):
         print_verdict(describe_plan_verdict(estimate), open_console(stderr=True))
@@ -65,7 +69,7 @@ def _describe_end(bounds_s: tuple[float, float]) -> str:
 
 
 def print_plan_warnings(warnings: Iterable[RunNote]) -> None:
-    """Show reasons not to trust the result, and checks that were not possible, before the question."""
+    """Show the reasons not to trust the result, and the checks that were not possible, before the question."""
     print_facts((("warning", warning.text) for warning in warnings), style="yellow")
 
 

@@ -17,7 +17,7 @@ from tkperf.render.terminal.console import open_console, plain
 
 
 def list_profiles(*, as_json: bool) -> None:
-    """List the shipped profiles with their tests, and the commands that use them by default."""
+    """List the built-in profiles with their tests, and the commands that use them by default."""
     shipped = [load_profile(name) for name in built_in_profiles()]
     if as_json:
         listed = [
@@ -42,7 +42,7 @@ def list_profiles(*, as_json: bool) -> None:
 
 
 def explain_profile(name: str, *, as_json: bool) -> None:
-    """Explain one profile key by key, and the course of each of its tests."""
+    """Explain one profile key by key, and the steps of each of its tests."""
     profile = load_profile(name)
     needs = find_needs(profile)
     if as_json:
@@ -78,7 +78,7 @@ def _print_keys(profile: Profile, console: Console) -> None:
     for key, table in profile.tables.items():
         console.print(f"\n[bold]\\[{key}][/bold] {plain(table.source)}", highlight=False)
         drawn = Table(box=SIMPLE_HEAD, show_edge=False)
-        # Folds a list of cells rather than the words that explain it.
+        # Breaks a list of cells rather than the words that explain the list.
         for column, widest in (("key", None), ("value", 40), ("meaning", None)):
             drawn.add_column(column, overflow="fold", max_width=widest)
         values = data[key]
@@ -91,7 +91,7 @@ def _print_keys(profile: Profile, console: Console) -> None:
 
 
 def _tests(profile: Profile) -> dict[str, list[Test]]:
-    """Return the tests that a profile defines by suite. A RAID set has the tests of an SSD."""
+    """Return the tests that a profile defines for each suite. A RAID set has the tests of an SSD."""
     by_suite: dict[str, list[Test]] = {}
     for suite, tests in SUITES.items():
         defined = [test for test in tests.values() if test.is_in(profile)]

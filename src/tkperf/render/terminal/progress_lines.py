@@ -1,4 +1,4 @@
-"""Progress of a run as lines of a terminal, and the time of its end by the host's clock."""
+"""Progress of a run as lines of a terminal, and the time of its end according to the host's clock."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _LABEL = 8
 _WIDEST_BAR = 40
 _GAP = 2
 _STREAM_COLUMNS = ("stream", "IOPS", "offered", "MB/s", "mean", "p99")
-# Least widths of these columns, so that they do not move from second to second.
+# Least widths of these columns, so that the columns do not move from second to second.
 _STREAM_WIDTHS = (_LABEL, 9, 9, 9, 9, 9)
-# Lines of the chart of seconds. With fewer than the least, the seconds are a sparkline.
+# Number of lines of the chart of seconds. If fewer lines than the least are available, the seconds are a sparkline.
 _LEAST_CHART, _TALLEST_CHART = 3, 20
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Lines that belong together. Parts of the highest ``rank`` are left out first."""
+    """Lines that belong together. If there is no room, the parts with the highest ``rank`` are left out first."""
 
     rank: int
     lines: Sequence[Text]
@@ -55,11 +55,8 @@ def render_lines(
 ) -> list[Text]:
     """Return the view: at most ``height`` lines of at most ``width`` columns.
 
-    What the cells and remarks leave of the height goes to the seconds, which become a chart, and to the sections that
-    the run has left.
-
-    Args:
-        now: time by the host's clock, for the time of the end.
+    The lines that cells and remarks do not need are used for a chart of the seconds, and for the sections that the run
+    has finished. Args: now: time of the host's clock, from which the time of the end is computed.
     """
     drawing = _Drawing(progress, max(20, width), blocks_for(encoding), now)
     above, below = drawing.above(), drawing.below(footer)
@@ -68,7 +65,7 @@ def render_lines(
         if len(part.lines) <= left:
             taken.add(id(part))
             left -= len(part.lines)
-    # The newest warning gets at least one line. The rest goes to the cells first.
+    # The newest warning gets at least one line. The cells get the remaining lines first.
     cells = drawing.cells(left - progress.warned)
     remarks = drawing.remarks(left - len(cells))
     free = left - len(cells) - len(remarks)
@@ -95,7 +92,7 @@ class _Drawing:
         self._progress, self._width, self.blocks, self._now = progress, width, blocks, now
 
     def above(self) -> list[_Part]:
-        """Return the parts above the cells."""
+        """Return the parts of the view above the cells."""
         progress = self._progress
         return [
             _Part(1, [self._title()]),
@@ -108,7 +105,7 @@ class _Drawing:
         ]
 
     def below(self, footer: str) -> list[_Part]:
-        """Return the parts below the cells, the footer last."""
+        """Return the parts of the view below the cells, the footer last."""
         progress = self._progress
         disturbed = [Text(progress.disturbed, style="yellow")] if progress.disturbed else []
         return [
@@ -201,7 +198,9 @@ class _Drawing:
         return self._labelled(label, Text(sparkline(shown, self.blocks), style="cyan"))
 
     def chart(self, more_lines: int) -> list[Text]:
-        """Draw the IOPS of each second with as many more lines as there are; none if a sparkline is all that fits."""
+        """Draw the IOPS of each second on as many additional lines as are available. If only a sparkline fits, draw no
+        chart.
+        """
         room = self._width - _LABEL
         shown = self._progress.seconds_iops[-room:]
         height = min(_TALLEST_CHART, 1 + more_lines)
@@ -212,7 +211,7 @@ class _Drawing:
         return [self._labelled(label, Text(bar, style="cyan")) for label, bar in zip(labels, bars, strict=True)]
 
     def left_sections(self, most_lines: int) -> list[Text]:
-        """Return a line for each section that the run has left; of too many the newest."""
+        """Return a line for each section that the run has finished. If there are too many, return the newest."""
         count = len(self._progress.left)
         shown = self._progress.left[count - min(count, max(0, most_lines)) :]
         names = max((cell_len(name) for name, _ in shown), default=0)
@@ -223,7 +222,7 @@ class _Drawing:
         return lines
 
     def cells(self, most_lines: int) -> list[Text]:
-        """Draw each cell's history, with as many rows as there is room for."""
+        """Draw the history of each cell, with as many rows as fit."""
         cells = self._progress.cells
         if cells is None:
             return []
@@ -239,7 +238,9 @@ class _Drawing:
         return [text, *map(Text, lines)]
 
     def remarks(self, most_lines: int) -> list[Text]:
-        """Return notices and the last warnings, set apart by indents: whole if there is room, else a line each."""
+        """Return notices and the last warnings, distinguished by indents. They are complete if there is room, otherwise
+        each has one line.
+        """
         texts = self._progress.remarks
         whole = [line for text in texts for line in self._wrapped(text)]
         lines = whole if len(whole) <= most_lines else [*map(on_one_line, texts)]
@@ -252,14 +253,14 @@ class _Drawing:
 
 
 def format_end(now: datetime, shortest_s: float, longest_s: float) -> str:
-    """Format the earliest and latest end of a run by the host's clock: ``18:05 to Tue 02:10``."""
+    """Format the earliest and the latest end of a run according to the host's clock: ``18:05 to Tue 02:10``."""
     local = now.astimezone()
     ends = (_clock(local, local + timedelta(seconds=left_s)) for left_s in (shortest_s, longest_s))
     return " to ".join(dict.fromkeys(ends))
 
 
 def _clock(now: datetime, then: datetime) -> str:
-    """Format a time of day; on another day with the weekday, from a week on with the date."""
+    """Format a time of day. On another day, add the weekday; from a week on, add the date."""
     days = (then.date() - now.date()).days
     if days == 0:
         return f"{then:%H:%M}"
@@ -285,7 +286,7 @@ def render_batch_lines(
     """Return the view: at most ``height`` lines of at most ``width`` columns.
 
     Args:
-        now: time by the host's clock, for the time of the end.
+        now: time of the host's clock, from which the time of the end is computed.
         passed_s: time since the view was opened, which turns the pages.
     """
     blocks = blocks_for(encoding)
@@ -333,10 +334,9 @@ def _head(view: BatchProgressView, width: int, now: datetime, blocks: BlockLette
 
 
 def _choose_rows(view: BatchProgressView, room: int, turn: int) -> tuple[list[int], str]:
-    """Return the rows of the page shown now and, if there are several, the words that say which.
-
-    Drives in trouble are on each page, but take no more than half of it; of more of them the rest is paged like all
-    others.
+    """Return the rows of the page shown now and, if there are several pages, the text that says which page it is.
+    Drives with problems are on each page, but take at most half of it. If there are more of them, the rest is paged
+    like all other drives.
     """
     count = len(view.levels)
     if count <= room:
