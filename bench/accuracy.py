@@ -1,8 +1,9 @@
-"""All that docs/explanation/accuracy.md states, measured by one command; three quarters of an hour on a machine that
-does nothing else.
+"""Measure all figures of docs/explanation/accuracy.md with one command. This takes three quarters of an hour on a
+machine without other work.
 
-Runs each of the commands below, keeps what it printed as FOLDER/NAME.txt and its figures as FOLDER/NAME.json, and
-prints which of them stayed within their limits. Exit status 1 if one did not. Needs root and QEMU.
+The script runs each of the commands below. It writes the output of a command to FOLDER/NAME.txt, and its figures to
+FOLDER/NAME.json. It prints which commands stayed within their limits, and ends with status 1 if one did not. It needs
+root and QEMU.
 
     python bench/accuracy.py [--folder accuracy] [--only NAME ...]
 """
@@ -18,7 +19,8 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 LAB_FIGURES = CHECKOUT / ".lab/last/accuracy.json"
-# {json}: where the command is to write its figures. docs/explanation/accuracy.md has the same list; a test compares.
+# {json} is the file to which the command writes its figures. docs/explanation/accuracy.md contains the same list, and a
+# test compares both.
 COMMANDS = {
     "one-job": "python bench/against_fio.py --jobs 1 --json {json}",
     "two-jobs": "python bench/against_fio.py --jobs 2 --step-s 12 --pairs 14 --json {json}",
@@ -31,7 +33,7 @@ COMMANDS = {
 
 
 def run(name: str, folder: Path) -> int:
-    """The command's exit status; what it prints is shown and kept."""
+    """Return the exit status of the command. Its output is shown and kept."""
     command = COMMANDS[name].format(json=folder / f"{name}.json").split()
     print(f"== {' '.join(command)}", flush=True)
     process = subprocess.Popen(

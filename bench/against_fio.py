@@ -1,14 +1,15 @@
-"""What does tkperf cost the load? Its steps against the same fio job by hand, in pairs, interleaved.
+"""How much does tkperf slow the load down? The script compares steps of tkperf with the same fio job run by hand, in
+alternating pairs.
 
-On a file in memory (tmpfs) that fio reaches with direct I/O: two jobs of the load use up two CPUs, so that
-whatever else runs shows in the latencies. Of each pair, in turns, one half is a step by tkperf's
-engine with a device's counters looked at beside it as in a run, the other the very same job file by
-``fio --output-format=json+``, called before and after it: a machine that gets slower or faster meanwhile does so for
-both. What is not tkperf's is told by these two calls, which says how far such calls differ by themselves, and by one
-more with ``--status-interval=1``, the reports that the samples of each second come from. Prints the medians of the
-pairs' ratios with their intervals of 95 % (ranks of the sorted ratios, by the binomial distribution), their spread, how
-often fio's job threads were taken from their CPUs, tkperf's own CPU time, and the load of the host; the same as JSON
-with --json. Exit status 1 if a median is beyond its limit. Needs root (a loop device, whose counters are looked at).
+fio uses direct I/O on a file in memory (tmpfs). Two jobs of the load use up two CPUs, so that any other work affects
+the latencies. Of each pair, in turns, one half is a step by tkperf's engine with a device's counters looked at beside
+it as in a run, the other the very same job file by ``fio --output-format=json+``, called before and after it: a machine
+that gets slower or faster meanwhile does so for both. What is not tkperf's is told by these two calls, which says how
+far such calls differ by themselves, and by one more with ``--status-interval=1``, the reports that the samples of each
+second come from. Prints the medians of the pairs' ratios with their intervals of 95 % (ranks of the sorted ratios, by
+the binomial distribution), their spread, how often fio's job threads were taken from their CPUs, tkperf's own CPU time,
+and the load of the host; the same as JSON with --json. Exit status 1 if a median is beyond its limit. Needs root (a
+loop device, whose counters are looked at).
 
     python bench/against_fio.py [--pairs 30] [--step-s 4] [--jobs 2] [--depth 16] [--folder /dev/shm] [--json FILE]
 """
@@ -49,7 +50,7 @@ SIZE_BYTES = 256 << 20
 IOENGINE = "libaio"
 RANGE = ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES)
 HAND, REPORTS, AGAIN, TKPERF = "by hand", "by hand with reports", "by hand again", "tkperf"
-# docs/explanation/accuracy.md states these.
+# docs/explanation/accuracy.md states these limits.
 IOPS_RATIOS = (0.99, 1.01)
 MEAN_LATENCY_RATIOS = (0.99, 1.01)
 MOST_P999_RATIO = 1.05
@@ -57,7 +58,7 @@ MOST_P999_RATIO = 1.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Of one call of fio. ``switches_per_s``: of all job threads, voluntary or not."""
+    """Figures of one call of fio. ``switches_per_s``: voluntary and involuntary switches of all job threads."""
 
     iops: float
     mean_us: float
@@ -90,7 +91,7 @@ def by_hand(job: Path, *options: str) -> Figures:
 
 
 def by_tkperf(permit: ErasePermit, step: Step, counters: Counters) -> tuple[Figures, float]:
-    """The figures, and tkperf's own CPU time between the step's first sample and its last, as a share."""
+    """Return the figures, and tkperf's own CPU time between the first and the last sample of the step, as a share."""
     jobs = DeviceJobs(PermittedDevice(permit=permit, ioengine=ChosenEngine(name=IOENGINE), active_range=RANGE))
     engine = FioEngine(jobs, version="", cpus=2, seeds=Seeds(1))
     watch = RunWatch(0.0, counters)
@@ -106,14 +107,16 @@ def by_tkperf(permit: ErasePermit, step: Step, counters: Counters) -> tuple[Figu
     finally:
         engine.close()
     measurement = execution.measurement
-    # The last document comes with fio's end, which is no part of a second.
+    # The last document arrives at the end of fio, which is not part of a second.
     samples_s = sum(sample.duration_s for sample in measurement.samples[1 : len(cpu_s)])
     share = (cpu_s[-1] - cpu_s[0]) / samples_s if samples_s else float("nan")
     return figures_of(measurement, execution.output), share
 
 
 def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[str, float]:
-    """Of one kind of call to the plain ones about it, pair by pair; of these to each other."""
+    """Return the ratios of one kind of call to the plain calls around it, pair by pair, and of the plain calls to each
+    other.
+    """
 
     def plain(one: dict[str, Figures]) -> float:
         first: float = getattr(one[HAND], figure)
@@ -132,7 +135,9 @@ def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[st
 
 
 def find_ranks(count: int) -> tuple[int, int]:
-    """Indices of the sorted values between which the median lies with 95 %; of few values the ends."""
+    """Return the indices of the sorted values between which the median lies with 95 %. With few values, return both
+    ends.
+    """
     below, rank = 0.0, 0
     while rank < count // 2 and below + math.comb(count, rank) / 2**count <= 0.025:
         below += math.comb(count, rank) / 2**count
@@ -141,7 +146,7 @@ def find_ranks(count: int) -> tuple[int, int]:
 
 
 def find_beyond(result: dict[str, dict[str, dict[str, float]]]) -> list[str]:
-    """What is beyond its limit."""
+    """Return the figures that exceed their limits."""
     medians = {figure: result[TKPERF][figure]["median"] for figure in NAMES}
     within = {
         "iops": IOPS_RATIOS[0] <= medians["iops"] <= IOPS_RATIOS[1],
@@ -152,7 +157,7 @@ def find_beyond(result: dict[str, dict[str, dict[str, float]]]) -> list[str]:
 
 
 def read_options(doc: str) -> tuple[argparse.Namespace, Step]:
-    """Return the options of a comparison of pairs of steps, and the step; ``doc`` describes the program."""
+    """Return the options for a comparison of pairs of steps, and the step. ``doc`` describes the program."""
     parser = argparse.ArgumentParser(description=doc.split("\n", maxsplit=1)[0])
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--step-s", type=float, default=4.0)

@@ -1,4 +1,5 @@
-"""Are the latencies those that the kernel saw? A run on a loop device beside the kernel's trace of every I/O.
+"""Do tkperf's latencies agree with those of the kernel? The script compares a run on a loop device with the kernel's
+trace of every I/O.
 
 4 KiB random reads, one outstanding (so that fio has each as soon as it is done, not after others), two rounds; the
 trace has when each was taken in, given to the driver and done. Prints mean and percentiles by tkperf and by the trace,
@@ -28,14 +29,14 @@ sys.path.insert(0, str(CHECKOUT))
 from tests.lab.block_trace import compare, find_beyond, traced_reads  # noqa: E402
 
 PROFILE = CHECKOUT / "tests/lab/cases/accuracy.toml"
-# docs/explanation/accuracy.md states it.
+# docs/explanation/accuracy.md states this limit.
 MOST_OVERHEAD_US, MOST_TAIL_OVERHEAD_US = 40.0, 100.0
-# Room for two rounds of 10 s at 100,000 IOPS, twice.
+# Room for twice the events of two rounds of 10 s at 100,000 IOPS.
 BUFFER_KB = 1 << 18
 
 
 def measure(folder: Path, device: str, step_s: int) -> dict[str, Any]:
-    """The one cell of the run."""
+    """Return the only cell of the run."""
     tool = str(Path(sys.executable).parent / "tkperf")
     subprocess.run(
         [

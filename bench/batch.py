@@ -1,5 +1,5 @@
-"""What does a batch cost, and do its drives wait for one another? CPU, memory, gaps between steps, the page of the
-answer.
+"""How much CPU time and memory does a batch need, and do its drives wait for each other? The script also measures gaps
+between steps and the time to make the page of the batch.
 
 Three parts, each a batch by the command line:
 
@@ -11,7 +11,7 @@ Three parts, each a batch by the command line:
 - ``gaps`` (root): the gaps between steps (by the kernel's counters, and ``gap_s`` of run files) of one loop device and
   of several at once, in turn, on images of the script's own. fio offers each of them --iops I/Os a second, which leaves
   CPUs free. The gap after a fill is not counted. Also the batch process's share of a CPU beside such steps. Each
-  --stagger is a case of its own.
+  --stagger is a separate case.
 - ``page``: seconds of ``tkperf report NAME.batch`` with many simulated drives, without and with kept results of its
   runs.
 
@@ -50,11 +50,11 @@ TKPERF = Path(sys.executable).parent / "tkperf"
 PARTS = ("supervisor", "gaps", "page")
 LOOK_EVERY_S = 0.1
 SAMPLE_EVERY_S = 0.0005
-# Steps of one kind last longer than this; a burst of fewer I/Os is no step.
+# Steps of one kind last longer than this; a shorter burst of I/Os is not a step.
 APART_S = 1.0
 MANY = 100
 IMAGE_BYTES = 256 << 20
-# Limits that give exit status 1; a busy machine is beyond some of them.
+# Limits whose violation gives exit status 1. A busy machine exceeds some of them.
 MOST_SUPERVISOR_PERCENT = 1.0
 MOST_MIB = 80.0
 MOST_PAGE_S = 5.0
@@ -94,7 +94,7 @@ rounds = {rounds}
 
 
 def memory_mib(pid: int) -> tuple[float, float]:
-    """RSS and PSS of a process: all its pages, and those that it shares in proportion."""
+    """RSS and PSS of a process: all its pages, and all its pages with shared pages counted in proportion."""
     text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     kib = dict(line.split()[:2] for line in text.splitlines()[1:])
     return int(kib["Rss:"]) / 1024, int(kib["Pss:"]) / 1024
@@ -106,8 +106,8 @@ def children(pid: int) -> list[int]:
 
 @dataclass(slots=True)
 class Costs:
-    """Of one batch, from its first word to begin to its last end. ``drives_mib``: PSS of each drive's process, seen
-    last.
+    """Figures of one batch, from the start of its first drive to the end of its last. ``drives_mib``: last observed PSS
+    of each drive's process.
     """
 
     cpu_s: float = 0.0
@@ -128,7 +128,7 @@ def count_ends(ledger_path: Path) -> int:
 
 
 def observe(process: subprocess.Popen[bytes], ledger_path: Path, drives: int) -> Costs:
-    """Look at a batch until its last drive has ended; the report after that is not its batch's cost."""
+    """Watch a batch until its last drive has ended. The report after that does not count as a cost of the batch."""
     costs = Costs()
     began: tuple[float, float] | None = None
     while process.poll() is None and count_ends(ledger_path) < drives:
@@ -152,7 +152,7 @@ def observe(process: subprocess.Popen[bytes], ledger_path: Path, drives: int) ->
 
 @contextmanager
 def terminal(view: str) -> Iterator[int]:
-    """The stream of a batch: none, or a terminal of the bench's own, whose text nobody reads."""
+    """The stream of a batch: none, or a terminal that the bench provides and whose text nobody reads."""
     if view == "none":
         yield subprocess.DEVNULL
         return
@@ -188,7 +188,7 @@ def run_batch(
 
 
 def measure_supervisor(drives: int, profile: str, view: str) -> dict[str, float]:
-    """Simulated drives, all at once."""
+    """Measure simulated drives, all at the same time."""
     with tempfile.TemporaryDirectory() as name:
         keys = f'tests = ["iops"]\nprofile = "{profile}"\nparallel = "all"\n'
         costs, _ = run_batch(Path(name), "sim", ["sim:sata-ssd"] * drives, keys, view=view)
@@ -219,7 +219,7 @@ def measure_supervisor(drives: int, profile: str, view: str) -> dict[str, float]
 
 
 def recorded_gaps_ms(runs: Sequence[RunRecord]) -> list[float]:
-    """From each timed step to the next, as run files have them."""
+    """Return the gaps from each timed step to the next, as the run files record them."""
     return [
         1000 * after.gap_s
         for run in runs
@@ -230,7 +230,7 @@ def recorded_gaps_ms(runs: Sequence[RunRecord]) -> list[float]:
 
 
 def sample_counters(devices: Sequence[str], path: str, stop: StopEvent) -> None:
-    """Write the time and each device's completed reads and writes, again and again until the event is set."""
+    """Write the time and the completed reads and writes of each device, again and again until the event is set."""
     rows = []
     with ExitStack() as stack:
         files = [stack.enter_context(open(f"/sys/block/{Path(device).name}/stat", "rb")) for device in devices]
@@ -258,16 +258,18 @@ def sampled(devices: Sequence[str], path: Path) -> Iterator[None]:
 
 
 def idle_gaps_ms(samples: np.ndarray, devices: int, steps: int) -> list[float]:
-    """From the last I/O of one kind to the first of the other, of each device: its steps read and write in turn."""
+    """Return the gaps from the last I/O of one kind to the first I/O of the other kind, for each device. Its steps read
+    and write alternately.
+    """
     gaps = []
     for device in range(devices):
         bursts = []
         for side in (1, 2):
             at_s = samples[1:, 0][np.diff(samples[:, 2 * device + side]) > 0]
             for burst in np.split(at_s, np.flatnonzero(np.diff(at_s) > APART_S) + 1):
-                if len(burst) > MANY:  # not some look at the device
+                if len(burst) > MANY:  # not a reading of the device
                     bursts.append((float(burst[0]), float(burst[-1]), side))
-        bursts = sorted(bursts)[-steps:]  # without the fill, and looks at the device before it
+        bursts = sorted(bursts)[-steps:]  # without the fill, and without readings of the device before it
         gaps += [max(0.0, 1000 * (after[0] - before[1])) for before, after in pairwise(bursts) if before[2] != after[2]]
     return gaps
 
@@ -312,7 +314,7 @@ def describe(name: str, found: Sequence[float], costs: Sequence[Costs]) -> dict[
 
 
 def extrapolate(one: dict[str, float], several: dict[str, float], drives: int) -> None:
-    """Print the batch's share of a CPU with steps of a minute: what looking costs, and what each step adds."""
+    """Print the batch's share of a CPU with steps of a minute: the cost of watching, and the cost of each step."""
     per_step = (several["cpu_percent"] - one["cpu_percent"]) / (several["steps_per_s"] - one["steps_per_s"])
     looking = one["cpu_percent"] - per_step * one["steps_per_s"]
     share = looking + per_step * drives / REAL_STEP_S
@@ -324,7 +326,7 @@ def extrapolate(one: dict[str, float], several: dict[str, float], drives: int) -
 
 
 def measure_gaps(options: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """Batches of one loop device and of several, in turn."""
+    """Measure batches of one loop device and of several, alternately."""
     count: int = options.loop
     cases = [("1 loop device", 1, 0.0)] + [
         (f"{count} loop devices, stagger {stagger:g} s", count, stagger) for stagger in options.stagger
@@ -379,7 +381,7 @@ def measure_gaps(options: argparse.Namespace) -> dict[str, dict[str, float]]:
 
 
 def measure_page(drives: int, tests: str) -> dict[str, float]:
-    """The report of many simulated drives, as a process of its own: without kept results, and with them."""
+    """Measure the report of many simulated drives in a separate process: without kept results, and with them."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cache = folder / "cache"
@@ -395,7 +397,7 @@ def measure_page(drives: int, tests: str) -> dict[str, float]:
             used_s = after.children_user - before.children_user + after.children_system - before.children_system
             return time.monotonic() - began_s, used_s
 
-        report()  # the libraries of pages are kept, too
+        report()  # the cache also contains the libraries of pages
         shutil.rmtree(cache / "tkperf/results")
         first_s, first_cpu_s = report()
         content = page.read_bytes()

@@ -1,5 +1,5 @@
-"""What does the next fio's test of its clock cost the step under way? Steps with and without that test, in pairs,
-interleaved.
+"""How much does the clock test of the next fio disturb the step under way? The script compares steps with and without
+this test, in alternating pairs.
 
 A fio that chooses its clock itself tests it at its start with a thread on every CPU. tkperf starts what follows within
 the step before. Here two jobs use up two CPUs on a file in memory (tmpfs), and near the end of each step tkperf's
@@ -38,7 +38,7 @@ WITHOUT, TESTED, AGAIN = "without the test", "with the test", "with the test aga
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Of one step next to which another was made ready."""
+    """Figures of one step during which another step was made ready."""
 
     iops: float
     p999_us: float
@@ -57,7 +57,7 @@ def figures_of(measurement: Measurement) -> Figures:
 
 
 def measure(permit: ErasePermit, step: Step, clocksource: str | None) -> Figures:
-    """A step in which its follower is made ready, as in a run; that one is not let go."""
+    """Run a step while the next step is made ready, as in a run. The next step is never released."""
     device = PermittedDevice(permit=permit, ioengine=ChosenEngine(name=IOENGINE), active_range=RANGE)
     jobs = DeviceJobs(device, clocksource=clocksource)
     engine = FioEngine(jobs, version="", cpus=len(os.sched_getaffinity(0)), seeds=Seeds(1))
@@ -70,7 +70,7 @@ def measure(permit: ErasePermit, step: Step, clocksource: str | None) -> Figures
 
 
 def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[str, float]:
-    """Of steps of a kind to those with the test, pair by pair."""
+    """Return the ratios of the steps of one kind to the steps with the test, pair by pair."""
     found = sorted(getattr(one[which], figure) / getattr(one[TESTED], figure) for one in rounds)
     low, high = find_ranks(len(found))
     return {
@@ -94,7 +94,7 @@ def main() -> None:
         permit = grant_permit(hold_target(read_identity(file)), confirmed_id=str(file)).redeem()
         for number in range(options.pairs):
             kinds = ((TESTED, None), (WITHOUT, "cpu"), (AGAIN, None))
-            # Each kind comes first, second and last in turns.
+            # Each kind is first, second and last in turn.
             turn = number % len(kinds)
             rounds.append(
                 {which: measure(permit, step, clocksource) for which, clocksource in (*kinds[turn:], *kinds[:turn])}

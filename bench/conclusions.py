@@ -1,4 +1,5 @@
-"""How often noise changes a conclusion: every known conclusion, on many noisy copies of its seconds.
+"""How often does noise change a conclusion? The script tests every known conclusion on many noisy copies of the
+seconds.
 
 Each second of a copy is multiplied by white noise of 1 %, with a different seed for each copy. A
 second variant of each copy lacks the last tenth; there, only conclusions about places before the
@@ -30,7 +31,7 @@ from tests.analysis.known_conclusions import CASES, Case, noise_of
 from tests.analysis.named_series import SERIES, NamedSeries, cut_off_last_tenth, find_differences, multiply_by_noise
 
 LEAST_ALIKE = 0.95
-# The conclusions about a course, and how the differences of each begin.
+# The conclusions about changes over time, and the first words of the differences of each.
 OF_A_COURSE = {
     "fresh and second level": ("levels", "fresh", "first", "second"),
     "settled or not": ("settled:",),
@@ -42,7 +43,7 @@ OF_A_COURSE = {
 
 @dataclass(slots=True, kw_only=True)
 class Known:
-    """A series or case, and how many of its copies say what is known, whole and cut."""
+    """A series or case, and the number of its whole and cut copies that give the known answer."""
 
     name: str
     conclusions: tuple[str, ...]
@@ -67,7 +68,7 @@ class Known:
 
 
 def try_series(named: NamedSeries, copies: int) -> Known:
-    """Return the conclusions on copies of a series about its course."""
+    """Return the conclusions about changes over time in the copies of a series."""
     series = named.build()
     known = Known(name=named.name, conclusions=tuple(OF_A_COURSE), copies=copies)
     for seed in range(copies):
@@ -78,7 +79,7 @@ def try_series(named: NamedSeries, copies: int) -> Known:
 
 
 def try_case(case: Case, copies: int) -> Known:
-    """Return the conclusions on copies of another case."""
+    """Return the conclusions in the copies of another case."""
     known = Known(name=case.name, conclusions=(case.conclusion,), copies=copies)
     for seed in range(copies):
         for cut in (False, True):
@@ -105,7 +106,7 @@ def try_all(only: str, copies: int) -> Iterator[Known]:
 
 
 def print_table(found: list[Known]) -> None:
-    """Print a Markdown table of the share of copies with the known conclusion, by conclusion."""
+    """Print a Markdown table with the share of copies that give the known answer, for each conclusion."""
     print(
         "\n| conclusion | series or cases | whole: all copies, series with the lowest share | without the last tenth: "
         "the same |"
@@ -121,7 +122,7 @@ def print_table(found: list[Known]) -> None:
 
 
 def judge_drawn(numbers: range) -> float:
-    """Return the share of drawn series whose whole course is found."""
+    """Return the share of drawn series in which all conclusions are found."""
     right = 0
     for number in numbers:
         named = draw_series(number)

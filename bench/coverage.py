@@ -1,4 +1,5 @@
-"""How often the 95 % interval holds: on generated rounds, on long series, on percentiles with rare bursts.
+"""How often is the 95 % interval correct? The script tests generated rounds, long series, and percentiles with rare
+bursts.
 
 Rounds are AR(1) with a known correlation of neighbours, as they are or with drift, single rounds that stray,
 or a shift of the level. Each series is stopped like a test: at its first steady window, after 25 rounds at most;
@@ -38,7 +39,9 @@ Change = Callable[[FloatArray, Chance], FloatArray]
 
 
 def ar1(chance: Chance, trials: int, values: int, correlation: float | FloatArray) -> FloatArray:
-    """Series with the mean 0, the standard deviation 1 and this correlation of neighbours, a row each."""
+    """Return series with the mean 0, the standard deviation 1 and this correlation of neighbours, one series in each
+    row.
+    """
     noise = chance.standard_normal((trials, values))
     series = np.empty_like(noise)
     series[:, 0] = noise[:, 0]
@@ -52,7 +55,7 @@ def stays(series: FloatArray, _chance: Chance) -> FloatArray:
 
 
 def settles(series: FloatArray, chance: Chance) -> FloatArray:
-    """Begins at half to twice the level and comes to it, with a time constant of 1 to 8 rounds."""
+    """The series begins at half to twice the level and approaches the level with a time constant of 1 to 8 rounds."""
     trials, values = series.shape
     excess = chance.uniform(-0.5, 1.0, (trials, 1))
     constant = chance.uniform(1, 8, (trials, 1))
@@ -60,19 +63,19 @@ def settles(series: FloatArray, chance: Chance) -> FloatArray:
 
 
 def drifts(series: FloatArray, chance: Chance) -> FloatArray:
-    """Goes on for good by up to the slope excursion that the PTS allows, 10 % in a window."""
+    """The series changes permanently, by up to the slope excursion that the PTS allows, 10 % in a window."""
     per_round = chance.uniform(-0.1, 0.1, (len(series), 1)) / (WINDOW - 1)
     return series + per_round * np.arange(series.shape[1])
 
 
 def strays(series: FloatArray, chance: Chance) -> FloatArray:
-    """3 % of the rounds lack 10 to 50 %."""
+    """In 3 % of the rounds, 10 to 50 % of the rate is missing."""
     hit = chance.random(series.shape) < 0.03
     return series * (1 - hit * chance.uniform(0.1, 0.5, series.shape))
 
 
 def shifts(series: FloatArray, chance: Chance) -> FloatArray:
-    """Three of ten change to a level up to 15 % away, at any round."""
+    """Three of ten series change to a level up to 15 % away, at any round."""
     trials, values = series.shape
     at = chance.integers(WINDOW, values, (trials, 1))
     by = chance.uniform(-0.15, 0.15, (trials, 1)) * (chance.random((trials, 1)) < 0.3)
@@ -80,7 +83,7 @@ def shifts(series: FloatArray, chance: Chance) -> FloatArray:
 
 
 def mixed(chance: Chance, trials: int) -> FloatArray:
-    """Series as different as measured ones: correlations around 0.31, noise around 3 %."""
+    """Return series that differ as much as measured series: correlations around 0.31, noise around 3 %."""
     correlation = np.clip(chance.normal(0.31, 0.3, trials), -0.3, 0.95)
     noise = np.exp(chance.normal(np.log(0.03), 0.8, (trials, 1)))
     series: FloatArray = 1 + noise * ar1(chance, trials, ROUNDS + NEXT, correlation)
@@ -88,7 +91,7 @@ def mixed(chance: Chance, trials: int) -> FloatArray:
 
 
 def end_of_first_steady(series: FloatArray) -> int | None:
-    """How many rounds a test would run; None: it is not steady in 25."""
+    """Return the number of rounds that a test would run. None: the test is not steady in 25 rounds."""
     for end in range(WINDOW, ROUNDS + 1):
         values = series[end - WINDOW : end].tolist()
         if judge(range(WINDOW), values, tracking="", unit="", criteria=PTS_CRITERIA).reached:
@@ -98,7 +101,7 @@ def end_of_first_steady(series: FloatArray) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steady:
-    """A steady window with its uncertainty, and where it ends."""
+    """Return a steady window with its uncertainty, and the end of the window."""
 
     value: float
     known: Uncertainty
@@ -117,7 +120,9 @@ def find_steady(series: FloatArray) -> Steady | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """Of so many steady windows: shares in percent, and half the interval's median width in percent."""
+    """Print, for this number of steady windows, shares in percent, and half the median width of the interval in
+    percent.
+    """
 
     windows: int
     held_next: float
@@ -171,7 +176,9 @@ def cases(trials: int) -> Iterator[tuple[str, Counted]]:
 
 
 def count_ratios(noise: FloatArray, levels: FloatArray) -> str:
-    """Of pairs of runs: held is the ratio of what the levels are in their windows; told apart are 10 %."""
+    """Print shares of pairs of runs. Held: the interval contains the ratio of the levels in their windows. Separated:
+    the levels differ by 10 %.
+    """
     found = []
     for one, level in zip(noise * levels, levels, strict=True):
         steady = find_steady(one)
@@ -212,7 +219,9 @@ def ratios(trials: int) -> Iterator[str]:
 
 
 def long_series(trials: int) -> Iterator[str]:
-    """Blocking: the mean of as many values, of the next twice as many; how often it says "at least"."""
+    """Test blocking: the mean of this number of values, and of twice as many following values; and how often blocking
+    says "at least".
+    """
     chance = np.random.default_rng(2)
     for values in (20, 60, 300, 1200):
         for correlation in (0.0, 0.31, 0.7, 0.9):
@@ -229,7 +238,7 @@ def long_series(trials: int) -> Iterator[str]:
 
 
 def shares_of_buckets(mean_ns: float) -> FloatArray:
-    """Of exponential latencies the share in each bucket."""
+    """Return the share of exponentially distributed latencies in each bucket."""
     below = 1 - np.exp(-(BUCKET_UPPER_NS + 1.0) / mean_ns)
     shares: FloatArray = np.diff(below, prepend=0.0)
     return shares
@@ -240,7 +249,7 @@ USUAL, SLOW = shares_of_buckets(100_000), shares_of_buckets(1_000_000)
 
 
 def bursting(chance: Chance, bursts: float, ios: int) -> Histogram:
-    """A round with so many bursts on average, each of 0.05 to 0.2 % of the I/Os of a round."""
+    """Return a round with this average number of bursts, each with 0.05 to 0.2 % of the I/Os of the round."""
     sizes = ios * chance.uniform(0.0005, 0.002, chance.poisson(bursts))
     return Histogram.from_dense(chance.poisson(USUAL * ios + SLOW * sizes.sum()))
 

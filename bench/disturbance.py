@@ -1,12 +1,10 @@
-"""How many disturbances are found, and how many are told that were none?
-
-tkperf runs on a loop device. In some steps, drawn at random, somebody disturbs on purpose for a part of
-the step: a foreign fio reads or writes the device, programs burn the CPUs, tkperf's cgroup gets less CPU
-time, fio or tkperf is stopped by a signal. From the run file: of the steps that lost more than 5 % of
-their result (against the median of the same cell in undisturbed steps of the run, and by more than these scatter; with
-a limit only where the kernel counted that it stopped somebody) or, with a foreign fio, in which it moved more than 5 %
-of the bytes, how many are marked, and how many of the undisturbed ones are. Needs root. Prints a table, and each step
-that was wrong.
+"""How many disturbances does tkperf find, and how many does it report that did not happen? tkperf runs on a loop
+device. In some steps, drawn at random, somebody disturbs on purpose for a part of the step: a foreign fio reads or
+writes the device, programs burn the CPUs, tkperf's cgroup gets less CPU time, fio or tkperf is stopped by a signal.
+From the run file: of the steps that lost more than 5 % of their result (against the median of the same cell in
+undisturbed steps of the run, and by more than these scatter; with a limit only where the kernel counted that it stopped
+somebody) or, with a foreign fio, in which it moved more than 5 % of the bytes, how many are marked, and how many of the
+undisturbed ones are. Needs root. Prints a table, and each step that was wrong.
 
     python bench/disturbance.py [--kinds foreign,burners,quota,stop-fio,stop-tkperf] [--runs 4]
         [--quiet-runs 4] [--step-s 10] [--folder /var/tmp] [--seed 1]
@@ -40,7 +38,7 @@ COUNTS = 0.05
 SHORT = Path(__file__).parents[1] / "tests" / "short.toml"
 RATES = ("2m", "10m", "30m", "100m", "0")
 BLOCKS = ("4k", "128k", "1m")
-# Of the group that tkperf runs in for kind quota.
+# Limits of the group in which tkperf runs for the kind quota.
 GROUP = "tkperf-bench"
 
 Key = tuple[int, int]
@@ -61,7 +59,7 @@ class Act:
 
 @dataclass
 class Found:
-    """What became of the steps of one kind."""
+    """The results of the steps of one kind."""
 
     strong: int = 0
     strong_marked: int = 0
@@ -85,7 +83,7 @@ def loop_device(folder: Path) -> Iterator[str]:
 
 
 def stretch(step_s: float, chance: random.Random) -> tuple[float, float]:
-    """When in a step, and for how long."""
+    """The start and the length of a disturbance within a step."""
     return chance.uniform(0, 0.3) * step_s, chance.uniform(0.2, 0.6) * step_s
 
 
@@ -120,7 +118,7 @@ def foreign(device: str, _pid: int, step_s: float, chance: random.Random) -> Act
 
 
 def burners(_device: str, _pid: int, step_s: float, chance: random.Random) -> Act:
-    """In user mode, or in the kernel; nicer than fio or not; one, or more than there are CPUs."""
+    """In user mode or in the kernel; with a lower priority than fio or not; one program, or more programs than CPUs."""
     count = chance.randint(1, 2 * len(os.sched_getaffinity(0)))
     wait_s, lasting_s = stretch(step_s, chance)
     body = chance.choice(("while :; do :; done", "exec dd if=/dev/zero of=/dev/null bs=1M"))
@@ -162,13 +160,13 @@ def limit(cpus: float | None) -> None:
 
 
 def throttled_times() -> int:
-    """How often the group had used up its time, by the kernel's count."""
+    """Number of times that the group had used up its CPU time, according to the kernel."""
     lines = (group_folder() / "cpu.stat").read_text().splitlines()
     return int(dict(line.split() for line in lines)["nr_throttled"])
 
 
 def quota(_device: str, _pid: int, step_s: float, chance: random.Random) -> Act:
-    """A limit above what the load takes stops nobody, whatever became of the step."""
+    """A limit above the needs of the load does not stop any process, whatever the result of the step."""
     wait_s, lasting_s = stretch(step_s, chance)
     cpus = chance.choice((0.1, 0.3, 0.6, 1.0))
     times: list[int] = []
@@ -260,8 +258,8 @@ def run(
             if event["event"] != "StepStarted" or event["kind"] != StepKind.ROUND:
                 continue
             if kind is not None and chance.random() < DISTURBED_SHARE:
-                # The step is announced when the one before has been written down, up to a third
-                # of a second after it began.
+                # tkperf announces a step when it has written the preceding step, up to a third of a second after the
+                # new step began.
                 key = (event["number"], event["position"])
                 done[key] = KINDS[kind](device, process.pid, step_s, chance)
     record = read_run(folder / f"{name}.tkperf")
@@ -270,7 +268,9 @@ def run(
 
 
 def scatter(usual: list[float] | None) -> float:
-    """By how much of its median an undisturbed result may differ by chance: three robust standard deviations."""
+    """Return the share of its median by which an undisturbed result may differ by chance: three robust standard
+    deviations.
+    """
     if not usual:
         return 0.0
     middle = median(usual)
@@ -278,7 +278,9 @@ def scatter(usual: list[float] | None) -> float:
 
 
 def judge(steps: list[StepRecord], done: dict[Key, Act], kind: str | None, found: Found) -> None:
-    """Count one run's steps; those just after a disturbed one, which it may have reached into, are left out."""
+    """Count the steps of one run. Leave out steps right after a disturbed step, because the disturbance may have
+    continued into them.
+    """
     undisturbed: dict[int, list[float]] = {}
     late = False
     for step in steps:
@@ -300,7 +302,7 @@ def judge(steps: list[StepRecord], done: dict[Key, Act], kind: str | None, found
             moved = act.end()
             usual = undisturbed.get(step.position)
             lost = 0.0 if not usual else abs(1 - step.measurement.iops / median(usual))
-            # How long tkperf stood still, of the step; nothing of the result need be lost by it.
+            # Share of the step during which tkperf did not run. The result does not necessarily lose anything.
             strong = lost > max(COUNTS, scatter(usual)) or kind == "stop-tkperf"
             if moved is not None:
                 strong = moved / step.measurement.bytes > COUNTS

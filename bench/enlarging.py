@@ -1,4 +1,4 @@
-"""Tools that enlarge one table, text or blob of a run file, and the list of all cases that use them."""
+"""Tools that enlarge one table, text or blob of a run file, and the list of all cases that use these tools."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def case(enlarge: Enlarge) -> Enlarge:
 
 
 def numbers(count: int) -> str:
-    """A table ``c`` of the numbers from 1, for SQL."""
+    """Return SQL for a table ``c`` of the numbers from 1."""
     return f"WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {count}) "
 
 
 def copy_rows(db: sqlite3.Connection, table: str, count: int, **changes: str) -> None:
-    """Copies of the first row of a table; ``changes`` are SQL with ``n``, the number of the copy."""
+    """Insert copies of the first row of a table. ``changes`` are SQL expressions with ``n``, the number of the copy."""
     names = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
     key = names[0]
     chosen = {name: f"t.{name}" for name in names}
@@ -38,7 +38,7 @@ def copy_rows(db: sqlite3.Connection, table: str, count: int, **changes: str) ->
 
 
 def copy_steps(db: sqlite3.Connection, count: int, **changes: str) -> None:
-    """Copies of a step of a round, without seconds and histograms."""
+    """Insert copies of a step of a round, without seconds and histograms."""
     names = [row[1] for row in db.execute("PRAGMA table_info(step)")]
     (last,) = db.execute("SELECT max(sequence) FROM step").fetchone()
     empty = dict.fromkeys(("seconds", "second_histograms", "fio_json", "read_histogram", "write_histogram"), "NULL")

@@ -520,7 +520,7 @@ def add_resumptions(db: sqlite3.Connection, count: int, **values: str) -> None:
 
 @case
 def resumption_rows(db: sqlite3.Connection, size: int) -> None:
-    """As many as are read, and as many steps and readings as there is room for."""
+    """The largest number that tkperf reads, and as many steps and readings as fit."""
     add_resumptions(db, 1000)
     copy_steps(db, size // 520, number="n", test_id="1")
     copy_rows(db, "telemetry", size // 180, at_s="n", source="'nvme'", percentage_used="1")

@@ -1,7 +1,8 @@
-"""How long do rank and export take for each run, the first time and later, and the queries over their data set?
+"""How long do rank and export take for each run, the first time and later, and how long do queries of the data set
+take?
 
 The files are copies of one run with other UUIDs, drives and dates, as bench/serve.py makes them. A first call analyses
-each file; a later call reads the results that the cache has.
+each file; a later call reads the results from the cache.
 
     python bench/export_time.py [--files 200] [--source RUN.tkperf] [--seconds]
 """
@@ -51,7 +52,7 @@ def main() -> None:
 
 
 def measure(words: Sequence[object]) -> tuple[float, float]:
-    """Run a command, and return its seconds by the clock and of CPU time."""
+    """Run a command, and return its elapsed time and its CPU time in seconds."""
     began_s, before = time.monotonic(), os.times()
     subprocess.run([str(TKPERF), *map(str, words)], check=True, stdout=subprocess.DEVNULL)
     after = os.times()

@@ -69,7 +69,7 @@ def copy_workloads(db: sqlite3.Connection, size: int, workloads: int, steps: int
 
 
 def copy_grid(db: sqlite3.Connection, size: int, values: int) -> None:
-    """A section with workloads of a number of sizes, and of as many mixes."""
+    """A section with workloads of a number of sizes, and the same number of mixes."""
     copy_steps(
         db,
         share(MOST_ROWS["step"], size),

@@ -1,4 +1,4 @@
-"""How long does the device stand idle between two loads? tkperf against plain consecutive fio calls.
+"""How long is the device idle between two loads? The script compares tkperf with consecutive calls of fio.
 
 The device's own I/O counters (/sys/block/LOOP/stat) are sampled every 0.5 ms by a process of its
 own while a test of all kinds of phases runs on a loop device, by tkperf's runner with its run file
@@ -72,7 +72,7 @@ PLANNED = "planned idle time, off by"
 
 
 def sample_counters(disk: str, path: str, stop: StopEvent) -> None:
-    """Write (monotonic s, I/Os completed) pairs until told to stop."""
+    """Write pairs of monotonic time (s) and completed I/Os until told to stop."""
     rows = []
     with open(f"/sys/block/{disk}/stat", "rb") as stat:
         while not stop.is_set():
@@ -97,7 +97,7 @@ def loop_device(folder: Path) -> Iterator[str]:
 
 
 def idle_gaps_ms(samples: np.ndarray, boundaries_s: Sequence[float], *, within_s: float = 0.1) -> list[float]:
-    """The longest stretch without a completed I/O that reaches into the time about each boundary."""
+    """Return the longest period without a completed I/O near each boundary."""
     times, counts = samples[:, 0], samples[:, 1]
     moved = np.flatnonzero(np.diff(counts)) + 1
     begins, ends = times[moved[:-1]], times[moved[1:]]
@@ -122,7 +122,7 @@ def build_steps(step_s: float) -> tuple[Step, ...]:
 
 
 def build_procedure(steps: tuple[Step, ...], cycles: int, rounds: int) -> Procedure:
-    """Each cycle: fill, rounds whose verdict decides, two streams, an idle time, rounds."""
+    """Each cycle consists of a fill, rounds whose verdict decides, two streams, an idle time, and rounds."""
     tracked, stream_s = steps[-1].workload, 3.0
     for cycle in range(cycles):
         first, second = f"first {cycle}", f"second {cycle}"
@@ -131,7 +131,7 @@ def build_procedure(steps: tuple[Step, ...], cycles: int, rounds: int) -> Proced
         for number in range(1, rounds + 1):
             answer = expect_round((yield Round(section=first, number=number, steps=steps)))
             iops = answer[tracked].iops
-            # Looking ahead imagines the double: whether it goes on so depends on the measurement.
+            # The look-ahead assumes twice the rate, so whether the test continues depends on the measurement.
             usual_iops = usual_iops or iops
             if iops > 1.7 * usual_iops:
                 break
@@ -153,7 +153,7 @@ def build_procedure(steps: tuple[Step, ...], cycles: int, rounds: int) -> Proced
 
 
 class TotalsEngine(FioEngine):
-    """Is never told before a round's end what follows, as if the verdict were a close one."""
+    """A procedure that does not know before the end of a round what follows, as if the verdict were a close one."""
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
         if then is not None and not then.certain:
@@ -168,7 +168,7 @@ class TotalsEngine(FioEngine):
 
 @contextmanager
 def live_view() -> Iterator[Observer]:
-    """The live view as a run has it, on a terminal whose other end is read and thrown away."""
+    """The live view as in a run, on a terminal whose other end is read and discarded."""
     terminal, ours = pty.openpty()
     reader = multiprocessing.Process(target=read_for_ever, args=(terminal,), daemon=True)
     reader.start()
@@ -194,7 +194,7 @@ def run_tkperf(
     engine_type: type[FioEngine],
     views: Sequence[Observer],
 ) -> tuple[list[StepRecord], float]:
-    """All steps, and when the run began, in seconds on the monotonic clock."""
+    """Return all steps, and the start of the run in seconds on the monotonic clock."""
     seen: list[StepRecord] = []
 
     def note(event: Event) -> None:
@@ -244,7 +244,7 @@ def run_tkperf(
 
 
 def name_kind(before: StepRecord, after: StepRecord, round_end: str) -> str | None:
-    """What kind of hand-over lies between two steps; None: none, the same stream or a fill begins."""
+    """Return the kind of hand-over between two steps. None: no hand-over, the same stream, or the start of a fill."""
     stream = StepKind.CONTINUOUS
     if after.kind is StepKind.FILL:
         return None
@@ -260,7 +260,7 @@ def name_kind(before: StepRecord, after: StepRecord, round_end: str) -> str | No
 
 
 def run_plain(device: str, folder: Path, steps: tuple[Step, ...], rounds: int) -> list[float]:
-    """The same steps as one fio call after another; boundaries on the monotonic clock."""
+    """Run the same steps as consecutive calls of fio. Return the boundaries on the monotonic clock."""
     target = FioTarget(
         path=device, ioengine="io_uring", active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES)
     )

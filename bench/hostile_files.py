@@ -1,10 +1,11 @@
-"""What can a run file of 60 MB cost? Files that are made to be expensive, and the commands that read them.
+"""How much CPU time and memory can a run file of 60 MB need? The script makes files that are expensive on purpose, and
+reads them with the commands.
 
 Each case takes the run file of a simulated drive and enlarges one table, one text or one blob (expensive_rows.py), or
-several tables (full_tables.py), until the file has the size, or until another count is reached that its comment names.
-`show`, `status`, `report`, `compare`, `rank` and `export` then read the file, each in a process of its own, whose
-address space is limited. `status held` is `status` of a run under way, whose file this script holds as a writer does.
-The script prints CPU time and peak memory of each command, and what the command says.
+several tables (full_tables.py), until the file has this size, or until another count is reached that the comment of the
+case names. `show`, `status`, `report`, `compare`, `rank` and `export` then read the file, each in a process of its own,
+whose address space is limited. `status held` is `status` of a run under way, whose file this script holds as a writer
+does. The script prints CPU time and peak memory of each command, and what the command says.
 
     python bench/hostile_files.py [--megabytes 60] [--below] [--case NAME ...] [--folder FOLDER] [--list]
 
@@ -40,10 +41,10 @@ from tkperf.runfile.reader import RunFile
 
 MOST_CPU_S = 15.0
 MOST_MEMORY_MB = 600.0
-# Ends a command that is far beyond the limits. A report draws charts with V8, which reserves a terabyte of addresses.
+# End a command that is far beyond the limits. A report draws charts with V8, which reserves a terabyte of addresses.
 STOP_CPU_S, STOP_ADDRESSES = 60, 8 << 30
 MB = 1_000_000
-# The search for the largest file that tkperf reads ends when the size is known to this share.
+# The search for the largest file that tkperf reads ends when the size is known to within this share.
 CLOSE_ENOUGH = 0.08
 
 HELD = "status held"
@@ -93,7 +94,7 @@ def make_file(name: str, base: Path, path: Path, size: int, *, filled_to: int = 
         db.execute("BEGIN")
         CASES[name](db, size)
         db.execute("COMMIT")
-        # A page of 4,096 bytes holds 4,092 bytes of such a value.
+        # A page of 4,096 bytes contains 4,092 bytes of such a value.
         unused = (filled_to - path.stat().st_size) * 4092 // 4096 - 8192
         if unused > 0:
             db.execute("CREATE TABLE unused (a)")
@@ -157,7 +158,7 @@ def measure(command: str, path: Path, base: Path, folder: Path) -> Cost:
         if command != "report":
             resource.setrlimit(resource.RLIMIT_AS, (STOP_ADDRESSES, STOP_ADDRESSES))
 
-    # The command must find no results of an earlier command; the cached script of charts remains.
+    # The command must not find results of an earlier command; only the cached script of charts remains.
     cache = folder / "cache"
     for kept in ("results", "overviews", "figures"):
         shutil.rmtree(cache / "tkperf" / kept, ignore_errors=True)

@@ -54,7 +54,7 @@ def write_batch(lab: Lab, folder: Path, drives: list[str], options: str = "", me
 
 
 def follow(seconds: float) -> None:
-    """CPU time and memory here while 100 drives of 10 hosts run, a step a minute each."""
+    """Measure CPU time and memory on this machine while 100 drives on 10 hosts run, each with one step a minute."""
     with make_lab([f"lab{number}" for number in range(1, HOSTS + 1)]) as lab:
         drives = [f'drive = "sim:sata-ssd", host = "{lab.hosts[number % HOSTS].user}"' for number in range(DRIVES)]
         write_batch(lab, lab.folder, drives)
@@ -62,11 +62,11 @@ def follow(seconds: float) -> None:
         words = ("batch", "b", "b.toml", "--no-report", "--progress", "json")
         batch = lab.start(*words, cwd=lab.folder, log=log)
         try:
-            # Simulated runs would be over soon: all are stopped, and go on by turns for a moment each.
+            # Simulated runs would end quickly, so all of them are stopped and continue in turn for a moment each.
             drives_there = freeze_drives(lab, DRIVES)
-            for one in drives_there * 6:  # past creation, purge and fill
+            for one in drives_there * 6:  # after creation, purge and fill
                 thaw(*one)
-            time.sleep(20)  # until connections and first news are over
+            time.sleep(20)  # until the connections exist and the first messages have arrived
             before_s, began_s, steps = cpu_of(batch.pid), time.monotonic(), count_steps(log)
             peak = 0.0
             for turn in range(int(seconds * DRIVES / 60)):
@@ -89,7 +89,9 @@ def count_steps(log: Path) -> int:
 
 
 def thaw(pid: int, folder: Path) -> None:
-    """Let a simulated drive measure until a run file of its host has changed; the others there stand still."""
+    """Let a simulated drive measure until a run file of its host has changed, while the other drives of the host are
+    stopped.
+    """
     before, until_s = newest(folder), time.monotonic() + 5
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGCONT)
@@ -99,14 +101,13 @@ def thaw(pid: int, folder: Path) -> None:
 
 
 def newest(folder: Path) -> int:
-    """Return when a run file in a folder was last written to."""
+    """Return the time at which a run file in a folder was last written."""
     return max((path.stat().st_mtime_ns for path in folder.glob("*.tkperf")), default=0)
 
 
 def freeze_drives(lab: Lab, count: int) -> list[tuple[int, Path]]:
-    """Stop each process that measures a drive as soon as a ledger there has it.
-
-    Return those that still live, with their folders.
+    """Stop each process that measures a drive as soon as the ledger of its host contains the process. Return those that
+    are still alive, with their folders.
     """
     until_s = time.monotonic() + 600
     frozen: dict[int, Path] = {}
@@ -131,7 +132,7 @@ def tree_of(pid: int) -> list[int]:
 
 
 def cpu_of(pid: int) -> float:
-    """CPU time of a process and its ssh, in seconds."""
+    """Return the CPU time of a process and its ssh, in seconds."""
     total = 0
     for one in tree_of(pid):
         fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
@@ -140,7 +141,7 @@ def cpu_of(pid: int) -> float:
 
 
 def memory_of(pid: int) -> float:
-    """PSS of a process and its ssh, in MiB."""
+    """Return the PSS of a process and its ssh, in MiB."""
     return sum(
         int(line.split()[1]) / 1024
         for one in tree_of(pid)
@@ -150,7 +151,7 @@ def memory_of(pid: int) -> float:
 
 
 def delay(_seconds: float) -> None:
-    """Time from a commit in a run file there to the event of its step here."""
+    """Measure the time from a commit in a run file on a host to the event of its step on this machine."""
     with make_lab(["lab1"]) as lab:
         (host,) = lab.hosts
         drive = f'drive = "{lab.folder}/a.img", host = "{host.user}", size = "16MiB"'
@@ -199,7 +200,7 @@ while time.monotonic() < ends:
 
 
 def snapshot(seconds: float) -> None:
-    """Commits of a run every half second, with and without snapshots of 100 MB one after the other."""
+    """Measure the commits of a run every half second, with and without consecutive snapshots of 100 MB."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as temporary:
         path = Path(temporary) / "run.tkperf"
         with closing(sqlite3.connect(path, isolation_level=None)) as db:

@@ -1,4 +1,4 @@
-"""How much memory does `tkperf import` need for a file, by the size of the file?
+"""How much memory does `tkperf import` need for a file, in relation to the size of the file?
 
 The script makes files of several shapes, and imports each file in a separate process. It prints the
 peak memory of the import minus that of an import without results, in MB and as a multiple of the

@@ -1,4 +1,4 @@
-"""Kill a run with -9 at random moments, and let it continue: is everything there, once?
+"""Kill a run with -9 at random moments, and resume it: does the file contain everything exactly once?
 
 Each time a run of the short profile on a scratch file, with real fio, is killed at a moment drawn
 from its whole length, counted from when its file is there; then it is resumed, in every third case
@@ -35,7 +35,7 @@ TKPERF: list[str | Path] = [sys.executable, "-m", "tkperf"]
 
 
 class Killed:
-    """A tkperf killed after some seconds; what it had told by then, as steps that ended."""
+    """Return a tkperf that is killed after some seconds, and the steps that it had reported as ended by then."""
 
     def __init__(self, argv: list[str | Path], run_file: Path, after_s: float) -> None:
         before = run_file.stat().st_mtime_ns if run_file.exists() else None
@@ -57,7 +57,7 @@ class Killed:
         reader.join()
         run.stdout.close()
         self.ended = sum(json.loads(line)["event"] == "StepEnded" for line in lines if line.endswith(b"}\n"))
-        time.sleep(1)  # a child on its way from fork to exec holds the file's lock until it dies, too
+        time.sleep(1)  # a child between fork and exec also holds the lock of the file until the child dies
 
 
 def _is_written(run_file: Path, before: int | None) -> bool:
@@ -65,7 +65,7 @@ def _is_written(run_file: Path, before: int | None) -> bool:
 
 
 def kill_one(folder: Path, chance: random.Random) -> tuple[str, str]:
-    """What was cut off, and what is wrong afterwards; empty if nothing is."""
+    """Return what was cut off, and what is wrong afterwards; the latter is empty if nothing is wrong."""
     run_file, scratch = folder / "run.tkperf", folder / "scratch"
     killed = Killed(
         ["ssd", "run", scratch, "--size", "64MiB", "--profile", PROFILE, "-ssdt", "lat,writesat", "--output", folder],
@@ -78,7 +78,7 @@ def kill_one(folder: Path, chance: random.Random) -> tuple[str, str]:
         return moment, fault
     before = Path(shutil.copy(run_file, folder / "before.tkperf"))
     if chance.random() < 1 / 3:
-        # What a resumed run tells of is beside what it had before.
+        # The report of a resumed run adds to the report of the run before.
         kept = _kept(run_file)
         killed = Killed(argv, run_file, chance.uniform(0, LENGTH_S / 2))
         again, fault = _look(run_file, kept + killed.ended)
@@ -96,7 +96,7 @@ def kill_one(folder: Path, chance: random.Random) -> tuple[str, str]:
         )
         if not done.returncode:
             break
-        # On a host with too much to do fio's figures of a second may be impossible: that ends a run.
+        # On a busy host, fio's figures of a second may be impossible, which ends a run.
         said = f"resume ended with {done.returncode}: {done.stderr.strip()}"
         if done.returncode != EngineError.exit_code or attempt == MOST_ATTEMPTS:
             return moment, said
@@ -110,7 +110,7 @@ def _kept(run_file: Path) -> int:
 
 
 def _look(run_file: Path, ended: int) -> tuple[str, str]:
-    """What the file says was cut off, and what is wrong with it."""
+    """Return what was cut off according to the file, and what is wrong with the file."""
     try:
         record = read_run(run_file)
     except RunFileError as error:

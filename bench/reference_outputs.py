@@ -46,7 +46,7 @@ MOST_DIFFERENT_LINES, LONGEST_LINE = 6, 200
 
 QUICK = ("--profile", "quick")
 PROFILES = ("pts-e-1.1", "pts-2.0", "pts-2.0-client", "pts-c-1.2", "tkperf-2.2", "myce")
-# Of these profiles all tests are run; the others have few tests, or none that a simulated day allows.
+# All tests of these profiles are run; other profiles have few tests, or none that a simulated day allows.
 WITH_ALL_TESTS = ("pts-e-1.1", "pts-2.0", "pts-2.0-client")
 PRESETS = ("sata-ssd", "nvme-4kn", "client-tlc", "client-qlc", "unsteady", "cliffs", "spikes-13min", "dying")
 
@@ -92,7 +92,7 @@ MASKS = (
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UUID"),
     (r"20\d\d-\d\d-\d\d([T ,]+\d\d[:.]\d\d([:.]\d\d(\.\d+)?)?)?( ?(Z|UTC|GMT)\b|[+-]\d\d:?\d\d\b)?", "DATE"),
     (r"20\d{6}T\d{6}", "DATE"),
-    # Scripts of pages name the modules that do the same.
+    # Scripts of pages contain the names of modules that do the same.
     (r"\b[a-z_/]+\.py\b", "MODULE"),
     (r"\b1[789]\d{17}\b", "NANOSECONDS"),
     (r"\b1[789]\d{8}(\.\d+)?\b", "SECONDS"),

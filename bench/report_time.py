@@ -1,9 +1,7 @@
-"""How long does a report take: HTML and PDF of a full run of all four tests?
-
-Beside it the libraries that TKperf 2.2 makes its report with, given the same results: matplotlib drawing its
-twelve plots at its 300 dpi, then rst2pdf setting them with its tables. They are installed into a
-folder of their own. Both sides are whole processes, started again each time, their modules compiled by the
-first; the ratio is of medians.
+"""How long does it take to make a report, HTML and PDF, of a full run of all four tests? For comparison, the script
+runs the libraries with which TKperf 2.2 makes its report, with the same results: matplotlib drawing its twelve plots at
+its 300 dpi, then rst2pdf setting them with its tables. They are installed into a folder of their own. Both sides are
+whole processes, started again each time, their modules compiled by the first; the ratio is of medians.
 
     python bench/report_time.py [--times 5] [--profile pts-e-1.1]
 
@@ -30,7 +28,7 @@ from pathlib import Path
 
 TKPERF = Path(sys.executable).parent / "tkperf"
 
-# Runs in the other environment, which has no tkperf: results come as JSON.
+# Run in the other environment, which does not contain tkperf, so the results are passed as JSON.
 OF_TKPERFS_LIBRARIES = """
 import json, sys
 from pathlib import Path
@@ -182,7 +180,7 @@ main(["--quiet", str(folder / "report.rst"), "-o", str(folder / "report.pdf")])
 
 
 def timed(argv: list[str | Path], times: int, **environment: str) -> list[float]:
-    """Seconds of each of several runs of a command."""
+    """Return the seconds of each of several runs of a command."""
     took = []
     for _ in range(times):
         variables = {**os.environ, **environment}
@@ -193,7 +191,7 @@ def timed(argv: list[str | Path], times: int, **environment: str) -> list[float]
     return took
 
 
-# Of each kind of content in a page, what its elements begin with.
+# First words of the elements of each kind of content in a page.
 KINDS = {
     "charts": r'<script type="application/json" data-key[^>]*>',
     "cells": r'<script type="application/json" id="cell[^>]*>',
@@ -203,7 +201,7 @@ KINDS = {
 
 
 def measure_bytes(page: Path) -> dict[str, int]:
-    """Bytes of a page by the kind of content; ``text`` is everything else."""
+    """Return the bytes of a page for each kind of content. ``text`` is everything else."""
     text = page.read_text("utf-8")
     sizes = {}
     for kind, begins in KINDS.items():
@@ -213,7 +211,7 @@ def measure_bytes(page: Path) -> dict[str, int]:
 
 
 def time_opening(pages: list[Path], times: int) -> list[float]:
-    """Median seconds until the first chart of each page is drawn; the pages are opened in turn."""
+    """Return the median seconds until the first chart of each page is drawn. The pages are opened in turn."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only this measurement needs it
 
     took: list[list[float]] = [[] for _ in pages]

@@ -1,10 +1,8 @@
-"""How large is the run file of 24 hours at one sample a second?
-
-Measures a write-saturation stream with real fio on a scratch file, then writes those seconds again
-and again, minute by minute from a random place, until the file holds 24 hours. How much a second
-takes depends on how many I/Os it has (their counts are mostly noise, which nothing compresses), so
-the same seconds are written a second time with I/Os left out at random, down to a slower drive's
-rate. Prints sizes, bytes of a sample, and what full-resolution sample histograms would take.
+"""How large is the run file of 24 hours with one sample a second? The script measures a write-saturation stream with
+real fio on a scratch file, then writes those seconds again and again, minute by minute from a random place, until the
+file contains 24 hours. The size of a second depends on the number of its I/Os (their counts are mostly noise, which
+nothing compresses), so the same seconds are written a second time with I/Os left out at random, down to a slower
+drive's rate. Prints sizes, bytes of a sample, and what full-resolution sample histograms would take.
 
     python bench/run_file_size.py [--measure-s 120] [--folder /var/tmp]
 """
@@ -46,7 +44,7 @@ WORKLOAD = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096,
 
 
 def measure(folder: Path, seconds: int) -> tuple[list[Sample], bytes]:
-    """Real samples of one stream, and fio's last document."""
+    """Return real samples of one stream, and fio's last document."""
     scratch = folder / "scratch"
     with scratch.open("wb") as file:
         file.truncate(SIZE_BYTES)
@@ -68,7 +66,7 @@ def measure(folder: Path, seconds: int) -> tuple[list[Sample], bytes]:
 
 
 def thin(sample: Sample, share: float, chance: np.random.Generator) -> Sample:
-    """The second with this share of its I/Os, each kept or left out by chance."""
+    """Return the second with this share of its I/Os. Each I/O is kept or left out at random."""
     write = sample.write
     kept = Histogram.from_dense(chance.binomial(write.histogram.dense(), share))
     ios = kept.total
@@ -88,7 +86,7 @@ def thin(sample: Sample, share: float, chance: np.random.Generator) -> Sample:
 
 
 def write_day(path: Path, samples: list[Sample], output: bytes, *, full: bool = False) -> int:
-    """Bytes of a run file with 1,440 slices of 60 consecutive seconds each."""
+    """Return the size in bytes of a run file with 1,440 slices of 60 consecutive seconds each."""
     chance = random.Random(1)
     finest = mock.patch.object(columns, "coarsen", lambda histogram: histogram)
     with finest if full else nullcontext():
@@ -105,7 +103,7 @@ def write_day(path: Path, samples: list[Sample], output: bytes, *, full: bool = 
 
 
 def _slice(number: int, seconds: list[Sample], output: bytes) -> StepRecord:
-    """A minute whose totals are those of its seconds, as in a run."""
+    """Return a minute whose totals are those of its seconds, as in a run."""
     placed, start_s, total = [], 0.0, NO_IO
     for second in seconds:
         placed.append(replace(second, start_s=start_s))

@@ -64,7 +64,7 @@ def simulate(folder: Path) -> Path:
 
 
 def make_files(source: Path, folder: Path, count: int) -> int:
-    """Copy a run file with facts of its own for each copy; return the bytes of all."""
+    """Copy a run file with different facts for each copy. Return the total size in bytes."""
     begin = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
     size_bytes = 0
     for number in range(count):
@@ -115,7 +115,7 @@ def measure(folder: Path, cache: Path) -> None:
 
 
 def measure_runs(address: str) -> None:
-    """Time the pages of some runs: the first time, kept, and as PDF."""
+    """Time the pages of some runs: the first time, from the cache, and as PDF."""
     runs = json.loads(fetch(address + "/api/runs")[1])["runs"]
     ids = [run["id"] for run in runs[:10]]
     for title in ("run, first", "run, kept"):
@@ -134,7 +134,7 @@ def measure_runs(address: str) -> None:
 
 
 def measure_list_beside(address: str, ids: Sequence[str]) -> None:
-    """Time the list while other browsers wait for reports that have to be made."""
+    """Time the list while other browsers wait for reports that the server still has to make."""
     with ThreadPoolExecutor(len(ids)) as browsers:
         reports = [browsers.submit(fetch, f"{address}/runs/{run_id}") for run_id in ids]
         times_ms: list[float] = []
@@ -150,7 +150,7 @@ def measure_list_beside(address: str, ids: Sequence[str]) -> None:
 
 @contextmanager
 def served(folder: Path, cache: Path) -> Iterator[tuple[str, float, int]]:
-    """Serve a folder; yield its address, the seconds until its first page, and its process."""
+    """Serve a folder. Yield its address, the seconds until its first page, and its process."""
     start_s = time.monotonic()
     process = subprocess.Popen(
         [*TKPERF, "serve", str(folder), "--port", "0", "--allow-root"],

@@ -1,13 +1,13 @@
-"""Measure whether readers of a run under way delay it: how long its steps wait for their commit, with and without
+"""Measure whether readers of a run under way delay it: how long its steps wait for their commits, with and without
 browsers.
 
     .venv/bin/python bench/serve_readers.py [--browsers 50] [--steps 40] [--pace-s 1.0]
 
-A simulated write saturation of 11 h runs to its last hour at once, then a step each ``--pace-s`` seconds: half of these
-steps without ``tkperf serve``, half while it shows the run to browsers (connections that read its events). Three
-figures of each half: commits (the call with a step returns when the step is in the file for good), locks of other
-processes on the file (looked at in ``/proc/locks`` every millisecond), and the time from the end of a commit to the
-event in each browser.
+A simulated write saturation of 11 h runs to its last hour at once, then a step each
+``--pace-s`` seconds: half of these steps without ``tkperf serve``, half while it shows the run to browsers (connections
+that read its events). The script measures three figures in each half: commits (the call with a step returns when the
+step is in the file for good), locks of other processes on the file (looked at in ``/proc/locks`` every millisecond),
+and the time from the end of a commit to the event in each browser.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import Event, StepEnded
 
 TKPERF = (sys.executable, "-m", "tkperf")
-# A simulated client drive fills in so many minutes, or a few more.
+# A simulated client drive is full after this number of minutes, or a few more.
 SLICES = 640
 MOST_LOCKED_MS, MOST_EVENT_S = 50.0, 1.0
 
@@ -64,7 +64,7 @@ class Watch:
 
 
 def read_events(address: str, path: str, watch: Watch, stop: threading.Event) -> None:
-    """Be a browser: note each event that has news."""
+    """Act as a browser, and record each event with news."""
     host, port = address.split("/")[2].split(":")
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
@@ -77,7 +77,7 @@ def read_events(address: str, path: str, watch: Watch, stop: threading.Event) ->
                 continue
             if not piece:
                 return
-            # Not the line that tells that the server is still there.
+            # Ignore the line that only says that the server still exists.
             if b"\n\n" in (before[-1:] + piece).replace(b":\n\n", b""):
                 watch.events.append(time.monotonic())
             before = piece

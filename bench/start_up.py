@@ -1,5 +1,5 @@
-"""How long do help, completion, a wrong call, a small `show` and a `status` of long runs take, and what of it is
-loading modules?
+"""How long do help, completion, a wrong call, a small `show` and a `status` of long runs take, and how much of this
+time is spent on loading modules?
 
 Each is a whole process, started again: medians of n, with the least and the greatest, and the median of the CPU
 time, which says more on a machine that others use. Beside them what nobody gets
@@ -34,7 +34,7 @@ ROWS = 12
 RUNS = 8
 """Run files in the folder of ``tkperf status``."""
 _ASKED = {"_TKPERF_COMPLETE": "bash_complete"}
-# What: the words of the call, and the line at whose end Tab is pressed.
+# Cases: the words of the call, and the line at whose end Tab is pressed.
 CALLS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "--version": (("--version",), None),
     "--help": (("--help",), None),
@@ -54,7 +54,7 @@ Took = tuple[float, float]
 
 
 def take_time(argv: Sequence[str | Path], environment: Mapping[str, str]) -> Took:
-    """From start to end of a process."""
+    """Return the time from the start to the end of a process."""
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(argv, env={**os.environ, **environment}, capture_output=True, check=False)
     took_s = time.perf_counter() - begun
@@ -64,7 +64,9 @@ def take_time(argv: Sequence[str | Path], environment: Mapping[str, str]) -> Too
 
 
 def measure(argv: Sequence[str | Path], line: str | None, times: int) -> list[Took]:
-    """Of n processes, after one that is not counted: it compiles modules and fills the cache."""
+    """Return the times of n processes, after one that does not count because it compiles modules and fills
+    the cache.
+    """
     environment = {} if line is None else {**_ASKED, "COMP_LINE": line}
     return [take_time(argv, environment) for _ in range(times + 1)][1:]
 
@@ -76,7 +78,9 @@ def print_row(what: str, measured: Sequence[Took]) -> None:
 
 
 def break_down(words: Sequence[str | Path]) -> dict[str, float]:
-    """Milliseconds that modules take to load, by package, without what they load in turn."""
+    """Return the milliseconds that modules need to load, for each package, without the modules that they load
+    in turn.
+    """
     argv = [sys.executable, "-X", "importtime", "-m", "tkperf", *words]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     packages: dict[str, float] = {}

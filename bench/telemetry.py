@@ -1,4 +1,5 @@
-"""What does reading a drive's log cost the load? The same reads with and without it, in pairs, interleaved.
+"""How much does reading a drive's log slow the load down? The script compares the same reads with and without
+telemetry, in alternating pairs.
 
 Of each pair, in turns, one half is fio's random reads alone, the other the same with telemetry as in a run,
 only more often, so that every second has some. A third half, alone again, tells how far two such halves
@@ -74,7 +75,7 @@ def telemetry(identity: DeviceIdentity, log_every_s: float, temperature_every_s:
 
 
 def describe_readings(identity: DeviceIdentity) -> bool:
-    """How long they take while the drive does nothing; whether there is a log at all."""
+    """Return how long readings take while the drive is idle, and whether the drive has a log at all."""
     (drive,) = open_logs(identity)
     try:
         drive.look_first(time.monotonic)

@@ -1,4 +1,5 @@
-"""What do three days cost? 72 hours of one stream with every second kept, and all that is done with them.
+"""How much time, memory and disk do three days need? The script measures 72 hours of one stream with every second, and
+everything that is done with this run.
 
 Runs `tkperf ssd` on a simulated drive, whose time passes faster, as a process of its own, once with random writes
 and once with a mix of reads and writes, both with their histograms; what would end the test earlier is switched
@@ -37,13 +38,13 @@ from tkperf.runner.replay import replay
 TKPERF = [sys.executable, "-m", "tkperf"]
 NAME = 'name = "pts-e-1.1"\ntitle = "SNIA PTS-E 1.1 (2013)"'
 ENDS = "read_percent = 0\nslice_s = 60\nmax_slices = 1440\ncapacity_multiple = 4\nround_every_slices = 30"
-# For 24 hours, of a stream and of a mix, each direction with its histograms.
+# Limits for 24 hours of a stream and of a mix, with a histogram for each direction.
 LIMITS_MB = {0: 10.0, 65: 15.0}
 CHROMIUM = "/usr/bin/chromium"
 
 
 def write_profile(folder: Path, hours: float, read_percent: int = 0, *, slice_s: float = 60.0) -> Path:
-    """pts-e-1.1 with write saturation that lasts for so long, whatever happens."""
+    """Return pts-e-1.1 with write saturation that lasts for this time, whatever happens."""
     text = (files("tkperf.procedures.profiles") / "pts-e-1.1.toml").read_text(encoding="utf-8")
     ends = (
         f"read_percent = {read_percent}\nslice_s = {slice_s:g}\n"
@@ -61,7 +62,7 @@ def write_profile(folder: Path, hours: float, read_percent: int = 0, *, slice_s:
 
 
 def run(path: Path, profile: Path, preset: str, hours: float) -> None:
-    """The run itself, watched from outside."""
+    """Watch the run itself from another process."""
     argv = [*TKPERF, "ssd", path.stem, f"sim:{preset}", "-ssdt", "writesat", "-q", "--no-report"]
     argv += ["--profile", str(profile), "--output", str(path.parent)]
     began_s = time.monotonic()
@@ -84,7 +85,7 @@ def run(path: Path, profile: Path, preset: str, hours: float) -> None:
 
 
 def hours_done(path: Path) -> float:
-    """How far a run under way is, as another process sees it."""
+    """Return the progress of a run under way, as another process sees it."""
     try:
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
         (done_s,) = db.execute("SELECT max(started_s) FROM step").fetchone()
@@ -101,7 +102,7 @@ def memory_mb(pid: int) -> float:
 
 
 def measure(what: str, argv: Sequence[str], times: int = 1) -> None:
-    """Time, CPU time with that of its processes, and most memory of a command."""
+    """Return the elapsed time, the CPU time including child processes, and the peak memory of a command."""
     took_s, cpu_s, most_mb, failed = [], [], 0.0, False
     for _ in range(times):
         began_s = time.monotonic()
@@ -120,7 +121,7 @@ def measure(what: str, argv: Sequence[str], times: int = 1) -> None:
 
 
 def measure_parts(path: Path) -> None:
-    """What a report begins with, in CPU time."""
+    """Return the CPU time until the first part of a report is ready."""
     with RunFile(path) as opened:
         laps = [time.process_time()]
         record = opened.record()
@@ -141,7 +142,7 @@ def measure_parts(path: Path) -> None:
 
 
 def measure_reading(path: Path, folder: Path, times: int) -> None:
-    """All that is made of a run file, in a folder."""
+    """Return all files that were made from a run file, in a folder."""
     measure("tkperf show", ["show", str(path)])
     page, printed = folder / f"{path.stem}.html", folder / f"{path.stem}.pdf"
     measure("tkperf report, HTML", ["report", str(path), "-o", str(page)], times)
@@ -152,7 +153,7 @@ def measure_reading(path: Path, folder: Path, times: int) -> None:
 
 
 def measure_replay(path: Path, profile: Path) -> None:
-    """What `resume` does before it continues, but for the last hour, which is taken to be missing."""
+    """Do what `resume` does before it continues. The last hour is treated as missing."""
     with RunFile(path) as run_file:
         record = run_file.record()
         log = run_file.log()[:-60]
@@ -168,9 +169,7 @@ def measure_replay(path: Path, profile: Path) -> None:
 
 
 def measure_page(page: Path) -> None:
-    """Until there is something to read, until the first chart is there, until all are, and until a cell's seconds are
-    open.
-    """
+    """Return the times until the first text, the first chart, all charts, and the seconds of a cell are visible."""
     try:
         from playwright.sync_api import sync_playwright  # noqa: PLC0415 - may be missing
     except ImportError:

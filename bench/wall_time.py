@@ -1,10 +1,9 @@
-"""How much longer does a test take than its steps do? And how much CPU does tkperf itself use for it?
-
-Whole runs by the command line, on a loop device (root) or with --file on a scratch file: tests ``iops`` and
-``lat`` with profile quick, whose steps last a second, then a few steps of a minute. Wall over prescribed is
-the time from the beginning of a test's first timed step to the end of its last, without fills and purges between,
-over the sum of what its steps were to last. Prints it with the worst gaps, also as JSON with --json;
-exit status 1 if one, or tkperf's CPU time in steps of a minute, is beyond its limit.
+"""How much longer does a test take than its steps, and how much CPU time does tkperf itself use? The script makes whole
+runs with the command line, on a loop device (root) or with --file on a scratch file: tests ``iops`` and ``lat`` with
+profile quick, whose steps last a second, then a few steps of a minute. Wall over prescribed is the time from the
+beginning of a test's first timed step to the end of its last, without fills and purges between, over the sum of what
+its steps were to last. Prints it with the worst gaps, also as JSON with --json; exit status 1 if one, or tkperf's CPU
+time in steps of a minute, is beyond its limit.
 
     python bench/wall_time.py [--folder /var/tmp] [--file] [--long-step-s 60] [--json FILE]
 
@@ -34,12 +33,12 @@ from handover_gap import SIZE_BYTES, loop_device
 from tkperf.model.record import RunRecord, StepKind, StepRecord
 from tkperf.runfile.reader import read_run
 
-# docs/explanation/accuracy.md states these.
+# docs/explanation/accuracy.md states these limits.
 MOST_AT_ONE_SECOND = 1.03
 MOST_AT_ONE_MINUTE = 1.002
-# Of one CPU, in steps of a minute.
+# Share of one CPU, in steps of a minute.
 MOST_CPU_PERCENT = 0.3
-# What is not within a step: looks are frequent at its ends, and what follows is made ready.
+# Times outside of a step: readings are frequent at its ends, and the next step is made ready.
 EDGE_S = 5.0
 LOOK_EVERY_S = 0.5
 TIMED = (StepKind.ROUND, StepKind.CONTINUOUS)
@@ -98,7 +97,7 @@ class Wall:
 
 
 def stretches(steps: Sequence[StepRecord]) -> list[list[StepRecord]]:
-    """Timed steps that follow one another with nothing else between."""
+    """Timed steps that follow each other directly."""
     found: list[list[StepRecord]] = [[]]
     for step in steps:
         if step.kind in TIMED and step.planned_s is not None:
@@ -124,21 +123,23 @@ def walls(run: RunRecord) -> list[Wall]:
 
 
 def cpu_s(pid: int) -> float:
-    """Of a process and its threads, without its children."""
+    """Return the CPU time of a process and its threads, without its children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
 class CpuUse:
-    """tkperf's share of a CPU, in percent, from the run's first step to its last one's end, and within timed steps."""
+    """Return tkperf's share of a CPU in percent, from the first step of the run to the end of the last step, and within
+    timed steps.
+    """
 
     percent: float
     within_percent: float
 
 
 def find_use(looks: Sequence[tuple[float, float]], record: RunRecord) -> CpuUse:
-    """From looks at the time (since 1970) and at the CPU time until then, both in s."""
+    """Compute from readings of the time (since 1970) and of the CPU time until then, both in s."""
     at_s, used_s = (np.array(values) for values in zip(*looks, strict=True))
     assert record.info.started_utc is not None
     began_s = datetime.fromisoformat(record.info.started_utc).timestamp()
@@ -158,7 +159,7 @@ def find_use(looks: Sequence[tuple[float, float]], record: RunRecord) -> CpuUse:
 
 
 def run(folder: Path, device: str, name: str, *options: str) -> tuple[list[Wall], CpuUse]:
-    """A run's tests, and what tkperf used of a CPU."""
+    """Return the tests of a run, and the CPU time that tkperf used."""
     command = [
         str(Path(sys.executable).parent / "tkperf"),
         "ssd",

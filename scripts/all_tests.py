@@ -1,8 +1,8 @@
-"""Run the lab's core cases, and meanwhile lint and then pytest. Called by scripts/test.sh.
+"""Run the lab's core cases and, at the same time, first lint and then pytest. Called by scripts/test.sh.
 
-pytest mostly waits for fio, and the lab uses one CPU, so both together take little longer than one of them.
-Lint and pytest print at once. What the lab says is kept in .lab/core.txt and printed at the end. Any of them that fails
-makes the status 1. After a failed lint nothing else continues. Ctrl-C and SIGTERM end all of them.
+pytest mostly waits for fio, and the lab uses one CPU, so both together take little longer than one of them. Lint and
+pytest print immediately. The output of the lab is kept in .lab/core.txt and printed at the end. If any of them fails,
+the exit status is 1. After a failed lint, nothing else continues. Ctrl-C and SIGTERM end all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[1]
 LAB_SAID = CHECKOUT / ".lab" / "core.txt"
 LINT = ("sh", "scripts/lint.sh")
-# By files, in the order of tests/conftest.py.
+# Distribute the tests by file, in the order of tests/conftest.py.
 PYTEST = (sys.executable, "-m", "pytest", "-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 # The emulated machine has the clock of the host, so with a small share of a CPU its cases miss their time limits. Root
 # can give the machine a higher priority. For other users, nice prints a warning and starts the lab without it. The
@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def _end(started: list[subprocess.Popen[bytes]]) -> None:
-    """End what still runs: SIGTERM may have been for this process alone."""
+    """End all programs that still run, because SIGTERM may have reached only this process."""
     for process in started:
         if process.poll() is None:
             process.terminate()

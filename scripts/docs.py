@@ -18,10 +18,10 @@ from sphinx.cmd.build import main as build
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-# Pages that lie above docs/; the site has them beside the others.
+# Pages that lie above docs/. The site has them beside the other pages.
 ABOVE = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 
-# What docs/reference/python-api.md tells by examples, name by name.
+# The names that docs/reference/python-api.md explains with examples, one by one.
 PYTHON = """# Python API
 
 [From Python](python-api.md) has examples.
@@ -51,7 +51,7 @@ PYTHON = """# Python API
 
 
 def main() -> int:
-    """Build the site, and say where it is."""
+    """Build the site, and print its path."""
     site = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "dist/site"
     with tempfile.TemporaryDirectory(prefix="tkperf-docs-") as scratch:
         source = Path(scratch) / "docs"
@@ -66,7 +66,7 @@ def main() -> int:
     return status
 
 
-# The theme's pages lack them; screen readers and the keyboard need them.
+# The pages of the theme lack these; screen readers and the keyboard need them.
 NAMES = {
     'role="heading"': 'role="heading" aria-level="2"',
     '<aside class="sidebar-drawer"': '<aside aria-label="All pages" class="sidebar-drawer"',
@@ -104,13 +104,13 @@ def gather(source: Path) -> None:
 
 
 def _as_beside(text: str) -> str:
-    """A page from above docs/ with its links as they are beside the pages of docs/."""
+    """A page from above docs/ whose links are changed to their places beside the pages of docs/."""
     text = re.sub(r"\]\(docs/(adr/?|examples/?)\)", lambda to: f"]({to[1].rstrip('/')}.md)", text)
     return text.replace("](docs/examples/README.md)", "](examples.md)").replace("](docs/", "](")
 
 
 def _without_ways_out(page: Path, source: Path) -> str:
-    """A page whose links to files that are no pages of the site, such as sources, are plain text."""
+    """A page in which links to files that are not pages of the site, such as sources, are plain text."""
     up = "../" * (len(page.relative_to(source).parts) - 1)
 
     def lead(link: re.Match[str]) -> str:

@@ -132,7 +132,7 @@ def write_gallery(runs: Runs) -> None:
 
 
 def build_gallery(runs: Runs) -> Iterator[str]:
-    """Yield the lines of the page, and draw the pictures."""
+    """Yield the lines of the page, and draw its pictures."""
     yield "# Gallery of charts\n"
     yield _wrap(
         "This page shows each kind of chart once, with the command that makes it. All drives are simulated, so every "
@@ -196,7 +196,7 @@ def _wrap(text: str) -> str:
 
 
 def find_section(result: RunResult, test: str, name: str = "") -> SectionResult:
-    """Return the first section of a test, or that of a name."""
+    """Return the first section of a test, or the section with this name."""
     sections = next(each for each in result.tests if each.name == test).sections
     return next(section for section in sections if name in ("", section.name))
 

@@ -1,9 +1,9 @@
-"""Pages of the reference, made of the code: commands, tests, keys and numbers, charts, simulated drives.
+"""Pages of the reference, made from the code: commands, tests, keys and numbers, charts, simulated drives.
 
     python scripts/docs_reference.py [FOLDER]
 
-writes them into docs/reference, or into FOLDER. The repository keeps them, because a reader on a code host needs them
-too.
+writes them into docs/reference, or into FOLDER. The repository contains them, because a reader on a code host needs
+them, too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tkperf.procedures.profiles.profile_tables import SHARED_TABLES
 
 
 def commands() -> Iterator[str]:
-    """Every command as its own help has it."""
+    """Yield every command as in its own help."""
     yield "# Commands\n"
     context = click.Context(cli, info_name="tkperf", **cli.context_settings)
     yield from _commands_of(cli, context, "##")
@@ -68,7 +68,7 @@ def _command(command: click.Command, context: click.Context, level: str) -> Iter
 
 
 def tests() -> Iterator[str]:
-    """Every test, and what each profile does in it."""
+    """Yield every test, and what each profile does in it."""
     profiles = [load_profile(name) for name in built_in_profiles()]
     yield "# Tests\n"
     yield (
@@ -90,7 +90,7 @@ def _test(test: Test, profiles: list[Profile]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown must not take for its own."""
+    """Escape the characters of a text that Markdown would interpret."""
     return re.sub(r"([\\*_<>\[\]`|])", r"\\\1", text)
 
 
@@ -99,7 +99,7 @@ def _cell(text: str) -> str:
 
 
 def profiles() -> Iterator[str]:
-    """Every table of a profile: its keys, and their values in each built-in profile."""
+    """Yield every table of a profile: its keys, and their values in each built-in profile."""
     yield "# Keys and numbers of profiles\n"
     yield (
         "[Profiles](profiles.md) describes how to choose or write a profile, and "
@@ -131,7 +131,9 @@ def profiles() -> Iterator[str]:
 
 
 def _set_to(key: str, having: Mapping[str, Mapping[str, Any]]) -> str:
-    """Value of a key in most of the profiles, then each other value after the profiles that have it."""
+    """Return the value of a key in most of the profiles, then each other value after the names of the profiles that use
+    it.
+    """
     profiles: dict[str, list[str]] = {}
     for name, numbers in having.items():
         value = show_value(numbers[key]) if key in numbers else "-"
@@ -142,7 +144,7 @@ def _set_to(key: str, having: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def workloads() -> Iterator[str]:
-    """Every key of a workload file."""
+    """Yield every key of a workload file."""
     yield "# Keys of workload files\n"
     yield (
         "`tkperf workload keys` prints the same. [Own workloads](own-workloads.md) contains a complete example. A key "
@@ -158,7 +160,7 @@ def workloads() -> Iterator[str]:
 
 
 def charts() -> Iterator[str]:
-    """Every chart of every test: the question that it answers, its views, its sections."""
+    """Yield every chart of every test: the question that it answers, its views, its sections."""
     yield "# Charts of each test\n"
     yield "Printed views are bold. *All*: the chart is of the whole test.\n"
     places: dict[tuple[str, str], dict[str, list[str]]] = {}
@@ -193,7 +195,7 @@ def charts() -> Iterator[str]:
 
 
 def _views(views: list[Figure]) -> str:
-    """Names of the views of a chart; printed ones are bold, or else the first."""
+    """Return the names of the views of a chart. Printed views are bold or, if none is printed, the first view."""
     none_printed = not any(view.printed for view in views)
     texts = [", ".join(each.view) or each.kind.value for each in views]
     return "; ".join(
@@ -203,7 +205,7 @@ def _views(views: list[Figure]) -> str:
 
 
 def fio_options() -> Iterator[str]:
-    """What becomes of every option of a fio job file."""
+    """Yield the outcome of every option of a fio job file."""
     yield "# Options of fio job files\n"
     yield (
         "This page lists what `tkperf workload from-fio` does with each option of a job file. [Own "
@@ -238,7 +240,7 @@ def fio_options() -> Iterator[str]:
 
 
 def simulated_drives() -> Iterator[str]:
-    """Every parameter of every preset of a simulated drive."""
+    """Yield every parameter of every preset of a simulated drive."""
     yield "# Parameters of simulated drives\n"
     yield (
         "[Simulated drives](../explanation/simulated-drive.md) describes the model; "
@@ -293,7 +295,7 @@ REFERENCE: dict[str, Callable[[], Iterator[str]]] = {
 
 
 def _wrap_prose(text: str) -> str:
-    """Break long lines, as on all pages. Rows of tables, headings and code stay as they are."""
+    """Break long lines as on all pages. Rows of tables, headings and code are not changed."""
     lines: list[str] = []
     is_code = False
     for line in text.splitlines():

@@ -86,7 +86,7 @@ def split_page(text: str) -> Iterator[str]:
 
 
 def find_messages() -> Iterator[tuple[str, str]]:
-    """Yield the texts of errors, objections, notes and warnings; … stands for a name or a number."""
+    """Yield the texts of errors, objections, notes and warnings. The sign … replaces a name or a number."""
     for path, source in read_sources("src"):
         for node in ast.walk(ast.parse(source)):
             if not isinstance(node, ast.Call) or not re.search(
@@ -116,7 +116,7 @@ def find_notes() -> Iterator[tuple[str, str]]:
 
 
 def join_comments(source: str) -> Iterator[str]:
-    """Yield the comments; those of consecutive lines are one."""
+    """Yield the comments. Comments on consecutive lines count as one."""
     found = [
         token for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.type == tokenize.COMMENT
     ]

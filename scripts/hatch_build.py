@@ -1,4 +1,4 @@
-"""Puts man pages into the wheel: pipx shows them to man. They are made by scripts/wheel.sh."""
+"""Puts man pages into the wheel, so that pipx makes them available to man. scripts/wheel.sh creates the man pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class ManPages(BuildHookInterface):  # type: ignore[misc] # its package is there at builds only
-    """Builds without them, such as that of an editable install, need none of tkperf's packages."""
+    """Builds without man pages, such as an editable install, need none of tkperf's packages."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if folder := os.environ.get("TKPERF_MAN_PAGES"):

@@ -1,9 +1,9 @@
-"""make install, make uninstall: a self-contained tkperf below PREFIX, and taking it away again.
+"""make install and make uninstall: installs a self-contained tkperf below PREFIX, and removes it again.
 
-PREFIX/lib/tkperf holds a tree for each installation that is in use, and ``current``, a link to the
-newest. All else, such as PREFIX/bin/tkperf and man pages, are links into ``current``: an upgrade is
-the exchange of one link, and whose a file is shows in where it points. ``installed.json`` lists what
-was made, before it is made; only that is ever removed.
+PREFIX/lib/tkperf contains a folder (a tree) for each installation that is in use, and ``current``, a link to the newest
+one. All other files, such as PREFIX/bin/tkperf and man pages, are links into ``current``. An upgrade therefore
+exchanges one link, and the target of a link shows whether the link belongs to tkperf. ``installed.json`` lists
+everything before it is created, and only listed files are ever removed.
 """
 
 from __future__ import annotations
@@ -39,17 +39,15 @@ from packages import (
 HOME = Path("lib/tkperf")
 CURRENT = HOME / "current"
 LIST = HOME / "installed.json"
-# In each tree: the files that it was made with.
+# A file in each tree that lists the files with which the tree was built.
 FILES = "files.json"
 MORE_PACKAGES = "more-packages.txt"
 
 
 @dataclass
 class Installed:
-    """What was made below a prefix; all paths relative to it.
-
-    Attributes:
-        folders: made because they were missing, outermost first.
+    """What the installation created below a prefix. All paths are relative to the prefix. Attributes: folders: folders
+    that were created because they were missing, the outermost first.
     """
 
     trees: list[str] = field(default_factory=list)
@@ -62,8 +60,8 @@ class Place:
     """Where to install.
 
     Attributes:
-        prefix: where the files will be used from.
-        root: where to put them now: prefix, or what a packager gathers.
+        prefix: the place from which the files will be used. root: the place to which they are written now: the prefix,
+            or the folder of a packager.
     """
 
     prefix: Path
@@ -97,7 +95,7 @@ def install(temporary: Path) -> None:
     _refuse_foreign_files(place)
     python = this_python()
     _refuse_private_python(python, place.prefix)
-    # Folders of ours alone may be made before they are listed, as they are empty.
+    # Only folders may be created before they are listed, because they are empty.
     made = _make_folders(place.root, HOME)
     with _locked(place):
         installed = place.read()
@@ -108,7 +106,7 @@ def install(temporary: Path) -> None:
         _say(f"installing into {place.prefix / tree}")
         try:
             _build(place.root / tree, place.prefix / tree, python, temporary, extras)
-        except BaseException:  # Ctrl-C, too: what worked before still does
+        except BaseException:  # Catch Ctrl-C as well, so that the earlier installation still works
             _remove_tree(place, tree, installed)
             raise
         _switch(place, tree)
@@ -129,14 +127,14 @@ def _place() -> Place:
 
 
 def _wanted_links(tree: Path) -> Iterator[str]:
-    """Paths below the prefix that are to be links to the same path in the tree."""
+    """Paths below the prefix that become links to the same path in the tree."""
     yield "bin/tkperf"
     yield from sorted(f"{MAN_PAGES}/{page.name}" for page in (tree / MAN_PAGES).iterdir())
     yield from COMPLETIONS.values()
 
 
 def _target(link: str) -> str:
-    """Where one of our links points: relative, so that it holds below DESTDIR, too."""
+    """Target of one of the links of the installation. It is relative, so that it is also correct below DESTDIR."""
     return os.path.relpath(CURRENT / link, Path(link).parent)
 
 
@@ -146,7 +144,7 @@ def _is_ours(place: Place, link: str) -> bool:
 
 
 def _refuse_foreign_files(place: Place) -> None:
-    """Before anything is made; TKperf 2.2, for one, put a tkperf into the same folder."""
+    """Check this before anything is created. TKperf 2.2, for example, installs a tkperf into the same folder."""
     for link in ("bin/tkperf", *COMPLETIONS.values()):
         path = place.root / link
         if os.path.lexists(path) and not _is_ours(place, link):
@@ -157,7 +155,7 @@ def _refuse_foreign_files(place: Place) -> None:
 
 
 def _refuse_private_python(python: Path, prefix: Path) -> None:
-    """A Python in a home folder is not there for others, and gone with its owner."""
+    """Other users cannot read a Python in a home folder, and the folder may disappear with its owner."""
     real = python.resolve()
     for user in pwd.getpwall():
         home = Path(user.pw_dir).resolve()
@@ -171,7 +169,7 @@ def _refuse_private_python(python: Path, prefix: Path) -> None:
 
 
 def _make_folders(root: Path, folder: Path) -> list[str]:
-    """Make a folder below root; the names of those that were missing, outermost first."""
+    """Create a folder below root. Return the names of the folders that were missing, the outermost first."""
     missing = [name for name in (folder, *folder.parents) if not (root / name).is_dir()]
     (root / folder).mkdir(parents=True, exist_ok=True)
     return [str(name) for name in reversed(missing)]
@@ -179,7 +177,7 @@ def _make_folders(root: Path, folder: Path) -> list[str]:
 
 @contextmanager
 def _locked(place: Place) -> Iterator[None]:
-    """One installation or removal at a time."""
+    """Only one installation or removal runs at a time."""
     handle = os.open(place.root / HOME, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -199,7 +197,7 @@ def _free_name(place: Place) -> str:
 
 
 def _build(tree: Path, seen_as: Path, python: Path, temporary: Path, extras: tuple[str, ...]) -> None:
-    """A tree that works where it will be seen and where it is."""
+    """Build a tree that works both at its present and at its final place."""
     uv = find_uv(temporary)
     uv.call("venv", "--relocatable", "--no-project", "--python", python, tree)
     own = tree / "bin/python"
@@ -210,7 +208,7 @@ def _build(tree: Path, seen_as: Path, python: Path, temporary: Path, extras: tup
         if not script.name.startswith("python") and script.name != "tkperf":
             script.unlink()
     forget_origin(tree)
-    (tree / "CACHEDIR.TAG").unlink(missing_ok=True)  # backups leave out what has one
+    (tree / "CACHEDIR.TAG").unlink(missing_ok=True)  # backup programs leave out folders that contain this file
     shutil.copy(SOURCES / "LICENSE", tree)
     (tree / MORE_PACKAGES).write_text(
         f"make install PREFIX={shlex.quote(str(seen_as.parents[2]))} EXTRAS='{' '.join(extras)} {{extra}}' "
@@ -228,7 +226,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _switch(place: Place, tree: str) -> None:
-    """From one moment to the next the new tree is the one that is called."""
+    """Make the new tree the one that is called. The exchange happens in a single step."""
     new = place.root / HOME / "current.new"
     new.unlink(missing_ok=True)
     new.symlink_to(Path(tree).name)
@@ -261,7 +259,7 @@ def _unlink(place: Place, link: str) -> None:
 
 
 def _is_free(place: Place, tree: str) -> bool:
-    """Say who uses a tree; a command's first word is its tree's Python."""
+    """Name the processes that use a tree. The first word of their command is the Python of the tree."""
     users = [pid for pid, word in _first_words() if (place.root / tree) in Path(word).parents]
     if users:
         _say(
@@ -280,7 +278,7 @@ def _first_words() -> Iterator[tuple[str, str]]:
 
 
 def _remove_tree(place: Place, tree: str, installed: Installed) -> None:
-    """Each file that was installed; all of them if the installation was cut off."""
+    """List each installed file, or all possible files if the installation was cut off."""
     folder = place.root / tree
     try:
         files = json.loads((folder / FILES).read_text())
@@ -301,7 +299,7 @@ def _remove_tree(place: Place, tree: str, installed: Installed) -> None:
 def _remove_if_empty(folder: Path) -> None:
     try:
         folder.rmdir()
-    except OSError:  # there is something in it, or it is gone
+    except OSError:  # the folder is not empty, or no longer exists
         return
 
 
@@ -325,7 +323,7 @@ def uninstall(_temporary: Path) -> None:
     if not installed.trees:
         raise InstallError(f"nothing in {place.root} was made by make install")
     with _locked(place):
-        # All are looked at before any is removed.
+        # All files are checked before any file is removed.
         if not all([_is_free(place, tree) for tree in installed.trees]):  # noqa: C419
             raise InstallError("let it end or end it first; nothing was removed")
         for link in installed.links:

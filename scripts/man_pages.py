@@ -1,4 +1,4 @@
-"""Man pages from the command line's own structures: one of tkperf, one of each command.
+"""Man pages made from the structures of the command line: one for tkperf, and one for each command.
 
     python scripts/man_pages.py FOLDER
 
@@ -21,7 +21,7 @@ from tkperf import __version__
 from tkperf.cli.calling import options_by_heading
 from tkperf.cli.main import cli
 
-# Input lines of roff are 80 characters at most, with room for what escaping adds.
+# Input lines of roff have at most 80 characters, which leaves room for escapes.
 LINE = 72
 ESCAPES = {"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"}
 FILES = (
@@ -31,7 +31,7 @@ FILES = (
 
 
 def build_pages() -> dict[str, str]:
-    """Every page by its file's name."""
+    """Return every page, with the name of its file as the key."""
     context = click.Context(cli, info_name="tkperf", **cli.context_settings)
     pages = {"tkperf.1": _page(cli, context, others=cli.list_commands(context))}
     for name in cli.list_commands(context):
@@ -47,7 +47,7 @@ def _page(command: click.Command, context: click.Context, *, others: list[str] |
     prose, examples, exit_codes = parts_of_help(command)
     summary = prose[0] if others else command.get_short_help_str(limit=1000)
     lines = [
-        # No date: it would differ from one build to the next.
+        # The page contains no date, because the date would differ from build to build.
         f'.TH {title.upper()} 1 "" "tkperf {__version__}"',
         ".SH NAME",
         f"{_escaped(title)} \\- {_escaped(summary.rstrip('.'))}",
@@ -117,7 +117,7 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
         if len(sections) > 1:
             yield f".SS {_escaped(heading)}"
         for flags, meaning in records:
-            # Flags are typed as they stand, what follows them is to be filled in.
+            # Flags are printed as users type them; the words after flags are placeholders.
             *first, last = flags.split(", ")
             last, _, value = last.partition(" ")
             line = ", ".join(f"\\fB{_escaped(flag)}\\fR" for flag in [*first, last])
@@ -145,9 +145,9 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """Text that roff prints as it stands, with hyphens that can be searched for and copied."""
+    """Return text that roff prints unchanged, with hyphens that a reader can search for and copy."""
     escaped = "".join(ESCAPES.get(letter, letter if letter.isascii() else f"\\[u{ord(letter):04X}]") for letter in text)
-    # A point or an apostrophe at a line's beginning would make it a request.
+    # At the beginning of a line, roff would interpret a point or an apostrophe as a request.
     return f"\\&{escaped}" if escaped.startswith(".") else escaped
 
 

@@ -1,4 +1,4 @@
-"""Fills a folder with tkperf and the Python packages that uv.lock names, for install.py and archive.py."""
+"""Fills a folder with tkperf and the Python packages that uv.lock lists, for install.py and archive.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[1]
-# Where shells and man look, below a prefix.
+# Folders below a prefix in which shells and man look for files.
 COMPLETIONS = {
     "bash": "share/bash-completion/completions/tkperf",
     "zsh": "share/zsh/site-functions/_tkperf",
@@ -23,16 +23,14 @@ MAN_PAGES = "share/man/man1"
 
 
 class InstallError(Exception):
-    """What stands in the way, and what to do about it."""
+    """An error that says what prevents the installation, and what the user can do."""
 
 
 def call(*argv: str | Path, **environment: str) -> str:
-    """Standard output of a program.
-
-    Raises:
-        InstallError: it failed; with what it said.
+    """Return the standard output of a program. Raises: InstallError: the program failed; the error contains
+    its output.
     """
-    # No bytecode beside the sources: root's files there could not be removed by their owner.
+    # Write no bytecode beside the sources, because their owner could not remove files of root.
     variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment}
     done = subprocess.run(
         [str(word) for word in argv],
@@ -49,7 +47,7 @@ def call(*argv: str | Path, **environment: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Uv:
-    """uv for one installation; it leaves nothing in folders of somebody else."""
+    """uv for one installation, which leaves nothing in folders of other users."""
 
     program: Path
     folder: Path
@@ -66,7 +64,7 @@ class Uv:
         )
 
     def _cache(self) -> tuple[str, ...]:
-        """With sudo, HOME may be the user's: root's files in that cache would stop the user's uv."""
+        """With sudo, HOME may belong to the user, and files of root in that cache would stop the user's uv."""
         try:
             folder = Path(call(self.program, "cache", "dir").strip())
         except InstallError:  # no HOME
@@ -79,7 +77,7 @@ class Uv:
 
 
 def put_packages(uv: Uv, *where: str | Path, python: Path, extras: tuple[str, ...]) -> None:
-    """Install tkperf and its locked packages; ``where`` tells uv pip the place."""
+    """Install tkperf and its locked packages. ``where`` tells uv pip the destination."""
     locked = uv.folder / "locked.txt"
     wanted = [word for extra in extras for word in ("--extra", extra)]
     uv.call(
@@ -97,18 +95,16 @@ def put_packages(uv: Uv, *where: str | Path, python: Path, extras: tuple[str, ..
     )
     wheels = uv.folder / "wheel"
     uv.call("build", "--wheel", "--python", python, "--out-dir", wheels, SOURCES)
-    # Copies, as links would share the modes of files in the cache. Our wheel by name: given by its
-    # path, that path would be kept in the installed tree.
+    # Use copies, because links would share the modes of files in the cache. Install our wheel by name, because the
+    # installed tree would otherwise keep the path of the wheel.
     pip = ("pip", "install", "--link-mode", "copy", "--no-deps", "--python", python, *where)
     uv.call(*pip, "--require-hashes", "--requirement", locked)
     uv.call(*pip, "--no-index", "--find-links", wheels, "tkperf")
 
 
 def forget_origin(folder: Path) -> None:
-    """Take out what uv notes for its own use about the wheel that it found here.
-
-    And from the lists of files what was removed since: a script's checksum differs with the folder
-    that it was made in.
+    """Remove what uv records for its own use about the wheel that it found here. Also remove deleted files from the
+    lists of files, because the checksum of a script depends on the folder in which it was made.
     """
     for note in list(folder.rglob("*.dist-info/uv_cache.json")):
         note.unlink()
@@ -120,7 +116,7 @@ def forget_origin(folder: Path) -> None:
 
 
 def put_documents(python: Path, share_in: Path) -> None:
-    """Man pages and shell completion, made by the tkperf that was just installed."""
+    """Write the man pages and the shell completion with the tkperf that was just installed."""
     call(python, SOURCES / "scripts/man_pages.py", share_in / MAN_PAGES)
     for shell, place in COMPLETIONS.items():
         script = call(python, "-P", "-m", "tkperf", "completion", shell)
@@ -129,7 +125,9 @@ def put_documents(python: Path, share_in: Path) -> None:
 
 
 def compile_packages(python: Path, folder: Path, *, seen_as: Path) -> None:
-    """Bytecode in place, so that no user ever writes any; valid whatever the files' times."""
+    """Compile bytecode in place, so that no user ever has to write any. It is valid whatever the times of the files
+    are.
+    """
     call(
         python,
         "-m",
@@ -149,7 +147,7 @@ def compile_packages(python: Path, folder: Path, *, seen_as: Path) -> None:
 
 
 def open_to_all(folder: Path) -> None:
-    """Readable for every user, whatever the umask was and is."""
+    """Make the files readable for every user, whatever the umask is."""
     for path in (folder, *folder.rglob("*")):
         if path.is_symlink():
             continue
@@ -165,12 +163,12 @@ def find_uv(folder: Path) -> Uv:
 
 
 def this_python() -> Path:
-    """The Python that runs this, chosen by system-python.sh, without any environment around it."""
+    """Return the Python that runs this script, which system-python.sh chose, without a virtual environment."""
     return Path(getattr(sys, "_base_executable", sys.executable))
 
 
 def main_of(act: Callable[[Path], None]) -> None:
-    """Run a script's ``act`` with a folder for what it needs meanwhile; an error is one line."""
+    """Call a script's ``act`` with a temporary folder. An error is printed as one line."""
     os.umask(0o022)
     try:
         with tempfile.TemporaryDirectory(prefix="tkperf-install-") as folder:

@@ -1,4 +1,4 @@
-"""A copy of a Python that needs nothing of the system but the C library, wherever it is put."""
+"""A copy of a Python that needs only the C library of the system, in any folder."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 from packages import InstallError, call
 
-# Of the C library and the compiler's runtime: on every Linux, and tied to its kernel and loader.
+# Libraries of the C library and the compiler's runtime. Every Linux has them, and they depend on its kernel and loader.
 SYSTEM_LIBRARIES = re.compile(
     r"^(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|nsl|anl|gcc_s|stdc\+\+)\.so.*|linux-vdso.*)$"
 )
-# What tkperf never imports, and what belongs to the machine that it is copied from.
+# Modules that tkperf never imports, and files that belong to the machine from which the Python is copied.
 LEFT_OUT = shutil.ignore_patterns(
     "__pycache__",
     "test",
@@ -42,7 +42,7 @@ LICENSES = Path("licenses")
 
 
 def copy_python(python: Path, folder: Path) -> Path:
-    """Copy an interpreter with its standard library and shared libraries; the new interpreter."""
+    """Copy an interpreter with its standard library and shared libraries. Return the path of the new interpreter."""
     facts = json.loads(
         call(
             python,
@@ -68,7 +68,9 @@ def copy_python(python: Path, folder: Path) -> Path:
 
 
 def _bring_libraries(programs: list[Path], folder: Path) -> None:
-    """Put what programs load beside them and let them find it there, by a path from their own."""
+    """Put the libraries that programs load beside the programs, and let the programs find them through a
+    relative path.
+    """
     waiting, brought = list(programs), set[str]()
     while waiting:
         program = waiting.pop()
@@ -93,7 +95,7 @@ def _loaded(program: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _bring_license(library: Path, licenses: Path) -> None:
-    """Debian's record of a library's copyright; other systems' Pythons bring theirs in themselves."""
+    """Find Debian's record of the copyright of a library. Pythons of other systems contain their own records."""
     try:
         package = call("dpkg", "-S", library.resolve()).split(":")[0]
     except (InstallError, OSError):

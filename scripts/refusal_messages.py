@@ -1,7 +1,8 @@
-"""The messages of all refusals, read from the source code, and what a user can do after each.
+"""The messages of all refusals, read from the source code, and what a user can do about each of them.
 
-``docs_reference.py`` writes docs/reference/refusals.md from both. A message of the code that has no advice here, or an
-advice for a message that no longer exists, ends the script: the page cannot go stale.
+``docs_reference.py`` writes docs/reference/refusals.md from both. The script ends with an error if a message of the
+code has no advice here, or if an advice belongs to a message that no longer exists. The page therefore cannot become
+outdated.
 """
 
 from __future__ import annotations
@@ -250,7 +251,7 @@ REFUSALS: dict[str, Mapping[str, str]] = {
 
 
 def merge_blanks(text: str) -> str:
-    """Return a message in which neighbouring blanks are one."""
+    """Return a message in which consecutive blanks are replaced by one."""
     return re.sub(rf"{BLANK}( ?{BLANK})+", BLANK, text)
 
 
@@ -299,7 +300,7 @@ def _require_same(what: str, found: Iterable[str], known: Iterable[str]) -> None
 
 
 def template(node: ast.expr) -> str:
-    """A text with its blanks: ``f"{path} is locked by {who}"`` is ``… is locked by …``."""
+    """Return a text with its blanks: ``f"{path} is locked by {who}"`` becomes ``… is locked by …``."""
     match node:
         case ast.Constant(value=str(text)):
             return text
@@ -312,7 +313,7 @@ def template(node: ast.expr) -> str:
 
 
 def refusals() -> set[str]:
-    """The messages of all that refuses (exit code 3)."""
+    """Return the messages of all refusals (exit code 3)."""
     return {
         template(call.args[0])
         for path in SOURCE.rglob("*.py")
@@ -321,7 +322,7 @@ def refusals() -> set[str]:
 
 
 def objections() -> dict[str, set[str]]:
-    """The reasons that speak against erasing a device, with the messages of each."""
+    """Return the reasons against erasing a device, with the messages of each reason."""
     found: dict[str, set[str]] = {}
     tree = ast.parse((SOURCE / "device/safety.py").read_text(encoding="utf-8"))
     for function in ast.walk(tree):
@@ -331,7 +332,7 @@ def objections() -> dict[str, set[str]]:
                 reason, text = call.args
                 texts = [template(text)]
                 if isinstance(text, ast.Name):
-                    # Both where a branch chooses one.
+                    # Return both texts if a branch chooses one of them.
                     texts = [each for line, each in said if told_until < line < call.lineno]
                 told_until = call.lineno
                 for name in reasons(reason):
@@ -348,7 +349,7 @@ def sentences(function: ast.FunctionDef) -> list[tuple[int, str]]:
 
 
 def reasons(node: ast.expr) -> Iterator[str]:
-    """Names of ``Reason``; a table of them stands for all that it has."""
+    """Return the names of ``Reason``. A table of reasons stands for all its entries."""
     if isinstance(node, ast.Attribute):
         yield node.attr
     else:
@@ -356,6 +357,6 @@ def reasons(node: ast.expr) -> Iterator[str]:
 
 
 def calls(tree: ast.AST, name: str) -> Iterator[ast.Call]:
-    """In the order of their lines."""
+    """Sort the messages by their lines."""
     found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == name]
     yield from sorted(found, key=lambda call: call.lineno)

@@ -9,8 +9,8 @@ All runs are simulated, and all pictures say SIMULATED. The drives are those of 
 - the live view in a terminal, in the middle of the IOPS test;
 - the comparison of two drives.
 
-The script leaves out what differs from machine to machine and from day to day: the host, dates, and the path of the
-command. The outputs therefore change only when the pages change.
+The script leaves out everything that differs from machine to machine and from day to day: the host, dates, and the path
+of the command. The outputs therefore change only when the pages change.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def main() -> None:
         comparison.write_text(make_comparison(folder), encoding="utf-8")
         chromium = shutil.which("chromium") or shutil.which("chromium-browser")
         with sync_playwright() as playwright:
-            # The pages are tkperf's own.
+            # The pages come from tkperf itself.
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             draw_sample(browser)
             draw_comparison(browser, comparison)
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def make_sample(folder: Path) -> str:
-    """Return the page of the sample."""
+    """Return the report page of the sample run."""
     plan = tkperf.make_plan("ssd", DEVICE, profile=str(ROOT / PROFILE))
     measured = tkperf.run(plan, NAME, folder=folder)
     command = ("tkperf", "ssd", NAME, DEVICE, "--profile", PROFILE)
@@ -101,7 +101,7 @@ def draw_live_view(folder: Path) -> str:
     for line in frames[len(frames) // 2]:
         console.print(line, no_wrap=True, highlight=False)
     drawn = console.export_svg(title=f"tkperf ssd {name} {device}", unique_id="live")
-    # A code host loads no fonts for a picture.
+    # A code host does not load fonts for a picture.
     return re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL)
 
 
