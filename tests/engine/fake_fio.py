@@ -261,4 +261,12 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+        status = 0
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    # Python removes its handlers before it ends, and SIGUSR1 would then kill it. fio keeps its handlers to the end.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
