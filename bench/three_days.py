@@ -1,16 +1,18 @@
 """How much time, memory and disk do three days need? The script measures 72 hours of one stream with every second, and
 everything that is done with this run.
 
-Runs `tkperf ssd` on a simulated drive, whose time passes faster, as a process of its own, once with random writes
-and once with a mix of reads and writes, both with their histograms; what would end the test earlier is switched
+Runs `tkperf ssd` on a simulated drive, whose time passes faster, as a process of its own, once with random writes,
+once with a mix of reads and writes, and once with four streams that run together (a reader, a writer, a log with
+flushes and a trimmer, 12 threads), all with their histograms; what would end the test earlier is switched
 off in a profile. While it runs, its memory, and how long a reader takes to see how far it is. Then the run file,
 `tkperf show` and `report`, the replay with which `resume` begins, and the page in Chromium. Sizes and memory are
 exact; times are of this machine and of what else it has to do.
 
-    python bench/three_days.py [--hours 72] [--preset sata-ssd] [--loads 0 65] [--times 5] [--folder FOLDER]
+    python bench/three_days.py [--hours 72] [--preset sata-ssd] [--loads 0 65 together] [--times 5] [--folder FOLDER]
     python bench/three_days.py --files RUN_FILE... [--times 5]
 
-Exit status 1 if a run file takes more than 10 MB for 24 hours of writes, or 15 of a mix. The page needs playwright and
+Exit status 1 if a run file takes more than 10 MB for 24 hours of writes, 15 of a mix, or 50 of the streams, or if the
+report of the streams takes more than twice as long as that of the writes. The page needs playwright and
 /usr/bin/chromium.
 """
 
@@ -38,8 +40,49 @@ from tkperf.runner.replay import replay
 TKPERF = [sys.executable, "-m", "tkperf"]
 NAME = 'name = "pts-e-1.1"\ntitle = "SNIA PTS-E 1.1 (2013)"'
 ENDS = "read_percent = 0\nslice_s = 60\nmax_slices = 1440\ncapacity_multiple = 4\nround_every_slices = 30"
-# Limits for 24 hours of a stream and of a mix, with a histogram for each direction.
-LIMITS_MB = {0: 10.0, 65: 15.0}
+WRITES, TOGETHER = "0", "together"
+# Limits for 24 hours of a stream and of a mix, with a histogram for each direction. The four streams have three
+# directions, trims and flushes.
+LIMITS_MB = {WRITES: 10.0, "65": 15.0, TOGETHER: 50.0}
+MOST_REPORT_RATIO = 2.0
+STREAMS = """
+format = 1
+name = "days"
+title = "Days of four streams"
+[loads.reader]
+access = "random"
+read_percent = 100
+block_size_kib = 4
+jobs = 4
+io_depth = 4
+[loads.writer]
+access = "random"
+read_percent = 0
+block_size_kib = 4
+jobs = 4
+io_depth = 1
+offered_iops = 5000
+[loads.log]
+access = "sequential"
+read_percent = 0
+block_size_kib = 4
+jobs = 2
+flush_every = 4
+[loads.trimmer]
+access = "random"
+read_percent = 0
+trims = true
+block_size_kib = 1024
+jobs = 2
+offered_iops = 100
+[[phases]]
+kind = "purge"
+[[phases]]
+kind = "stream"
+section = "Streams"
+together = ["reader", "writer", "log", "trimmer"]
+slice_s = 60
+"""
 CHROMIUM = "/usr/bin/chromium"
 
 
@@ -61,10 +104,16 @@ def write_profile(folder: Path, hours: float, read_percent: int = 0, *, slice_s:
     return path
 
 
-def run(path: Path, profile: Path, preset: str, hours: float) -> None:
+def write_streams(folder: Path, hours: float) -> Path:
+    """Write the workload file of streams that run together for a number of hours."""
+    path = folder / "streams.toml"
+    path.write_text(f"{STREAMS}longest_s = {hours * 3600:g}\n", encoding="utf-8")
+    return path
+
+
+def run(path: Path, options: Sequence[str], preset: str, hours: float) -> None:
     """Watch the run itself from another process."""
-    argv = [*TKPERF, "ssd", path.stem, f"sim:{preset}", "-ssdt", "writesat", "-q", "--no-report"]
-    argv += ["--profile", str(profile), "--output", str(path.parent)]
+    argv = [*TKPERF, "ssd", path.stem, f"sim:{preset}", "-q", "--no-report", "--output", str(path.parent), *options]
     began_s = time.monotonic()
     marks = [mark for mark in (1, 6, 24, 48, 71.9) if mark < hours]
     longest_look_s = 0.0
@@ -101,8 +150,10 @@ def memory_mb(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def measure(what: str, argv: Sequence[str], times: int = 1) -> None:
-    """Return the elapsed time, the CPU time including child processes, and the peak memory of a command."""
+def measure(what: str, argv: Sequence[str], times: int = 1) -> float:
+    """Print the elapsed time, the CPU time including child processes, and the peak memory of a command. Return the median
+    of the CPU times in s.
+    """
     took_s, cpu_s, most_mb, failed = [], [], 0.0, False
     for _ in range(times):
         began_s = time.monotonic()
@@ -118,6 +169,7 @@ def measure(what: str, argv: Sequence[str], times: int = 1) -> None:
         f"at most {most_mb:.0f} MB{' FAILED' if failed else ''}",
         flush=True,
     )
+    return statistics.median(cpu_s)
 
 
 def measure_parts(path: Path) -> None:
@@ -141,15 +193,16 @@ def measure_parts(path: Path) -> None:
     )
 
 
-def measure_reading(path: Path, folder: Path, times: int) -> None:
-    """Return all files that were made from a run file, in a folder."""
+def measure_reading(path: Path, folder: Path, times: int) -> float:
+    """Make all files from a run file, in a folder. Return the CPU time of the HTML report in s."""
     measure("tkperf show", ["show", str(path)])
     page, printed = folder / f"{path.stem}.html", folder / f"{path.stem}.pdf"
-    measure("tkperf report, HTML", ["report", str(path), "-o", str(page)], times)
+    report_s = measure("tkperf report, HTML", ["report", str(path), "-o", str(page)], times)
     report = ["report", str(path), "-o", str(page), "--pdf", str(printed)]
     measure("tkperf report, HTML and PDF", report, times)
     measure_parts(path)
     measure_page(page)
+    return report_s
 
 
 def measure_replay(path: Path, profile: Path) -> None:
@@ -199,31 +252,42 @@ def measure_page(page: Path) -> None:
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    options.add_argument("--preset", default="sata-ssd")
-    options.add_argument("--hours", type=float, default=72.0)
-    options.add_argument("--loads", type=int, nargs="+", default=[0, 65], help="percent of reads")
-    options.add_argument("--files", type=Path, nargs="+", default=[], help="read these instead")
-    options.add_argument("--times", type=int, default=5, help="reports of each")
-    options.add_argument("--folder", type=Path)
-    wanted = options.parse_args()
-    too_large = False
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--preset", default="sata-ssd")
+    parser.add_argument("--hours", type=float, default=72.0)
+    parser.add_argument("--loads", nargs="+", default=list(LIMITS_MB), help="percent of reads, or together")
+    parser.add_argument("--files", type=Path, nargs="+", default=[], help="read these instead")
+    parser.add_argument("--times", type=int, default=5, help="reports of each")
+    parser.add_argument("--folder", type=Path)
+    wanted = parser.parse_args()
+    is_beyond = False
+    reports_s: dict[str, float] = {}
     with tempfile.TemporaryDirectory(dir=wanted.folder) as name:
-        for read_percent in [] if wanted.files else wanted.loads:
-            path = Path(name) / f"reads-{read_percent}.tkperf"
-            profile = write_profile(path.parent, wanted.hours, read_percent)
-            print(f"{wanted.hours:g} h of sim:{wanted.preset}, random 4 KiB, {read_percent} % reads")
-            run(path, profile, wanted.preset, wanted.hours)
+        for load in [] if wanted.files else wanted.loads:
+            path = Path(name) / f"load-{load}.tkperf"
+            if load == TOGETHER:
+                print(f"{wanted.hours:g} h of sim:{wanted.preset}, four streams together")
+                options = ["--test", str(write_streams(path.parent, wanted.hours))]
+            else:
+                print(f"{wanted.hours:g} h of sim:{wanted.preset}, random 4 KiB, {load} % reads")
+                profile = write_profile(path.parent, wanted.hours, int(load))
+                options = ["-ssdt", "writesat", "--profile", str(profile)]
+            run(path, options, wanted.preset, wanted.hours)
             size_mb = path.stat().st_size / 1e6
             a_day_mb = size_mb / wanted.hours * 24
-            too_large |= a_day_mb > LIMITS_MB.get(read_percent, max(LIMITS_MB.values()))
+            is_beyond |= a_day_mb > LIMITS_MB.get(load, max(LIMITS_MB.values()))
             print(f"  run file: {size_mb:.1f} MB, {a_day_mb:.1f} MB for 24 h", flush=True)
-            measure_replay(path, profile)
-            measure_reading(path, path.parent, wanted.times)
+            if load != TOGETHER:
+                measure_replay(path, profile)
+            reports_s[load] = measure_reading(path, path.parent, wanted.times)
+        if {WRITES, TOGETHER} <= reports_s.keys():
+            ratio = reports_s[TOGETHER] / reports_s[WRITES]
+            is_beyond |= ratio > MOST_REPORT_RATIO
+            print(f"the report of the streams takes {ratio:.2f} times the CPU time of that of the writes")
         for path in wanted.files:
             print(path)
             measure_reading(path, Path(name), wanted.times)
-    return int(too_large)
+    return int(is_beyond)
 
 
 if __name__ == "__main__":
