@@ -151,8 +151,8 @@ def memory_mb(pid: int) -> float:
 
 
 def measure(what: str, argv: Sequence[str], times: int = 1) -> float:
-    """Print the elapsed time, the CPU time including child processes, and the peak memory of a command. Return the median
-    of the CPU times in s.
+    """Print the elapsed time, the CPU time including child processes, and the peak memory of a command. Return the
+    median CPU time in s.
     """
     took_s, cpu_s, most_mb, failed = [], [], 0.0, False
     for _ in range(times):

@@ -309,11 +309,13 @@ def _drawn_slices(
     """Yield as many slices as a chart can show, among them the extremes and the flagged slices. Yield nothing if no
     slice has a value.
     """
+    # The slices of a stream have the same load, and a comparison of whole workloads takes long.
+    key = None if workload is None else workload.part_key
     cells = (
         (one, cell)
         for one in section.slices
-        for cell in ((one.values,) if workload is None else one.cells)
-        if workload is None or cell.workload == workload
+        for cell in ((one.values,) if key is None else one.cells)
+        if key is None or cell.workload.part_key == key
     )
     measured = [(one, cell, value) for one, cell in cells if (value := cell.value(quantity, direction)) is not None]
     extremes = places_of_extremes([value for *_, value in measured], MOST_SLICES_DRAWN)
