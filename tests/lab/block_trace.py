@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,19 @@ def traced_reads(device: Path, buffer_kb: int = BUFFER_KB) -> Iterator[dict[str,
     """Latencies in us of fio's reads of 4 KiB, to be read after the block.
 
     ``Q2C``: from the kernel's taking them in to their completion; ``D2C``: from the driver's.
+    """
+    found: dict[str, list[float]] = {"Q2C": [], "D2C": []}
+    with traced(device, lambda lines: found.update(_latencies_us(lines)), buffer_kb):
+        yield found
+
+
+@contextmanager
+def traced(device: Path, parse: Callable[[Iterable[str]], object], buffer_kb: int = BUFFER_KB) -> Iterator[None]:
+    """Trace the I/Os of a device. After the block, ``parse`` receives the lines of the trace (``TRACED``).
+
     ``buffer_kb``: for each CPU, as the kernel takes it; an event takes some 80 bytes, an I/O three events.
     """
     number = os.stat(device).st_rdev
-    found: dict[str, list[float]] = {"Q2C": [], "D2C": []}
     if not (TRACING / "trace").exists():
         subprocess.run(["mount", "-t", "tracefs", "tracefs", TRACING], check=True)
     (TRACING / "trace_clock").write_text("mono")
@@ -50,13 +59,13 @@ def traced_reads(device: Path, buffer_kb: int = BUFFER_KB) -> Iterator[dict[str,
         (event / "filter").write_text(f"dev == {os.major(number) << 20 | os.minor(number)}")
         (event / "enable").write_text("1")
     try:
-        yield found
+        yield
         for event in events:
             (event / "enable").write_text("0")
         for cpu in TRACING.glob("per_cpu/cpu*/stats"):
             require_whole(cpu.read_text())
         with (TRACING / "trace").open() as lines:
-            found.update(_latencies_us(lines))
+            parse(lines)
     finally:
         for event in events:
             (event / "enable").write_text("0")

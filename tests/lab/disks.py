@@ -35,7 +35,7 @@ def _nvme(serial: str, block_bytes: int, *, port: str) -> Disk:
         root_port=port,
         devices=(
             f"nvme,id={serial},serial={serial},bus={port}",
-            f"nvme-ns,drive={{drive}},bus={serial},nsid=1,"
+            f"nvme-ns,id={serial}-1,drive={{drive}},bus={serial},nsid=1,"
             f"logical_block_size={block_bytes},physical_block_size={block_bytes}",
         ),
     )

@@ -53,11 +53,13 @@ def throttled_device() -> Iterator[Path]:
 
 
 @contextmanager
-def null_device(answer_us: int, *, places: int) -> Iterator[Path]:
+def null_device(answer_us: int, *, places: int, cache_mib: int = 0) -> Iterator[Path]:
+    """128 MiB in memory that answer after a time, with so many I/Os at once. The kernel sends flushes to a cache."""
     shell("modprobe configfs; mount -t configfs none /sys/kernel/config; modprobe null_blk nr_devices=0")
     shell(
         "cd /sys/kernel/config/nullb && mkdir labnull && cd labnull && echo 128 >size && "
         "echo 1 >memory_backed && echo 1 >discard && echo 2 >irqmode && "
+        f"echo {cache_mib} >cache_size && "
         f"echo {answer_us * 1000} >completion_nsec && echo {places} >hw_queue_depth && echo 1 >power && "
         "udevadm settle"
     )

@@ -1,0 +1,142 @@
+"""How far apart do the threads of a combination start, and how long after the last I/O of the step before?
+
+Three streams (reader, writer, log with flushes) of 4, 16 and 64 threads in all run step after step on a loop device, by
+tkperf's runner with its run file. The kernel's trace says when each thread gave its first I/O to the device, and when
+the last I/O of the step before was done. Each thread has a small offered rate, so that a thread starts late because of
+the gate and not because it waits for a CPU. Prints, for each number of threads, the time from the first thread's first
+I/O to the last thread's, and the gap from the last completion of the step before to the last thread's first I/O. Exit
+status 1 if a figure is beyond its limit. Needs root (loop device, tracefs).
+
+    python bench/stream_starts.py [--steps 16] [--step-s 2] [--threads 4 16 64] [--folder /dev/shm]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+from handover_gap import loop_device, run_tkperf
+
+from tkperf.engine.fio import FioEngine
+from tkperf.model.phases import Procedure, Round, SectionOutcome
+from tkperf.model.workload import Access, Step, Stream, Workload, combine
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(CHECKOUT))
+
+from tests.lab.block_trace import TRACED, traced  # noqa: E402
+
+IOPS_OF_A_THREAD = 100.0
+THREAD = re.compile(r"-(\d+) +\[\d+\]")
+# docs/explanation/accuracy.md states these.
+MOST_SPREAD_MS = {16: 10.0, 64: 30.0}
+MOST_MEDIAN_GAP_MS = {16: 5.0}
+
+
+@dataclass(slots=True)
+class Trace:
+    """When each thread of fio gave its first I/O to the device, and when its last one was done, in s (monotonic)."""
+
+    first_s: dict[str, float] = field(default_factory=dict)
+    last_s: dict[str, float] = field(default_factory=dict)
+
+    def parse(self, lines: Iterable[str]) -> None:
+        thread_of: dict[str, str] = {}
+        for line in lines:
+            event, thread = TRACED.search(line), THREAD.search(line)
+            if event is None or thread is None:
+                continue
+            text_s, what, _, sector, _, by = event.groups()
+            if what == "bio_queue" and by.startswith("fio"):
+                self.first_s.setdefault(thread[1], float(text_s))
+                thread_of[sector] = thread[1]
+            elif what == "rq_complete" and sector in thread_of:
+                self.last_s[thread_of.pop(sector)] = float(text_s)
+
+
+def build_step(threads: int, step_s: float) -> Step:
+    shares = {"reader": threads // 2, "writer": threads // 4, "log": threads // 4}
+    streams = [
+        Stream(
+            name=name,
+            workload=Workload(
+                access=Access.SEQUENTIAL if name == "log" else Access.RANDOM,
+                read_percent=100 if name == "reader" else 0,
+                block_size_bytes=4096,
+                jobs=jobs,
+                io_depth=1,
+                offered_iops=jobs * IOPS_OF_A_THREAD,
+                flush_every=4 if name == "log" else None,
+            ),
+        )
+        for name, jobs in shares.items()
+    ]
+    return Step(workload=combine(streams), duration_s=step_s)
+
+
+def build_procedure(step: Step, steps: int) -> Procedure:
+    for number in range(1, steps + 1):
+        yield Round(section="together", number=number, steps=(step,))
+    yield SectionOutcome(section="together", window=(1,), verdict=None, ended_because="done")
+
+
+def measure(device: str, folder: Path, step: Step, steps: int) -> tuple[list[float], list[float]]:
+    """The spreads and the gaps in ms, one of each step but the first."""
+    trace = Trace()
+    with traced(Path(device), trace.parse):
+        run_tkperf(device, folder, partial(build_procedure, step, steps), FioEngine, ())
+    # All threads of a step start before any thread of the next step.
+    threads = sorted(trace.first_s, key=lambda thread: trace.first_s[thread])
+    of_a_step = step.workload.jobs
+    assert len(threads) == steps * of_a_step, "a step was measured again, because this machine has other work"
+    groups = [threads[first : first + of_a_step] for first in range(0, len(threads), of_a_step)]
+    spreads_ms, gaps_ms = [], []
+    for before, after in pairwise(groups):
+        starts_s = [trace.first_s[thread] for thread in after]
+        ended_s = max(trace.last_s[thread] for thread in before)
+        spreads_ms.append(1000 * (max(starts_s) - min(starts_s)))
+        gaps_ms.append(1000 * max(0.0, max(starts_s) - ended_s))
+    return spreads_ms, gaps_ms
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--steps", type=int, default=16)
+    parser.add_argument("--step-s", type=float, default=2.0)
+    parser.add_argument("--threads", type=int, nargs="+", default=[4, 16, 64])
+    parser.add_argument("--folder", default="/dev/shm")
+    options = parser.parse_args()
+    beyond = []
+    with tempfile.TemporaryDirectory(dir=options.folder) as name, loop_device(Path(name)) as device:
+        for threads in options.threads:
+            folder = Path(name) / str(threads)
+            folder.mkdir()
+            spreads_ms, gaps_ms = measure(device, folder, build_step(threads, options.step_s), options.steps)
+            for what, found_ms in (("spread of the starts", spreads_ms), ("gap to the last start", gaps_ms)):
+                print(
+                    f"{threads:3} threads, {what:22} median {statistics.median(found_ms):6.1f} ms, "
+                    f"worst {max(found_ms):6.1f} ms of {len(found_ms)}"
+                )
+            most_spread_ms = min((most for limit, most in MOST_SPREAD_MS.items() if threads <= limit), default=None)
+            most_gap_ms = min((most for limit, most in MOST_MEDIAN_GAP_MS.items() if threads <= limit), default=None)
+            if most_spread_ms is not None and statistics.median(spreads_ms) > most_spread_ms:
+                beyond.append(f"spread of {threads} threads")
+            if most_gap_ms is not None and statistics.median(gaps_ms) > most_gap_ms:
+                beyond.append(f"gap of {threads} threads")
+    print(f"load of the host: {os.getloadavg()[0]:.1f}")
+    if beyond:
+        print(f"beyond the limits: {', '.join(beyond)}")
+    return 1 if beyond else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
