@@ -1,4 +1,4 @@
-"""Measure all figures of docs/explanation/accuracy.md with one command. This takes three quarters of an hour on a
+"""Measure all figures of docs/explanation/accuracy.md with one command. This takes an hour and a quarter on a
 machine without other work.
 
 The script runs each of the commands below. It writes the output of a command to FOLDER/NAME.txt, and its figures to
@@ -28,6 +28,8 @@ COMMANDS = {
     "wall-device": "python bench/wall_time.py --json {json}",
     "wall-file": "python bench/wall_time.py --file --long-step-s 0 --json {json}",
     "hand-over": "python bench/handover_gap.py",
+    "streams": "python bench/streams_against_fio.py --json {json}",
+    "starts": "python bench/stream_starts.py",
     "lab": "python -m tests.lab.run full -k test_accuracy",
 }
 

@@ -74,6 +74,7 @@ def test_every_test_named_exists(named: str) -> None:
 
 def test_the_limits_are_those_that_are_checked() -> None:
     against, wall, trace = (bench(name) for name in ("against_fio", "wall_time", "against_trace"))
+    streams, starts = bench("streams_against_fio"), bench("stream_starts")
     rate = f"within {100 * lab.MOST_RATE_ERROR:g} %"
     assert limit("IOPS of a drive of known rate") == rate
     assert limit("IOPS of a drive with a known answer time") == rate
@@ -87,7 +88,14 @@ def test_the_limits_are_those_that_are_checked() -> None:
     assert limit("IOPS compared") == "{:g} to {:g}".format(*against.IOPS_RATIOS)
     assert limit("mean latency") == "{:g} to {:g}".format(*against.MEAN_LATENCY_RATIOS)
     assert limit("p99.9 of latency") == f"at most {against.MOST_P999_RATIO:g}"
-    assert limit("CPU time") == f"at most {wall.MOST_CPU_PERCENT:g} % of a CPU"
+    assert limit("CPU time") == f"at most {wall.MOST_CPU_PERCENT['long']:g} % of a CPU"
+    assert limit("the same with four streams") == f"at most {wall.MOST_CPU_PERCENT['together']:g} % of a CPU"
+    assert limit("IOPS of each stream") == "{:g} to {:g}".format(*streams.LIMITS[streams.IOPS])
+    assert limit("p99.9 of each stream") == "{:g} to {:g}".format(*streams.LIMITS[streams.P999])
+    spreads = ", ".join(f"{most:g} ms up to {threads} threads" for threads, most in starts.MOST_SPREAD_MS.items())
+    assert limit("first to last start") == f"at most {spreads}"
+    gaps = ", ".join(f"{most:g} ms up to {threads} threads" for threads, most in starts.MOST_MEDIAN_GAP_MS.items())
+    assert limit("from the last I/O of a step") == f"median at most {gaps}"
     assert limit("actual duration") == f"at most {wall.MOST_AT_ONE_SECOND:g}"
     assert limit("the same, steps of 60 s") == f"at most {wall.MOST_AT_ONE_MINUTE:g}"
 
