@@ -133,7 +133,7 @@ JOBS_END = threading.Event()
 # The wall-clock times at which the jobs passed their gate. Without an entry, this fio does not report the time.
 BEGAN_MS: list[int] = []
 # From the end of fio's jobs to its last document.
-LAST_WORDS_S = 0.02
+LAST_WORDS_S = float(os.environ.get("FAKE_FIO_LAST_WORDS_S", "0.02"))
 # How long an honest fill takes.
 FILL_S = 0.5
 

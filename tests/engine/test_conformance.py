@@ -47,6 +47,7 @@ class Rig:
     Attributes:
         wait: lets time pass.
         exact: the clock is the simulation's: nothing is late, and totals are known at the planned end.
+        may_miss_ends: the load is a real fio, which may exit before a busy host lets the engine notice the planned end.
         asked_s: when a result was asked for the last time.
     """
 
@@ -54,6 +55,7 @@ class Rig:
     clock: Callable[[], float]
     wait: Callable[[float], None]
     exact: bool = False
+    may_miss_ends: bool = False
     asked_s: float = 0.0
 
     def ask(self) -> None:
@@ -87,10 +89,15 @@ def rig(request: pytest.FixtureRequest) -> Rig:
             engine._clock_s += seconds
 
         return Rig(engine, engine.clock, wait, exact=True)
-    if request.param == "scripted fio":
+    patch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+    # However late the next fio is at its gate on a busy host, the engine waits for it.
+    patch.setattr("tkperf.engine.waiting.PREPARE_AHEAD_S", LATE_S)
+    scripted = request.param == "scripted fio"
+    if scripted:
         request.getfixturevalue("fake_fio")
+        patch.setenv("FAKE_FIO_LAST_WORDS_S", "0.5")
     make: Callable[[], FioEngine] = request.getfixturevalue("make_engine")
-    return Rig(make(), time.monotonic, time.sleep)
+    return Rig(make(), time.monotonic, time.sleep, may_miss_ends=not scripted)
 
 
 def ignore(_sample: Sample, _arrived_s: float | None) -> None:
@@ -119,8 +126,13 @@ def require_handed_over(rig: Rig, before: Execution, after: Execution, planned_s
     """What follows began when it was let go, at the planned end of what came before, and before anybody asked for it.
 
     A fio that begins late on a busy host ends after its planned end, and what follows does not wait for it. Without
-    ``planned_s``, the end was not known beforehand, and what follows began at the real end.
+    ``planned_s``, the end was not known beforehand, and what follows began at the real end. If the engine noticed the
+    end only after fio had exited, what follows began when it was asked for.
     """
+    if rig.may_miss_ends and before.handed_over_s is None:
+        assert after.earliest_s is not None
+        assert rig.asked_s <= after.earliest_s <= after.started_s
+        return
     assert before.handed_over_s is not None
     rig.require_at(after.started_s, before.handed_over_s)
     begun_s = before.started_s if before.earliest_s is None else before.earliest_s
@@ -219,7 +231,7 @@ def test_what_was_not_made_ready_cannot_be_let_go(rig: Rig) -> None:
 def test_a_wrong_guess_is_thrown_away(rig: Rig) -> None:
     """The load that had begun is in no result, and the requested load is measured completely."""
     first = measure(rig, FIRST, uncertain(SECOND, THIRD, choose=lambda _: SECOND))
-    assert first.handed_over_s is not None
+    assert first.handed_over_s is not None or rig.may_miss_ends
     rig.engine.start_next(THIRD)
     third = measure(rig, THIRD)
     assert third.measurement.bytes == third.measurement.ios * 16384
