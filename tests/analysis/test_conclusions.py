@@ -1,7 +1,7 @@
 """Conclusions do not depend on chance: they are clear and right for known series, and the same for
 noisy copies of these series.
 
-Each conclusion is tried on ten copies, each second of which is multiplied by white noise of 1 %,
+Each conclusion is tried on five copies, each second of which is multiplied by white noise of 1 %,
 and on the same copies without their last tenth. The conclusions on all copies must match the known
 course. ``bench/conclusions.py`` tries 200 copies, of which 95 % must match.
 """
@@ -23,7 +23,7 @@ from tkperf.analysis.timeline.levels import find_drops, find_levels
 from tkperf.analysis.timeline.series import make_series
 from tkperf.model.measurement import FloatArray, Seconds
 
-COPIES = 10
+COPIES = 5
 KNOWN_SERIES = (*SERIES, *FURTHER_SERIES)
 
 
