@@ -28,7 +28,7 @@ MOST_RATE_ERROR_OF_A_SHORT_STEP = 0.05
 MOST_FLUSH_ERROR = 0.05
 # All rates are so low that an emulated CPU reaches them on a busy host.
 READER_IOPS, WRITER_IOPS, LOG_IOPS = 40, 20, 10
-THROTTLED_IOPS, RATED_IOPS = 60, 20
+THROTTLED_IOPS, RATED_IOPS = 150, 50
 # The emulated CPU adds some 10 ms to each flush, which must be small beside the delay.
 FLUSH_DELAY_MS = 2000
 CACHE_MIB = 16
@@ -234,13 +234,13 @@ def test_offered_rates_on_a_device_of_known_answer_time(tmp_path: Path) -> None:
 
 
 def test_the_sum_of_streams_on_a_throttled_drive(nvme: Drive, monitor: Monitor, tmp_path: Path) -> None:
-    """QEMU lets 60 IOPS through. A stream with an offered rate gets this rate, and a stream without one gets the
+    """QEMU lets 150 IOPS through. A stream with an offered rate gets this rate, and a stream without one gets the
     rest.
     """
     limits = dict.fromkeys(("bps", "bps_rd", "bps_wr", "iops_rd", "iops_wr"), 0)
     monitor("block_set_io_throttle", id=f"{nvme.serial}-1", iops=THROTTLED_IOPS, **limits)
     try:
-        counted = run_together(tmp_path, nvme.path, nvme.serial, "greedy", "rated", step_s=30)
+        counted = run_together(tmp_path, nvme.path, nvme.serial, "greedy", "rated", step_s=60)
     finally:
         monitor("block_set_io_throttle", id=f"{nvme.serial}-1", iops=0, **limits)
     rest_iops = THROTTLED_IOPS - RATED_IOPS
