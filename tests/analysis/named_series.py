@@ -265,7 +265,8 @@ def multiply_by_noise(series: Seconds, seed: int) -> Seconds:
 
 def cut_off_last_tenth(series: Seconds) -> Seconds:
     kept = len(series) * 9 // 10
-    return Seconds(**{each.name: getattr(series, each.name)[:kept] for each in fields(Seconds)})
+    columns = (each.name for each in fields(Seconds) if each.name != "parts")
+    return replace(series, **{name: getattr(series, name)[:kept] for name in columns})
 
 
 def within_drop(named: NamedSeries, drop: Drop) -> float:
