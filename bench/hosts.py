@@ -106,8 +106,9 @@ def newest(folder: Path) -> int:
 
 
 def freeze_drives(lab: Lab, count: int) -> list[tuple[int, Path]]:
-    """Stop each process that measures a drive as soon as the ledger of its host contains the process. Return those that
-    are still alive, with their folders.
+    """Stop each process that measures a drive as soon as the ledger of its host contains the process.
+
+    Return those that are still alive, with their folders.
     """
     until_s = time.monotonic() + 600
     frozen: dict[int, Path] = {}

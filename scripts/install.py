@@ -46,8 +46,10 @@ MORE_PACKAGES = "more-packages.txt"
 
 @dataclass
 class Installed:
-    """What the installation created below a prefix. All paths are relative to the prefix. Attributes: folders: folders
-    that were created because they were missing, the outermost first.
+    """What the installation created below a prefix. All paths are relative to the prefix.
+
+    Attributes:
+        folders: folders that were created because they were missing, the outermost first.
     """
 
     trees: list[str] = field(default_factory=list)
@@ -60,8 +62,8 @@ class Place:
     """Where to install.
 
     Attributes:
-        prefix: the place from which the files will be used. root: the place to which they are written now: the prefix,
-            or the folder of a packager.
+        prefix: the place from which the files will be used.
+        root: the place to which they are written now: the prefix, or the folder of a packager.
     """
 
     prefix: Path

@@ -27,8 +27,10 @@ class InstallError(Exception):
 
 
 def call(*argv: str | Path, **environment: str) -> str:
-    """Return the standard output of a program. Raises: InstallError: the program failed; the error contains
-    its output.
+    """Return the standard output of a program.
+
+    Raises:
+        InstallError: the program failed; the error contains its output.
     """
     # Write no bytecode beside the sources, because their owner could not remove files of root.
     variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment}
@@ -103,8 +105,10 @@ def put_packages(uv: Uv, *where: str | Path, python: Path, extras: tuple[str, ..
 
 
 def forget_origin(folder: Path) -> None:
-    """Remove what uv records for its own use about the wheel that it found here. Also remove deleted files from the
-    lists of files, because the checksum of a script depends on the folder in which it was made.
+    """Remove what uv records for its own use about the wheel that it found here.
+
+    Also remove deleted files from the lists of files, because the checksum of a script depends on the folder in which
+    it was made.
     """
     for note in list(folder.rglob("*.dist-info/uv_cache.json")):
         note.unlink()

@@ -1,6 +1,7 @@
-"""Series with a known course whose shape, rates, lengths and noise are drawn by chance.
+"""Series with known changes over time whose shape, rates, lengths and noise are drawn by chance.
 
-No rule was set with them. Parameters near a limit of a rule are not drawn: what is true there depends on the limit.
+The developers set no rule with these series. Parameters near a limit of a rule are not drawn, because the right answer
+there depends on the limit.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def _three_levels(random: _Random, rate: float) -> _Drawn:
 
 
 def _line(random: _Random, rate: float) -> _Drawn:
-    """A line over the whole series: by at most 7 %, or by a fifth to a half."""
+    """Return a line over the whole series that changes by at most 7 %, or by a fifth to a half."""
     seconds, sign = int(_log(random, 1200, 7000)), random.choice((-1, 1))
     if random.random() < 0.5:
         change = sign * random.uniform(0.01, 0.07)
@@ -65,7 +66,7 @@ def _line(random: _Random, rate: float) -> _Drawn:
 
 
 def _late_drift(random: _Random, rate: float) -> _Drawn:
-    """A line over the last quarter: by at most 1.5 %, or by 7 to 20 %."""
+    """Return a line over the last quarter that changes by at most 1.5 %, or by 7 to 20 %."""
     seconds, sign = int(_log(random, 2400, 7000)), random.choice((-1, 1))
     small = random.random() < 0.5
     change = sign * (random.uniform(0.002, 0.015) if small else random.uniform(0.07, 0.2))

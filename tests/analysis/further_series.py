@@ -1,6 +1,6 @@
-"""More series whose course is known: shapes, rates, lengths and noise that the simulated drives do not have.
+"""More series with known changes over time: shapes, rates, lengths and noise that the simulated drives do not have.
 
-The course of each series was written down before tkperf judged the series for the first time. Real drives have the
+The developers wrote down the known answers before tkperf judged a series for the first time. Real drives have the
 figures of a review; the other series are shapes that drives and RAID sets show: waves of garbage collection,
 throttling, a rebuild, a write cliff, slow drifts, hard disks, and noise whose seconds are correlated.
 """
@@ -24,7 +24,7 @@ Curve = Callable[[], FloatArray]
 
 
 def _lines(*pieces: tuple[int, float, float]) -> FloatArray:
-    """The seconds of straight lines, each from one rate to another until a given second."""
+    """Return the seconds of straight lines, each from one rate to another until a given second."""
     parts, at_s = [], 0
     for until_s, begin, end in pieces:
         parts.append(np.linspace(begin, end, until_s - at_s))
@@ -88,8 +88,8 @@ def _waves(share: float, period_s: float, level: float, seconds: int) -> FloatAr
 
 
 def _saw_teeth() -> FloatArray:
-    """Return a fresh level, and then garbage collection that lets the rate fall by 12 % within five minutes, again and
-    again.
+    """Return a fresh level, followed by garbage collection that makes the rate fall by 12 % within five minutes, again
+    and again.
     """
     teeth = 80_000 * (1.06 - 0.12 * (np.arange(3300) % 300) / 300)
     return np.concatenate((np.full(300, 200_000.0), teeth))
@@ -138,7 +138,7 @@ def _shingled() -> FloatArray:
 
 
 def _small_cache() -> FloatArray:
-    """Return 500 MB/s for 8 s, and then 150 MB/s for 15 s and 500 MB/s for 5 s in turn."""
+    """Return 500 MB/s for 8 s, and then alternately 150 MB/s for 15 s and 500 MB/s for 5 s."""
     full = (np.arange(1992) % 20) < 15
     return np.concatenate((np.full(8, 500.0), np.where(full, 150.0, 500.0))) * _MB
 
@@ -189,7 +189,7 @@ FURTHER_SERIES = (
             drops=((75, 500 * _MB),),
         ),
     ),
-    # The first 16 GB are the slowest. Guru3D has the rate behind the cache: 1,750 MB/s.
+    # The first 16 GB are the slowest. The rate behind the cache, 1,750 MB/s, is that of Guru3D.
     build_review(
         "Solidigm P44 Pro, 2 TB",
         _REVIEWED + "solidigm-p44-pro-2-tb-1-tb/6.html",
@@ -240,7 +240,7 @@ FURTHER_SERIES = (
         _stalled,
         Course(settled=(150 * _MB, 0), drops=((400, 0.5 * _MB), (1111, 0.5 * _MB), (1930, 0.5 * _MB))),
     ),
-    # Drifts in the last quarter. Without the last tenth less than two thirds of a drift are left.
+    # Drifts in the last quarter. Without the last tenth of the series, less than two thirds of a drift remain.
     _shape("drift by -2 %", _drift(-2), Course(settled=(50_000, 0))),
     _shape("drift by -5 %", _drift(-5), Course(end_shows_in_cut=False)),
     _shape("drift by +5 %", _drift(5), Course(end_shows_in_cut=False)),
@@ -308,7 +308,7 @@ FURTHER_SERIES = (
         slow_at=tuple(100 + 301.3 * n for n in range(24) if n not in {7, 15}),
         slow_by=4.0,
     ),
-    # Each up to a second early or late.
+    # Each spike is up to a second early or late.
     _shape(
         "spikes every 97 s, not exactly",
         partial(_lines, (3600, 9000, 9000)),

@@ -1,9 +1,9 @@
 """Conclusions other than the course of one series, each from seconds that are known: backlog, saturation, recovery,
 better or worse, trends, outliers.
 
-Each case computes its seconds, multiplies each of them by noise, and returns what tkperf concludes otherwise than is
-known. A cut case lacks the last tenth of its seconds or levels; what is known is then judged only if its place lies
-before the cut.
+Each case computes its seconds, multiplies each of them by noise, and returns the conclusions of tkperf that differ from
+the known ones. A cut case lacks the last tenth of its seconds or levels; a known conclusion is then judged only if its
+place lies before the cut.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class OfferedRate:
     """A drive that is offered a rising rate.
 
     Attributes:
-        able: the rate that the drive can do, by the offered rate and the second of its level.
+        able: the rate that the drive can do, for each offered rate and second of its level.
         step_iops: the offered rates are this rate, twice this rate, and so on.
-        no_backlog, saturated: what is known; None: neither within the offered rates.
-        saturates_in_cut: the rate at saturation can be judged without the highest tenth of the levels, too.
+        no_backlog, saturated: the known rates; None: neither lies within the offered rates.
+        saturates_in_cut: whether the rate at saturation can also be judged without the highest tenth of the levels.
     """
 
     name: str
@@ -108,7 +108,7 @@ class OfferedRate:
         return wrong
 
     def _offer(self, offered_iops: float, noise: Noise) -> CellResult:
-        """A level, with its seconds multiplied by noise."""
+        """Return a level whose seconds are multiplied by noise."""
         waiting, done = 0.0, np.zeros(LEVEL_S)
         for second in range(LEVEL_S):
             done[second] = min(waiting + offered_iops, self.able(offered_iops, second))
@@ -144,8 +144,9 @@ class Recovery:
 
     Attributes:
         percent: its slices in percent of the rate before.
-        slice: the slice in which it recovers; None: it does not.
-        within: so many slices earlier or later are alike, because the rate hardly changes from one to the next.
+        slice: the slice in which it recovers; None: it does not recover.
+        within: number of slices by which the answer may be earlier or later, because the rate hardly changes between
+            slices.
         spread_percent: standard deviation of the slices before the other load.
     """
 
@@ -267,13 +268,13 @@ OFFERED_RATES = (
     # Myce, Intel DC S3700 Review: reads keep up to just over 75,000 IOPS, writes to just over 32,500.
     OfferedRate(name="S3700 reads", able=_able(75_400), no_backlog=75_000, saturated=75_400),
     OfferedRate(name="S3700 writes", able=_able(32_700), no_backlog=32_000, saturated=32_700),
-    # A cache takes everything for most of a level: that is no rate that the drive keeps up with. The higher the offer,
-    # the more the drive does, so the levels that saturate begin at 88,000 IOPS.
+    # A cache takes nearly all I/Os of a level, but the drive does not keep up with this rate. The higher the offered
+    # rate, the more the drive does, so the levels that saturate begin at 88,000 IOPS.
     OfferedRate(
         name="cache", able=_cached(120_000, 40, 40_700), no_backlog=41_000, saturated=82_500, saturates_in_cut=False
     ),
     OfferedRate(name="faster than what was offered", able=_able(300_000), no_backlog=None, saturated=None),
-    # The cases below were written down before tkperf judged them for the first time.
+    # The developers wrote down the answers for the cases below before tkperf judged these cases for the first time.
     OfferedRate(name="hard disk", able=_able(182), no_backlog=180, saturated=182, step_iops=10, levels=25),
     # The drive stops for 3 s at one level, and catches up.
     OfferedRate(
@@ -282,7 +283,7 @@ OFFERED_RATES = (
         no_backlog=50_000,
         saturated=50_500,
     ),
-    # The drive keeps up with 39,000 IOPS, but not after it became hot.
+    # The drive keeps up with 39,000 IOPS until it becomes hot.
     OfferedRate(
         name="throttled from 40,000 on",
         able=lambda offered, second: 60_000 if offered < 40_000 else 35_400,
@@ -340,7 +341,7 @@ RECOVERIES = (
     ),
     Recovery(name="at once", slice=1, percent=(100.0,) * 30),
     Recovery(name="never", slice=None, percent=(60.0, 80.0, *[90.0] * 40)),
-    # The cases below were written down before tkperf judged them for the first time.
+    # The developers wrote down the answers for the cases below before tkperf judged these cases for the first time.
     # Within 5 % of the old rate after 25 slices, and 0.5 % closer with each slice.
     Recovery(
         name="exponential",
@@ -361,7 +362,7 @@ COMPARISONS = (
     Comparison(ratio=1.03, change=Change.BETTER),
     Comparison(ratio=0.97, change=Change.WORSE),
     Comparison(ratio=0.3, change=Change.WORSE),
-    # The cases below were written down before tkperf judged them for the first time.
+    # The developers wrote down the answers for the cases below before tkperf judged these cases for the first time.
     Comparison(ratio=1.02, change=Change.BETTER),
     Comparison(ratio=1.02, spread=0.03, change=Change.WITHIN_NOISE),
     Comparison(ratio=1.25, spread=0.03, change=Change.BETTER),
@@ -384,7 +385,7 @@ COHORTS = (
         outliers=(6, 8),
     ),
     Drives(name="five that differ", levels=[26_000.0, 26_500, 27_000, 27_500, 28_000]),
-    # The cases below were written down before tkperf judged them for the first time.
+    # The developers wrote down the answers for the cases below before tkperf judged these cases for the first time.
     Drives(name="six, one fast by 5 %", levels=[500.0, 502, 498, 501, 499, 525], outliers=(6,)),
     Drives(name="twelve that differ", levels=[180.0 + 3 * n for n in range(12)]),
     Drives(

@@ -1,4 +1,4 @@
-"""Results made by hand: the few numbers that a rule depends on, and nothing else."""
+"""Results made by hand, which contain only the few numbers on which a rule depends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ FOUR_KIB_WRITES = work()
 def made_up_cell(
     value: float | None, workload: Workload = FOUR_KIB_WRITES, *, host_limited: bool = False
 ) -> CellResult:
-    """A cell that has the same value in every quantity; of an offered rate what a second of it leaves undone."""
+    """Return a cell that has the same value in every quantity and, at an offered rate, the number of I/Os that a second
+    leaves undone.
+    """
     figures = {key: (None if value is None else 1000) if key == "ios" else value for key in QUANTITIES}
     if workload.offered_iops is not None and value is not None:
         figures["backlog_ios"] = max(0.0, workload.offered_iops - value)
@@ -43,7 +45,7 @@ def made_up_section(
     window: bool = True,
     host_limited: bool = False,
 ) -> SectionResult:
-    """A section from each cell's value in each round, area or slice of its window."""
+    """Return a section made from the value of each cell in each round, area or slice of its window."""
     count = len(next(iter(cells.values())))
     rounds = tuple(
         RoundResult(
@@ -91,7 +93,7 @@ def mean(values: Sequence[float | None]) -> float | None:
 
 
 def _plan(test: str, sections: Sequence[SectionResult]) -> TestPlan:
-    """That of the SSD test of that name, or of what nobody knows."""
+    """Return the SSD test of this name, or a test that nobody knows."""
     plan = known_plan("ssd", test, (each.name for each in sections))
     return plan or TestPlan(title=test, sections=tuple(each.plan for each in sections))
 

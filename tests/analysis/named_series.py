@@ -1,4 +1,4 @@
-"""Series over time whose course is known: simulated drives, and real drives as their reviewers describe them.
+"""Series with known changes over time: simulated drives, and real drives as their reviewers describe them.
 
 The seconds of a simulated drive are those of its model, without an engine. A real drive's seconds are straight lines
 through the published figures with noise, so the conclusions on them are those of the review.
@@ -28,14 +28,14 @@ REVIEW_NOISE, ADDED_NOISE = 0.02, 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """The known course of a series.
+    """The known changes of a series over time.
 
     Attributes:
         levels: kind and value of each level before the last, with the place where it ends.
-        settled: value of the last level, and the place where it begins; None: the rate does not settle.
+        settled: value of the last level, and its start; None: the rate does not settle.
         drops: place of each sudden drop, and the level after it.
         period_s: period of the spikes of the maximum latency; None: no period.
-        end_shows_in_cut: the end of the series can be judged without its last tenth, too.
+        end_shows_in_cut: whether the end of the series can also be judged without its last tenth.
     """
 
     levels: tuple[tuple[LevelKind, float, float], ...] = ()
@@ -76,7 +76,9 @@ def build_columns(iops: FloatArray, mean_us: FloatArray, max_us: FloatArray, blo
 
 @cache
 def of_preset(preset: str, hours: float | None = None) -> Seconds:
-    """The seconds of random 4 KiB writes to a new simulated drive, until four capacities are written or for a time."""
+    """The seconds of random 4 KiB writes to a new simulated drive, until four capacities are written or until a given
+    time.
+    """
     model = find_preset(preset)
     assert isinstance(model, FlashModel)
     random = np.random.default_rng(1)
@@ -106,8 +108,7 @@ def of_amounts(*parts: tuple[float, float]) -> Seconds:
         at_s += 1000 * (until_gb - written_gb) / megabytes_per_s
         written_gb = until_gb
         ends_s.append(at_s)
-    # Bytes written by the end of each second. A second in which the rate changes thus contains
-    # bytes at both rates.
+    # Bytes written by the end of each second. A second in which the rate changes contains bytes at both rates.
     seconds = np.arange(int(at_s) + 1)
     megabytes = np.interp(seconds, (0.0, *ends_s), (0.0, *(1000 * gb for _, gb in parts)))
     rate = np.diff(megabytes) * 1e6 / MIB
@@ -278,8 +279,8 @@ def within_drop(named: NamedSeries, drop: Drop) -> float:
 
 
 def find_differences(named: NamedSeries, series: Seconds, *, cut: bool = False) -> list[str]:
-    """Return what tkperf concludes otherwise than is known, as far as its place lies within the series;
-    empty: nothing.
+    """Return the conclusions of tkperf that differ from the known ones and whose place lies within the series; empty:
+    none.
     """
     course, end_s = named.course, series.end_s
     judges_end = course.end_shows_in_cut or not cut

@@ -1,4 +1,6 @@
-"""What the course of a section shows, as numbers: found, not found and not looked for are three things."""
+"""Numbers that describe how a section changes over time. Found, not found and not looked for are three different
+states.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ PURGED = PurgeRecord(section="A", method="simulated", duration_s=0.0, note="", s
 
 
 def run_of(*sections: SectionResult, test: str = "xsr") -> RunResult:
-    """A run of one test whose plan sets its sections side by side."""
+    """A run of one test whose plan puts its sections side by side."""
     made = made_up_run("run", {test: sections})
     of_test = replace(made.tests[0], figures=(drawn(FigureKind.SECTIONS, "iops"),))
     return replace(made, tests=(with_characteristics(of_test),))
@@ -48,7 +50,7 @@ def found_in(run: RunResult, section: int = 0) -> dict[str, Characteristic]:
 
 
 def demand(*rates_done: float) -> RunResult:
-    """Levels of 1,000, 2,000 ... IOPS offered, of which so many were done."""
+    """Levels of 1,000, 2,000 ... offered IOPS, with the number of completed I/Os of each."""
     levels = {replace(WORK, offered_iops=1000.0 * number): (rate,) for number, rate in enumerate(rates_done, start=1)}
     return run_of(made_up_section("Demand 0/100", levels), test="demand")
 
@@ -100,7 +102,7 @@ def test_claims_on_an_offered_rate_use_its_bounds() -> None:
     none = demand(600, 600)
     assert check(none, "demand", key, "at_least = 1000")[0] is ClaimState.NOT_MET
     assert check(none, "demand", key, "at_least = 500")[0] is ClaimState.NOT_MEASURED
-    # tkperf did not look for the value of another mix.
+    # tkperf did not search for the value of another mix.
     wrong = check(demand(1000, 1500), "demand", key, "read_percent = 100\nat_least = 1")
     why = "that mix and block size was not run there, but 0/100 4k"
     assert wrong == (ClaimState.NOT_MEASURED, None, why)
@@ -140,7 +142,7 @@ def test_recovery_is_to_within_five_percent_where_the_rate_varied() -> None:
 
 def test_a_claim_that_several_sections_have_an_answer_to_names_one() -> None:
     """A claim that several sections could answer must name its section. Otherwise a section that meets the claim would
-    hide another one that misses it.
+    hide a section that misses it.
     """
     run = run_of(stream("A", [100]), stream("B", [100]), stream("C", [30]))
     limit = "at_least = 90"

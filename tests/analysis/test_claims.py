@@ -116,7 +116,7 @@ def test_what_was_not_measured_says_why(result: RunResult, old: str, new: str, r
 
 
 def test_steady_state_not_reached_is_noted(result: RunResult) -> None:
-    """A claim on a section without steady state is judged, and a note tells the reader."""
+    """A claim on a section without steady state is judged, and a note says that steady state was not reached."""
     test = result.tests[0]
     section = replace(test.sections[0], steady=False)
     unsteady = replace(result, tests=(replace(test, sections=(section,)),))
@@ -176,7 +176,7 @@ def test_mistakes_name_file_and_key(text: str, says: str) -> None:
 
 
 def test_a_baseline_of_an_impossible_name_is_a_clear_error(result: RunResult, tmp_path: Path) -> None:
-    """A name that no file can have is no file, not a traceback."""
+    """A name that no file can have causes an error that the file does not exist, not a traceback."""
     claims = tmp_path / "claims.toml"
     claims.write_text(f'[baseline]\nrun = "{"a" * 5000}"\nwithin_percent = 5\n')
     with pytest.raises(RunFileError, match=r"cannot read .*: File name too long"):
@@ -211,7 +211,7 @@ def test_the_command(result: RunResult, folder: Path, tmp_path: Path) -> None:
 
 
 def test_text_from_outside_is_text(result: RunResult, folder: Path, tmp_path: Path) -> None:
-    """A source with markup and escape sequences is shown as text, without the characters that are not printable."""
+    """A source with markup and escape sequences is shown as text, without unprintable characters."""
     claims = tmp_path / "claims.toml"
     source = "see [/b] \\u001b[2J\\u202e"
     claims.write_text(claim("at_least = 1") + f'source = "{source}"\n')
@@ -276,8 +276,8 @@ def test_a_baseline_without_results_is_a_mistake(tests: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("earlier", "now"), [("fio", "iops"), ("tp", "fio")])
 def test_a_baseline_of_the_other_kind_is_a_mistake(earlier: str, now: str) -> None:
-    """A baseline of the other kind, such as fio's files for a run of tkperf, is refused with that reason and not with a
-    list of what is missing.
+    """A baseline of the other kind, such as fio's files for a run of tkperf, is refused with this reason, not with a
+    list of missing values.
     """
     runs = [made_up_run(test, one_test(test, (100.0,))) for test in (earlier, now)]
     with pytest.raises(UsageError, match=r"here/earlier.tkperf: .* fio's files compare with each"):
@@ -362,7 +362,7 @@ def test_a_section_of_the_report(result: RunResult, folder: Path, tmp_path: Path
 
 
 def test_a_claim_on_a_whole_stream_says_so(result: RunResult, tmp_path: Path) -> None:
-    """Without a steady-state window, the values include the fresh beginning. The note tells the reader."""
+    """Without a steady-state window, the values include the fresh part at the beginning, and a note says so."""
     claims = tmp_path / "claims.toml"
     claims.write_text(
         '[[claim]]\ntest = "writesat"\nmetric = "iops"\nread_percent = 0\nblock_size = "4k"\nat_least = 1\n'

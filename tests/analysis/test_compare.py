@@ -1,4 +1,4 @@
-"""Comparison: ratios to the first run, noise called noise, different conditions named."""
+"""Comparisons: ratios to the first run, differences within noise, and conditions that differ."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def fast(folder: Path) -> RunResult:
 
 
 def texts(comparison: Comparison) -> tuple[str, ...]:
-    """All that is said of conditions."""
+    """Return all texts about conditions."""
     return tuple(text for group in conditions_of(comparison) for text in group.texts)
 
 
@@ -141,7 +141,7 @@ def test_what_cannot_be_compared_is_refused(slow: RunResult) -> None:
 
 
 def compare_values(test: str, first: Sequence[float | None], second: Sequence[float | None], **section: Any) -> Entry:
-    """The second run's entry, from the rounds of each."""
+    """Return the entry of the second run, from the rounds of both runs."""
     runs = [
         made_up_run(name, {test: [made_up_section("S", {FOUR_KIB_WRITES: values}, **section)]})
         for name, values in (("a", first), ("b", second))
@@ -159,7 +159,7 @@ def compare_values(test: str, first: Sequence[float | None], second: Sequence[fl
         # Less is better.
         ("lat", (100, 110), (120, 130), Change.WORSE),
         ("lat", (120, 130), (100, 110), Change.BETTER),
-        # Ranges that meet, from either side, or lie within each other.
+        # Ranges that overlap from either side, or of which one contains the other.
         ("iops", (100, 110), (110, 130), Change.WITHIN_NOISE),
         ("iops", (110, 130), (100, 110), Change.WITHIN_NOISE),
         ("lat", (100, 110), (109, 130), Change.WITHIN_NOISE),
@@ -199,9 +199,10 @@ def test_noise_is_where_ranges_overlap(
     ],
 )
 def test_only_a_steady_window_knows_noise(section: dict[str, Any], span: Span) -> None:
-    """Outer to inner tracks, fresh to saturated, rounds not steady: ranges that overlap are no noise.
+    """Overlapping ranges are not noise if they are ranges of areas of a disk, of a stream from fresh to saturated, or
+    of rounds that are not steady.
 
-    Where they lie apart, all of the one is beyond all of the other: that is a difference.
+    Ranges that do not overlap show a difference.
     """
     test = "writesat" if "stream" in section else "iops"
     entry = compare_values(test, (100, 200, 300), (50, 100, 140), **section)
@@ -276,7 +277,7 @@ PROFILE: dict[str, object] = {
 
 
 def made_up_warnings(first: dict[str, Any], second: dict[str, Any], tests: dict[str, list[SectionResult]]) -> list[str]:
-    """What is said of two runs of the same tests under conditions of their own."""
+    """Return the texts about two runs of the same tests under different conditions."""
     runs = [made_up_run("a", tests, **first), made_up_run("b", tests, **second)]
     return list(texts(compare(runs)))
 

@@ -1,4 +1,4 @@
-"""Sentences of a comparison: the answer, phases of streams, cohorts and histories."""
+"""Sentences of a comparison: the decision, phases of streams, cohorts and histories."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def around(value: float) -> tuple[float, ...]:
 
 def test_it_opens_with_the_greatest_difference() -> None:
     """The conclusions begin with the greatest difference and its ratio. The greatest difference in the other direction
-    and the counts of each change follow.
+    and the numbers of changes of each kind follow.
     """
     cells = {work(0): (100, 101), work(65): (100, 101), work(100): (100, 101)}
     other = {work(0): (870, 880), work(65): (300, 301), work(100): (50, 51)}
@@ -120,8 +120,8 @@ def test_nothing_but_noise_is_said_as_such() -> None:
 
 
 def test_few_differences_among_many_figures_may_be_chance() -> None:
-    """The count of differences says how many are expected by chance: 1 of 20 with intervals of 95 %. It says nothing
-    when there are only two figures.
+    """The sentence with the number of differences says how many are expected by chance: 1 of 20 with 95 % intervals. It
+    is omitted if there are only two figures.
     """
     loads = [work(block_size_bytes=512 << number) for number in range(20)]
 
@@ -225,14 +225,14 @@ def verdict_of(*runs: RunResult) -> str:
 
 
 def test_a_comparison_of_alike_measurements_is_comparable() -> None:
-    """The size of the difference does not matter, because the verdict judges how the runs were measured."""
+    """The size of a difference does not affect the verdict, because the verdict judges how the runs were measured."""
     runs = [iops_run(name, around(value), device=drive(name)) for name, value in (("A", 9), ("B", 99))]
     assert verdict_of(*runs) == "Comparable"
 
 
 def test_a_model_with_a_device_is_not_comparable() -> None:
-    """A model and a device are not comparable, and every arrangement says so. Two models are
-    comparable as SIMULATED.
+    """A model and a device are not comparable, and every arrangement says so. Two models are comparable
+    as SIMULATED.
     """
     measured = iops_run("D3", around(100), device=drive("S1"))
     model = iops_run("model", around(100), device=drive("S2"), ioengine="simulated")
@@ -245,8 +245,8 @@ def test_a_model_with_a_device_is_not_comparable() -> None:
 
 
 def test_a_comparison_is_no_better_than_its_runs() -> None:
-    """A comparison is only as good as its runs. Runs with the same reason are named together, and a failed run makes it
-    not comparable.
+    """The verdict on a comparison is no better than those on its runs. Runs with the same reason are named together,
+    and a failed run makes the comparison not comparable.
     """
     unsteady = made_up_section("IOPS", {FOUR_KIB_WRITES: around(100)}, steady=False)
     first, *others = (made_up_run(name, {"iops": [unsteady]}, **MEASURED) for name in ("A", "B"))
@@ -267,7 +267,7 @@ def test_tails_stand_behind_rates() -> None:
 
 
 def test_conditions_that_differ_are_one_line_and_grouped_below() -> None:
-    """Conditions that differ are named at once in one line. Their values are grouped below."""
+    """Conditions that differ are named first, in one line. Their values follow in groups."""
     runs = [
         iops_run("A", around(100), profile_name="quick", fio_version="fio-3.33"),
         iops_run("B", around(100), profile_name="pts-e-1.1", fio_version="fio-3.36", notices=("X",)),
@@ -311,7 +311,7 @@ def test_what_runs_say_alike_is_said_once() -> None:
 
 
 def test_a_notice_of_some_runs_names_them() -> None:
-    """Otherwise the page would say of all runs what is true of one."""
+    """Otherwise the page would apply a remark on one run to all runs."""
     runs = [iops_run("A", around(100)), iops_run("B", around(100), notices=("NOT PURGED: no purge",))]
     assert find_comparison_notices(compare(runs)) == ("NOT PURGED (B): no purge",)
 
@@ -363,7 +363,7 @@ def test_telemetry_is_said_where_it_may_be_why() -> None:
 def stream(
     values: Sequence[float], levels: Sequence[tuple[LevelKind, int, int, float]], *, settled: bool = True
 ) -> SectionResult:
-    """Slices of a second, and the levels that were found in them: kind, first, end, value."""
+    """Return slices of a second, and the levels that were found in them: kind, first slice, end, value."""
     section = made_up_section("Write Saturation", {FOUR_KIB_WRITES: values}, stream=True, steady=None, window=False)
     timeline = Timeline(
         workload=FOUR_KIB_WRITES,
@@ -383,7 +383,7 @@ def saturation(name: str, section: SectionResult, **info: Any) -> RunResult:
 
 
 def falling(factor: float) -> SectionResult:
-    """Fresh for ten slices, in transition for five, steady for 25."""
+    """The stream is fresh for ten slices, in transition for five, and steady for 25."""
     fresh = [factor * value for value in (1000, 1002, 998, 1001, 999) * 2]
     between = [factor * value for value in (800, 600, 400, 300, 200)]
     steady = [factor * value for value in (100, 102, 98, 101, 99) * 5]
@@ -446,7 +446,7 @@ def test_a_greatest_of_a_phase_is_told_by_ranges() -> None:
 
 @pytest.mark.parametrize(("fresh", "change"), [(3, Change.INCONCLUSIVE), (4, Change.WORSE)])
 def test_a_greatest_of_few_slices_cannot_be_told(fresh: int, change: Change) -> None:
-    """Ranges of three slices each lie apart by chance in 1 of 10 cases."""
+    """By chance, ranges of three slices each do not overlap in 1 of 10 cases."""
 
     def short(name: str, factor: float) -> RunResult:
         values = [factor * value for value in (1000, 1002, 998, 1001)[:fresh]]
@@ -585,7 +585,7 @@ def cohort_of(*values: float, **changes: Any) -> Comparison:
 
 
 def test_spikes_that_only_some_runs_have_are_the_answer() -> None:
-    """No mean and no percentile shows 0.4 s every 13 minutes."""
+    """Neither a mean nor a percentile shows a pause of 0.4 s every 13 minutes."""
     spikes = PeriodicSpikes(period=780.0, first=180.0, expected=9, places=(180.0, 960.0), height=20.0, chance=1e-9)
 
     def run(name: str, found: PeriodicSpikes | None) -> RunResult:
@@ -644,8 +644,8 @@ def test_where_more_than_half_are_alike_no_spread_is_told() -> None:
 
 
 def test_who_strays_within_its_own_uncertainty_is_no_outlier() -> None:
-    """A drive whose own interval reaches the other drives is no outlier, because its measurement may be imprecise. It
-    is named after the outliers.
+    """A drive whose own interval reaches the other drives is not an outlier, because its measurement may be imprecise.
+    It is named after the outliers.
     """
     runs = [
         iops_run(f"d{n}", around(value), device=drive(f"S{n}")) for n, value in enumerate((100, 101, 99, 102, 80, 103))
@@ -693,7 +693,7 @@ def test_a_small_or_even_cohort_names_nobody() -> None:
 
 
 def test_runs_of_one_drive_are_no_drives() -> None:
-    """A cohort that was asked for may be of anything: only serial numbers tell that drives are several."""
+    """A user may request a cohort of any runs, because only serial numbers show that the drives are different."""
     serials = {"several drives": ("S1", "S2", "S3"), "one": ("S1",) * 3, "not known": (None,) * 3}
     titles = {}
     for what, of_runs in serials.items():
@@ -712,7 +712,7 @@ def test_ratios_of_a_cohort_are_to_its_median() -> None:
     assert table.title == "Values"
     assert table.columns[-6:] == ("d0", "d1", "d2", "d3", "d4", "d5")
     assert table.rows[0][-2] == "80.0\u00a0×0.796"
-    assert "ratio" not in table.hints[0][4]  # that to the first run is another
+    assert "ratio" not in table.hints[0][4]  # the ratio to the first run is different
     each = build_runs_table(cohort)
     assert each is not None
     assert each.rows[0][0] == "d4"
@@ -822,7 +822,7 @@ def test_many_runs_are_told_by_their_ends() -> None:
 
 
 def test_of_many_runs_each_end_is_told_as_sure_as_it_is() -> None:
-    """A run between the ends says nothing of them."""
+    """A run between the ends says nothing about the ends."""
     once, often = (50.0,), around(80)
     runs = [iops_run("A", around(100)), iops_run("B", often), iops_run("C", once)]
     told = next(find_conclusions(compare(runs)))
@@ -844,7 +844,7 @@ def test_the_furthest_of_many_runs_may_be_so_by_chance() -> None:
 
 
 def test_no_two_runs_are_called_alike() -> None:
-    """Curves and sections are found by their names."""
+    """The tests find curves and sections by their names."""
     names = ("a (2)", "a", "a", "a (3)")
     assert compare([iops_run(name, (1, 2)) for name in names]).names == ("a (2)", "a (2) (2)", "a (3) (3)", "a (3)")
 

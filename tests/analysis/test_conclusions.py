@@ -53,9 +53,7 @@ def test_noise_does_not_change_the_course(named: NamedSeries) -> None:
 @pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.conclusion}, {case.name}")
 def test_noise_does_not_change_other_conclusions(case: Case, cut: bool) -> None:
-    """The known backlog, saturation, recovery, comparison, trend or outliers are found, also in
-    noisy copies.
-    """
+    """The known backlog, saturation, recovery, comparison, trend or outliers are also found in noisy copies."""
     assert case.find_differences(quiet, cut=cut) == []
     require_alike(lambda seed: case.find_differences(noise_of(seed), cut=cut))
 
@@ -92,8 +90,8 @@ def test_a_decline_that_becomes_faster_is_not_a_level() -> None:
 
 
 def test_a_drop_soon_after_a_recovery_is_found() -> None:
-    """A rate that is back for 3 to 8 values and falls again has dropped again: the values of the
-    drop before do not hide the fall. A rate that stays back has dropped once.
+    """If a rate returns for 3 to 8 values and falls again, there are two drops: the values of the first drop do not
+    hide the second fall. If the rate stays at its old level, there is only one drop.
     """
     noise = 1 + 0.01 * np.random.default_rng(1).normal(size=300)
     for back in (3, 5, 8):
@@ -108,8 +106,8 @@ def test_a_drop_soon_after_a_recovery_is_found() -> None:
 
 
 def test_a_slow_fall_is_not_noise_of_the_seconds() -> None:
-    """The noise that may leave I/Os undone is that from one second to the next: a wave adds
-    little to it, and independent seconds give their own spread.
+    """The noise that may leave I/Os undone is the noise between consecutive seconds: a wave adds little to it, and
+    independent seconds have their own standard deviation.
     """
     load = replace(work(read_percent=100), offered_iops=1000.0)
 

@@ -1,4 +1,4 @@
-"""The decision of a comparison: which figures, which rank, which words."""
+"""The decision of a comparison: its figures, ranks and texts."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ def uses_of(*runs: RunResult) -> dict[str, str]:
 @pytest.mark.parametrize(("value", "title"), [(900.0, "; better but not ranked: X at 1"), (90.0, "")])
 @pytest.mark.parametrize("count", [2, 6])
 def test_a_better_value_that_is_not_ranked_is_never_hidden(count: int, value: float, title: str) -> None:
-    """The title and the line of a use name a value that is better than the best ranked one, and say why it is not."""
+    """The title and the line of a use name a value that is better than the best ranked value, and say why it is not
+    ranked.
+    """
     others = [run_of(f"A{n}", {READ: 100.0 * (n + 1)}) for n in range(count)]
     worse = [run_of(f"W{n}", {READ: 1.0}, steady=False) for n in range(3)]
     comparison, decision = decide(*others, *worse, run_of("X", {READ: value}, steady=False))
@@ -87,7 +89,7 @@ def test_a_better_value_that_is_not_ranked_is_never_hidden(count: int, value: fl
 
 
 def test_of_several_better_values_that_are_not_ranked_the_best_is_named() -> None:
-    """A line has room for one run; the title names two, and counts more than two."""
+    """A line has room for one run. The title names two runs, and counts them if there are more than two."""
     ranked = [run_of("A", {SINGLE: 50.0}), run_of("B", {SINGLE: 60.0})]
     for count, said in ((2, "X0 at 1 and X1 at 1"), (3, "3 runs")):
         others = [run_of(f"X{n}", {SINGLE: 9.0 - n}, steady=False) for n in range(count)]
@@ -106,7 +108,7 @@ def test_a_value_without_an_interval_is_not_ranked_beside_one_with_an_interval()
     assert find_title(comparison, decision) == "A and B cannot be ranked: figures are without an interval"
     cell = build_decision_view(comparison, decision).rows[1].cells[0]
     assert (cell.sign, cell.words) == (Sign.UNRANKED, "no interval")
-    # The others are still ranked.
+    # The other runs are still ranked.
     comparison, decision = decide(known, unknown, run_of("C", {READ: 50.0}))
     assert uses_of(known, unknown, run_of("C", {READ: 50.0}))["Random reads"] == (
         "A (100.0 IOPS), then C (2.0 × less); better but not ranked: B (300 IOPS, no interval)"
@@ -172,7 +174,7 @@ def test_less_than_noise_or_3_percent_is_never_better(
 
 
 def test_a_value_that_cannot_be_told_from_the_best_never_ranks_behind_it() -> None:
-    """Not even if its interval is wide, and a value between the two certainly is worse than the best."""
+    """This also applies if its interval is wide, and a value between the two certainly is worse than the best value."""
     halves = {"A": (100.0, 0.5), "B": (95.0, 0.5), "C": (94.0, 40.0)}
     runs = [run_of(name, {READ: value}, half_percent=half) for name, (value, half) in halves.items()]
     (figure,) = decide(*runs)[1].figures
@@ -185,7 +187,7 @@ def test_a_value_that_cannot_be_told_from_the_best_never_ranks_behind_it() -> No
 
 
 def replace_rounds(run: RunResult) -> RunResult:
-    """The run without rounds, whose ranges would decide."""
+    """The run without rounds, whose ranges would otherwise decide."""
     (test,) = run.tests
     (section,) = test.sections
     return replace(run, tests=(replace(test, sections=(replace(section, rounds=(), window=()),)),))
@@ -198,14 +200,14 @@ def replace_rounds(run: RunResult) -> RunResult:
         ({"disturbances": (DisturbanceCode.THROTTLED,)}, Unranked.THROTTLED),
         ({"disturbances": (DisturbanceCode.THROTTLED, DisturbanceCode.STOPPED)}, Unranked.DISTURBED),
         ({"host_limited": True}, Unranked.HOST_LIMITED),
-        # The code says what happened to the step. It does not say that something influenced the step.
+        # The code says what happened in the step, not that something influenced the step.
         ({"disturbances": (DisturbanceCode.REPEATED,)}, None),
         ({}, None),
     ],
 )
 def test_what_is_not_the_drives_alone_is_not_ranked(changes: Mapping[str, object], reason: Unranked | None) -> None:
-    """A value that others influenced is shown with the reason and is not ranked. The other runs are
-    ranked without it.
+    """A value that something else influenced is shown with the reason and is not ranked. The other runs are ranked
+    without it.
     """
     flagged = run_of("B", {READ: 900.0})
     (test,) = flagged.tests
@@ -264,7 +266,7 @@ def test_bars_leave_room_for_the_interval_of_the_longest() -> None:
     [
         ((680.0, 13.0, 7.0), True, (1.0, 0.25)),
         ((100.0, 13.0, 7.0), False, (1.0, 0.13)),
-        # Of two runs, the ratio is the answer.
+        # With two runs, the ratio is the decision.
         ((680.0, 13.0), False, (1.0, 13 / 680)),
     ],
 )
@@ -288,7 +290,7 @@ def test_one_bar_that_would_leave_dots_of_the_others_is_cut(
 
 
 def test_runs_that_share_some_tests_rank_where_they_can() -> None:
-    """A run without a test has a dash with the reason, and is left out of that column alone."""
+    """A run without a test shows a dash with the reason, and is left out of this column only."""
     with_large = [
         made_up_run(name, {"iops": [section_of({READ: value})], "tp": [section_of({LARGE: value}, name="TP")]})
         for name, value in (("A", 100.0), ("B", 200.0))
@@ -304,7 +306,7 @@ def test_runs_that_share_some_tests_rank_where_they_can() -> None:
 
 
 def test_runs_without_a_common_test_rank_where_two_of_them_can() -> None:
-    """One run has all tests, each other run has a part of them; the page has a chart of each."""
+    """One run has all tests, each other run has some of them; the page has a chart of each."""
     more = replace(READ, block_size_bytes=8 * KIB)
     whole = made_up_run(
         "A", {"iops": [section_of({READ: 100.0, more: 90.0})], "tp": [section_of({LARGE: 100.0}, name="TP")]}
@@ -355,7 +357,7 @@ def test_of_several_demands_the_greatest_that_all_have_is_compared() -> None:
 
 
 def test_other_loads_have_their_headline_figures() -> None:
-    """A run without any of the fixed loads: the matrix has the figures that the table of headlines has."""
+    """If a run has none of the fixed loads, the matrix shows the figures of the table of headlines."""
     odd = replace(READ, block_size_bytes=16 * KIB, read_percent=30)
     comparison, decision = decide(run_of("A", {odd: 1.0}), run_of("B", {odd: 4.0}))
     view = build_decision_view(comparison, decision)
@@ -419,7 +421,9 @@ def test_a_line_of_many_runs_names_the_first_and_the_last() -> None:
 
 
 def test_the_distance_of_a_group_is_that_of_all_its_runs() -> None:
-    """A line that gives the distance of the best run of a group for all of them contradicts the cells of the others."""
+    """If a line stated the distance of the best run of a group for the whole group, it would contradict the cells of
+    the other runs.
+    """
     values = {"A": 100.0, "B": 94.3, "C": 92.5, "D": 84.0, "E": 82.0, "F": 30.0, "G": 29.8}
     line = uses_of(*(run_of(name, {READ: value}) for name, value in values.items()))["Random reads"]
     assert line == (
@@ -436,7 +440,9 @@ def test_a_title_counts_what_is_undecided() -> None:
 
 
 def test_only_runs_that_are_long_enough_say_sustained() -> None:
-    """In a short run, drives tie at the speed of their interface, far from the rate that they sustain."""
+    """In a short run, all drives reach the speed of their interface, which is far from the rate that they
+    can sustain.
+    """
     short = [run_of(name, {WRITE: of}) for name, of in (("A", 1.0), ("B", 2.0))]
     long = [replace(run, info=replace(run.info, profile_name="pts-2.0")) for run in short]
     assert "Sustained random writes" in uses_of(*long)
@@ -447,14 +453,14 @@ def test_only_runs_that_are_long_enough_say_sustained() -> None:
 
 
 def test_writes_of_a_log_have_a_line() -> None:
-    """A log waits for single writes, and most for the slowest of them."""
+    """A program that writes a log waits for single writes, and waits longest for the slowest of them."""
     one_write = replace(WRITE, jobs=1, io_depth=1)
     lines = uses_of(*(run_of(name, {one_write: of}) for name, of in (("A", 95.0), ("B", 276.0))))
     assert lines["Write log, p99.9"] == "A (95.0 µs), then B (276 µs, 2.9 × more)"
 
 
 def test_a_badge_names_the_runs_that_it_concerns() -> None:
-    """A badge without a name would doubt all runs. A notice of all runs needs no name."""
+    """A badge without a name would apply to all runs. A notice of all runs needs no name."""
     hot, wrong = "THROTTLED: hot in IOPS", "MEDIA ERRORS: 3"
     several = [
         ("A", ("QUICK PROFILE: short", hot)),
@@ -479,7 +485,9 @@ def test_cautions_name_another_capacity_and_interface(fact: str, values: tuple[o
 
 
 def test_a_simulated_comparison_says_so_before_its_title() -> None:
-    """SIMULATED is no caution among others: on the page it precedes the title, and the verdict does not repeat it."""
+    """SIMULATED is not a caution like the others: on the page it precedes the title, and the verdict does not repeat
+    it.
+    """
     runs = [run_of(n, {READ: v}) for n, v in (("A", 1.0), ("B", 2.0))]
     page = build_comparison_page(compare(runs, Arrangement.RUNS))
     assert page.verdict.title.startswith("SIMULATED. ")
@@ -510,7 +518,7 @@ def test_long_names_are_short_in_the_lines_and_whole_in_the_matrix() -> None:
     ("ratio", "text"),
     [
         *((1.0, "0.0 %"), (1.017, "1.7 %"), (1.19, "19 %"), (1.2, "1.2 ×"), (4.44, "4.4 ×"), (28.7, "29 ×")),
-        # Less than the best is a share of the best: 1/1.12 is 11 % less, not 12 % less.
+        # "Less than the best" is a share of the best value: 1/1.12 is 11 % less, not 12 % less.
         *((1 / 1.017, "1.7 %"), (1 / 1.12, "11 %"), (1 / 1.21, "1.2 ×"), (1 / 4.44, "4.4 ×")),
     ],
 )
@@ -519,7 +527,7 @@ def test_small_ratios_are_told_in_percent(ratio: float, text: str) -> None:
 
 
 def test_percent_are_of_the_value_that_a_sentence_compares_with() -> None:
-    """A cell compares with the best run, the line of a run with the other run."""
+    """A cell compares its run with the best run; the line of a run compares it with the other run."""
     runs = run_of("A", {READ: 112.0, SINGLE: 100.0}), run_of("B", {READ: 100.0, SINGLE: 112.0})
     comparison, decision = decide(*runs)
     cells = build_decision_view(comparison, decision).rows[1].cells[:2]
@@ -533,7 +541,7 @@ def test_percent_are_of_the_value_that_a_sentence_compares_with() -> None:
     ("load", "worse", "is_best"), [(READ, 97.05, False), (READ, 96.9, True), (SINGLE, 103.1, True)]
 )
 def test_the_least_difference_is_that_of_the_cell(load: Workload, worse: float, is_best: bool) -> None:
-    """No cell says 2.9 % less next to a best one: the limit of 3 % is of the best value, too."""
+    """No cell says 2.9 % less beside a best value, because the limit of 3 % also applies to the best value."""
     _, decision = decide(run_of("A", {load: 100.0}), run_of("B", {load: worse}))
     figure = figure_of(decision, "single_read" if load is SINGLE else "random_read")
     assert figure.cells[0].standing is (Standing.BEST if is_best else Standing.EQUAL)
@@ -548,7 +556,7 @@ def test_a_line_has_the_value_that_is_not_ranked_if_it_has_room(count: int, said
 
 
 def test_the_best_runs_are_named_if_a_line_has_room_for_them() -> None:
-    """Four equal drives are named; four with long names are counted."""
+    """Four equal drives are named. If their names are long, they are counted."""
     values = [100.0] * 4 + [50.0] * 8
     for name, expected in (("ssd", "ssd-00, ssd-01, ssd-02 and ssd-03 ("), ("enterprise-ssd", "4 runs (")):
         line = uses_of(*(run_of(f"{name}-{n:02}", {READ: value}) for n, value in enumerate(values)))["Random reads"]

@@ -30,7 +30,7 @@ def stats_of(counts: dict[int, int]) -> IoStats:
 
 
 def pieces_of(stream: list[tuple[float, float, dict[int, int], dict[int, int]]]) -> list[Piece]:
-    """Seconds or slices one after the other, each after a gap."""
+    """Consecutive seconds or slices, each after a gap."""
     pieces, at_s = [], 0.0
     for gap_s, duration_s, read, write in stream:
         at_s += gap_s
@@ -89,7 +89,7 @@ def test_every_io_is_counted_once_in_its_time_and_band(
 def test_columns_cover_what_was_measured_and_no_long_gap(
     stream: list[tuple[float, float, dict[int, int], dict[int, int]]],
 ) -> None:
-    """Columns do not overlap. A time without measurements that is longer than a column lies in none of them."""
+    """Columns do not overlap. A time without measurements that is longer than a column belongs to no column."""
     pieces = pieces_of([*stream, (0.0, 1.0, {500: 1}, {})])
     bands = count_bands(pieces, Direction.ALL, SMALL)
     if bands is None:
@@ -124,7 +124,7 @@ def test_a_day_has_few_columns_and_seconds_and_slices_count_alike() -> None:
 
 
 def test_short_streams_and_streams_without_histograms_have_no_heat_map() -> None:
-    """Less than 20 s shows nothing over time; imported slices may have rates without histograms."""
+    """A map of less than 20 s shows no change over time. Imported slices may have rates without histograms."""
     assert count_bands(pieces_of([(0.0, 1.0, {}, {500: 9})] * 19), Direction.ALL, ON_PAGE) is None
     assert count_bands(pieces_of([(0.0, 60.0, {}, {})] * 50), Direction.ALL, ON_PAGE) is None
     assert count_bands([], Direction.ALL, ON_PAGE) is None

@@ -1,4 +1,6 @@
-"""Ranking of many runs: only equal conditions rank, the others have a reason, and models never rank among drives."""
+"""Ranking of many runs: only runs with equal conditions are ranked, the other runs have a reason, and models never rank
+among drives.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def run_of(
     device: Mapping[str, object] = {},
     **info: object,
 ) -> RunFigures:
-    """A run of a drive of its own, whose random reads have this value."""
+    """Return a run of a separate drive whose random reads have this value."""
     facts = {"ioengine": "io_uring", "device": {**DEVICE, "serial": f"S-{name}", **device}, **info}
     section = section_of({work: value}, steady=steady)  # type: ignore[dict-item]
     return build_run_figures(made_up_run(name, {"iops": [section]}, **facts))  # type: ignore[arg-type]
@@ -47,7 +49,7 @@ def reasons_of(ranking: Ranking) -> dict[str, Unranked | None]:
 
 
 def test_drives_rank_by_the_direction_of_the_figure() -> None:
-    """Drives that do not certainly differ share a place, and the next place counts all before it."""
+    """Drives that do not certainly differ share a place, and the next place counts all drives before it."""
     reads = rank_runs([run_of("A"), run_of("B", 200.0), run_of("C", 200.5), run_of("D", 50.0)], "random_read")
     assert places_of(reads) == {"C": 1, "B": 1, "A": 3, "D": 4}
     single = rank_runs([run_of("A", work=SINGLE), run_of("B", 200.0, work=SINGLE)], "single_read")
@@ -72,7 +74,7 @@ def test_names_of_figures_are_those_of_a_comparison() -> None:
     ],
 )
 def test_other_conditions_are_not_ranked(changes: Mapping[str, object], condition: str) -> None:
-    """The conditions of most drives decide, and the reason names the condition that differs."""
+    """The conditions of most drives are used, and the reason names the condition that differs."""
     odd = run_of("odd", 900.0, **changes)  # type: ignore[arg-type]
     ranking = rank_runs([odd, run_of("A"), run_of("B", 200.0)], "random_read")
     assert places_of(ranking) == {"B": 1, "A": 2, "odd": None}
@@ -93,7 +95,7 @@ def test_a_reason_is_not_longer_than_it_has_to_be() -> None:
 
 
 def test_harmless_differences_rank() -> None:
-    """The drive's own properties, the host and the date are no conditions."""
+    """The properties of the drive itself, the host and the date are not conditions."""
     other = run_of(
         "B",
         200.0,
@@ -173,7 +175,7 @@ def test_a_drive_counts_once() -> None:
 
 
 def test_nothing_to_rank_is_said() -> None:
-    """A ranking of a figure that no run has, or that a single drive has, says that there is nothing to rank."""
+    """If no run, or only one drive, has a figure, the ranking of the figure says that there is nothing to rank."""
     assert build_ranking_page(rank_runs([run_of("A")], "kept_rate")).title == "No drives can be ranked by kept rate"
     assert (
         build_ranking_page(rank_runs([run_of("A")], "random_read")).title
@@ -182,7 +184,7 @@ def test_nothing_to_rank_is_said() -> None:
 
 
 def test_figures_of_a_run_can_be_kept() -> None:
-    """What the cache returns is what was kept, with the operator's form factor."""
+    """The cache returns what was kept, including the form factor that the operator stated."""
     made = run_of("A", options={"facts": {FORM_FACTOR: "U.2"}})
     assert made.device["form_factor"] == "U.2"
     assert make_msgpack_decoder(RunFigures).decode(msgspec.msgpack.encode(made)) == made

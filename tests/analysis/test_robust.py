@@ -1,4 +1,4 @@
-"""Median, spread, outliers and trends of few values that may stray."""
+"""Median, spread, outliers and trends of a few values, some of which may be odd."""
 
 from __future__ import annotations
 

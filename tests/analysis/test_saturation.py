@@ -1,4 +1,4 @@
-"""An offered rate that is raised: up to where nothing waits, where it saturates, what I/Os waited."""
+"""An offered rate that rises: the rate without a backlog, the rate at saturation, and the wait of I/Os."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ READS = work(read_percent=100, jobs=32, io_depth=1)
 
 
 def level(offered_iops: float, done_iops: float) -> CellResult:
-    """A level of the review's length, of which only its end is known."""
+    """A level as long as those of the review, of which only the end is known."""
     cell = made_up_cell(done_iops, replace(READS, offered_iops=offered_iops))
     ended = {"ios": done_iops * LEVEL_S, "backlog_ios": max(0.0, offered_iops - done_iops) * LEVEL_S}
     return replace(cell, all={**cell.all, **ended})
@@ -41,7 +41,7 @@ def found(section: SectionResult) -> dict[str, tuple[float | None, float | None,
 
 
 def test_99_percent_done_is_a_backlog_and_beyond_what_the_drive_does() -> None:
-    """At 95,000 IOPS offered 94,152 were done, and 43,248 I/Os waited after 51 s."""
+    """Of 95,000 offered IOPS, 94,152 were done, and 43,248 I/Os waited after 51 s."""
     done = {91_000: 91_000, 92_000: 91_890, 93_000: 92_700, 94_000: 93_610, 95_000: 94_152}
     beyond = dict.fromkeys(range(96_000, 101_000, 1000), 93_850)
     section = raised(*(level(offered, iops) for offered, iops in (done | beyond).items()))
@@ -58,8 +58,8 @@ def test_99_percent_done_is_a_backlog_and_beyond_what_the_drive_does() -> None:
 
 
 def test_levels_that_saturate_are_no_course_in_time() -> None:
-    """Levels of an offered rate are no course in time. A decrease from level to level is spread, and no line continues
-    beyond the last level.
+    """Levels of an offered rate do not form a series in time. A decrease from level to level counts as spread, and the
+    line is not continued beyond the last level.
     """
     offered = range(2000, 7000, 1000)
     levels = [level(1000, 1000), *(level(o, 1100 - o / 100) for o in offered)]
@@ -83,9 +83,9 @@ def test_a_level_of_which_nothing_is_known_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("waiting", "behind"),
     [
-        (lambda _at: 42.0, False),  # 32 on their way, 10 of 10 ms
+        (lambda _at: 42.0, False),  # 32 outstanding I/Os, and 10 with a latency of 10 ms
         (lambda _at: 42.1, True),
-        (lambda at: 10.0 * at, True),  # grows by 1 % of what is offered
+        (lambda at: 10.0 * at, True),  # grows by 1 % of the offered I/Os
         (lambda at: 500.0 if 9 <= at < 14 else 0.0, False),  # a stall, caught up with
         (lambda at: 500.0 if at == 20 else 0.0, False),
     ],
@@ -137,8 +137,8 @@ def test_random_arrivals_are_offered_to_within_a_percent() -> None:
 
 
 def test_a_single_level_with_a_backlog_is_passed_over() -> None:
-    """A single level with a backlog is ignored, because a drive may be busy with itself for a minute. Two such levels
-    in a row are the limit.
+    """A single level with a backlog is ignored, because a drive may do internal work for a minute. Two such levels in a
+    row set the limit.
     """
     levels = [level(1000, 1000), level(2000, 1500), level(3000, 3000)]
     beyond = [level(4000, 3100), level(5000, 3100)]
@@ -184,7 +184,7 @@ def test_only_one_load_at_several_rates_is_looked_at() -> None:
 
 
 def _seconds(done: Callable[[float], float], length_s: int) -> Seconds:
-    """What is counted each second of I/Os done by a time."""
+    """Return the seconds from the number of I/Os done by each time."""
     counts = np.diff([done(float(at)) for at in range(length_s + 1)])
     return Seconds(start_s=np.arange(length_s, dtype=float), duration_s=np.ones(length_s), iops=counts)
 
@@ -220,7 +220,7 @@ def test_no_wait_is_reported_where_fewer_are_due_than_the_places_hold() -> None:
 
 
 def test_random_arrivals_have_no_known_wait() -> None:
-    """Random arrivals may be fewer than asked for, so no wait is computed for them."""
+    """There may be fewer random arrivals than requested, so no wait is computed for them."""
     at_random = replace(READS, offered_iops=10_000.0, arrival=Arrival.POISSON)
     fewer = _seconds(lambda at: 9950 * at, 51)
     assert mean_wait_s(at_random, fewer) is None

@@ -1,4 +1,4 @@
-"""The part of a run whose histogram is asked for: found exactly, or refused in a line."""
+"""The part of a run whose histogram a user requests is found exactly, or refused with one line."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_seconds_are_those_of_the_charts(run_file: RunFile, known: Known) -> Non
     because warm-ups are cut out.
     """
     slices = steps(known, "QoS sequential 100/0", StepKind.CONTINUOUS)
-    # Those that begin at 3.0, 4.5 and 6.0 s.
+    # The steps that begin at 3.0, 4.5 and 6.0 s.
     chosen = choose(run_file, known, "QoS sequential 100/0:3-7s")
     samples = [run_file.samples("qos", step) for step in slices[2:5]]
     assert [len(each) for each in samples] == [1, 1, 1]

@@ -1,4 +1,4 @@
-"""Findings over time: known answers for signals with a pattern, and none for signals without."""
+"""Findings over time: the known answers for signals with a pattern, and no findings for signals without a pattern."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def find_in_seconds(seconds: Seconds, *, as_new: bool) -> list[Timeline]:
 
 
 def correlated(random: Generator, count: int, correlation: float) -> FloatArray:
-    """AR(1) noise of standard deviation 1."""
+    """Return AR(1) noise with a standard deviation of 1."""
     pushed = random.normal(size=count + 200) * (1 - correlation**2) ** 0.5
     for index in range(1, pushed.size):
         pushed[index] += correlation * pushed[index - 1]
@@ -141,7 +141,9 @@ def test_a_period_between_two_seconds_is_found_in_a_day_of_seconds() -> None:
 @pytest.mark.parametrize("moved", [slice(50, None), slice(50, 90), slice(1), slice(9), slice(70, 71)])
 @pytest.mark.parametrize("years", [1e9, 1e12, 1e308, -1e9])
 def test_a_series_takes_no_memory_for_the_time_it_spans(spike: float, moved: slice, years: float) -> None:
-    """Between two values of a stranger's may be years, forth or back, whether it has spikes or none."""
+    """Between two values of a file from another user, there may be years, forwards or backwards, with or without
+    spikes.
+    """
     place = np.arange(100.0)
     place[moved] += years
     values = np.full(100, 100.0)
@@ -233,7 +235,7 @@ def test_the_bend_of_a_curve_is_no_noise(minutes: float) -> None:
 
 
 def test_levels_do_not_depend_on_the_unit() -> None:
-    """A thousand times the values are a thousand times the levels, with the same boundaries."""
+    """If all values are multiplied by a thousand, so are the levels, and the boundaries do not change."""
     random = np.random.default_rng(6)
     values = np.interp(np.arange(200), [0, 30, 60, 200], [900, 900, 300, 300])
     values *= 1 + 0.03 * random.normal(size=200)
@@ -245,7 +247,9 @@ def test_levels_do_not_depend_on_the_unit() -> None:
 
 
 def test_a_stall_and_a_cliff_are_drops_and_noise_is_none() -> None:
-    """A second of nothing, twelve seconds at a tenth and a lasting fall are drops. Noise is none."""
+    """A second without I/O, twelve seconds at a tenth of the rate and a permanent fall are drops. Noise is not
+    a drop.
+    """
     random = np.random.default_rng(7)
     values = 90_000 * (1 + 0.02 * random.normal(size=900))
     values[100] = 50
@@ -439,7 +443,7 @@ def test_what_was_not_measured_is_left_out_and_few_values_say_nothing() -> None:
 
 
 def test_seconds_of_a_long_step_tell_drops_apart_from_the_transition() -> None:
-    """A fall on the way to the steady level is part of that way."""
+    """A fall before the steady level is part of the transition."""
     random = np.random.default_rng(8)
     rate = np.where(np.arange(600) < 100, 90_000.0, 20_000.0) * (1 + 0.01 * random.normal(size=600))
     rate[500:505] = 100
@@ -459,8 +463,8 @@ def test_seconds_of_a_long_step_tell_drops_apart_from_the_transition() -> None:
 
 @pytest.mark.parametrize(("seconds", "stall_at"), [(1800, None), (1800, 600), (9000, None), (40, None), (40, 15)])
 def test_the_end_of_a_burst_after_idle_time_is_no_drop(seconds: int, stall_at: int | None) -> None:
-    """The end of a burst after idle time is no drop. The test begins slowly, then runs fast for 19 s and then at its
-    lasting rate.
+    """The end of a burst after idle time is not a drop. The test begins slowly, then runs fast for 19 s and then at its
+    permanent rate.
     """
     random = np.random.default_rng(1)
     at = np.arange(seconds)
@@ -549,7 +553,7 @@ def section_of(path: Path) -> SectionResult:
 
 
 def test_a_run_has_them_in_every_output(tmp_path: Path) -> None:
-    """Every output of a run contains its time courses. The slices give the phases, and the seconds give the finer
+    """Every output of a run contains its changes over time. The slices give the phases, and the seconds give finer
     patterns.
     """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["writesat"])
@@ -585,7 +589,7 @@ def test_a_run_has_them_in_every_output(tmp_path: Path) -> None:
 
 
 def test_what_was_not_purged_or_was_filled_is_not_fresh(tmp_path: Path) -> None:
-    """The same curve without a purge has a first level."""
+    """Without a purge, the same curve has a first level instead of a fresh level."""
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["writesat"], no_purge=True)
     tkperf.run(plan, "run", folder=tmp_path)
     (levels,) = [each.levels for each in section_of(tmp_path / "run.tkperf").timelines if each.levels]

@@ -1,4 +1,4 @@
-"""Every figure of a run has an uncertainty or the reason why not, and every output takes it from there."""
+"""Every figure of a run has an uncertainty or a reason why it has none, and every output uses it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def even(value: float, half: float, basis: Basis = Basis.ROUNDS) -> Uncertainty:
 
 
 def run_with(values: Sequence[float | None], uncertainty: Uncertainty | None, test: str = "iops") -> RunResult:
-    """A run with one cell, that has its uncertainty in every figure."""
+    """A run with one cell whose figures all have this uncertainty."""
     section = made_up_section(TESTS[test], {work(): values})
     (cell,) = section.cells
     known = None
@@ -331,7 +331,7 @@ def test_a_tail_is_sure_if_every_round_meets_the_limit_by_itself(
 
 
 def test_a_value_that_can_only_be_on_the_good_side_is_sure() -> None:
-    """A recovery time is at most what is given."""
+    """A recovery time is at most the given time."""
     finding = found("at_most = 100", Uncertainty(standard=1.0, low=95.0, high=100.0))
     assert (finding.state, finding.certain) == (ClaimState.MET, True)
 
@@ -365,7 +365,7 @@ def test_a_baseline_is_compared_by_levels() -> None:
 
 
 def test_a_gate_can_ask_for_more_than_luck(folder: Path, result: RunResult) -> None:
-    """Exit codes are those of the values, unless --require-confidence is given."""
+    """Exit codes depend on the values, unless --require-confidence is given."""
     cell = next(
         cell
         for cell in result.tests[0].sections[0].cells

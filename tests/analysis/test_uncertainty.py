@@ -1,5 +1,5 @@
-"""The interval of 95 % should cover the true value in 95 of 100 measurements. The series are AR(1), because a drive's
-seconds are correlated, with a known mean. Every trial is seeded.
+"""The 95 % interval should contain the true value in 95 of 100 measurements. The series are AR(1) with a known mean,
+because the seconds of a drive are correlated. Every trial has a seed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TRIALS = 1000
 
 
 def ar1(chance: np.random.Generator, trials: int, values: int, correlation: float) -> FloatArray:
-    """Series with the mean 0 and the given correlation of neighbours, a row each."""
+    """Return series with the mean 0 and the given correlation of neighbours, one series in each row."""
     noise = chance.standard_normal((trials, values))
     series = np.empty_like(noise)
     series[:, 0] = noise[:, 0] / sqrt(1 - correlation**2)
@@ -93,7 +93,9 @@ def test_the_seconds_of_one_step_hold_the_mean_of_those_that_follow(seconds: int
 
 
 def test_without_regard_to_correlation_it_would_cover_far_less() -> None:
-    """Without regard to correlation, the interval would cover far less. The blocks exist for this reason."""
+    """Without the correlation, the interval would contain the value much less often. The blocks exist for
+    this reason.
+    """
     series = ar1(np.random.default_rng(1), TRIALS, 300, 0.7)
     naive = coverage_factor(299) * series.std(axis=1, ddof=1) / sqrt(300)
     covered = np.mean(np.abs(series.mean(axis=1)) < naive)
@@ -152,8 +154,8 @@ def test_a_cells_rounds_before_are_as_far_apart_as_its_window() -> None:
 
 
 def test_many_rounds_one_after_the_other_are_a_series() -> None:
-    """Many rounds in a row are treated as a series, because 120 rounds with similar neighbours tell less than 120
-    independent rounds.
+    """Many consecutive rounds are treated as a series, because 120 rounds whose neighbours are similar contain less
+    information than 120 independent rounds.
     """
     series = ar1(np.random.default_rng(3), TRIALS, 360, 0.6)
     rounds = series[:, :120]
@@ -204,14 +206,14 @@ def test_one_round_without_seconds_has_no_uncertainty() -> None:
 
 
 def test_what_comes_back_in_every_round_is_not_chance() -> None:
-    """A pattern that returns in every round is not chance. A step that begins fast, because the step before was easier,
-    does so in each round.
+    """A pattern that occurs in every round is not chance. For example, a step begins fast in each round because the
+    preceding step was easier.
     """
     transient = np.concatenate((np.full(20, 900.0), np.full(40, 100.0)))
     rounds = [transient.mean() + stray for stray in (-1.0, -0.5, 0.0, 0.5, 1.0)]
     found = uncertainty_of_mean(transient.mean(), rounds, spread_of_series([transient] * 5), 0.01)
     assert found.basis is Basis.ROUNDS
-    # sqrt(0.57 x 0.625) by chance, of a line of 0.5 a round 7.5 rounds ahead
+    # sqrt(0.57 x 0.625) from chance, and a line of 0.5 for each round, 7.5 rounds ahead
     assert found.high == pytest.approx(transient.mean() + hypot(2.7764 * 0.597, 7.5 * 0.5), abs=0.01)
     assert found.degrees_of_freedom == 4
 
@@ -246,7 +248,7 @@ def test_the_latency_of_a_second_without_io_is_left_out() -> None:
 
 
 def test_a_short_last_second_counts_as_little_as_it_is_long() -> None:
-    """A hundredth of a second with a wild rate moves a mean over a minute hardly."""
+    """A hundredth of a second with an extreme rate hardly changes the mean over a minute."""
     chance = np.random.default_rng(4)
     iops = 1000 + chance.standard_normal(60)
     plain = rates_within([seconds_of(iops, iops)], "iops")
@@ -309,7 +311,7 @@ def test_of_one_step_percentiles_are_known_by_counting_alone() -> None:
 
 
 def test_a_percentile_beyond_which_little_was_counted_has_no_upper_end() -> None:
-    """Where one round of five has all the slow I/Os, another may have many more."""
+    """If one of five rounds contains all slow I/Os, another round may contain many more."""
     fast = histogram_of(np.full(10_000, 1e5))
     slow = histogram_of(np.concatenate((np.full(9_900, 1e5), np.full(100, 9e6))))
     rounds = [fast, fast, fast, fast, slow]
@@ -360,7 +362,9 @@ def test_a_ratio_has_the_relative_uncertainties_of_both() -> None:
 
 
 def test_the_ratio_of_two_runs_of_five_rounds_is_covered_and_no_more() -> None:
-    """Levels are compared: an interval for what follows would cover 99 of 100, and see few differences."""
+    """The intervals of levels are compared. An interval for the next measurement would contain 99 of 100 ratios, and
+    show few differences.
+    """
     chance = np.random.default_rng(6)
     covered = apart = 0
     for _ in range(2 * TRIALS):
@@ -405,7 +409,7 @@ def test_a_ratio_to_what_may_be_nothing_has_no_upper_end() -> None:
 
 
 def test_what_can_only_lie_between_two_is_no_surer_than_that() -> None:
-    """The limit of an offered rate, between the last level without a backlog and the next."""
+    """The limit of an offered rate lies between the last level without a backlog and the next level."""
     found = build_between(20_000, 21_000)
     assert (found.low, found.high) == (20_000, 21_000)
     assert found.standard == pytest.approx(1000 / sqrt(12))

@@ -1,4 +1,6 @@
-"""The verdict on a measurement: the gravest of its reasons, by the table in docs/explanation/method.md."""
+"""The verdict on a measurement is the most serious of its reasons, according to the table in
+docs/explanation/method.md.
+"""
 
 from __future__ import annotations
 
@@ -143,7 +145,7 @@ def test_a_run_without_any_reason_is_valid() -> None:
 
 @pytest.mark.parametrize("code", ReasonCode)
 def test_each_reason_alone_leads_to_its_state(code: ReasonCode) -> None:
-    """The verdict also names the reason in words."""
+    """The verdict also states the reason in words."""
     run = MADE[code]()
     verdict = judge_run(run)
     assert [reason.code for reason in verdict.reasons] == [code]

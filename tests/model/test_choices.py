@@ -1,4 +1,4 @@
-"""The names that the command line knows without loading what they stand for are the real ones."""
+"""The names that the command line knows without loading the objects behind them are the real names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tkperf.procedures import SUITES, TESTS, load_profile
 
 
 def test_the_tests_offered_are_those_that_there_are() -> None:
-    """In their order, for the same suites, and by default where they are."""
+    """The names are in the order of the tests, for the same suites, and default where the tests are."""
     assert [(each.name, each.suites, each.by_default) for each in choices.OFFERED_TESTS] == [
         (test.name, test.suites, test.by_default) for test in TESTS
     ]

@@ -1,4 +1,4 @@
-"""What disturbs a step, decided from numbers: a model of a device, fio and others, without time."""
+"""Disturbances of a step, decided from numbers: a model of a device, fio and other programs, without real time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ class Flow:
 
 @dataclass
 class Model:
-    """A device and the I/O that flows to it; ``stops`` are (begin, end) of times when nobody looked."""
+    """A device and the I/O that reaches it. ``stops`` contains the start and the end of times in which
+    nobody looked.
+    """
 
     flows: list[Flow] = field(default_factory=list)
     stops: Sequence[tuple[float, float]] = ()
@@ -113,7 +115,7 @@ class Step:
         return self.workload.read_percent == 100
 
     def done(self, of_bytes: float) -> tuple[IoStats, IoStats]:
-        """What was read, and written, as a sample or measurement has it."""
+        """What was read and written, in the form of a sample or measurement."""
         return (written(of_bytes), NO_IO) if self.reads else (NO_IO, written(of_bytes))
 
 
@@ -122,9 +124,10 @@ def written(of_bytes: float) -> IoStats:
 
 
 def play(model: Model, steps: Iterable[Step], *, uncounted: float = 0.0) -> list[Observations]:
-    """Steps on the model, each noticed as ended a tenth of a second late, as fio does.
+    """Steps on the model.
 
-    ``uncounted`` is the share of fio's bytes that the device does not count.
+    Each step is noticed as ended a tenth of a second late, as with fio. ``uncounted`` is the share of fio's bytes that
+    the device does not count.
     """
     steps = list(steps)
     for step in steps:
@@ -150,7 +153,7 @@ def _play_step(watch: RunWatch, model: Model, step: Step) -> Observations:
     while elapsed_s < step.length_s:
         next_s = min(elapsed_s + 1, step.length_s)
         model.now_s = step.begin_s + next_s + 0.004 + step.read_late_s
-        # A tkperf that was stopped reads what came meanwhile at once.
+        # A stopped tkperf reads everything that arrived meanwhile at once.
         model.now_s = max([model.now_s, *(e for b, e in model.stops if b < model.now_s < e)])
         read, write = step.done(moved(next_s) - moved(elapsed_s))
         sample = Sample(start_s=elapsed_s, duration_s=next_s - elapsed_s, read=read, write=write)
@@ -182,7 +185,7 @@ def back_to_back(count: int, length_s: float = 10.0, rate: float = 100 * MB) -> 
 
 
 def test_steps_nobody_disturbs_are_not_flagged() -> None:
-    """fio's bytes are the device's: nothing is foreign, whatever the neighbours' rates."""
+    """The device counts the same bytes as fio: nothing is foreign, whatever the rates of the neighbouring steps."""
     steps = [Step(1 + n * 10, 10, rate * MB) for n, rate in enumerate((900, 20, 900, 20, 900))]
     for seen in play(Model(), steps):
         assert codes(seen) == []
@@ -207,7 +210,7 @@ def test_io_of_others_is_flagged_in_the_steps_it_fell_into(reads: bool) -> None:
 
 
 def test_a_burst_in_a_long_step_is_flagged_and_placed() -> None:
-    """One second of heavy I/O does not move an hour's mean, but its maximum."""
+    """One second of heavy I/O does not change the mean of an hour, but it changes the maximum."""
     seen = play(Model([Flow(401, 402, 60 * MB)]), [Step(1, 900)])
     (disturbance,) = seen[0].disturbances
     assert disturbance.code is DisturbanceCode.FOREIGN_IO
@@ -231,20 +234,20 @@ def test_io_of_another_partition_has_its_own_word() -> None:
 
 
 def test_a_device_that_counts_less_than_fio_is_flagged() -> None:
-    """Bytes that fio counts and the device does not were never moved."""
+    """Bytes that fio counts but the device does not were never transferred."""
     assert [codes(each) for each in play(Model(), back_to_back(2), uncounted=0.05)] == [["missing-io"]] * 2
 
 
 def test_a_step_of_which_the_device_did_far_less_is_refused() -> None:
-    """A fifth of fio's bytes was never moved: that is no result, flagged or not."""
+    """A fifth of fio's bytes was never transferred: this is not a result, flagged or not."""
     with pytest.raises(StepFailedError, match="less: it did not do"):
         play(Model(), back_to_back(2), uncounted=0.2)
 
 
 @pytest.mark.parametrize("blind_s", [0.0, 0.15])
 def test_a_host_that_looks_late_knows_a_border_less_well(blind_s: float) -> None:
-    """A host that reads counters late does not make I/O foreign or missing at the border of two steps, even if fast
-    steps of a second alternate with slow ones.
+    """A host that reads counters late does not cause foreign or missing I/O at the border of two steps, even if fast
+    and slow steps of a second alternate.
     """
     borders = [(2.0 + n - blind_s, 2.0 + n) for n in range(6)]
     steps = [Step(1 + n, 1, rate * MB) for n, rate in enumerate((900, 20) * 3)]
@@ -256,7 +259,7 @@ def test_a_host_that_looks_late_knows_a_border_less_well(blind_s: float) -> None
 @pytest.mark.parametrize("length_s", [4, 8, 20])
 @pytest.mark.parametrize("late_s", [0.3, 0.8, 2.5])
 def test_a_fill_whose_documents_are_read_late_is_all_there(length_s: float, late_s: float) -> None:
-    """On a slow CPU each is read long after fio wrote it: the fill began when it was let go."""
+    """On a slow CPU, tkperf reads each document long after fio wrote it. The fill began when it was released."""
     fill = Step(1, length_s, kind=StepKind.FILL, read_late_s=late_s)
     (seen,) = play(Model(), [fill])
     assert codes(seen) == []
@@ -297,7 +300,7 @@ def test_slices_whose_documents_are_read_late_are_all_there(late_s: float) -> No
 
 
 def test_what_is_missing_is_found_in_spite_of_late_documents() -> None:
-    """A twentieth was never moved: found in a fill, and in steps of ten seconds."""
+    """A twentieth of the bytes was never transferred. This is found in a fill, and in steps of ten seconds."""
     for kind in (StepKind.FILL, StepKind.ROUND):
         steps = [Step(1 + 11 * n, 10, kind=kind, read_late_s=0.3, is_last=True) for n in range(2)]
         assert [codes(seen) for seen in play(Model(), steps, uncounted=0.05)] == [["missing-io"]] * 2
@@ -334,7 +337,7 @@ def test_a_device_that_is_to_count_and_counts_nothing_did_nothing() -> None:
 
 
 def test_a_device_that_does_not_count_is_remembered() -> None:
-    """A step that cannot be compared, as nobody looked at its end, is not called idle for it."""
+    """A step that cannot be compared, because nobody looked at its end, is not called idle for this reason."""
     stops = [(20.5, 22.0)]
     first, second = play(Model(stops=stops, counting=False), back_to_back(2), uncounted=1.0)
     assert codes(first) == []
@@ -349,7 +352,7 @@ def test_a_driver_may_count_unasked() -> None:
 
 
 def test_a_file_is_not_compared() -> None:
-    """The device also carries the I/O of others, so there is neither a number nor a mark."""
+    """The device also carries I/O of other programs, so the step has neither a number nor a mark."""
     for seen in play(Model(counts=False), back_to_back(2)):
         assert (seen.foreign_read_bytes, codes(seen)) == (None, [])
 
@@ -371,7 +374,7 @@ def test_idle_time_within_a_step_is_flagged(counts: bool) -> None:
 def test_a_stopped_tkperf_is_flagged() -> None:
     """SIGSTOP for 5 s while fio continues: nobody looked, and fio's late documents raise no other alarm.
 
-    How long is known to the time between two looks.
+    The length is known to within the time between two readings.
     """
     seen = play(Model(stops=[(13.0, 18.0)]), back_to_back(3))
     assert [codes(each) for each in seen] == [[], ["stopped"], []]
@@ -399,7 +402,7 @@ def test_idle_time_before_a_step_is_recorded_and_flagged() -> None:
 
 
 def test_short_steps_keep_no_looks_at_those_before() -> None:
-    """A run of days with steps of two seconds takes no more memory than one of a minute."""
+    """A run of several days with steps of two seconds needs no more memory than a run of one minute."""
     model, watch = Model(), RunWatch(0.0)
     watch.counters = model
     steps = back_to_back(60, 2.0)
@@ -454,11 +457,11 @@ def test_flushes_and_discards_of_others_are_flagged() -> None:
 
 
 def test_what_the_step_before_lacks_is_not_foreign() -> None:
-    """Where the border between two steps is drawn a little off, one has what the other lacks."""
+    """If the border between two steps is drawn slightly wrong, one step has the bytes that the other lacks."""
     lacked = Side(foreign_bytes=200 * MB, lacked_bytes=200 * MB)
     assert judge_bytes(compared(lacked)) == ()
     assert len(judge_bytes(compared(replace(lacked, lacked_bytes=0)))) == 1
-    # Writes that came later than their step are no reads of this one.
+    # Writes that arrived after the end of their step are not reads of this step.
     assert len(judge_bytes(compared(Side(lacked_bytes=200 * MB), Side(foreign_bytes=200 * MB))))
 
 
@@ -475,7 +478,9 @@ def test_only_what_the_device_did_at_no_time_is_missing() -> None:
 
 
 def test_a_late_document_is_nobodys_io() -> None:
-    """What seems to have been done within a step, and is not in the whole of it, was counted at a wrong moment."""
+    """If I/O seems to have happened within a step, but is not in the total of the step, it was counted at a wrong
+    moment.
+    """
     assert judge_bytes(compared(Side(inner_bytes=300 * MB))) == ()
     assert judge_bytes(compared(Side(inner_bytes=300 * MB, foreign_bytes=-5 * MB))) == ()
     (found,) = judge_bytes(compared(Side(inner_bytes=300 * MB, foreign_bytes=20 * MB)))
@@ -491,7 +496,7 @@ def seconds_at_3_gb_a_second(*workloads: Workload) -> list[Step]:
 
 
 def test_writes_next_to_reads_of_a_fast_device_are_flagged() -> None:
-    """However late this busy host looks at borders with other reads: no write is fio's."""
+    """This busy host reads counters at the borders late, but none of the writes is fio's."""
     model = Model([Flow(2.1, 2.9, 100 * MB)], stops=[(1.9, 2.0), (2.9, 3.05)])
     seen = play(model, seconds_at_3_gb_a_second(READS, READS, READS))
     assert [codes(each) for each in seen] == [[], ["foreign-io"], []]
@@ -502,7 +507,7 @@ def test_writes_next_to_reads_of_a_fast_device_are_flagged() -> None:
 
 
 def test_writes_of_the_steps_around_reads_are_not_foreign() -> None:
-    """A hundredth of a second of theirs, or what came late, may lie on this side of the border."""
+    """A hundredth of a second of foreign I/O, or late I/O, may lie on this side of the border."""
     steps = seconds_at_3_gb_a_second(WRITES, READS, WRITES, READS)
     assert [codes(each) for each in play(Model(), steps)] == [[]] * 4
 
@@ -529,7 +534,7 @@ def test_a_burst_with_which_the_next_step_begins_is_not_foreign(let_go_s: float)
 
 
 def test_fast_neighbours_do_not_hide_what_happens_within_a_step() -> None:
-    """Borders with steps of a hundred times the rate are known less well than what lies between."""
+    """Borders with steps of a hundred times the rate are known less precisely than the time between them."""
     steps = [Step(1 + n * 5, 5, rate * MB) for n, rate in enumerate((2000, 20, 2000))]
     seen = play(Model([Flow(7.5, 9.5, 5 * MB, reads=True)]), steps)
     assert [codes(each) for each in seen] == [[], ["foreign-io"], []]
@@ -592,7 +597,7 @@ def test_a_step_that_was_not_handed_over_begins_when_it_is_heard_of() -> None:
 
 
 def test_the_end_of_a_slice_is_known_to_a_report_of_fio() -> None:
-    """The end of a slice may be a second from its planned time."""
+    """The end of a slice may differ from its planned time by a second."""
     model, watch = Model(), RunWatch(0.0)
     watch.counters = model
     watch.step_begins(StepKind.CONTINUOUS, 0.0, 60.0)

@@ -1,4 +1,4 @@
-"""Histograms in fio's buckets: nothing lost, nothing invented."""
+"""Histograms in fio's buckets lose no I/O and add none."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_merge_and_difference_are_inverse(a: list[int], b: list[int]) -> None:
 
 
 def test_a_difference_never_goes_below_zero() -> None:
-    """Taking away what is not there is an error, not a negative count."""
+    """To subtract I/Os that a histogram does not contain is an error, and gives no negative count."""
     with pytest.raises(ValueError, match="does not contain"):
         of([100]) - of([100, 100])
 
@@ -69,7 +69,7 @@ def test_a_percentile_lies_in_the_bucket_of_the_true_one(values: list[int], perc
 
 
 def count_to_rank(percent: float, total: int, start: int = 1) -> int:
-    """How many of the fastest I/Os are ``percent`` of all: counted up, in thousandths of a percent."""
+    """Return the number of the fastest I/Os that are ``percent`` of all, counted in thousandths of a percent."""
     thousandths = {50.0: 50_000, 90.0: 90_000, 95.0: 95_000, 99.0: 99_000, 99.9: 99_900, 99.99: 99_990, 99.999: 99_999}[
         percent
     ]

@@ -1,4 +1,4 @@
-"""What the host did beside a step: read from files like the kernel's, compared, judged."""
+"""The use of the host during a step: read from files like those of the kernel, compared and judged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def cpus(busy_s: float, idle_s: float, steal_s: float = 0.0) -> CpuTimes:
 
 
 def test_what_lies_between_two_looks() -> None:
-    """Two looks give the use of the host between them: as shares of the time, of the wanted CPU time and of one CPU."""
+    """Two readings give the use of the host between them: as shares of the time, of the requested CPU time and of one
+    CPU.
+    """
     before = HostLook(
         at_s=100,
         cpus=cpus(50, 500),
@@ -71,8 +73,8 @@ def test_what_lies_between_two_looks() -> None:
 
 
 def test_nothing_is_known_of_a_host_that_tells_nothing() -> None:
-    """A host that tells nothing has unknown use (None, not 0). Nothing is reported against it, and nothing is stored as
-    0.
+    """A host that reports nothing has unknown use (None, not 0). Nothing is reported about it, and nothing is stored
+    as 0.
     """
     use = compare_looks([HostLook(at_s=1), HostLook(at_s=2)])
     assert use == HostUse(seen_s=1)
@@ -116,7 +118,7 @@ CLEAN = HostUse(
         ({"others_cpu_percent": 6, "fio_wait_percent": 3}, ["host-cpu"]),
         ({"others_cpu_percent": 150, "fio_wait_percent": 2.9}, []),
         ({"others_cpu_percent": 5.9, "fio_wait_percent": 80}, []),
-        # Where fio's threads were not seen, what anybody waited for counts.
+        # If fio's threads were not seen, the wait of any process counts.
         ({"others_cpu_percent": 6, "fio_wait_percent": None}, ["host-cpu"]),
         ({"throttled_percent": 1}, ["cpu-quota"]),
         ({"steal_percent": 3}, ["steal"]),
@@ -201,7 +203,7 @@ def test_lines_about_the_device_alone_are_taken(tmp_path: Path) -> None:
 
 @pytest.fixture
 def proc(tmp_path: Path) -> Path:
-    """A host of two CPUs with a cgroup of version 2, nobody but this test on it."""
+    """A host of two CPUs with a cgroup of version 2, which only this test uses."""
     files = {
         "proc/stat": "cpu  9 9 9 9 9 9 9 9 0 0\n"
         + "".join(f"cpu{cpu} 100 50 30 800 10 5 5 20 0 0\n" for cpu in range(256)),
@@ -244,7 +246,7 @@ def test_a_look_at_proc_and_sys(proc: Path) -> None:
 
 @dataclass(frozen=True)
 class Groups:
-    """A version of control groups: the row of /proc/PID/cgroup, where they lie, and cpu.stat."""
+    """A version of control groups: the row of /proc/PID/cgroup, the folder of the groups, and cpu.stat."""
 
     row: str
     top: str
@@ -305,7 +307,7 @@ def test_a_quota_set_while_a_run_goes_on_is_counted(tmp_path: Path, groups: Grou
 
 
 def test_pressure_of_two_groups_is_not_compared(proc: Path) -> None:
-    """The total of the group that was left is no beginning for that of the group that was entered."""
+    """The total of the group that the process left is not the start of the total of the group that it entered."""
     looks = ProcHostLooks(root=proc, clock=iter(range(100)).__next__)
     first = looks.look()
     pressure = proc / "sys/fs/cgroup/other/memory.pressure"
@@ -351,12 +353,12 @@ def test_an_empty_root_is_a_host_of_which_nothing_is_known(tmp_path: Path) -> No
 
 
 def test_kinds_are_disturbances() -> None:
-    """Each kind of disturbance by the host has words of its own."""
+    """Each kind of disturbance by the host has its own text."""
     assert set(WORDS) == set(DisturbanceCode)
 
 
 class Looked:
-    """A host that keeps when it was looked at."""
+    """A host that records when it was read."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -374,9 +376,7 @@ class Looked:
     ("planned_s", "looked_at_s"), [(60.0, [1, 11, 21, 31, 41, 51, 58, 59, 60]), (None, [*range(1, 61)])]
 )
 def test_threads_are_looked_at_when_it_matters(planned_s: float | None, looked_at_s: list[float]) -> None:
-    """Threads are looked at when a step begins and in its last seconds. If the end is not known, they are looked at
-    always.
-    """
+    """Threads are read when a step begins and in its last seconds. If the end is not known, they are always read."""
     host = Looked()
     watch = RunWatch(0.0, host=host)
     watch.step_begins(StepKind.ROUND, 0.0, planned_s)

@@ -1,4 +1,4 @@
-"""Users' input files: whatever is named where one is asked for, the answer comes soon and is clear."""
+"""Users' input files: whatever a user names as an input file, tkperf answers soon and clearly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tkperf.model.errors import ProfileError, TkperfError, UsageError
 from tkperf.model.input_files import read_input, read_text_input
 from tkperf.model.units import GIB, MIB
 
-# Each kind of input file by a command that reads one, XXX being its place.
+# A command that reads each kind of input file; XXX is the place of the file.
 COMMANDS = {
     "profile": (["ssd", "n", "sim:sata-ssd", "--profile", "XXX"], 2),
     "claims": (["check", "RUN", "XXX"], 2),
@@ -44,7 +44,7 @@ def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def limits() -> Iterator[None]:
-    """An input that would hang or use up the memory fails instead."""
+    """An input that would hang or use up the memory causes an error instead."""
 
     def hangs(*_: object) -> None:
         raise AssertionError("it hangs")
@@ -62,7 +62,7 @@ def limits() -> Iterator[None]:
 
 @pytest.fixture
 def make_odd(tmp_path: Path) -> Callable[[str], Path]:
-    """Something odd by its name, with ``/`` in it, as profiles are told from names by that."""
+    """An odd file whose name contains ``/``, because ``/`` distinguishes a file from the name of a profile."""
 
     def make(odd: str) -> Path:
         path = tmp_path / f"{odd.replace('/', '_')}.toml"

@@ -34,8 +34,8 @@ def test_many_are_what_all_their_ios_are(lists: list[list[int]]) -> None:
 
 @given(latency_lists, latency_lists)
 def test_an_interval_is_what_cumulative_readings_gained(a: list[int], b: list[int]) -> None:
-    """The difference of two cumulative readings is what happened between them. Only the extremes
-    are exact to a bucket.
+    """The difference of two cumulative readings is what happened between the readings. Only the extremes are exact to a
+    bucket.
     """
     gained = io_stats(a + b).since(io_stats(a))
     alone = io_stats(b)
@@ -56,7 +56,7 @@ def test_nothing_measured_is_none_never_zero() -> None:
 
 
 def test_a_dash_for_too_few_ios_has_a_footnote() -> None:
-    """Only where a cell has other percentiles: one that has none was not measured."""
+    """This applies only if a cell has other percentiles: a cell that has none was not measured."""
     some: dict[str, float | None] = {"p50": 1.0, "p99": None}
     nothing: dict[str, float | None] = {"p50": None, "p99": None}
     everything: dict[str, float | None] = {"p50": 1.0, "p99": 2.0}
@@ -74,8 +74,8 @@ def test_megabytes_are_decimal(ios: int) -> None:
 
 @given(latency_lists, latency_lists)
 def test_an_answers_reported_percentiles_are_as_before(a: list[int], b: list[int]) -> None:
-    """The kept answer has the same counts, extremes and reported percentiles, for each direction and for both. It has
-    no seconds.
+    """The kept measurement has the same counts, extremes and reported percentiles, for each direction and for both. It
+    has no seconds.
     """
     reads, writes = io_stats(a * 20), io_stats(b * 9)
     sample = Sample(start_s=0.0, duration_s=1.0, read=reads, write=writes)

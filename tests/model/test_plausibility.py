@@ -1,4 +1,4 @@
-"""Impossible values are reported. Values of a correct run on a busy host or a slow device are not."""
+"""Impossible values are reported. Values of a correct run on a busy host or with a slow device are not reported."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_one_stuck_io_is_believed() -> None:
 
 
 def test_a_step_judged_late_is_believed() -> None:
-    """tkperf itself was stopped for an hour, or the wall's clock was set: one clock alone proves nothing."""
+    """tkperf itself was stopped for an hour, or the wall clock was set: one clock alone proves nothing."""
     measurement, evidence = honest()
     for late in (
         replace(evidence, own_clock_s=3600.0),
@@ -166,7 +166,7 @@ IMPOSSIBLE: dict[str, tuple[Measurement, Evidence, str]] = {
 
 @pytest.mark.parametrize(("measurement", "evidence", "says"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
 def test_what_cannot_be_is_told(measurement: Measurement, evidence: Evidence, says: str) -> None:
-    """Each implausible result is refused in words that name what is wrong."""
+    """The refusal of each implausible result names what is wrong."""
     assert says in (why_implausible(measurement, STEP, evidence) or "believed")
 
 
@@ -181,7 +181,7 @@ def test_at_a_depth_of_one_idle_time_between_ios_is_no_proof() -> None:
 
 
 def at_rate(offered_iops: float, ios: int) -> tuple[Measurement, RequestedLoad, Evidence]:
-    """A second of 16 places at an offered rate, of which the device needs one."""
+    """A second with 16 outstanding I/Os at an offered rate, of which the device needs only one."""
     workload = replace(QUICK, jobs=2, io_depth=16, offered_iops=offered_iops)
     job = JobSeen(ios=ios // 2, bytes=ios // 2 * 4096, elapsed_s=1.0, reached_depth=False)
     measurement = Measurement(duration_s=1.0, read=NO_IO, write=writes(ios, 20_000))
@@ -245,7 +245,7 @@ def slice_of(ios: tuple[int, ...], silent_s: float) -> tuple[Measurement, Eviden
         ((20_000, 0), math.inf, False),  # it never did anything
         ((20_000, 0), 60.0, False),  # it has ended
         ((20_000, 0), 1.0, True),  # its whole queue waits for one bad sector
-        ((100, 0), math.inf, True),  # too slow a device to expect anything yet
+        ((100, 0), math.inf, True),  # the device is too slow to expect anything yet
         ((0, 0), math.inf, True),  # the device hangs
         ((9_000, 9_000), 0.0, True),
     ],
@@ -253,7 +253,7 @@ def slice_of(ios: tuple[int, ...], silent_s: float) -> tuple[Measurement, Eviden
 def test_a_job_of_a_stream_is_missed_when_it_could_be_expected(
     ios: tuple[int, ...], silent_s: float, believed: bool
 ) -> None:
-    """Streams cannot be repeated: doubt needs proof."""
+    """Streams cannot be repeated, so tkperf rejects them only with proof."""
     assert (why_implausible(*_reorder(slice_of(ios, silent_s))) is None) is believed
 
 
@@ -275,13 +275,13 @@ def test_counters_of_a_running_job_may_trail(bytes_s: float, latencies_s: float,
         histogram=fewer.histogram,
     )
     assert why_implausible(measurement, SLICE, evidence) is None
-    if trailing:  # what has ended has no excuse
+    if trailing:  # a step that has ended has no excuse
         assert why_implausible(measurement, STEP, evidence) is not None
 
 
 @given(st.floats(0.05, 200.0))
 def test_a_slice_may_be_short_or_long(duration_s: float) -> None:
-    """A device that hangs for minutes delays the report that a slice is cut at."""
+    """A device that hangs for minutes delays the report at which a slice ends."""
     seen = writes(64, round(duration_s / 2 * 1e9))
     measurement = Measurement(duration_s=duration_s, read=NO_IO, write=seen)
     jobs = (JobSeen(ios=32, bytes=32 * 4096, elapsed_s=duration_s),) * 2
@@ -297,7 +297,7 @@ def test_a_vanished_drive_is_noticed_within_a_slice_of_a_minute() -> None:
     assert "failed or was removed" in (why_implausible(measurement, SLICE, evidence) or "")
 
 
-# Fills, and the other engine.
+# This applies to fills, and to the other engine.
 
 
 def test_a_fill_is_its_jobs_bytes() -> None:
@@ -348,7 +348,7 @@ def test_a_simulated_drive_is_believed(preset: str, read_percent: int, io_depth:
     [
         (100_000, 2304, True),
         (100_000, 2304 * 1.03, False),  # off by more than chance
-        (100, 2304 * 1.2, True),  # so few I/Os may be
+        (100, 2304 * 1.2, True),  # it may be that few I/Os
         (100_000, 4096, False),
         (100_000, 0, False),
     ],

@@ -1,4 +1,4 @@
-"""Seconds as columns: what is drawn of a long run hides no spike."""
+"""Seconds as columns: the points drawn for a long run hide no spike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ values = st.lists(st.one_of(st.floats(min_value=0, max_value=1e6), st.just(float
 
 @given(values=values, columns=st.integers(min_value=1, max_value=50))
 def test_extremes_survive_any_reduction(values: list[float], columns: int) -> None:
-    """At most so many columns, and the lowest and highest second are in one of them."""
+    """There are at most this many columns, and the lowest and the highest second are among them."""
     measured = np.array(values, dtype=float)
     reduced = reduce_to_columns(np.arange(measured.size, dtype=float), measured, columns)
     assert reduced.at_s.size <= max(columns, 0)
@@ -72,14 +72,14 @@ def test_pieces_are_joined_at_their_starts() -> None:
 
 
 def test_of_many_values_the_extremes_of_neighbours_are_left() -> None:
-    """No more than asked for, the least and the greatest of all among them, in their order."""
+    """There are no more values than requested. The least and the greatest of all are among them, in their order."""
     chance = np.random.default_rng(3)
     values = chance.normal(size=4320).tolist()
     places = places_of_extremes(values, 1500)
     assert len(places) <= 1500
     assert places == sorted(set(places))
     assert {0, 4319, values.index(min(values)), values.index(max(values))} <= set(places)
-    # A dip of one value anywhere is still there.
+    # A dip of one value is kept, wherever it is.
     for dip in range(0, 4320, 97):
         dipped = [*values[:dip], -99.0, *values[dip + 1 :]]
         assert dip in places_of_extremes(dipped, 1500)

@@ -37,7 +37,9 @@ def test_no_two_touch_and_all_are_inside_and_aligned(count: int, length: int, sl
 
 
 def test_a_seed_has_the_same_places_for_ever() -> None:
-    """What run files of earlier versions keep must draw the same places: a change needs another LAYOUT."""
+    """A change of the places needs another LAYOUT, because the values in run files of earlier versions must give the
+    same places.
+    """
     drawn = draw_segments(count=2048, amount_bytes=16 * GIB, within_bytes=192_045_926_912, seed=2_026)
     assert drawn.facts() == {
         "count": 2048,

@@ -1,4 +1,4 @@
-"""Mistakes in users' files are told in our words: the place, what is there, what may be."""
+"""Messages about mistakes in users' files use tkperf's own words: the place, the value, and the allowed values."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class _Row(msgspec.Struct):
 
 
 def test_a_type_is_examined_once_for_all_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A report of 50,000 steps that cannot be read took 17 s, most of them for the same type again and again."""
+    """A report of 50,000 unreadable steps took 17 s, because the same type was analysed again and again."""
     type_info, examined = msgspec.inspect.type_info, []
 
     def count(type_: Any) -> msgspec.inspect.Type:

@@ -1,4 +1,4 @@
-"""What readings say: throttling, write amplification, marks on steps, what is kept, what is warned of."""
+"""What readings show: throttling, write amplification, marks on steps, the stored values, and the warnings."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def test_only_the_temperature_bit_of_the_critical_warning_is_heat(bits: int, *, 
 
 
 def test_a_pause_of_the_run_is_no_throttling_of_its_steps() -> None:
-    """What grew while the run stood still grew in nobody's step."""
+    """Counters that grew while the run did not run do not belong to any step."""
     readings = [log(0, thermal_1_count=0), log(1000, thermal_1_count=1)]
     assert list(find_throttling(readings))
     assert not list(find_throttling(readings, [(10, 990)]))
 
 
 def test_temperatures_between_logs_do_not_hide_throttling() -> None:
-    """Logs are compared with logs, each drive's with its own."""
+    """Logs are compared with logs, and only with those of the same drive."""
     readings = [
         log(0, thermal_1_count=0),
         Reading(at_s=30, drive="/dev/x", source="hwmon", temperature_c=70),
@@ -248,7 +248,7 @@ def test_writes_that_fio_did_not_report_yet_are_none_of_a_counters_faults() -> N
 
 
 def test_a_throttled_drive_is_called_throttled() -> None:
-    """A throttled drive is called throttled on every page, in the counts of the test."""
+    """Every page that counts the test's steps calls a throttled drive throttled."""
     result = analyse(with_throttled_steps(record(log(5, critical_warning=2), log(41, critical_warning=0))))
     assert [notice for notice in find_notices(result) if notice.startswith("THROTTLED")]
     assert result.tests[0].disturbed_steps == {DisturbanceCode.THROTTLED: 3}

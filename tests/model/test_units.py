@@ -1,4 +1,4 @@
-"""Sizes and numbers as text: exact, honest, and never a traceback."""
+"""Sizes and numbers as text are exact and correct, and never cause a traceback."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_long_texts_are_refused_in_short_words(text: str) -> None:
 
 
 def test_one_is_singular() -> None:
-    """A count and a window read as people say them."""
+    """A count and a window are written as people say them."""
     assert [format_count(count, "slice") for count in (0, 1, 1440)] == ["0 slices", "1 slice", "1,440 slices"]
     assert [format_window(window) for window in ((3,), (3, 4, 5))] == ["round 3", "rounds 3–5"]
 

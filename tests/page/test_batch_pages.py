@@ -36,7 +36,7 @@ def lines_of(count: int, *, width: int = 79, height: int = 23, passed_s: float =
 
 def test_trouble_comes_first_then_what_runs_waits_is_done() -> None:
     stages = (*STAGES, DriveStage.RUNNING, DriveStage.KILLED)
-    # Slots of the reverse order show that the stage decides.
+    # The slots are in reverse order, which shows that the stage decides.
     drives = [drive(number, stage) for number, stage in enumerate(stages)]
     runs = {2: RunState(), 4: RunState(throttled={"/dev/sdz"})}
     view = build_batch_progress(batch(*drives, supervisor=1), runs)
@@ -157,7 +157,7 @@ def test_what_was_not_measured_has_its_reason_and_the_next_command() -> None:
 
 
 def test_heat_and_consent_are_told_in_plain_english() -> None:
-    """Drives that reached the same whole degree are alike, and a stage is part of a sentence."""
+    """Drives whose temperatures round to the same degree count as equal, and a stage is part of a sentence."""
     assert list(describe_heat([(54.4, "slot 1"), (53.6, "slot 2")])) == ["Each of 2 drives reached 54 °C."]
     assert list(describe_heat([(53.0, "slot 1"), (55.0, "slot 2")])) == [
         "The hottest drive, slot 2, reached 55 °C; the coolest drive reached 53 °C."
@@ -244,7 +244,7 @@ def test_a_damaged_run_file_takes_no_figure_from_the_others() -> None:
 
 
 def test_a_drive_of_another_model_has_no_part_in_the_distribution() -> None:
-    """The figures of the drive remain in its row."""
+    """The row still contains the figures of the drive."""
     odd = measured(7, 10.0, model="another")
     alone, mixed = (build_batch_page(answer_of(*six(odd=100.0), *more)) for more in ((), (odd,)))
     assert not any("unlike" in text for text in mixed.verdict.reasons)

@@ -66,7 +66,7 @@ def chart_of(view: ReportView, key: str) -> ChartView:
 
 
 def test_a_run_counts_once_however_many_of_its_files_are_given() -> None:
-    """Files with one UUID belong to one run, as of a copy or of a state before a resumption: the fullest counts.
+    """Files with one UUID belong to one run, such as a copy or an earlier state: the file with the most steps counts.
 
     Runs that differ only in their UUIDs are two, because a second measurement may repeat the first exactly.
     """
@@ -99,8 +99,8 @@ def test_a_ratio_within_noise_is_in_parentheses() -> None:
 
 
 def test_the_decision_comes_first_and_the_rest_is_behind_one_select() -> None:
-    """A comparison shows the verdict, a line for each use, the matrix and the charts first. One select shows the other
-    parts.
+    """A comparison shows the verdict, a line for each use, the matrix and the charts first. One selection list shows
+    the other parts.
     """
     runs = [run_of("A", 1, fio_version="fio-3.33"), run_of("B", 8, fio_version="fio-3.36")]
     page = render_view(build_comparison_page(compare(runs)))
@@ -182,7 +182,7 @@ def test_more_runs_than_colours_have_a_median_a_band_and_named_outliers() -> Non
 
 
 def test_courses_of_other_lengths_are_read_at_common_places() -> None:
-    """No run counts where it has no value, and no median is drawn where most runs have ended."""
+    """A run does not count where it has no value, and no median is drawn where most runs have ended."""
     long = {f"a{n}": tuple(Point(float(x), 100.0) for x in range(0, 101, 10)) for n in range(4)}
     short = {f"b{n}": tuple(Point(float(x), 10.0) for x in range(0, 51, 7)) for n in range(10)}
     curves = draw_band(long | short, {name: n for n, name in enumerate(long | short)}, Scale.LINEAR)
@@ -193,7 +193,7 @@ def test_courses_of_other_lengths_are_read_at_common_places() -> None:
 
 
 def test_a_median_is_of_the_same_runs_everywhere() -> None:
-    """Fast runs that begin late would lift it, and slow ones that end early: neither is a change of any drive."""
+    """Fast runs that begin late, or slow runs that end early, would raise the median, although no drive changed."""
     places = range(0, 101, 10)
     slow = {f"slow{n}": tuple(Point(float(x), 10.0) for x in places if x <= 90) for n in range(7)}
     fast = {f"fast{n}": tuple(Point(float(x), 90.0) for x in places if x >= 10) for n in range(6)}
@@ -206,7 +206,9 @@ def test_a_median_is_of_the_same_runs_everywhere() -> None:
 
 
 def test_a_second_group_of_drives_is_no_outlier() -> None:
-    """The smaller group limits the band, so its runs are not far from the middle half; one run apart from both is."""
+    """The smaller group limits the band, so its runs are not far from the middle half. A single run that is apart from
+    both groups is an outlier.
+    """
     values = [100.0 + n / 10 for n in range(12)] + [20.0 + n / 10 for n in range(6)] + [1.0]
     courses = {f"d{n}": (Point(1.0, value), Point(2.0, value)) for n, value in enumerate(values)}
     _, *outliers = draw_band(courses, {name: n for n, name in enumerate(courses)}, Scale.LINEAR)
@@ -255,7 +257,7 @@ def test_a_run_has_one_colour_and_one_place_everywhere() -> None:
 
 
 def test_rows_that_differ_most_come_first_and_lead_to_their_cells() -> None:
-    """About equal ones stay in the order of the tests."""
+    """Rows with about equal differences keep the order of the tests."""
 
     def run(name: str, *values: float) -> RunResult:
         cells = {work(mix): (value,) * 5 for mix, value in zip((100, 65, 0), values, strict=True)}
@@ -304,7 +306,7 @@ def test_a_cohort_opens_with_strips_around_the_median() -> None:
 
 
 def test_a_cohort_with_a_median_of_0_has_a_page() -> None:
-    """There are no distances in percent from a median of 0: such a figure has no strip."""
+    """Distances from a median of 0 cannot be given in percent, so such a figure has no strip."""
     runs = [
         replace(run, tests=run_of(run.info.name, factor).tests)
         for run, factor in zip(drives(3), (1, 0, 0), strict=True)

@@ -1,4 +1,4 @@
-"""Curves are told apart: no two look alike, and colours follow the order of what grows."""
+"""Curves can be distinguished: no two look alike, and colours follow the order of growing values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tkperf.render.charts.axes import log_axis
 
 
 def styles(workloads: Sequence[Workload]) -> tuple[dict[str, str], dict[str, int]]:
-    """Colour and dash of each curve by its name."""
+    """Return the colour and the dash of each curve, with its name as the key."""
     styled = style_curves(find_naming(workloads), workloads)
     return ({name: colour for name, (colour, _) in styled.items()}, {name: dash for name, (_, dash) in styled.items()})
 
@@ -57,7 +57,7 @@ def test_of_one_axis_neighbours_differ_in_both() -> None:
 
 
 def test_every_tick_of_a_logarithmic_axis_has_its_label() -> None:
-    """Vega would thin them to the axis' count, and label powers of ten alone."""
+    """Vega would reduce them to the tick count of the axis, and label only powers of ten."""
     axis: Any = log_axis([62.0, 100.2])
     assert axis["axis"]["values"] == [60, 70, 80, 90, 100, 200]
     assert axis["axis"]["tickCount"] == 6

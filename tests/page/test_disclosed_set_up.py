@@ -1,4 +1,4 @@
-"""What a run was bent to, what was filled and with which load: the same in every output."""
+"""The options that changed a run, the filled range and the load of the fill are the same in every output."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_the_clock_of_fio_is_disclosed_where_it_is_recorded(tmp_path: Path) -> N
     ],
 )
 def test_a_fact_that_reports_do_not_have_is_refused(text: str, says: str) -> None:
-    """From a file as from the command line, each with the name of its option."""
+    """The same facts come from a file and from the command line, each with the name of its option."""
     with pytest.raises(UsageError, match=re.escape(says)):
         parse_facts([text])
     with pytest.raises(UsageError, match=f"^--fact-file.*{re.escape(says)}"):
@@ -140,8 +140,8 @@ def test_a_fact_that_reports_do_not_have_is_refused(text: str, says: str) -> Non
 
 
 def test_a_file_of_facts_has_one_on_each_line() -> None:
-    """A file of facts contains one fact a line, with = or a colon. A fact on the command line replaces the same fact of
-    the file.
+    """A file of facts contains one fact on each line, with = or a colon. A fact on the command line replaces the same
+    fact in the file.
     """
     lines = "# lab\n  # 2\nNAND type: 3D TLC, V=6\r\n\nnote=a: b\nTest sponsor=ACME"
     assert parse_facts(["Note=\x1b[31mlate"], lines) == {
@@ -223,7 +223,7 @@ def test_a_run_by_the_numbers_is_not_called_altered(tmp_path: Path) -> None:
 def test_header_and_procedure_agree_on_what_of_a_set_was_filled(
     tmp_path: Path, device: dict[str, object], text: str
 ) -> None:
-    """The members before the set is made with mdadm, the set with a controller."""
+    """With mdadm, the members are filled before the set is created; with a controller, the set is filled."""
     result = simulate(tmp_path, run_info(profile=QUICK))
     info = replace(result.info, suite="raid", device={**result.info.device, **device})
     result = replace(result, info=info)
@@ -293,7 +293,7 @@ def test_members_behind_a_controller_are_listed(tmp_path: Path) -> None:
 
 
 def test_a_key_of_another_version_blanks_no_procedure() -> None:
-    """An old report keeps each test's text whose own table is whole, whatever the others have."""
+    """An old report keeps the text of each test whose own table is complete, whatever the others contain."""
     stored = QUICK
     texts = {test: describe_procedure(run_info(profile=stored), test) for test in SSD_TESTS}
     assert all(texts.values())
@@ -391,8 +391,8 @@ def test_the_line_below_the_verdict_has_demand_range_preparation_and_window(tmp_
 
 
 def test_the_line_below_the_verdict_omits_what_is_not_known() -> None:
-    """An active range of half a device is said. Facts that an imported run lacks are omitted, as is the line itself
-    before the first step.
+    """A page states an active range of half a device. Facts that an imported run lacks are omitted, and so is the whole
+    line before the first step.
     """
     section = made_up_section("Grid", {work(jobs=4, io_depth=32): [1.0] * 5})
     half = made_up_run("R", {"grid": [section]}, device={"capacity_bytes": 1 << 31})

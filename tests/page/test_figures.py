@@ -1,4 +1,4 @@
-"""Tests that no line of the report knows: grids, offered rates, block mixes, streams."""
+"""Tests for which the report contains no special code: grids, offered rates, block mixes, streams."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def run_of(folder: Path, workloads: Sequence[Workload]) -> Path:
 
 
 def charts_of(view: ReportView, section: int) -> dict[str, ChartView]:
-    """Every view of every chart by its key."""
+    """Return every view of every chart with its key."""
     charts = view.tests[0].sections[section].charts
     return {each.key: each for chart in charts for each in chart.views}
 
@@ -106,7 +106,7 @@ def test_a_grid_of_threads_and_depths_is_a_matrix(grid: Path) -> None:
     cells = {cell.key: dict(cell.scopes[0].facts) for cell in view.cells}
     for row, links in zip(iops.rows, iops.links, strict=True):
         for text, link in zip(row[1:], links, strict=True):
-            # Beside its uncertainty a figure has the digits that this leaves it.
+            # A figure that is shown with its uncertainty has only the digits that the uncertainty allows.
             opened = cells[link]["IOPS"].split(" ±")[0]
             assert number(opened) == pytest.approx(number(text), rel=5e-3)
     assert len({link for links in iops.links for link in links}) == 8
@@ -149,7 +149,9 @@ def test_a_grid_of_threads_and_depths_has_its_charts(grid: Path) -> None:
 
 
 def test_a_grid_is_a_heat_map(grid: Path) -> None:
-    """The darkest cell is the greatest, the lightest the least, those between in their order."""
+    """The darkest cell is the greatest, the lightest cell is the least, and the other cells lie between them in their
+    order.
+    """
     table = view_of(grid).tests[0].sections[0].tables[0]
     assert [len(shades) for shades in table.heat] == [2] * 4
     cells = sorted(
@@ -197,7 +199,7 @@ def test_curves_over_an_axis_that_is_asked_for(grid: Path) -> None:
 
 
 def test_over_rounds_of_the_most_threads_alone(grid: Path) -> None:
-    """The other curves would hide those that are judged."""
+    """The other curves would hide the judged curves."""
     rows = rows_of(charts_of(view_of(grid), 0)["grid0convergence2"])
     assert {row["series"] for row in rows} == {"1", "16"}
     assert len(rows) == 2 * len({row["x"] for row in rows})
@@ -289,7 +291,7 @@ def test_links_are_different_whatever_differs() -> None:
         replace(plain, block_mix=(BlockShare(4096, 40), BlockShare(65536, 60))),
         replace(plain, zones=(Zone(50, 5), Zone(50, 95))),
         replace(plain, compressible_percent=50),
-        # To six digits these are one.
+        # With six digits, these values are equal.
         replace(plain, offered_iops=1234567.1),
         replace(plain, offered_iops=1234567.2),
     ]

@@ -1,4 +1,4 @@
-"""The opening of every output: sentences and figures from the results of any test."""
+"""The beginning of every output: sentences and figures made from the results of any test."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def with_latencies(section: SectionResult, mean: float, p999: float, most: float
 
 
 def saturated(*, steady: float | None = 27_000.0) -> SectionResult:
-    """A stream that falls from 88,800 IOPS to a level, or goes on falling."""
+    """A stream that falls from 88,800 IOPS to a level, or continues to fall."""
     section = made_up_section("Stream", {WRITES: [30_000.0] * 3}, stream=True, window=False)
     fresh = RateLevel(kind=LevelKind.FRESH, start=0, end=540, value=88_800)
     last = RateLevel(kind=LevelKind.STEADY, start=2460, end=9000, value=27_000)
@@ -86,7 +86,7 @@ def test_a_stream_that_still_changes_is_not_called_settled() -> None:
 
 
 def test_a_window_that_is_steady_may_still_change() -> None:
-    """Within the limits of the specification's rule, which are wider than a level is."""
+    """The values are within the limits of the specification's rule, which are wider than those of a level."""
     told = describe_section(replace(saturated(steady=None), steady=True))
     assert "still changing at the end, within the limits of steady state; " in told
     assert told.endswith("; steady state was reached")
@@ -252,7 +252,7 @@ def test_the_headline_of_dirth_is_the_maximum_that_it_measured(tmp_path: Path) -
 
 
 def offered(*done: float, **figures: float | None) -> SectionResult:
-    """Levels of 1,000, 2,000 ... IOPS, with these figures."""
+    """Levels of 1,000, 2,000 ... offered IOPS, with these figures."""
     levels = {replace(WRITES, offered_iops=1000.0 * number): [rate] for number, rate in enumerate(done, start=1)}
     section = made_up_section("Levels", levels, steady=None)
     cells = tuple(replace(cell, all={**cell.all, **figures}) for cell in section.cells)
@@ -385,7 +385,7 @@ def test_every_output_has_the_same_sentences(tmp_path: Path) -> None:
         assert (headline.text, headline.value) == (kept["text"], kept["value"])
         for said in (shown, page, markdown):
             assert headline.text in said
-        # The tests' demands differ, and latencies with them.
+        # The demands of the tests differ, and so do their latencies.
         title = next(test.title for test in run.tests if test.name == headline.test)
         for said in (shown, markdown):
             row = next(line for line in said.splitlines() if headline.label in line)

@@ -68,7 +68,7 @@ def subtitle(chart: ChartView) -> str:
 
 
 def rings(chart: ChartView) -> list[dict[str, Any]]:
-    """The rows that rings are drawn around."""
+    """Return the rows around which rings are drawn."""
     datasets: Any = draw(chart.chart)["datasets"]
     return [row for name, rows in datasets.items() if name.startswith("rings") for row in rows]
 
@@ -98,7 +98,7 @@ def test_every_chart_of_a_run_that_was_always_disturbed_says_so(name: str, tmp_p
 
 
 def _has_figures(table: TableView) -> bool:
-    """Whether a table has results, not what was found of them."""
+    """Return whether a table contains results, not findings on them."""
     return any(link for row in table.links for link in row)
 
 
@@ -147,7 +147,7 @@ def test_both_runs_of_a_comparison_tell_what_was_disturbed(tmp_path: Path) -> No
 
 
 def test_exports_tell_the_step_and_what_the_host_did(tmp_path: Path) -> None:
-    """CSV has a row for each step, JSON the same, Markdown the marks with their words."""
+    """CSV has a row for each step, JSON contains the same, and Markdown contains the marks with their meanings."""
     record = keep(tmp_path / "run.tkperf", [SSD_TESTS["iops"]], one_step)
     result = analyse(record)
     (table,) = [each for each in build_tables(result, [], lambda *_: ()) if each.name == "host"]
@@ -184,7 +184,7 @@ def test_the_dialog_of_a_cell_has_the_host_of_each_round(tmp_path: Path) -> None
 
 
 def test_each_reason_is_listed_once_below_a_chart() -> None:
-    """However many combinations of them its points have."""
+    """This is true for any number of combinations among its points."""
     quota, heat, cpu = (
         WORD[code] for code in (DisturbanceCode.CPU_QUOTA, DisturbanceCode.CPU_HEAT, DisturbanceCode.HOST_CPU)
     )

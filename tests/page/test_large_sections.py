@@ -52,7 +52,7 @@ def record(large_path: Path) -> RunRecord:
 
 
 def test_findings_over_time_are_searched_for_few_workloads(record: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limits are for the workloads and the steps of the whole run. A sweep is below both."""
+    """The limits apply to the workloads and the steps of the whole run. A sweep is below both limits."""
     for most, most_steps, found in ((5, 60, 5), (4, 60, 0), (5, 59, 0)):
         monkeypatch.setattr(run_results, "MOST_SEARCHED_WORKLOADS", most)
         monkeypatch.setattr(run_results, "MOST_SEARCHED_STEPS", most_steps)
@@ -126,8 +126,8 @@ def test_the_details_of_a_stream_cost_the_same_with_many_workloads(
 
 
 def test_a_large_table_is_never_mostly_empty() -> None:
-    """A terminal needed minutes for 3,000 workloads, of which no two had a size or a depth in common. A table that is
-    small, or full, keeps its columns.
+    """For 3,000 workloads of which no two had the same size or depth, a terminal needed minutes. A table that is small,
+    or full, keeps its columns.
     """
     some = Workload(access=Access.RANDOM, block_size_bytes=4096, read_percent=0, jobs=1, io_depth=1)
     for count, columns in ((100, 100), (101, 1), (1000, 1)):

@@ -1,4 +1,4 @@
-"""Charts that would say nothing are sentences, and rows of comparisons name what tells them apart."""
+"""Charts that would show nothing are replaced by sentences, and rows of comparisons name what distinguishes them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_level_temperature_is_a_sentence(celsius: tuple[float, ...], throttled
     """A temperature within 5 % of its median is level, unless the drive was throttled at the time."""
     temperature, flash, *_ = show_drive_reports(series_of(*celsius, throttled=throttled), "the test")
     assert temperature.level == level
-    # It doubles from the first minute to the second.
+    # The value doubles from the first minute to the second.
     assert flash.level == ""
 
 
@@ -71,5 +71,5 @@ def test_own_demands_are_not_better_or_worse() -> None:
 
 
 def test_a_chart_of_the_drives_reports_is_one_of_curves() -> None:
-    """The rule of level charts reads curves: each chart of the drives' reports has them."""
+    """The rule of level charts needs curves, and each chart of the drives' logs has curves."""
     assert all(isinstance(each.chart, Chart) for each in show_drive_reports(series_of(40.0, 50.0), "the test"))

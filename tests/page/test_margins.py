@@ -1,4 +1,4 @@
-"""What opens the results of a batch and a check: title, order, the matrix of margins, strips."""
+"""The beginning of the results of a batch and of a check: title, order, the matrix of margins, strips."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tkperf.page.verdict_texts import NoteLevel
 from tkperf.render.html import render_view
 
 CLAIMS = claims_of((0, 95.0), (100, 199.0))
-# At 200 the second claim has 0.5 % to spare.
+# At 200, the margin of the second claim is 0.5 %.
 VALUES = (100.0, 101.0, 99.5, 100.5, 99.7)
 
 
@@ -114,8 +114,8 @@ def unsteady(number: int, value: float) -> BatchDriveResult:
 
 
 def test_the_least_margin_does_not_hide_a_worse_value_that_is_not_judged() -> None:
-    """A line says that a drive is far beyond a limit, although its value is not judged; a value on the good side of
-    its limit needs no line.
+    """A line names a drive that is far beyond a limit, even if its value is not judged. A value on the good side of its
+    limit needs no line.
     """
     words = "Beyond its limit, but not judged"
     result = checked_answer([*many(), unsteady(6, 20.0), unsteady(7, 30.0)], CLAIMS)
@@ -129,7 +129,9 @@ def test_the_least_margin_does_not_hide_a_worse_value_that_is_not_judged() -> No
 
 @pytest.mark.parametrize("limit", ["at_most = 0", "at_most = 1e-300", "at_least = 1e-300", "at_least = 0"])
 def test_a_limit_next_to_0_has_pages_without_a_number_that_means_nothing(limit: str) -> None:
-    """No distance in percent exists from a limit of 0, and one next to 0 has no margin of 300 digits."""
+    """A distance from a limit of 0 cannot be given in percent, and a limit close to 0 does not give a margin of 300
+    digits.
+    """
     claims = claims_of((0, 1.0)).replace("at_least = 1.0", limit)
     result = checked_answer(many(), claims)
     files = [one.file for one in result.drives]
@@ -143,7 +145,9 @@ def test_a_limit_next_to_0_has_pages_without_a_number_that_means_nothing(limit: 
 
 
 def test_a_claim_without_a_margin_in_percent_is_the_first_of_those_that_are_missed() -> None:
-    """One rule sorts claims and drives: a missed limit of 0 precedes all margins, one that is met follows them."""
+    """One rule sorts claims and drives: a missed limit of 0 precedes all margins, and a limit of 0 that is met follows
+    them.
+    """
     at_most_0 = claims_of((100, 1.0)).replace("at_least = 1.0", "at_most = 0")
     answer = checked_answer(many(90.0), f"{claims_of((0, 95.0))}{at_most_0}")
     last = answer.drives[-1].checked
@@ -183,7 +187,9 @@ def test_a_cell_has_margin_sign_and_value() -> None:
     ],
 )
 def test_missed_and_met_within_the_uncertainty_have_one_mark(value: float, certain: bool | None, sign: Sign) -> None:
-    """A limit within the 95 % interval is no reason to be sure, on whichever side of it the value lies."""
+    """If a limit lies within the 95 % interval, the result is not certain, on whichever side of the limit the value
+    lies.
+    """
     words = certain is False
     result = checked_answer([*many(), measured(6, value)], claims_of((0, 95.0)))
     last = result.drives[-1]
@@ -204,7 +210,7 @@ def test_missed_and_met_within_the_uncertainty_have_one_mark(value: float, certa
 
 
 def test_a_value_that_is_not_steady_is_not_called_within_its_uncertainty() -> None:
-    """The interval comes from rounds that do not agree: a distance of 476 % within it would say nothing."""
+    """The interval comes from rounds that differ greatly: a distance of 476 % within it would say nothing."""
     result = checked_answer([*many(), unsteady(6, 20.0)], claims_of((0, 95.0)))
     last = result.drives[-1]
     assert last.checked is not None
@@ -227,7 +233,7 @@ def test_failed_fails_and_fail_have_three_words() -> None:
 
 
 def test_a_strip_has_median_and_range_of_what_is_judged() -> None:
-    """A value that is not judged has a dot, but would stretch the range of the drives that it says nothing about."""
+    """A value that is not judged has a dot, but does not extend the range of the other drives' values."""
     tile, _ = build_batch_tiles(checked_answer([*many(), unsteady(6, 20.0)], CLAIMS))
     assert (tile.text, tile.sure) == ("median 200", "199.0 to 202")
     assert tile.strip is not None
@@ -354,7 +360,7 @@ def test_drives_of_several_models_have_no_median() -> None:
 
 
 def test_the_verdict_names_the_worst_misses_first() -> None:
-    """It names three claims of many: those with the least margins, whatever the order in the claims file."""
+    """The line names three of many claims: those with the smallest margins, whatever the order in the claims file."""
     claims = claims_of((0, 102.0), (0, 110.0), (100, 203.0), (100, 2000.0), (100, 1000.0))
     first, second = (one.file for one in checked_answer(many()[:2], claims).drives)
     worst = "4 KiB random read IOPS ≥ 2,000; 4 KiB random read IOPS ≥ 1,000; 4 KiB random write IOPS ≥ 110; 2 more"

@@ -1,4 +1,4 @@
-"""What a page says of loads that ran at the same time."""
+"""Texts of a page on loads that ran at the same time."""
 
 from __future__ import annotations
 

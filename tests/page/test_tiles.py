@@ -1,4 +1,4 @@
-"""The tiles of a run: the same six figures in every report of several tests, after what needs attention."""
+"""The tiles of a run: the same six figures in every report of several tests, after the finding that needs attention."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_tile_with_a_wide_interval_is_a_caution(half_percent: float | None, al
 
 
 def test_a_run_of_one_test_keeps_its_own_figures() -> None:
-    """Six tiles would be mostly empty, and the test has figures that are none of them."""
+    """Six tiles would be mostly empty, and the test has other figures."""
     run = run_of()
     alone = replace(run, tests=run.tests[:1])
     assert not {one.label for one in headlines(alone)} & set(LABELS)

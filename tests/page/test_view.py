@@ -1,4 +1,4 @@
-"""The report as data: every figure, point and bar is the run file's own."""
+"""The report as data: every figure, point and bar equals the value in the run file."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_every_cell_of_every_table_is_the_results(view: ReportView, result: RunR
         for table in shown.tables:
             if not measured.slices and not table.folded:
                 checked += check_matrix(table, measured)
-    # Block sizes of the throughput test share one.
+    # Block sizes of the throughput test share one chart.
     (shared,) = view.tests[2].tables
     together = merge_sections(result.tests[2])
     assert together is not None
@@ -327,7 +327,9 @@ def test_the_header_says_which_fact_is_not_known() -> None:
 
 
 def outline(view: ReportView) -> str:
-    """The report's texts, and of each chart its title, its points and the first and last of them."""
+    """Return the texts of the report, and for each chart its title, its number of points, and the first and the last
+    point.
+    """
     lines = [view.title, view.subtitle, *view.banners]
     lines += [f"{each.label}: {each.text} {each.sure}, {each.verdict} ({each.test})" for each in view.headlines]
     for found in view.findings:
@@ -345,7 +347,7 @@ def outline(view: ReportView) -> str:
 
 
 def describe(chart: ChartView) -> str:
-    """Each of its views, those of paper marked."""
+    """Return each of its views, with a mark on those for paper."""
     alone = [view.key for view in chart.on_paper]
     told = [
         f"  view {', '.join(view.choice)}{' (printed)' * (view.key in alone)}\n{describe_view(view)}"
@@ -377,16 +379,16 @@ def describe_view(chart: ChartView) -> str:
 
 
 def brief(row: dict[str, object]) -> str:
-    """A point, numbers to six digits: the last of sixteen differ between machines."""
+    """Return a point with numbers of six digits, because the last of sixteen digits differ between machines."""
     return " ".join(
         f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}" for name, value in row.items()
     )
 
 
 def test_the_report_reads_as_before(view: ReportView) -> None:
-    """Texts and chart data of a simulated run, word for word.
+    """Compare texts and chart data of a simulated run, word for word.
 
-    After a change that is meant: TKPERF_UPDATE_GOLDEN=1 pytest tests/page/test_view.py
+    After an intended change: TKPERF_UPDATE_GOLDEN=1 pytest tests/page/test_view.py
     """
     text = outline(view)
     if os.environ.get("TKPERF_UPDATE_GOLDEN"):
@@ -501,7 +503,7 @@ def test_a_long_text_is_cut_between_words(text: str, short: str) -> None:
 
 
 def test_the_opening_says_what_the_test_was_made_to_find(tmp_path: Path) -> None:
-    """The limit of an offered rate, not the first levels, which are easy for any device."""
+    """The chart shows the limit of an offered rate, not the first levels, which are easy for any device."""
     result = simulate(tmp_path, run_info(), suite={"demand": SSD_TESTS["demand"]})
     table = next(build_section_tables(result.tests[0], None))
     limits = [one for one in view_of(tmp_path / "run.tkperf").headlines if one.label.endswith(", no backlog up to")]

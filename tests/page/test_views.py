@@ -1,4 +1,4 @@
-"""One chart a question: figures of the same question are views of one chart."""
+"""Each question has one chart: figures with the same question are views of one chart."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def plan_of(test: Test) -> TestPlan:
 
 
 def charts_of(figures: tuple[Figure, ...]) -> dict[str, list[Figure]]:
-    """The figures of each question, in their order."""
+    """Return the figures of each question, in their order."""
     questions: dict[str, list[Figure]] = {}
     for figure in figures:
         if figure.kind not in TABLE_KINDS:
@@ -295,9 +295,9 @@ def test_views_whose_names_are_the_same_are_numbered() -> None:
     ("values", "shades"),
     [
         ((0.0, 5.0, 10.0), (0.0, 0.5, 1.0)),
-        ((1.0, 10.0, 100.0), (0.0, 0.5, 1.0)),  # 100 times the least: by the logarithm
+        ((1.0, 10.0, 100.0), (0.0, 0.5, 1.0)),  # 100 times the least value, on a logarithmic scale
         ((0.0, None, 100.0), (0.0, None, 1.0)),
-        ((500.0, 505.0, 510.0), (0.0, 0.01, 0.02)),  # 2 % more is hardly to be seen
+        ((500.0, 505.0, 510.0), (0.0, 0.01, 0.02)),  # a difference of 2 % is hardly visible
         ((7.0, 7.0, 7.0), (None, None, None)),
         ((None, None, None), (None, None, None)),
     ],

@@ -1,4 +1,4 @@
-"""The comparison of reads alone and together."""
+"""The comparison of reads of a drive alone and together with others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_uneven_reads_decide_nothing() -> None:
 
 
 def test_the_same_in_every_second() -> None:
-    """Without any spread the ratio is exact, also on the limit."""
+    """If the rates do not vary, the ratio is exact, even on the limit."""
     assert compare_reads("a", [100.0] * 10, [100.0] * 10).state is ReadsState.NOT_SLOWED
     exact = compare_reads("a", [100.0] * 10, [97.0] * 10)
     assert (exact.state, exact.ratio) == (ReadsState.SLOWED, 0.97)
@@ -48,12 +48,14 @@ def test_the_same_in_every_second() -> None:
     ("alone", "together"), [((), ()), ((1.0,) * 3, (1.0,) * 3), ((0.0,) * 10, (5.0,) * 10), ((5.0,) * 10, ())]
 )
 def test_too_little_to_compare(alone: tuple[float, ...], together: tuple[float, ...]) -> None:
-    """Fewer than four seconds, or no reads alone, are too little to compare. The state is then not known."""
+    """Fewer than four seconds, or no reads of the drive alone, are not enough to compare. The state is then
+    not known.
+    """
     assert compare_reads("a", alone, together).state is ReadsState.NOT_KNOWN
 
 
 def test_a_drive_that_stalls_is_slowed() -> None:
-    """If a drive reads nothing together with the others, the loss is the greatest, and it has no interval."""
+    """If a drive returns nothing while the others are read, the loss is total and has no interval."""
     compared = compare_reads("a", [100.0] * 10, [0.0] * 10)
     assert (compared.state, compared.ratio, compared.low) == (ReadsState.SLOWED, 0.0, None)
 

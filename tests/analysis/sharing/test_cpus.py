@@ -48,8 +48,8 @@ def test_drives_of_a_node_are_treated_alike() -> None:
 
 
 def test_a_drive_whose_node_is_not_known_gets_what_is_left() -> None:
-    """A drive with an unknown NUMA node gets CPUs that the other drives leave over. It counts neither as near nor as
-    far.
+    """A drive with an unknown NUMA node gets the CPUs that the other drives do not use. It counts neither as near nor
+    as far.
     """
     plan = assign_cpus(drives(None, 0), {}, set(range(4)), {})
     assert cpus_of(plan) == [(2,), (1,)]
@@ -57,7 +57,7 @@ def test_a_drive_whose_node_is_not_known_gets_what_is_left() -> None:
 
 
 def test_a_node_whose_cpus_may_not_be_used() -> None:
-    """The CPUs of its drives are far away, and the result says so."""
+    """The CPUs of these drives are on another node, and the result says so."""
     plan = assign_cpus(drives(1), {}, {0, 1}, {})
     assert cpus_of(plan) == [(1,)]
     assert plan.assignments[0].is_near is False
@@ -78,7 +78,7 @@ def test_cores_come_before_their_siblings() -> None:
 
 
 def test_hosts_with_one_or_two_cpus() -> None:
-    """If there is one CPU, all drives share it, and no CPU remains for everything else."""
+    """If there is only one CPU, all drives share it, and no CPU remains for other work."""
     one = assign_cpus(drives(None, None), {}, {0}, {})
     assert (cpus_of(one), one.rest) == ([(0,), (0,)], ())
     two = assign_cpus(drives(None, None), {}, {0, 1}, {})
@@ -94,8 +94,8 @@ def test_hosts_with_one_or_two_cpus() -> None:
     st.lists(st.integers(0, 4), min_size=8, max_size=8),
 )
 def test_assignments_are_what_they_say(nodes: list[int | None], allowed: set[int], counts: list[int]) -> None:
-    """Each drive gets at least one CPU that may be used. A drive is marked as shared exactly if another drive has one
-    of its CPUs.
+    """Each drive gets at least one usable CPU. A drive is marked as shared exactly if another drive uses one of its
+    CPUs.
     """
     threads = {f"d{n}": count for n, count in enumerate(counts)}
     plan = assign_cpus(drives(*nodes), threads, allowed, {})

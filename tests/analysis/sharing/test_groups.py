@@ -45,7 +45,7 @@ def test_demand_against_what_a_part_carries() -> None:
 
 
 def test_a_drive_alone_shares_nothing() -> None:
-    """Links of a single drive are no shared parts, even where the way up is narrower than the drive."""
+    """The link of a single drive is not a shared part, even if a part above it is slower than the drive."""
     assert build_budgets([path("nvme0n1", 7877, part("port", 3938))]) == ()
 
 
@@ -60,13 +60,13 @@ def test_auto_keeps_within_each_budget() -> None:
 
 
 def test_drives_on_different_parts_run_together() -> None:
-    """A full expander keeps no drive of a switch back."""
+    """A full expander does not delay a drive that is connected to a switch."""
     first, *_ = group_drives([*SHELF, *NVME], "auto")
     assert len(first.drives) == 8 + 2
 
 
 def test_a_number_and_all_ignore_budgets() -> None:
-    """A number, or "all", forms groups as asked for, even if they exceed a budget. The group then says so."""
+    """A number, or "all", forms the requested groups, even if they exceed a budget. The group then says so."""
     (everything,) = group_drives(SHELF, "all")
     assert everything.state is BudgetState.OVER
     assert sizes(SHELF, 10) == [10, 10, 4]
@@ -78,7 +78,7 @@ def test_a_number_and_all_ignore_budgets() -> None:
 
 
 def test_not_known_separates_nothing_and_is_never_within() -> None:
-    """Two drives of a chipset run at once, and are not judged."""
+    """Two drives of a chipset run at the same time, and are not judged."""
     (group,) = group_drives(CHIPSET, "auto")
     (budget,) = group.budgets
     assert (budget.factor, budget.state) == (None, BudgetState.NOT_KNOWN)

@@ -1,6 +1,6 @@
-"""Documents as nvme-cli and smartctl print them, from ``tests/golden/tools``. No drive has these serial numbers.
+"""Documents that nvme-cli and smartctl print, from ``tests/golden/tools``. No drive has these serial numbers.
 
-A test may give other values to the fields of a document, but no other fields.
+A test may change the values of the fields of a document, but adds no fields.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Logs of drives as readings, in bytes and degrees whatever their tool, bus and maker."""
+"""Logs of drives as readings, in bytes and degrees, whatever their tool, bus and maker."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SMARTCTL = ("7.2", "7.3", "7.4", "7.5")
 
 @pytest.mark.parametrize("version", NVME_CLI)
 def test_nvme_counts_thousands_of_sectors_and_kelvin(version: str) -> None:
-    """NVMe data units are 512,000 bytes, its temperatures are in Kelvin, and its times are in minutes or seconds (NVM
+    """NVMe data units are 512,000 bytes, NVMe temperatures are in Kelvin, and NVMe times are in minutes or seconds (NVM
     Express 1.4, 5.14.1.2).
     """
     log = document("nvme", "smart-log", version, WARNING=2)
@@ -80,7 +80,7 @@ def test_counters_with_the_separators_of_a_locale_are_not_guessed() -> None:
 
 @pytest.mark.parametrize("written", ["2433328", "2,433,328", 2_433_328])
 def test_numbers_of_128_bits_may_be_texts(written: object) -> None:
-    """nvme-cli prints them so in some versions."""
+    """Some versions of nvme-cli print the numbers in this form."""
     log = {**SMART_LOG, "data_units_written": written}
     assert drive_reading.parse_smart_log(log, at_s=0, drive="x").host_written_bytes == 2_433_328 * 512_000
 
@@ -113,7 +113,7 @@ def test_every_version_prints_ocps_log(version: str) -> None:
 
 
 def test_another_makers_page_of_that_number_is_not_ocps() -> None:
-    """C0h is vendor specific: the GUID says whose it is."""
+    """Page C0h is vendor specific, and its GUID identifies the vendor."""
     assert not drive_reading.is_ocp_log({**OCP_LOG, "Log page GUID": GUID.replace("a", "b")})
     assert not drive_reading.is_ocp_log({})
 
@@ -152,7 +152,7 @@ def test_a_controller_tells_its_limits(version: str) -> None:
     ],
 )
 def test_units_of_ata_attributes_are_in_their_names(name: str, host: int, unit: int) -> None:
-    """The name of an ATA attribute gives its unit, as smartctl's database has it for the model."""
+    """The name of an ATA attribute contains its unit, according to smartctl's database for the model."""
     document = sata(attribute(241, name, 1000))
     assert read(document).host_written_bytes == host
     assert tool.parse_drive_facts(document, drive="x").host_unit_bytes == unit
@@ -160,8 +160,8 @@ def test_units_of_ata_attributes_are_in_their_names(name: str, host: int, unit: 
 
 @pytest.mark.parametrize("name", ["Host_Writes", "Lifetime_Writes", "Unknown_Attribute", "NAND_Writes"])
 def test_a_name_without_a_unit_says_nothing(name: str) -> None:
-    """A name without a unit gives no amount. If the model is not in smartctl's database, no name does, because the
-    names are then defaults.
+    """A name without a unit gives no amount. If the model is not in smartctl's database, no name gives an amount,
+    because the names are then defaults.
     """
     assert read(sata(attribute(241, name, 1000))).host_written_bytes is None
     default = sata(attribute(241, "Total_LBAs_Written", 1000), known=False)
@@ -178,7 +178,7 @@ def test_a_name_without_a_unit_says_nothing(name: str) -> None:
         ([("Flash_Writes_GiB", 10)], 10 * GIB),
         ([("NAND_GB_Written_TLC", 10), ("NAND_GB_Written_SLC", 3)], 13 * 10**9),
         ([("TLC_Writes_32MiB", 10), ("SLC_Writes_32MiB", 3)], 13 * 32 * MIB),
-        # Half of it says nothing of the whole.
+        # Half of the document says nothing about the rest.
         ([("NAND_GB_Written_TLC", 10)], None),
         ([("TLC_NAND_GB_Writes", 10)], None),
     ],
@@ -193,8 +193,8 @@ def test_what_goes_to_the_flash(attributes: list[tuple[str, int]], nand: int | N
 
 
 def test_the_statistics_log_is_asked_for_only_where_it_is_needed() -> None:
-    """The statistics log is asked for only where it is needed. The counters of a drive are read from the same place
-    each time, because differences would otherwise mean nothing.
+    """tkperf requests the statistics log only if it is needed. It always reads the counters of a drive from the same
+    source, because differences would otherwise mean nothing.
     """
     log = statistics(Logical_Sectors_Written=5 * GIB // 512, Number_of_Reported_Uncorrectable_Errors=2)
     log["ata_device_statistics"]["pages"][0]["table"].append(
@@ -299,7 +299,7 @@ def test_sas_counts_billions_of_bytes(version: str) -> None:
 
 @pytest.mark.parametrize("version", SMARTCTL)
 def test_nvme_by_smartctl_is_the_same_log_in_celsius(version: str) -> None:
-    """Where nvme-cli is not installed."""
+    """These are the values on a host without nvme-cli."""
     reading = read(document("smartctl", "nvme", version))
     assert (reading.temperature_c, reading.critical_warning, reading.spare_percent) == (45, 0, 100)
     assert (reading.host_written_bytes, reading.source) == (2_433_328 * 512_000, "smartctl")
@@ -325,7 +325,7 @@ anything = st.recursive(
 
 @given(st.data())
 def test_a_parser_returns_a_value_whatever_it_gets(data: st.DataObject) -> None:
-    """Any part of a document may be anything: what cannot be is not known, and nothing else is lost."""
+    """Any part of a document may contain anything. Impossible values are not known, and nothing else is lost."""
     for whole in (SMART_LOG, OCP_LOG, CONTROLLER, NVME_BY_SMARTCTL, SAS, sata(attribute(1, "a", 1))):
         key = data.draw(st.sampled_from(sorted(whole)))
         odd = {**whole, key: data.draw(anything)}
@@ -342,7 +342,7 @@ def test_a_parser_returns_a_value_whatever_it_gets(data: st.DataObject) -> None:
 
 
 def test_a_reading_of_the_temperature_alone_is_no_log() -> None:
-    """Only a log tells of throttling."""
+    """Only a log shows throttling."""
     reading = Reading(at_s=0, drive="x", source="hwmon", temperature_c=40)
     assert not reading.is_full
     assert replace(reading, media_errors=0).is_full

@@ -61,16 +61,16 @@ BEYOND_NOISE = (Change.BETTER, Change.WORSE, Change.DIFFERENT)
 class Entry:
     """One run's value of a row.
 
-    Attributes: low, high: range of the value over ``span``; all three are None if the value was measured once.
+    Attributes:
+        low, high: range of the value over ``span``; all three are None if the value was measured once.
         uncertainty: uncertainty of the value itself.
         ratio: ratio to the first run; None without a value, or if the value of the first run is 0.
-        within_noise: None if neither uncertainties nor ranges decide, or if the interval of the ratio contains
-            both 1 and a difference that matters.
+        within_noise: None if neither uncertainties nor ranges decide, or if the interval of the ratio contains both 1
+            and a difference that matters.
         host_limited: the CPUs of the host, not the device, limited the value.
         disturbances: disturbances of its steps.
         not_found: for a characteristic over time: text that says that it was looked for and not found, or its bound.
-
-    ``ratio``, ``ratio_uncertainty``, ``within_noise`` and ``change`` are None for the first run.
+            ``ratio``, ``ratio_uncertainty``, ``within_noise`` and ``change`` are None for the first run.
     """
 
     value: float | None

@@ -41,8 +41,8 @@ class ComparisonReason:
     """A reason for a verdict on a comparison.
 
     Attributes:
-        names: the conditions, or the runs, that the reason concerns. of_run: the most serious reason of the verdict on
-            the run; None: the reason does not concern a single run.
+        names: the conditions, or the runs, that the reason concerns.
+        of_run: the most serious reason of the verdict on the run; None: the reason does not concern a single run.
     """
 
     code: ComparisonCode
@@ -281,8 +281,9 @@ def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> 
 
 
 def _does_any_pair_share(results: Sequence[RunResult]) -> bool:
-    """Return whether two of several runs have a value in common. The matrix and the curves of a comparison then show
-    the values of these runs, and a dash for the others.
+    """Return whether two of several runs have a value in common.
+
+    The matrix and the curves of a comparison then show the values of these runs, and a dash for the others.
     """
     return len(results) > 2 and any(next(build_rows(pair), None) is not None for pair in combinations(results, 2))
 
@@ -344,8 +345,9 @@ def find_day(result: RunResult) -> float | None:
 
 
 def _arrange(results: Sequence[RunResult], wanted: Arrangement | None) -> tuple[Arrangement, tuple[RunResult, ...]]:
-    """Return the arrangement, and the runs in its order. Without ``wanted``, the models and serial numbers of the
-    drives determine the arrangement.
+    """Return the arrangement, and the runs in its order.
+
+    Without ``wanted``, the models and serial numbers of the drives determine the arrangement.
     """
     arrangement = wanted or _choose(results)
     if arrangement is Arrangement.RUNS:

@@ -70,8 +70,8 @@ class DecisionCell:
 
     Attributes:
         entry: the value; its ratio is relative to the best ranked value, and None for the best value itself. unranked:
-            the reason why the value is not ranked; None: it is ranked. standing: None if the value is not ranked, or if
-            no other value is.
+            the reason why the value is not ranked; None: it is ranked.
+        standing: None if the value is not ranked, or if no other value is.
     """
 
     entry: Entry
@@ -136,8 +136,8 @@ class Decision:
     """The decision of a comparison.
 
     Attributes:
-        figures: the figures of which at least two runs have a value; they are the columns of the matrix. alone: the
-            figures of which only one run has a value.
+        figures: the figures of which at least two runs have a value; they are the columns of the matrix.
+        alone: the figures of which only one run has a value.
     """
 
     figures: tuple[DecisionFigure, ...]

@@ -100,7 +100,9 @@ def describe_preconditioning(result: RunResult, section: SectionResult) -> str |
 
 def find_value_conditions(result: RunResult, test: str, section: SectionResult) -> dict[str, str | None]:
     """Return the conditions that values of a section must share to be ranked, with their names as keys; None: not
-    known. The host is not among them, because a value that the host limited or disturbed is not ranked anyway.
+    known.
+
+    The host is not among them, because a value that the host limited or disturbed is not ranked anyway.
     """
     info = result.info
     purge = describe_purge(result, section)

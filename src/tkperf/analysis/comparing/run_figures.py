@@ -41,8 +41,10 @@ _IsWanted = Callable[[Workload], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedFigure:
-    """A figure that every comparison shows if it has values. Attributes: loads: the loads to which the figure may
-    apply; the first load that two runs have is used.
+    """A figure that every comparison shows if it has values.
+
+    Attributes:
+        loads: the loads to which the figure may apply; the first load that two runs have is used.
     """
 
     key: str
@@ -106,8 +108,8 @@ class FigureValue:
         load: place of its workload among the figure's loads, the preferred load first; or ``STREAM``.
         varying: keys of the axes in which the workloads of its section differ.
         cautions: as in the plan of its section.
-        unranked: the reason why the value is not ranked. fills: for the kept rate, how often the stream filled the
-            active range; None: not known, or another figure.
+        unranked: the reason why the value is not ranked.
+        fills: for the kept rate, how often the stream filled the active range; None: not known, or another figure.
     """
 
     key: str

@@ -191,8 +191,9 @@ def _find_remarks(comparison: Comparison) -> NotesView | None:
 
 
 def build_tkperf_plots(comparison: Comparison) -> tuple[ChartView, ...]:
-    """Return the pictures that tkperf-cmp made, with the names of its files as keys. The page of a comparison shows
-    headline figures instead.
+    """Return the pictures that tkperf-cmp made, with the names of its files as keys.
+
+    The page of a comparison shows headline figures instead.
     """
     tests = dict.fromkeys(row.test for row in comparison.rows)
     charts = tuple(chart for test in tests for chart in build_tkperf_charts(comparison, test))

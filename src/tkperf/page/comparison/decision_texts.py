@@ -66,8 +66,9 @@ _NOTHING, _SAME = "0.0 %", "the same"
 
 
 def find_title(comparison: Comparison, decision: Decision) -> str:
-    """Return the number of figures at which each run is best. For a cohort, return the outliers instead; for a history,
-    return the drive.
+    """Return the number of figures at which each run is best.
+
+    For a cohort, return the outliers instead; for a history, return the drive.
     """
     if comparison.cohort is not None:
         return _describe_outliers(comparison)
@@ -87,6 +88,7 @@ def find_title(comparison: Comparison, decision: Decision) -> str:
 
 def _describe_winners(called: Sequence[str], decision: Decision) -> str:
     """Name the runs that are best alone, and count all other ranked figures, so that the numbers add up to all figures.
+
     If no run is best alone, name the runs that are most often as good as the best.
     """
     count, runs = len(decision.figures), range(len(called))

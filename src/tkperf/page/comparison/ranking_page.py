@@ -1,5 +1,7 @@
 """Page of a ranking: the drives of many runs in the order of one figure, and the drives that are not ranked, with the
-reasons. Its figures, words and signs are those at the beginning of a comparison.
+reasons.
+
+Its figures, words and signs are those at the beginning of a comparison.
 """
 
 from __future__ import annotations

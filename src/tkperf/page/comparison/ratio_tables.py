@@ -209,8 +209,9 @@ def _summary_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
 
 
 def build_runs_table(comparison: Comparison) -> TableView | None:
-    """Return a table with a row for each run and a column for each headline figure. Return None if there are few runs
-    without a common drive or model, or if there are no headline figures.
+    """Return a table with a row for each run and a column for each headline figure.
+
+    Return None if there are few runs without a common drive or model, or if there are no headline figures.
     """
     alike = comparison.arrangement is not Arrangement.RUNS
     if not comparison.headlines or not (alike or len(comparison.names) > MOST_ACROSS):

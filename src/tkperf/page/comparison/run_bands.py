@@ -91,8 +91,10 @@ def _read_at_grid(courses: Courses, scale: Scale) -> _Columns:
 
 
 def _find_outliers(columns: _Columns, medians: Mapping[Place, float]) -> Iterator[str]:
-    """Yield the curves whose mean distance from the median, as a logarithm, is an outlier, the farthest first. If the
-    drives form two groups, the smaller group does not consist of outliers: an outlier is also far from the middle half.
+    """Yield the curves whose mean distance from the median, as a logarithm, is an outlier, the farthest first.
+
+    If the drives form two groups, the smaller group does not consist of outliers: an outlier is also far from the
+    middle half.
     """
     distances = {}
     for name, column in columns.items():

@@ -241,8 +241,9 @@ def _join_places(of_runs: Sequence[Sequence[Place]]) -> tuple[Place, ...]:
 
 
 def draw_runs(comparison: Comparison, chart: Chart, curves: Mapping[str, Curve]) -> Chart:
-    """Return the chart with a curve for each run, in the colour of the run and with its short name at the end. If there
-    are more runs than colours, the chart shows the median, a band and the outliers.
+    """Return the chart with a curve for each run, in the colour of the run and with its short name at the end.
+
+    If there are more runs than colours, the chart shows the median, a band and the outliers.
     """
     called, colours = call_runs(comparison.names), colour_runs(comparison.names)
     points = {called[run]: _thin(curve.points) for run, curve in curves.items()}

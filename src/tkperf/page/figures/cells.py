@@ -260,8 +260,10 @@ _MOST_TEXTS = 16
 
 
 def _with_depths(curves: tuple[Curve, ...]) -> tuple[Curve, ...]:
-    """Return the curves with the demand of each point beside the point. If there are many points, label only those of
-    the curve that ends highest, because the curves of a sweep have the same demands.
+    """Return the curves with the demand of each point beside the point.
+
+    If there are many points, label only those of the curve that ends highest, because the curves of a sweep have the
+    same demands.
     """
     many = sum(len(curve.points) for curve in curves) > _MOST_TEXTS
     highest = max(curves, key=lambda curve: curve.points[-1].y or 0.0, default=None)

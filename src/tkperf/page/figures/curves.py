@@ -123,6 +123,7 @@ def colour_quantity(quantity: Quantity) -> str:
 
 def colour_values(axis: WorkloadAxis, workloads: Iterable[Workload]) -> dict[Order, str]:
     """Return a colour for each value that these workloads have on an axis, with ``axis.order`` of the value as the key.
+
     Each value that specifications use has a fixed colour; the other values receive the remaining colours. If there are
     more values than colours, their colours lie between cold and warm.
     """

@@ -75,9 +75,10 @@ def name_views(figure: Figure, charts: Iterable[ChartView]) -> Iterator[ChartVie
 
 
 def join_charts(charts: Iterable[ChartView], key: str) -> tuple[ChartView, ...]:
-    """Return one chart for each question, in the order of their first views. A chart without a question remains
-    separate. Charts without values are left out. Each key becomes unique in the report: the first view of a kind has
-    the name of the kind after ``key``, and the other views have a number.
+    """Return one chart for each question, in the order of their first views.
+
+    A chart without a question remains separate. Charts without values are left out. Each key becomes unique in the
+    report: the first view of a kind has the name of the kind after ``key``, and the other views have a number.
     """
     groups: dict[str, list[ChartView]] = {}
     below: dict[str, list[ChartView]] = {}
@@ -103,7 +104,9 @@ def open_at_spikes(charts: Iterable[ChartView], timelines: Iterable[Timeline]) -
 
 def open_over_time(chart: ChartView, quantities: set[str]) -> ChartView | None:
     """Return the chart with the view that draws these quantities over time as its first view, or None if there is no
-    such view. A view that contains only the maximum latency is best.
+    such view.
+
+    A view that contains only the maximum latency is best.
     """
     views = [view for view in chart.views if view.figure and view.figure.kind in _OVER_TIME]
     asked = [view for view in views if view.figure and quantities & set(view.figure.quantities)]

@@ -23,9 +23,10 @@ _MIXES = (0, 100, 65)
 
 
 def find_settled(section: SectionResult, cell: CellResult) -> float | None:
-    """Return the rate at which a stream settled. Return None if the stream did not settle, or for rates other than
-    IOPS. If the stream reached the specification's steady state, the rate is the value in the tables, otherwise the
-    level that was found.
+    """Return the rate at which a stream settled.
+
+    Return None if the stream did not settle, or for rates other than IOPS. If the stream reached the specification's
+    steady state, the rate is the value in the tables, otherwise the level that was found.
     """
     level = find_characteristic(section, STEADY)
     # Only IOPS have levels.
@@ -88,9 +89,10 @@ class Peak:
 
 
 def choose_peaks(section: SectionResult) -> list[Peak]:
-    """Return the maximum in a grid of demands, for writes and for reads if both ran. The test itself chooses the same
-    point (``choose_points``): the highest rate among the cells whose mean latency is below the ceiling. If no ceiling
-    is set, all cells count.
+    """Return the maximum in a grid of demands, for writes and for reads if both ran.
+
+    The test itself chooses the same point (``choose_points``): the highest rate among the cells whose mean latency is
+    below the ceiling. If no ceiling is set, all cells count.
     """
     rate = section.rate
     peaks = [_choose_peak(section, like, rate) for like in choose_cells(section.cells)[:2]]

@@ -91,8 +91,11 @@ class Headline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
-    """A candidate for a headline. Attributes: rank: 0 for the test's main figure, 1 for a second rate, 2 for others.
-    like: identity of the figure, so that the figure appears only once; None: its label and key.
+    """A candidate for a headline.
+
+    Attributes:
+        rank: 0 for the test's main figure, 1 for a second rate, 2 for others.
+        like: identity of the figure, so that the figure appears only once; None: its label and key.
     """
 
     rank: int

@@ -75,8 +75,10 @@ def say(cell: CellResult, quantity: Quantity) -> str:
 
 
 def say_tail(cell: CellResult, shown: Sequence[Quantity], of: str = "") -> str:
-    """Return ``99.9 % complete within 1.204 ms, the slowest in 35.1 ms``; a mix names reads and writes separately. The
-    text is empty if the section does not show latencies of the tail. ``of`` names the I/Os, if the sentence needs it.
+    """Return ``99.9 % complete within 1.204 ms, the slowest in 35.1 ms``; a mix names reads and writes separately.
+
+    The text is empty if the section does not show latencies of the tail. ``of`` names the I/Os, if the sentence needs
+    it.
     """
     parts = []
     asked = [quantity for quantity in shown if quantity in PERCENTILES]

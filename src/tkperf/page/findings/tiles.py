@@ -39,8 +39,10 @@ _OVER_DISK = "over the whole disk"
 
 def build_tiles(result: RunResult) -> tuple[Headline, ...]:
     """Return the six figures, the finding that needs attention first; empty if the six figures would say little about
-    this run. This is so for a run of one test, which has figures of its own, and for a run with fewer than three of the
-    six figures.
+    this run.
+
+    This is so for a run of one test, which has figures of its own, and for a run with fewer than three of the six
+    figures.
     """
     if len(result.tests) + len(result.not_begun) < 2:
         return ()
@@ -96,8 +98,9 @@ def _build_tile(result: RunResult, key: str, figure: DecisionFigure | None) -> H
 
 
 def find_attention(result: RunResult) -> tuple[Headline, ...]:
-    """Return the finding that a reader must know together with the figures: spikes, a cache or throttling. The result
-    is empty if there is none. Throttling comes last, because the verdict also mentions it.
+    """Return the finding that a reader must know together with the figures: spikes, a cache or throttling.
+
+    The result is empty if there is none. Throttling comes last, because the verdict also mentions it.
     """
     found = (*headline_spikes(result.tests), *_find_cache(result), *_find_throttling(result.tests))
     return tuple(replace(one, alarm=True, needs_attention=True) for one in found[:1])

@@ -1,6 +1,7 @@
-"""3-D bars of the specifications: values over two axes, such as block size and read/write mix. Vega-Lite has no third
-dimension, so this module projects the faces of the bars and draws them as polygons. Far faces are drawn first, so that
-near faces cover them.
+"""3-D bars of the specifications: values over two axes, such as block size and read/write mix.
+
+Vega-Lite has no third dimension, so this module projects the faces of the bars and draws them as polygons. Far faces
+are drawn first, so that near faces cover them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Distribution of response times in Vega-Lite, which computes bars and curves from the buckets itself. The script of a
-page can therefore replace the buckets.
+"""Distribution of response times in Vega-Lite, which computes bars and curves from the buckets itself.
+
+The script of a page can therefore replace the buckets.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Frame of every chart in Vega-Lite: letters, colours, tooltips. The colours follow Okabe and Ito's palette with
-changes: each has a contrast of 3:1 to a white and to a dark page, and differs from the other first seven under any of
-the common colour-vision deficiencies. Text has the text colour of the page, so that it is readable there.
+"""Frame of every chart in Vega-Lite: letters, colours, tooltips.
+
+The colours follow Okabe and Ito's palette with changes: each has a contrast of 3:1 to a white and to a dark page, and
+differs from the other first seven under any of the common colour-vision deficiencies. Text has the text colour of the
+page, so that it is readable there.
 """
 
 from __future__ import annotations

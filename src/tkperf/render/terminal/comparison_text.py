@@ -33,8 +33,8 @@ def print_comparison(
     """Print the beginning of a comparison on one screen.
 
     Args:
-        flaws: the reasons why values of the runs are doubtful, each with the runs. beside_files: whether the comparison
-            is also written to files, so that the terminal shows only the decision.
+        flaws: the reasons why values of the runs are doubtful, each with the runs.
+        beside_files: whether the comparison is also written to files, so that the terminal shows only the decision.
     """
     assert view.decision is not None
     blocks = blocks_for(console.encoding)

@@ -38,8 +38,10 @@ class OutputConsole(Console):
 
 
 def open_console(*, stderr: bool = False) -> Console:
-    """Return a console on stdout or stderr. If the output goes to a program or a file instead of a terminal, each text
-    is one line, so that a search finds consecutive words. The ``soft_wrap`` of the console is then set.
+    """Return a console on stdout or stderr.
+
+    If the output goes to a program or a file instead of a terminal, each text is one line, so that a search finds
+    consecutive words. The ``soft_wrap`` of the console is then set.
     """
     is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
     width = None if is_terminal else _WIDE

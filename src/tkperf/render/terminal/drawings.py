@@ -123,8 +123,9 @@ def _name_curve(chart: Chart, curve: Curve) -> str:
 
 
 def spread_over(points: Sequence[Point], axis: Axis, bars: int) -> list[float | None]:
-    """Return the mean of the points in each of ``bars`` equal parts of an axis, and None for a part without points. If
-    there are fewer points than bars, each point is a bar.
+    """Return the mean of the points in each of ``bars`` equal parts of an axis, and None for a part without points.
+
+    If there are fewer points than bars, each point is a bar.
     """
     if len(points) <= bars:
         return [point.y for point in points]

@@ -136,8 +136,8 @@ def draw_histories(
 
     Args:
         title: name of the values.
-        histories: values of each cell, in the order of the run; empty: no values yet. most_lines: if not all rows fit,
-            only rows around ``current`` are shown, or none if there are too few lines.
+        histories: values of each cell, in the order of the run; empty: no values yet.
+        most_lines: if not all rows fit, only rows around ``current`` are shown, or none if there are too few lines.
         current: the cell under way.
     """
     layout = arrange(histories)

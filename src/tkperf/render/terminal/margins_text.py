@@ -60,8 +60,10 @@ def _list_letters(count: int) -> list[str]:
 
 
 def _draw_matrix(rows: Sequence[MatrixRow], title: str, count: int, width: int | None) -> Iterator[Text]:
-    """Yield the rows, with the values if a line has room for them. Columns that do not fit follow below. Args: width:
-    None: a line may have any length.
+    """Yield the rows, with the values if a line has room for them. Columns that do not fit follow below.
+
+    Args:
+        width: None: a line may have any length.
     """
     names = min(_LONGEST_NAME, max((len(row.name) for row in rows), default=0))
     results = min(_LONGEST_RESULT, max((len(_join(row.cells[0])) for row in rows), default=0))

@@ -254,8 +254,11 @@ def _fit(texts: Sequence[str], first: int, others: int) -> list[str]:
 
 
 def split_columns(lengths: Sequence[int], room: int | None, gap: int) -> Iterator[list[int]]:
-    """Yield the numbers of the columns that fit beside each other, block by block. Args: room: characters of a line;
-    None: a line may have any length. gap: characters before each column.
+    """Yield the numbers of the columns that fit beside each other, block by block.
+
+    Args:
+        room: characters of a line; None: a line may have any length.
+        gap: characters before each column.
     """
     block: list[int] = []
     for number, length in enumerate(lengths):

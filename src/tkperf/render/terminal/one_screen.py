@@ -139,8 +139,9 @@ def _draw_headlines(headlines: Sequence[HeadlineView], console: Console) -> rich
 
 
 def choose_findings(tests: Sequence[FindingsView], most_lines: int, width: int) -> list[_Paragraph]:
-    """Return the findings that fit, in the order of the page: alarms first, then the first finding of each test. If the
-    first finding of a test does not fit, it is cut after its first clause.
+    """Return the findings that fit, in the order of the page: alarms first, then the first finding of each test.
+
+    If the first finding of a test does not fit, it is cut after its first clause.
     """
     places = [(test, number) for test in tests for number in range(len(test.sentences))]
     ranked = sorted(places, key=lambda place: (not place[0].sentences[place[1]][1], place[1] > 0))

@@ -391,8 +391,9 @@ def print_check(view: ReportView, console: Console, *, brief: bool = False) -> N
 
 
 def _print_blocks(table: TableView, console: Console, *, brief: bool) -> None:
-    """Print the name and the first cell of each row on a line, and the other cells below. Rows with the same text share
-    a block. On a brief page, rows without cautions and failures share the last block.
+    """Print the name and the first cell of each row on a line, and the other cells below.
+
+    Rows with the same text share a block. On a brief page, rows without cautions and failures share the last block.
     """
     blocks: dict[tuple[str, ...], list[str]] = {}
     passed = []

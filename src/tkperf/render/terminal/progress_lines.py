@@ -53,10 +53,11 @@ class _Part:
 def render_lines(
     progress: ProgressView, *, width: int, height: int, now: datetime, encoding: str | None = "utf-8", footer: str = ""
 ) -> list[Text]:
-    """Return the view: at most ``height`` lines of at most ``width`` columns.
+    """Return the view: at most ``height`` lines of at most ``width`` columns. The lines that cells and remarks do not
+    need are used for a chart of the seconds, and for the sections that the run has finished.
 
-    The lines that cells and remarks do not need are used for a chart of the seconds, and for the sections that the run
-    has finished. Args: now: time of the host's clock, from which the time of the end is computed.
+    Args:
+        now: time of the host's clock, from which the time of the end is computed.
     """
     drawing = _Drawing(progress, max(20, width), blocks_for(encoding), now)
     above, below = drawing.above(), drawing.below(footer)
@@ -335,6 +336,7 @@ def _head(view: BatchProgressView, width: int, now: datetime, blocks: BlockLette
 
 def _choose_rows(view: BatchProgressView, room: int, turn: int) -> tuple[list[int], str]:
     """Return the rows of the page shown now and, if there are several pages, the text that says which page it is.
+
     Drives with problems are on each page, but take at most half of it. If there are more of them, the rest is paged
     like all other drives.
     """
