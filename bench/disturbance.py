@@ -1,10 +1,11 @@
-"""How many disturbances does tkperf find, and how many does it report that did not happen? tkperf runs on a loop
-device. In some steps, drawn at random, somebody disturbs on purpose for a part of the step: a foreign fio reads or
-writes the device, programs burn the CPUs, tkperf's cgroup gets less CPU time, fio or tkperf is stopped by a signal.
-From the run file: of the steps that lost more than 5 % of their result (against the median of the same cell in
-undisturbed steps of the run, and by more than these scatter; with a limit only where the kernel counted that it stopped
-somebody) or, with a foreign fio, in which it moved more than 5 % of the bytes, how many are marked, and how many of the
-undisturbed ones are. Needs root. Prints a table, and each step that was wrong.
+"""How many disturbances does tkperf find, and how many does it report that did not happen?
+
+tkperf runs on a loop device. In some steps, drawn at random, somebody disturbs on purpose for a part of the step: a
+foreign fio reads or writes the device, programs burn the CPUs, tkperf's cgroup gets less CPU time, fio or tkperf is
+stopped by a signal. From the run file: of the steps that lost more than 5 % of their result (against the median of the
+same cell in undisturbed steps of the run, and by more than these scatter; with a limit only where the kernel counted
+that it stopped somebody) or, with a foreign fio, in which it moved more than 5 % of the bytes, how many are marked, and
+how many of the undisturbed ones are. Needs root. Prints a table, and each step that was wrong.
 
     python bench/disturbance.py [--kinds foreign,burners,quota,stop-fio,stop-tkperf] [--runs 4]
         [--quiet-runs 4] [--step-s 10] [--folder /var/tmp] [--seed 1]

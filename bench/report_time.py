@@ -1,7 +1,9 @@
-"""How long does it take to make a report, HTML and PDF, of a full run of all four tests? For comparison, the script
-runs the libraries with which TKperf 2.2 makes its report, with the same results: matplotlib drawing its twelve plots at
-its 300 dpi, then rst2pdf setting them with its tables. They are installed into a folder of their own. Both sides are
-whole processes, started again each time, their modules compiled by the first; the ratio is of medians.
+"""How long does it take to make a report, HTML and PDF, of a full run of all four tests?
+
+For comparison, the script runs the libraries with which TKperf 2.2 makes its report, with the same results: matplotlib
+drawing its twelve plots at its 300 dpi, then rst2pdf setting them with its tables. They are installed into a folder of
+their own. Both sides are whole processes, started again each time, their modules compiled by the first; the ratio is of
+medians.
 
     python bench/report_time.py [--times 5] [--profile pts-e-1.1]
 

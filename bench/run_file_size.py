@@ -1,8 +1,10 @@
-"""How large is the run file of 24 hours with one sample a second? The script measures a write-saturation stream with
-real fio on a scratch file, then writes those seconds again and again, minute by minute from a random place, until the
-file contains 24 hours. The size of a second depends on the number of its I/Os (their counts are mostly noise, which
-nothing compresses), so the same seconds are written a second time with I/Os left out at random, down to a slower
-drive's rate. Prints sizes, bytes of a sample, and what full-resolution sample histograms would take.
+"""How large is the run file of 24 hours with one sample a second?
+
+The script measures a write-saturation stream with real fio on a scratch file, then writes those seconds again and
+again, minute by minute from a random place, until the file contains 24 hours. The size of a second depends on the
+number of its I/Os (their counts are mostly noise, which nothing compresses), so the same seconds are written a second
+time with I/Os left out at random, down to a slower drive's rate. Prints sizes, bytes of a sample, and what
+full-resolution sample histograms would take.
 
     python bench/run_file_size.py [--measure-s 120] [--folder /var/tmp]
 """

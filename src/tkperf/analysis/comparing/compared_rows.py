@@ -70,7 +70,8 @@ class Entry:
         host_limited: the CPUs of the host, not the device, limited the value.
         disturbances: disturbances of its steps.
         not_found: for a characteristic over time: text that says that it was looked for and not found, or its bound.
-            ``ratio``, ``ratio_uncertainty``, ``within_noise`` and ``change`` are None for the first run.
+
+    ``ratio``, ``ratio_uncertainty``, ``within_noise`` and ``change`` are None for the first run.
     """
 
     value: float | None
