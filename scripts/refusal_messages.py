@@ -241,7 +241,7 @@ REFUSALS: dict[str, Mapping[str, str]] = {
             "only grant_permit, after its checks, creates a permit to erase",
             "only grant_controller_permit creates a permit to erase",
             "a permit to erase is valid for one run",
-            "… may be written to only while its permit to erase is in use",
+            "… may be written only while its permit to erase is in use",
             "… is not held exclusively at the moment",
             "… is lent to another program at the moment",
         ),

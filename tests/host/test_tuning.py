@@ -212,7 +212,7 @@ def test_after_a_reboot_there_is_nothing_to_put_back(host: Path) -> None:
 
 
 def test_what_the_kernel_does_not_take_is_named(host: Path) -> None:
-    """A setting that the kernel refuses is named. The other settings are made and restored."""
+    """A setting that the kernel refuses is named. The other settings are changed and restored."""
     before = values(host)
     settings = settings_of(host)
     (host / GOVERNOR[1:]).unlink()

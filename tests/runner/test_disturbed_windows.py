@@ -80,7 +80,7 @@ def test_an_accepted_one_is_steady_and_says_so() -> None:
 
 
 def test_rounds_go_on_until_a_window_is_undisturbed() -> None:
-    """Disturbed in round 3, a test that was steady from the first has its window in rounds 4 to 8."""
+    """If round 3 of a test that is steady from the first round is disturbed, the window consists of rounds 4 to 8."""
     events, _ = run(in_round(3, TRACKED))
     outcome = outcome_of(events)
     assert outcome.window == (4, 5, 6, 7, 8)

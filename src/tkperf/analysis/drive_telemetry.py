@@ -1,4 +1,4 @@
-"""Telemetry of drives: as numbers for each test, and as a course over a stretch of time for charts."""
+"""Telemetry of drives: numbers for each test, and values over a period for charts."""
 
 from __future__ import annotations
 

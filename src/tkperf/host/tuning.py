@@ -114,7 +114,7 @@ class StateFile:
             state = decode_json(content, State)
         except (msgspec.DecodeError, ValueError) as error:
             raise InputFileError(
-                f"{self.path}: {reason_of(error)}; so tkperf restores no settings: read the file, restore its "
+                f"{self.path}: {reason_of(error)}; tkperf therefore restores no settings: read the file, restore its "
                 "settings by hand, and remove it"
             ) from error
         if state.schema != SCHEMA:

@@ -184,7 +184,7 @@ def is_throttled(stretches: Sequence[Sequence[Throttled]], began_s: float, ended
 
 
 class Pause(Protocol):
-    """A resumption, as a record or a result has it."""
+    """A resumption, in the form of a record or of a result."""
 
     @property
     def stopped_s(self) -> float: ...

@@ -95,7 +95,7 @@ _NOTHING = _Document(0.0, 0, 0)
 
 @dataclass(slots=True)
 class StepWatch:
-    """The watch over one step. Times are on the clock of the looks."""
+    """The watch over one step. Times are those of the clock with which the watch reads the counters."""
 
     idle_spans: list[tuple[float, float]] = field(default_factory=list)
     stops: list[tuple[float, float]] = field(default_factory=list)

@@ -97,7 +97,7 @@ def _draw_cell(title: str, values: Sequence[float | None], cells: CellHistories,
     known = [value for value in values if value is not None]
     count = len(values)
     across = (f"{cells.part} 1", f"{count:,}") if count < cells.most else (f"{count:,} {cells.part}s ago", "now")
-    # The least number of labels that says where the axis begins and ends.
+    # The smallest number of labels that shows where the axis begins and ends.
     ticks = _choose_ticks(known)[:: len(_choose_ticks(known)) - 1]
     places = [(number / max(1, count - 1), value) for number, value in enumerate(values)]
     curve = LiveCurve(kind="measured", name="", path=_trace(places, ticks))

@@ -38,7 +38,7 @@ def rounds(preset: str, step_s: float, others: tuple[Workload, ...]) -> list[flo
 @pytest.mark.parametrize("step_s", [1.0, 5.0, 60.0])
 @pytest.mark.parametrize("others", [(), (READS,), (READS, MIXED)], ids=len)
 def test_unsteady_is_in_no_window_steady(step_s: float, others: tuple[Workload, ...]) -> None:
-    """The unsteady preset is steady in no window, whatever its rounds consist of."""
+    """The unsteady preset is not steady in any window, whatever its rounds consist of."""
     assert not is_steady(rounds("unsteady", step_s, others))
 
 

@@ -30,8 +30,8 @@ from tkperf.runfile.writers import find_writer
 EVENTS = Path("/lab/batch-events.jsonl")
 # Few enough that the emulated CPUs keep up, also when four drives are measured at once.
 SLOW_IOPS = 200
-# QEMU lets a burst through at the beginning of a step of three seconds: 237 were seen. How exact a rate is,
-# test_accuracy.py says.
+# At the beginning of a step of three seconds, QEMU admits a burst of I/Os: 237 IOPS were observed. test_accuracy.py
+# tests how exact a rate is.
 MOST_SLOW_IOPS = SLOW_IOPS * 1.5
 # Longest case: four drives share two emulated CPUs.
 LIMIT_S = 900
