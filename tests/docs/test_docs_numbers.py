@@ -501,7 +501,7 @@ _OF_OTHERS = {
     "-f",
     "-z",
 }
-_OF_SCRIPTS = {"--files", "--browsers", "--pace-s"}
+_OF_SCRIPTS = {"--files", "--browsers", "--loads", "--pace-s"}
 
 
 def test_every_option_that_a_page_names_exists() -> None:

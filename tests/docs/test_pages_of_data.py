@@ -29,7 +29,7 @@ from tkperf.pipeline.host_check import HOST_DISTURBS, TUNING_LEFT_BEHIND
 from tkperf.pipeline.run_request import RunRequest
 from tkperf.render.dataset_tables import build_dataset_tables
 from tkperf.render.export_json import WORKLOAD, render_json
-from tkperf.render.export_series import READINGS, SECONDS
+from tkperf.render.export_series import FLUSHES, READINGS, SECONDS, TRIMS
 from tkperf.render.export_tables import build_comparison_table, build_tables
 from tkperf.runner.run_watch import HOST_LIMITED, UNREAD
 
@@ -141,7 +141,7 @@ def test_every_series_is_on_the_page() -> None:
     page = read("reference/exports.md")
     text = page[page.index("## Series over time") : page.index("TKperf's XML counts")]
     named = {each for each in in_backticks(text) if re.fullmatch(r"tkperf_\w+_\w+", each)}
-    assert named == {*SECONDS, *READINGS}
+    assert named == {*SECONDS, *TRIMS, *FLUSHES, *READINGS}
 
 
 def keys_of(value: Any) -> Iterator[str]:

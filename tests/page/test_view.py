@@ -24,7 +24,7 @@ from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, PERCENTI
 from tkperf.model.run_info import IMPORTED
 from tkperf.model.steady_state import Fit, judge
 from tkperf.model.units import KIB, format_block_size_kib, format_mix, format_number
-from tkperf.page.chart import Bars3D, Distribution, HeatMap
+from tkperf.page.chart import Bars3D, Distribution, GridMap, HeatMap
 from tkperf.page.facts import shorten
 from tkperf.page.naming import capitalise
 from tkperf.page.page import CellView, ChartView, ReportView, SectionView, TableView
@@ -368,6 +368,9 @@ def describe_view(chart: ChartView) -> str:
         ]
     elif isinstance(drawn, HeatMap):
         rows = [{"from": each.begin, "to": each.end, "ios": sum(each.ios)} for each in drawn.slices]
+    elif isinstance(drawn, GridMap):
+        rows = [{"across": each.column, "up": each.row, "text": each.text} for each in drawn.squares]
+        rows += [each._asdict() for each in drawn.edges]
     else:
         rows = [{name: value for name, value in row.items() if value not in (None, "")} for row in rows_of(drawn)]
         rows += [

@@ -23,6 +23,16 @@ SATURATED = Measure(key="saturated_iops", label="saturates at", unit="IOPS", bet
 SHARE_OF_FIRST = Measure(
     key="share_of_first_percent", label="share of the first section's rate", unit="%", better=HIGHER
 )
+READS_WITHIN_LIMIT = Measure(
+    key="reads_within_limit_iops",
+    label="reads within the latency limit next to half of the writes",
+    unit="IOPS",
+    better=HIGHER,
+)
+LATENCY_FACTOR = Measure(
+    key="read_p99_factor", label="p99 of the reader next to it, against the reader alone", unit="×", better=NEITHER
+)
+"""A drive that is fast alone has a greater factor at the same latency, so the factor does not rank drives."""
 RECOVERY = Measure(key="recovery_s", label="recovery time", unit="s", better=LOWER, digits=1)
 AFTER_RECOVERY = Measure(key="least_after_recovery_percent", label="least after recovery", unit="%", better=HIGHER)
 FRESH = Measure(key="fresh_iops", label="fresh-out-of-box level", unit="IOPS", better=HIGHER)
@@ -65,7 +75,7 @@ SPIKE_PERIODS = {
 }
 
 
-SOUGHT_ALWAYS = (NO_BACKLOG, SATURATED, SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY)
+SOUGHT_ALWAYS = (NO_BACKLOG, SATURATED, SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY, READS_WITHIN_LIMIT, LATENCY_FACTOR)
 """Characteristics that a test is designed to find. The others appear only in a series that is not level throughout."""
 
 CHARACTERISTICS: dict[str, Measure] = {
@@ -76,6 +86,8 @@ CHARACTERISTICS: dict[str, Measure] = {
         SHARE_OF_FIRST,
         RECOVERY,
         AFTER_RECOVERY,
+        READS_WITHIN_LIMIT,
+        LATENCY_FACTOR,
         FRESH,
         *FRESH_UNTIL.values(),
         AFTER_FRESH,

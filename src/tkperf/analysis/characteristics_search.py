@@ -24,6 +24,7 @@ from tkperf.analysis.characteristics import (
     STEADY_FROM,
     Characteristic,
 )
+from tkperf.analysis.loads_together import find_factors, find_reads_within_limit
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.timeline.levels import LevelKind, RateLevel
 from tkperf.analysis.timeline.series import spread
@@ -77,7 +78,13 @@ def with_characteristics(test: TestResult) -> TestResult:
         sections=tuple(
             replace(
                 section,
-                characteristics=(*_saturation(section), *of_neighbours.get(section.name, ()), *_over_time(section)),
+                characteristics=(
+                    *_saturation(section),
+                    *of_neighbours.get(section.name, ()),
+                    *find_reads_within_limit(section),
+                    *find_factors(section),
+                    *_over_time(section),
+                ),
             )
             for section in test.sections
         ),

@@ -132,6 +132,19 @@ class SliceResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GridRules:
+    """Rules of a grid of reads next to writes, from the profile of the run.
+
+    Attributes:
+        latency_limit_us: limit of the 99th percentile of the read latency.
+        kept_up_percent: share of the offered rates that a cell must reach to count.
+    """
+
+    latency_limit_us: float
+    kept_up_percent: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SectionResult:
     """A part of a test with a separate purge and verdict.
 
@@ -174,6 +187,8 @@ class SectionResult:
     """Findings over time in each series with enough values, including series without findings."""
     latency_ceiling_us: float | None = None
     """Ceiling of the mean latency for the maximum of a grid of demands; None: the test has no ceiling."""
+    grid_rules: GridRules | None = None
+    """Rules of the grid of reads next to writes; None: the section has no such grid."""
     complete: bool = True
     """Whether the section ended, even if its test did not. Otherwise its figures are those so far."""
     characteristics: tuple[Characteristic, ...] = ()

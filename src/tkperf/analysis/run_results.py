@@ -12,6 +12,7 @@ from tkperf.analysis.drive_telemetry import DriveTelemetry, count_media_errors, 
 from tkperf.analysis.results import (
     RESULTS_SCHEMA,
     CellResult,
+    GridRules,
     ReplacedTest,
     ResumptionResult,
     RunResult,
@@ -27,9 +28,9 @@ from tkperf.model.phases import Round
 from tkperf.model.quantity import IOS, Direction
 from tkperf.model.record import Resumption, RunNote, RunRecord, RunStatus, StepKind, StepRecord, TestRecord
 from tkperf.model.run_info import RunInfo
-from tkperf.procedures import find_test, known_plan, read_stored_profile
-from tkperf.procedures.demand_intensity import GRID, DemandGridTable
+from tkperf.procedures import demand_intensity, find_test, interference, known_plan, read_stored_profile
 from tkperf.procedures.forecast import first_rounds
+from tkperf.procedures.profiles.profile_tables import ProfileTable
 
 # A sweep has at most 1,024 workloads (MOST_COMBINATIONS in procedures/workload_sweep.py), all other tests
 # together about a hundred.
@@ -145,15 +146,24 @@ def _recorded(name: str, kinds: Collection[StepKind]) -> SectionPlan:
     return generic_section(name, areas=StepKind.AREA in kinds, stream=StepKind.CONTINUOUS in kinds)
 
 
-def _find_ceiling_us(info: RunInfo, test: str) -> float | None:
-    """Return the latency ceiling of a test's grid of demands, from the profile of the run; None: the test has no
-    grid.
-    """
+def _find_table(info: RunInfo, test: str) -> ProfileTable | None:
+    """Return the table of a test, from the profile of the run; None: the profile does not contain it."""
     definition = find_test(info.suite, test, info.profile)
     if definition is None or definition.table is None:
         return None
-    table = read_stored_profile(info.profile).tables.get(definition.table.key)
-    return table.latency_ceiling_ms * 1000 if isinstance(table, DemandGridTable) else None
+    return read_stored_profile(info.profile).tables.get(definition.table.key)
+
+
+def _find_ceiling_us(table: ProfileTable | None) -> float | None:
+    """Return the latency ceiling of a test's grid of demands; None: the test has no such grid."""
+    return table.latency_ceiling_ms * 1000 if isinstance(table, demand_intensity.DemandGridTable) else None
+
+
+def _find_grid_rules(table: ProfileTable | None) -> GridRules | None:
+    """Return the rules of a grid of reads next to writes; None: the test has no such grid."""
+    if not isinstance(table, interference.InterferenceTable):
+        return None
+    return GridRules(latency_limit_us=table.latency_limit_ms * 1000, kept_up_percent=table.kept_up_percent)
 
 
 def _planned_areas(info: RunInfo, test: TestRecord) -> dict[str, Round]:
@@ -178,7 +188,8 @@ def _test(
     courses: bool,
 ) -> TestResult:
     info, plan = record.info, _plan(record.info.suite, test)
-    planned, ceiling_us = _planned_areas(info, test), _find_ceiling_us(info, test.name)
+    planned, table = _planned_areas(info, test), _find_table(info, test.name)
+    ceiling_us, grid_rules = _find_ceiling_us(table), _find_grid_rules(table)
     lost = [row for row in record.left_out if row.is_step and row.test == test.name]
     sections: dict[str, list[StepRecord]] = {}
     for step in test.steps:
@@ -212,7 +223,8 @@ def _test(
                 sections[section.name],
                 planned.get(section.name),
                 lost,
-                ceiling_us if section.name == GRID else None,
+                ceiling_us if section.name == demand_intensity.GRID else None,
+                grid_rules if section.name == interference.GRID else None,
                 figures=figures,
                 courses=courses,
             )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import isclose, isfinite
 
-from tkperf.analysis.results import END_LOST, CellResult, RoundResult, SectionResult, SliceResult
+from tkperf.analysis.results import END_LOST, CellResult, GridRules, RoundResult, SectionResult, SliceResult
 from tkperf.analysis.timeline.timelines import SEARCHED, Recorded, Timeline, find_timelines
 from tkperf.model.disturbance.io import find_codes
 from tkperf.model.figures import SectionPlan
@@ -186,6 +186,7 @@ def build_section(
     planned: Round | None,
     lost_steps: Sequence[LeftOut],
     latency_ceiling_us: float | None,
+    grid_rules: GridRules | None,
     *,
     figures: bool = True,
     courses: bool = True,
@@ -196,6 +197,7 @@ def build_section(
         planned: the first area of a section of a hard disk, from the profile; None: not known.
         lost_steps: rows of steps of the test that cannot be read.
         latency_ceiling_us: ceiling of the mean latency; None: the section has none.
+        grid_rules: rules of a grid of reads next to writes; None: the section has no such grid.
         figures: whether to compute figures, rounds, histograms and findings over time, which the verdict does not need.
     """
     name = plan.name
@@ -250,6 +252,7 @@ def build_section(
         fill_workload=fills[-1].workload if fills else None,
         window_verdicts=_window_verdicts(ended, given),
         latency_ceiling_us=latency_ceiling_us,
+        grid_rules=grid_rules,
         # Areas are not a course in time.
         timelines=tuple(_find_timelines(() if in_areas else rounds, slices, as_new=is_as_new(purge, filled_bytes)))
         if figures and courses

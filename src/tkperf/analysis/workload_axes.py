@@ -70,6 +70,20 @@ def name_stream(work: Workload) -> str:
 STREAM = WorkloadAxis(
     key="stream", title="Stream", text=name_stream, order=lambda work: (0, name_stream(work)), words=name_stream
 )
+
+
+def _name_others(work: Workload) -> str:
+    """Return the names of all streams of the combination; a dash for a load alone."""
+    return " + ".join(stream.name for stream in work.together) or NOT_MEASURED
+
+
+COMBINATION = WorkloadAxis(
+    key="together",
+    title="Together",
+    text=_name_others,
+    order=lambda work: (len(work.together), _name_others(work) if work.together else ""),
+    words=_name_others,
+)
 MIX = WorkloadAxis(
     key="read_percent",
     title="R/W %",
@@ -164,6 +178,7 @@ REGION = WorkloadAxis(
 
 # In the order in which a table's rows show them.
 AXES = (
+    COMBINATION,
     STREAM,
     ACCESS,
     BLOCKS,
@@ -186,7 +201,10 @@ def find_axes(workloads: Iterable[Workload]) -> tuple[WorkloadAxis, ...]:
     """Return the fields in which these workloads differ."""
     several = list(workloads)
     if any(work.together for work in several):
-        return (STREAM, *(axis for axis in AXES[1:] if _differs(axis, [each for each in several if each.stream])))
+        combinations = (COMBINATION,) if _differs(COMBINATION, several) else ()
+        streams = [work for work in several if work.stream]
+        others = (axis for axis in AXES if axis not in (COMBINATION, STREAM) and _differs(axis, streams))
+        return (*combinations, STREAM, *others)
     return tuple(axis for axis in AXES if _differs(axis, several))
 
 
@@ -196,7 +214,7 @@ def _differs(axis: WorkloadAxis, works: Sequence[Workload]) -> bool:
 
 def text_on(axis: WorkloadAxis, work: Workload) -> str:
     """Return the value of a field in a table; a dash where a combination of different streams has none."""
-    return NOT_MEASURED if work.is_combination and axis is not STREAM else axis.text(work)
+    return NOT_MEASURED if work.is_combination and axis not in (COMBINATION, STREAM) else axis.text(work)
 
 
 def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[WorkloadAxis, ...]:

@@ -33,6 +33,8 @@ OFFERED_TESTS = (
     Offered("sweep", _FLASH, by_default=False),
     Offered("demand", _FLASH, by_default=False),
     Offered("qos", _FLASH, by_default=False),
+    Offered("interference", _FLASH, by_default=False),
+    Offered("neighbours", _FLASH, by_default=False),
     Offered("iops", ("hdd",)),
     Offered("tp", ("hdd",)),
 )

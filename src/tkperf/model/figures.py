@@ -22,6 +22,9 @@ class FigureKind(StrEnum):
     workload and a column for each quantity. ``SECTIONS`` is a table of a whole test. The others are charts.
     ``AGAINST`` draws one quantity over another, a point for each cell; ``OVER_DEMAND`` quantities over the
     total number of outstanding I/Os. ``HEAT_MAP`` draws the I/Os of a stream by time and response time.
+    ``INTERFERENCE`` is a table of offered reads and writes, shaded by a latency of the reads. ``FRONTIER`` draws
+    the most reads within a latency limit over the writes. ``NEIGHBOURS`` draws by what factor each neighbour
+    makes the latency of the same reader longer.
     ``SECTIONS`` and the kinds after it show a whole test and place its loads by recorded start times. If a whole
     test has a figure of another kind, the figure shows all its sections together.
     """
@@ -41,6 +44,9 @@ class FigureKind(StrEnum):
     HISTOGRAM = "response time histogram"
     EXCEEDANCE = "exceedance"
     HEAT_MAP = "heat map of response times"
+    INTERFERENCE = "reads next to writes"
+    FRONTIER = "most reads within a limit"
+    NEIGHBOURS = "reader next to neighbours"
     OVER_AREAS = "over areas"
     SPREAD = "spread over areas"
     SECTIONS = "sections side by side"

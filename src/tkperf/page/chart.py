@@ -380,4 +380,58 @@ class HeatMap(Picture):
         return bool(self.slices)
 
 
-AnyChart = Chart | Bars3D | Distribution | HeatMap
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridSquare:
+    """A square of a grid of two rates, counted from the lower left corner.
+
+    Attributes:
+        text: what is written in it.
+        strength: the strength of its colour, 0 to 1; None: it does not count, and has a dashed edge.
+        link, flag: the same as in ``Point``.
+        facts: values of the grid's ``facts``.
+    """
+
+    column: int
+    row: int
+    text: str
+    strength: float | None
+    link: str = ""
+    flag: str = ""
+    facts: tuple[str, ...] = ()
+
+
+class GridEdge(NamedTuple):
+    """A side of a square that is part of a limit, from one corner to another. Corners count from 0."""
+
+    x: int
+    y: int
+    x_end: int
+    y_end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridMap(Picture):
+    """Squares over two offered rates, shaded by a value, with a limit as a line between the squares.
+
+    Attributes:
+        x, y: axes with a place for each column and each row, the lowest first.
+        facts: titles of the facts about a square.
+        limit: the meaning of the line; empty: there is no line.
+    """
+
+    x: Axis
+    y: Axis
+    squares: tuple[GridSquare, ...]
+    facts: tuple[str, ...]
+    edges: tuple[GridEdge, ...] = ()
+    limit: str = ""
+
+    @property
+    def drawable(self) -> bool:
+        return any(square.strength is not None for square in self.squares)
+
+    def _flags(self) -> Iterator[str]:
+        return (square.flag for square in self.squares)
+
+
+AnyChart = Chart | Bars3D | Distribution | HeatMap | GridMap

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tkperf.analysis.characteristics import CHARACTERISTICS
 from tkperf.analysis.claim_results import Checked, CheckedFile, ClaimKind, ClaimResult, Doubt, limit_of
-from tkperf.analysis.workload_axes import ACCESS, AXES, BLOCKS, MIX, STREAM
+from tkperf.analysis.workload_axes import ACCESS, AXES, BLOCKS, COMBINATION, MIX, STREAM
 from tkperf.model.quantity import QUANTITIES, Direction, Measure
 from tkperf.model.units import (
     NOT_FOUND,
@@ -84,7 +84,7 @@ def _name(finding: ClaimResult) -> str:
         conditions = [
             axis.words(workload)
             for axis in AXES
-            if axis not in (STREAM, ACCESS, BLOCKS, MIX) and getattr(claim, axis.key, None) is not None
+            if axis not in (COMBINATION, STREAM, ACCESS, BLOCKS, MIX) and getattr(claim, axis.key, None) is not None
         ]
     else:
         blocks = "" if size_bytes is None else f"{format_block_size_kib(size_bytes)} KiB"

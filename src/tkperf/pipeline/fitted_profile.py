@@ -155,6 +155,7 @@ def fit_profile(request: RunRequest, unaltered: Profile, identity: DeviceIdentit
         active_range = resolve_active_range(profile, identity.capacity_bytes, sector_bytes)
         profile = with_range_to_fill(profile, identity.capacity_bytes, sector_bytes)
         fitted_profile, left_out = fit_to_sector(profile, sector_bytes, selected)
+        fitted_profile, without_trims = _leave_out_trims(fitted_profile, selected, identity)
         tests = [look_ahead(test, fitted_profile, active_range.length_bytes) for test in selected]
         for test in tests:
             _require_whole_sectors(test, profile.name, sector_bytes)
@@ -171,7 +172,7 @@ def fit_profile(request: RunRequest, unaltered: Profile, identity: DeviceIdentit
         profile=fitted_profile,
         active_range=active_range,
         tests=tuple(tests),
-        warnings=tuple(RunNote(code="preparation", text=text) for text in left_out.values()),
+        warnings=tuple(RunNote(code="preparation", text=text) for text in (*left_out.values(), *without_trims)),
     )
 
 
@@ -227,20 +228,46 @@ def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) ->
             )
 
 
+def _leave_out_trims(
+    profile: Profile, tests: Sequence[Test], identity: DeviceIdentity
+) -> tuple[Profile, tuple[str, ...]]:
+    """Return the profile without the trims that its tests can leave out, with a warning for each such test."""
+    reason = _why_no_trims(identity)
+    if reason is None:
+        return profile, ()
+    changed = {
+        test.name: replaced
+        for test in tests
+        for table in test.tables
+        if (replaced := profile.table(table).without_trims()) != profile.table(table)
+    }
+    warnings = tuple(f"{name}: trims left out, because {reason}" for name in changed)
+    return profile.with_tables(*changed.values()), warnings
+
+
 def _require_discard(tests: Sequence[TestPhases], identity: DeviceIdentity) -> None:
     """Raise UsageError if a test trims, and the device takes no trims from fio."""
     trimming = [test.test.name for test in tests if any(load.trims for load, _ in _loads(test.phases))]
-    if not trimming or identity.kind is TargetKind.SIMULATED:
+    reason = _why_no_trims(identity)
+    if not trimming or reason is None:
         return
+    remedy = (
+        "measure a device, or a loop device over the file"
+        if identity.kind is TargetKind.FILE
+        else "remove the load that trims"
+    )
+    raise UsageError(f"test {trimming[0]} trims, and {reason}: {remedy}")
+
+
+def _why_no_trims(identity: DeviceIdentity) -> str | None:
+    """Return why the device takes no trims from fio; None: it takes them."""
     if identity.kind is TargetKind.FILE:
-        raise UsageError(
-            f"test {trimming[0]} trims, and fio trims block devices only: measure a device, or a loop device over the "
-            "file"
-        )
-    if identity.major_minor is not None and not takes_discards(find_node(identity.major_minor)):
-        raise UsageError(
-            f"test {trimming[0]} trims, and the device supports no discard (TRIM/UNMAP): remove the load that trims"
-        )
+        return "fio trims block devices only"
+    if identity.kind is TargetKind.SIMULATED or identity.major_minor is None:
+        return None
+    if not takes_discards(find_node(identity.major_minor)):
+        return "the device supports no discard (TRIM/UNMAP)"
+    return None
 
 
 def _require_whole_segments(tests: Sequence[TestPhases], profile: Profile, active_range: ActiveRange) -> None:

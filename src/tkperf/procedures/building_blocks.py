@@ -274,7 +274,14 @@ def stream_outcome(section: str, stream: Stream, otherwise: str) -> SectionOutco
 
 
 def write_until_steady(
-    profile: Profile, section: str, workload: Workload, name: str, *, slice_s: float, every: int
+    profile: Profile,
+    section: str,
+    workload: Workload,
+    name: str,
+    *,
+    slice_s: float,
+    every: int,
+    results: list[Measurement] | None = None,
 ) -> Generator[Yielded, Reply, SectionOutcome]:
     """Run one stream until its IOPS are steady. The number of judged slices is at most the number of rounds in the
     rule.
@@ -282,6 +289,7 @@ def write_until_steady(
     Args:
         name: the name of the workload in the name of the tracking variable.
         every: interval n of judged slices: 1, 1 + n, 1 + 2n ...
+        results: receives the measurement of each slice.
     """
     stream = yield from stream_until(
         section,
@@ -290,6 +298,7 @@ def write_until_steady(
         max_slices=1 + every * (profile.steady_state.max_rounds - 1),
         rules=profile.steady_state,
         judge_every=every,
+        results=results,
     )
     return stream_outcome(section, stream, why_not_steady(stream))
 

@@ -10,17 +10,19 @@ from math import log
 from statistics import median
 from typing import Self
 
-from tkperf.analysis.characteristics import FRESH, SOUGHT_ALWAYS, STEADY, Characteristic
+from tkperf.analysis.characteristics import FRESH, READS_WITHIN_LIMIT, SOUGHT_ALWAYS, STEADY, Characteristic
 from tkperf.analysis.characteristics_search import CLOCK_S, changes
+from tkperf.analysis.loads_together import build_grid
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, SliceResult
 from tkperf.analysis.timeline.levels import LevelKind
 from tkperf.analysis.timeline.timelines import preferred
-from tkperf.analysis.uncertainty.estimate import EXTREME, Basis, Uncertainty, build_ratio
+from tkperf.analysis.uncertainty.estimate import EXTREME, Basis, Uncertainty, build_between, build_ratio
 from tkperf.analysis.uncertainty.means import uncertainty_of_median
 from tkperf.analysis.workload_axes import comparable_axes, place_of
 from tkperf.model.disturbance.io import DisturbanceCode, find_codes
 from tkperf.model.quantity import LATENCY_MAX, LATENCY_MIN, QUANTITIES, Better, Measure, Quantity
-from tkperf.model.workload import Workload
+from tkperf.model.units import format_number
+from tkperf.model.workload import Arrival, Workload
 
 
 class Span(StrEnum):
@@ -320,6 +322,9 @@ def _without_judgement(row: ComparedRow) -> ComparedRow:
 
 
 def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[ComparedRow]:
+    if sections[0].grid_rules is not None:
+        yield from _of_grids(test, sections)
+        return
     name, quantities = sections[0].name, sections[0].quantities
     phases, workloads = find_phases(sections), _workloads(sections)
     for part, of_phase in phases.items() if workloads else ():
@@ -334,6 +339,29 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
             entries = [_entry(of_run, workload, quantity) for of_run, workload in zip(cells, of_runs, strict=True)]
             yield _row(test, name, of_runs[0], quantity, entries)
     yield from _of_course(test, sections, {*phases, *({STEADY_PART} if whole and phases else ())})
+
+
+def _of_grids(test: str, sections: Sequence[SectionResult]) -> Iterator[ComparedRow]:
+    """Yield the most reads within the limit next to one rate of writes: half of what the slowest writer does alone.
+
+    Drives are compared next to the same writes, because half of a drive's own writes is another load for each drive.
+    """
+    grids = [grid for section in sections if (grid := build_grid(section)) is not None]
+    if len(grids) < len(sections) or len({grid.limit_us for grid in grids}) > 1:
+        return
+    beside = min(grid.at_half_writes.write_bytes_per_s for grid in grids)
+    measure = replace(
+        READS_WITHIN_LIMIT,
+        label=f"reads with p99 ≤ {grids[0].limit_us / 1000:g} ms next to {format_number(beside / 1e6)} MB/s of writes",
+    )
+    entries = []
+    for grid in grids:
+        bounds = grid.reads_next_to(beside)
+        known = None if bounds is None else build_between(*bounds)
+        entries.append(Entry(value=None if bounds is None else bounds[0], uncertainty=known))
+    reads = next(cell.reads.workload for cell in grids[0].cells.values() if cell.reads is not None)
+    workload = replace(reads, offered_iops=None, arrival=Arrival.LINEAR, together=(), stream=None)
+    yield _row(test, sections[0].name, workload, measure, entries)
 
 
 def _workloads(sections: Sequence[SectionResult]) -> list[list[Workload]]:

@@ -47,7 +47,7 @@ _BINS_A_DECADE = 20
 _MOST_VIEWS = 12
 # Readers want a rate over the block size in both measures, and also over the mix.
 _RATES = (IOPS.key, THROUGHPUT.key)
-_OVER_CELLS = (FigureKind.OVER_AXIS, FigureKind.AGAINST, FigureKind.OVER_DEMAND)
+_OVER_CELLS = (FigureKind.OVER_AXIS, FigureKind.AGAINST, FigureKind.OVER_DEMAND, FigureKind.FRONTIER)
 _OF_STREAMS = (FigureKind.OVER_TIME, FigureKind.OVER_WRITTEN, FigureKind.OVER_FILLS)
 _STREAM_QUANTITIES = (IOPS, THROUGHPUT, LATENCY_MEAN, percentile(99.9), LATENCY_MAX)
 _FEWEST_SIZES = 3

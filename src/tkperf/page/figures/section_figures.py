@@ -11,7 +11,7 @@ from dataclasses import replace
 from tkperf.analysis.timeline.timelines import Timeline
 from tkperf.model.figures import Figure, FigureKind
 from tkperf.model.quantity import LATENCY_MAX
-from tkperf.page.figures import cells, curves, over_time
+from tkperf.page.figures import cells, curves, interference_charts, over_time
 from tkperf.page.page import ChartView, TableView, Views
 from tkperf.page.shown_section import ShownSection
 
@@ -52,6 +52,9 @@ BUILD: dict[FigureKind, Callable[[ShownSection, Figure], Views]] = {
     FigureKind.HISTOGRAM: curves.show_histogram,
     FigureKind.EXCEEDANCE: curves.show_exceedance,
     FigureKind.HEAT_MAP: over_time.show_heat_map,
+    FigureKind.INTERFERENCE: interference_charts.show_interference,
+    FigureKind.FRONTIER: interference_charts.show_frontier,
+    FigureKind.NEIGHBOURS: interference_charts.show_neighbours,
     FigureKind.OVER_AREAS: cells.show_over_areas,
     FigureKind.SPREAD: cells.show_spread,
 }

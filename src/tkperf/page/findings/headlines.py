@@ -34,6 +34,7 @@ from tkperf.page.findings.choice import (
     find_shared,
     is_grid,
 )
+from tkperf.page.findings.interference_findings import label_grid, label_neighbours
 from tkperf.page.findings.section_findings import name_demand, say_value
 from tkperf.page.findings.stream_findings import StreamFigures, find_streams
 from tkperf.page.naming import name_figure
@@ -178,6 +179,10 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
     In a test with several demands, each figure names its own demand.
     """
     sections = [section for section in test.sections if not section.plan.prepares]
+    together = list(_of_loads_together(test, sections))
+    if together:
+        yield from together
+        return
     of_sections = [list(_of_section(test, section)) for section in sections]
     if find_shared(test):  # sections of one quantity: the first section represents all of them
         of_sections[1:] = [[replace(one, rank=2) for one in of] for of in of_sections[1:]]
@@ -203,6 +208,23 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
             is_of_several, is_peak = work in works, works.get(work, work) == work
         if is_peak or name_demand(work) in candidate.headline.label:
             yield _named(candidate, section, is_of_several=is_of_several, demands=len(demands))
+
+
+def _of_loads_together(test: TestResult, sections: Sequence[SectionResult]) -> Iterator[_Candidate]:
+    """Yield what one load does to another, in a test that is about this. Its other figures are steps on the way."""
+    for section in sections:
+        labelled = label_grid(section)
+        if labelled is not None:
+            found, label, text = labelled
+            headline = _made(test, section, found, label, text, value=found.value)
+            yield _Candidate(rank=0, headline=headline)
+    factors = [(one, section) for section in sections for one in label_neighbours(section)]
+    factors.sort(key=lambda one: -(one[0][0].value or 0.0))
+    for place, ((found, label, text), section) in enumerate(factors):
+        headline = _made(test, section, found, label, text, value=found.value)
+        sure = "" if found.value is None else describe_interval(found.value, found.uncertainty)
+        # Each neighbour is a figure of its own.
+        yield _Candidate(rank=min(place, 2), headline=replace(headline, sure=sure), like=(label, found.key))
 
 
 def _named(candidate: _Candidate, section: SectionResult, *, is_of_several: bool, demands: int) -> _Candidate:

@@ -13,6 +13,7 @@ from tkperf.model.quantity import Quantity
 from tkperf.model.record import RunStatus
 from tkperf.model.units import capital, format_number
 from tkperf.page.findings.choice import choose_cells, find_peaks_of_sections, find_shared
+from tkperf.page.findings.interference_findings import describe_grid, describe_neighbours
 from tkperf.page.findings.section_findings import describe_recovery, describe_section, name_direction, name_ios
 from tkperf.page.findings.stream_findings import describe_trimmed
 from tkperf.page.naming import name_blocks
@@ -92,6 +93,10 @@ def _of_section(test: TestResult, section: SectionResult, first: str | None, loa
     """Yield the finding of the section. ``loads`` are the loads whose sentences must name their section, because an
     earlier section has the same load.
     """
+    effect = describe_grid(test, section) or describe_neighbours(section)
+    if effect:
+        yield Finding(test=test.name, section=section.name, text=capital(effect))
+        return
     text = describe_section(section)
     if not text:
         return

@@ -230,6 +230,10 @@ class TestTable(ProfileTable, frozen=True, kw_only=True):
         }
         return msgspec.structs.replace(self, **kept)
 
+    def without_trims(self) -> Self:
+        """Return the table for a device that takes no trims. A test that cannot leave its trims out stays unchanged."""
+        return self
+
 
 class SteppedTable(TestTable, frozen=True, kw_only=True):
     """Numbers of a test with steps of equal length."""

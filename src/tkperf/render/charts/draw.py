@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from tkperf.page.chart import AnyChart, Bars3D, Chart, Curve, Distribution, HeatMap, Legend, Mark, Rule, Scale
+from tkperf.page.chart import AnyChart, Bars3D, Chart, Curve, Distribution, GridMap, HeatMap, Legend, Mark, Rule, Scale
 from tkperf.page.naming import MIX_TITLE, shorten_names
 from tkperf.render.charts.axes import CLOCK, draw_place_axis, draw_value_axis
 from tkperf.render.charts.bars_3d import draw_bars
@@ -36,6 +36,7 @@ from tkperf.render.charts.frame import (
     order_by_ends,
     tooltip,
 )
+from tkperf.render.charts.grid_map import draw_grid_map
 from tkperf.render.charts.heat_map import draw_heat_map
 
 # The first disturbed seconds of a day are enough to show it.
@@ -65,6 +66,8 @@ def draw(chart: AnyChart, scale: float = 1) -> Spec:
         return draw_distribution(chart)
     if isinstance(chart, HeatMap):
         return draw_heat_map(chart)
+    if isinstance(chart, GridMap):
+        return draw_grid_map(chart)
     return _Drawing(_with_short_names(chart), scale).spec()
 
 

@@ -12,7 +12,18 @@ from tkperf.model.figures import FigureKind
 from tkperf.model.histogram import TAIL_PERCENT
 from tkperf.model.quantity import LATENCY_MEAN, percentile
 from tkperf.model.units import format_latency
-from tkperf.page.chart import SHARE_NAMES, Axis, Chart, Curve, Distribution, HeatMap, Point, find_share_class
+from tkperf.page.chart import (
+    SHARE_NAMES,
+    Axis,
+    Chart,
+    Curve,
+    Distribution,
+    GridMap,
+    GridSquare,
+    HeatMap,
+    Point,
+    find_share_class,
+)
 from tkperf.page.figures.curves import spread_in_bins
 from tkperf.page.page import ChartView
 from tkperf.render.terminal.histories import (
@@ -45,7 +56,11 @@ def print_charts(charts: Sequence[ChartView], console: Console) -> None:
     """Print a section's values over time and its response times, each as a line of characters."""
     blocks = blocks_for(console.encoding)
     width = min(WIDEST, console.width)
-    lines = (*draw_course(charts, width, blocks), *draw_heat_maps(charts, width, blocks))
+    lines = (
+        *draw_course(charts, width, blocks),
+        *draw_heat_maps(charts, width, blocks),
+        *draw_grid_maps(charts, width, blocks),
+    )
     for line in (*lines, *draw_histogram(charts, width, blocks)):
         line.plain = blocks.spell(line.plain)
         console.print(line, highlight=False, no_wrap=True)
@@ -209,3 +224,40 @@ def _draw_heat_map(chart: HeatMap, width: int, blocks: BlockLetters) -> Iterator
 
 def _shade(ios: int, of: int, blocks: BlockLetters) -> str:
     return blocks.shades[find_share_class(ios, of)] if ios else " "
+
+
+def draw_grid_maps(charts: Sequence[ChartView], width: int, blocks: BlockLetters) -> Iterator[Text]:
+    """Yield the first view of each grid of two rates: a shade and the value of each square, and the limit."""
+    for view in charts:
+        if isinstance(view.chart, GridMap):
+            yield from _draw_grid_map(view.chart, width, blocks)
+
+
+def _draw_grid_map(chart: GridMap, width: int, blocks: BlockLetters) -> Iterator[Text]:
+    squares = {(square.column, square.row): square for square in chart.squares}
+    up, across = [str(place) for place in chart.y.places], [str(place) for place in chart.x.places]
+    label = max(map(len, up))
+    value = max(len(text) for text in (*across, *(square.text for square in chart.squares)))
+    has_shades = label + 1 + (value + 2) * len(across) <= width
+    limits = {(edge.x - 1, edge.y) for edge in chart.edges if edge.x == edge.x_end}
+    yield Text()
+    yield Text(f"{chart.title}; upwards: {chart.y.title[0].lower()}{chart.y.title[1:]}", style="dim")
+    for row in range(len(up) - 1, -1, -1):
+        line = Text.assemble((f"{up[row]:>{label}} ", "dim"))
+        for column in range(len(across)):
+            square = squares.get((column, row))
+            line.append(f"{'' if square is None else square.text:>{value}}")
+            line.append(_shade_of(square, blocks) if has_shades else "", style="cyan")
+            line.append(blocks.limit if (column, row) in limits else " ", style="red")
+        yield line
+    blank = " " * (label + 1)
+    yield Text(blank + "".join(f"{place:>{value}}{' ' * (1 + has_shades)}" for place in across), style="dim")
+    yield Text(f"{blank}{chart.x.title}" + (f"; {blocks.limit} {chart.limit}" if chart.limit else ""), style="dim")
+
+
+def _shade_of(square: GridSquare | None, blocks: BlockLetters) -> str:
+    """Return the shade of a square, the darker the greater its value; a blank if it does not count."""
+    if square is None or square.strength is None:
+        return " "
+    darkest = len(blocks.shades) - 1
+    return blocks.shades[darkest - min(darkest, int(square.strength * len(blocks.shades)))]

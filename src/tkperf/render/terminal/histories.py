@@ -24,6 +24,7 @@ class BlockLetters:
         done, perhaps, left: parts of a horizontal bar.
         line: fills the rest of the line of a heading.
         shades: parts of a heat map, from the greatest share.
+        limit: a limit between two squares.
     """
 
     heights: str
@@ -32,20 +33,23 @@ class BlockLetters:
     left: str
     line: str
     shades: str
+    limit: str
 
     def spell(self, text: str) -> str:
         """Return a text that uses only the available characters."""
         return text if self is UNICODE else text.replace("µ", "u").replace("°", "")
 
 
-UNICODE = BlockLetters("▁▂▃▄▅▆▇█", "█", "▒", "░", "─", "█▓▒░·")
-ASCII = BlockLetters(".:-=+*%#", "#", "=", ".", "-", "#*+:.")
+UNICODE = BlockLetters("▁▂▃▄▅▆▇█", "█", "▒", "░", "─", "█▓▒░·", "┃")
+ASCII = BlockLetters(".:-=+*%#", "#", "=", ".", "-", "#*+:.", "|")
 
 
 def blocks_for(encoding: str | None) -> BlockLetters:
     """Return the characters that an encoding can show."""
     try:
-        (UNICODE.heights + UNICODE.perhaps + UNICODE.left + UNICODE.line + UNICODE.shades).encode(encoding or "ascii")
+        (UNICODE.heights + UNICODE.perhaps + UNICODE.left + UNICODE.line + UNICODE.shades + UNICODE.limit).encode(
+            encoding or "ascii"
+        )
     except (UnicodeEncodeError, LookupError):
         return ASCII
     return UNICODE

@@ -1,0 +1,279 @@
+"""Random reads next to random writes: a grid of offered rates. The PTS has no such test.
+
+ScyllaDB's diskplorer measures the same grid, without purge and steady state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import product
+from math import ceil
+from typing import Annotated, ClassVar, Self
+
+import msgspec
+
+from tkperf.model.figures import LATENCIES, TAIL, FigureKind, SectionPlan, asking, drawn
+from tkperf.model.measurement import Measurement
+from tkperf.model.phases import PhaseSequence, Procedure, Purge, Reply, Round, SectionOutcome, Yielded
+from tkperf.model.units import format_count
+from tkperf.model.workload import Access, Arrival, Step, Stream, Workload, combine
+from tkperf.procedures import building_blocks
+from tkperf.procedures.building_blocks import expect_round, unjudged, write_until_steady
+from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.profile_tables import (
+    ARRIVAL,
+    QUEUE_DEPTH,
+    THREAD_COUNT,
+    BlockSizeKib,
+    Depth,
+    Jobs,
+    Seconds,
+    Slices,
+    TestTable,
+    means,
+)
+
+WRITES_ALONE = "Random writes alone"
+READS_ALONE = "Random reads alone"
+GRID = "Reads next to writes"
+FIRST_CELL_AGAIN = "First cell again"
+READER, WRITER = "reader", "writer"
+# fio's random arrivals are accurate if each thread offers a rate within these limits (docs/explanation/method.md).
+LEAST_IOPS_OF_THREAD, MOST_IOPS_OF_THREAD = 50, 20_000
+HOW_SLOW = "How slow are reads next to writes?"
+HOW_MANY = "How many reads stay below the limit next to writes?"
+
+
+class InterferenceTable(TestTable, frozen=True, kw_only=True):
+    """The grid has ``levels`` offered rates of reads and of writes, from 0 to the rates that the drive does alone."""
+
+    key: ClassVar[str] = "interference"
+
+    read_block_size_kib: Annotated[BlockSizeKib, means("block size of the reads, in KiB")]
+    write_block_size_kib: Annotated[BlockSizeKib, means("block size of the writes, in KiB")]
+    jobs: Annotated[Jobs, THREAD_COUNT]
+    io_depth: Annotated[Depth, QUEUE_DEPTH]
+    arrival: Annotated[Arrival, ARRIVAL]
+    slice_s: Annotated[Seconds, means("length of each slice of the writes alone, in s")]
+    round_every_slices: Annotated[
+        Slices, means("steady state of the writes alone is judged by every n-th slice, starting with the first")
+    ]
+    alone_s: Annotated[Seconds, means("length of the reads alone, in s")]
+    levels: Annotated[
+        int,
+        msgspec.Meta(ge=2, le=32),
+        means("number of offered rates of reads and of writes, evenly from 0 to the rate of the drive alone"),
+    ]
+    lead_in_s: Annotated[Seconds, means("length of the load of a cell before it is measured, in s")]
+    cell_s: Annotated[Seconds, means("length of the measurement of each cell, in s")]
+    seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1), means("number from which the order of the cells is made")]
+    kept_up_percent: Annotated[
+        float,
+        msgspec.Meta(gt=0, le=100),
+        means("share of the offered rate that reads and writes must both reach so that a cell counts, in %"),
+    ]
+    latency_limit_ms: Annotated[
+        float, msgspec.Meta(gt=0, le=1e6), means("limit of the 99th percentile of the read latency, in ms")
+    ]
+
+    def scaled(self, step_s: float) -> Self:
+        """Return the table with cells of another length."""
+        return msgspec.structs.replace(self, cell_s=step_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridCell:
+    """A place in the grid: the numbers of the levels of reads and of writes. Level 0 offers nothing."""
+
+    read_level: int
+    write_level: int
+
+
+def order_cells(table: InterferenceTable) -> tuple[GridCell, ...]:
+    """Return all cells with a load in the order of measurement.
+
+    The first cell offers about a third of each rate, which most drives can do. The others follow in an order that only
+    the seed decides, so that slow changes of the drive are not mistaken for an effect of the load.
+    """
+    third = max(1, (table.levels - 1) // 3)
+    cells = [GridCell(read_level=reads, write_level=writes) for reads, writes in product(range(table.levels), repeat=2)]
+
+    def place(cell: GridCell) -> bytes:
+        return sha256(f"{table.seed} {cell.read_level} {cell.write_level}".encode()).digest()
+
+    first = GridCell(read_level=third, write_level=third)
+    others = (cell for cell in cells if cell != first and (cell.read_level or cell.write_level))
+    return (first, *sorted(others, key=place))
+
+
+def find_jobs(offered_iops: float, jobs: int) -> int:
+    """Return the number of threads nearest to ``jobs`` with which fio offers the rate of each thread accurately."""
+    least = ceil(offered_iops / MOST_IOPS_OF_THREAD)
+    most = max(1, int(offered_iops / LEAST_IOPS_OF_THREAD))
+    return max(least, min(jobs, most))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alone:
+    """The random reads and writes of the grid without an offered rate, and the IOPS that the drive does of each."""
+
+    reads: Workload
+    writes: Workload
+    read_iops: float
+    write_iops: float
+
+
+def interference(profile: Profile, _active_range_bytes: int) -> Procedure:
+    """Purge, precondition, write at random until steady, find the rate of reads alone, then measure the grid."""
+    table = profile.table(InterferenceTable)
+    reads = profile.workload(Access.RANDOM, 100, table.read_block_size_kib, table.jobs, table.io_depth)
+    writes = profile.workload(Access.RANDOM, 0, table.write_block_size_kib, table.jobs, table.io_depth)
+    yield Purge(section=WRITES_ALONE)
+    yield building_blocks.workload_independent_preconditioning(profile, WRITES_ALONE)
+    slices: list[Measurement] = []
+    written = yield from write_until_steady(
+        profile,
+        WRITES_ALONE,
+        writes,
+        "random writes",
+        slice_s=table.slice_s,
+        every=table.round_every_slices,
+        results=slices,
+    )
+    yield written
+    warm_up = Round(
+        section=READS_ALONE, number=1, steps=(Step(workload=reads, duration_s=table.lead_in_s),), warm_up=True
+    )
+    yield warm_up
+    alone_step = Step(workload=reads, duration_s=table.alone_s)
+    answer = expect_round((yield Round(section=READS_ALONE, number=1, steps=(alone_step,))))
+    yield unjudged(READS_ALONE, f"ran for {table.alone_s:g} s", (1,))
+    # Without steady state, the last slices come closest to it.
+    window = [slices[number - 1] for number in written.window] or slices[-profile.steady_state.window_rounds :]
+    alone = Alone(
+        reads=reads,
+        writes=writes,
+        read_iops=max(1.0, answer[reads].iops),
+        write_iops=max(1.0, sum(measured.iops for measured in window) / len(window)),
+    )
+    yield (yield from measure_grid(table, alone))
+    yield (yield from measure_first_again(table, alone))
+
+
+def measure_grid(table: InterferenceTable, alone: Alone) -> Generator[Yielded, Reply, SectionOutcome]:
+    """Measure every cell once, each after a lead-in with the same load. No measurement changes what follows."""
+    cells = order_cells(table)
+    phases = tuple(
+        phase
+        for number, cell in enumerate(cells, 1)
+        for phase in _lead_in_and_cell(GRID, number, load_of(cell, table, alone), table)
+    )
+    yield PhaseSequence(phases=phases)
+    counted = format_count(len(cells), "cell")
+    return unjudged(GRID, f"measured {counted} in an order made from seed {table.seed}", range(1, len(cells) + 1))
+
+
+def measure_first_again(table: InterferenceTable, alone: Alone) -> Generator[Yielded, Reply, SectionOutcome]:
+    """Measure the first cell once more, so that its change during the test is known."""
+    load = load_of(order_cells(table)[0], table, alone)
+    yield PhaseSequence(phases=tuple(_lead_in_and_cell(FIRST_CELL_AGAIN, 1, load, table)))
+    return unjudged(FIRST_CELL_AGAIN, "measured the first cell of the grid once more", (1,))
+
+
+def _lead_in_and_cell(section: str, number: int, load: Workload, table: InterferenceTable) -> Iterator[Round]:
+    lead_in = Step(workload=load, duration_s=table.lead_in_s)
+    yield Round(section=section, number=number, steps=(lead_in,), warm_up=True)
+    yield Round(section=section, number=number, steps=(Step(workload=load, duration_s=table.cell_s),))
+
+
+def load_of(cell: GridCell, table: InterferenceTable, alone: Alone) -> Workload:
+    """Return the load of a cell: reads and writes together, or only one of them."""
+    reads = _offered(alone.reads, alone.read_iops, cell.read_level, table)
+    writes = _offered(alone.writes, alone.write_iops, cell.write_level, table)
+    if reads is None or writes is None:
+        load = reads or writes
+        assert load is not None, "a cell has a load"
+        return load
+    return combine((Stream(name=READER, workload=reads), Stream(name=WRITER, workload=writes)))
+
+
+def _offered(load: Workload, alone_iops: float, level: int, table: InterferenceTable) -> Workload | None:
+    if not level:
+        return None
+    # A whole number of I/Os a second is a rate that people can read, and that fio can offer.
+    offered_iops = float(max(1, round(alone_iops * level / (table.levels - 1))))
+    return replace(load, offered_iops=offered_iops, arrival=table.arrival, jobs=find_jobs(offered_iops, table.jobs))
+
+
+def section_plan(name: str) -> SectionPlan:
+    """Plan the display of the loads alone, of the grid, and of the cell that is measured twice."""
+    if name == WRITES_ALONE:
+        return SectionPlan(
+            name=name,
+            quantities=("iops", "megabytes_per_s", "latency_mean_us"),
+            figures=(*asking("How do the writes change?", drawn(FigureKind.OVER_TIME, "iops")),),
+            prepares=True,
+        )
+    if name == GRID:
+        return SectionPlan(
+            name=name,
+            quantities=(TAIL, "iops", "latency_mean_us"),
+            figures=(
+                *asking(
+                    HOW_SLOW,
+                    drawn(FigureKind.INTERFERENCE, "p99_us", view=("99 %",), printed=True),
+                    drawn(FigureKind.INTERFERENCE, "p50_us", view=("median",)),
+                    drawn(FigureKind.INTERFERENCE, "p99.9_us", view=("99.9 %",)),
+                ),
+                *asking(HOW_MANY, drawn(FigureKind.FRONTIER, "p99_us", printed=True)),
+            ),
+        )
+    return SectionPlan(
+        name=name,
+        quantities=("iops", *LATENCIES),
+        figures=(drawn(FigureKind.LISTING, "iops", *LATENCIES),),
+        prepares=True,
+    )
+
+
+def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(InterferenceTable)
+    demand = f"TC {table.jobs} / QD {table.io_depth}"
+    judged = building_blocks.judged_slices(table.slice_s, table.round_every_slices, f"slices of {table.slice_s:g} s")
+    share = 100 / (table.levels - 1)
+    arrivals = {Arrival.LINEAR: "evenly spaced", Arrival.POISSON: "at random times (Poisson process)"}[table.arrival]
+    cells = table.levels**2 - 1
+    return (
+        "Not a test of the PTS, but purge, preconditioning and steady state follow the rules of the PTS",
+        *building_blocks.purge(circumstances),
+        building_blocks.preconditioning(profile, circumstances),
+        f"RND {table.write_block_size_kib:g} KiB writes, {demand}, one unbroken stream until steady state of "
+        f"{judged}, at most {profile.steady_state.max_rounds} of them: the rate W of the writes alone",
+        f"RND {table.read_block_size_kib:g} KiB reads, {demand}, {table.alone_s:g} s: the rate R of the reads alone",
+        f"For each of {cells} cells, in an order made from seed {table.seed}:",
+        f"    Reads at 0 to 100 % of R next to writes at 0 to 100 % of W, in steps of {share:.3g} %, offered "
+        f"{arrivals}: {table.lead_in_s:g} s lead-in, then {table.cell_s:g} s measured",
+        "    Threads are chosen so that each offers 50 to 20,000 IOPS",
+        "The first cell once more",
+        f"A cell counts if reads and writes both reach {table.kept_up_percent:g} % of their offered rates",
+        f"Result: the highest rate of reads whose 99th percentile is at most {table.latency_limit_ms:g} ms, next to "
+        "each rate of writes",
+        building_blocks.steady_state(profile),
+    )
+
+
+TEST = Test(
+    name="interference",
+    title="Reads next to writes",
+    source="tkperf, after ScyllaDB's diskplorer; not in the PTS",
+    suites=("ssd", "raid"),
+    by_default=False,
+    table=InterferenceTable,
+    procedure=interference,
+    describe=describe,
+    section_plan=section_plan,
+    tracked=("iops",),
+)

@@ -1,0 +1,316 @@
+"""A steady reader alone, and next to one other load at a time. The PTS has no such test."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Self
+
+import msgspec
+
+from tkperf.model.figures import LATENCIES, FigureKind, SectionPlan, asking, drawn
+from tkperf.model.phases import Fill, PhaseSequence, Procedure, Purge, Reply, Round, SectionOutcome, Yielded
+from tkperf.model.units import KIB, MIB, format_count
+from tkperf.model.workload import Access, ActiveRange, Arrival, Step, Stream, Workload, combine
+from tkperf.procedures import building_blocks
+from tkperf.procedures.building_blocks import (
+    expect_round,
+    unjudged,
+    workload_independent_preconditioning,
+    write_until_steady,
+)
+from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.interference import find_jobs
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.profile_tables import (
+    ARRIVAL,
+    BlockSizeKib,
+    Depth,
+    Jobs,
+    Percent,
+    Rounds,
+    Seconds,
+    Slices,
+    SteppedTable,
+    means,
+)
+
+WRITES_FIRST = "Random writes before the neighbours"
+READS_ALONE = "Reads at full rate"
+NEXT_TO_OTHERS = "Reader next to others"
+NEXT_TO_TRIMMER = "Reader next to a trimmer"
+READER, TRIMMER = "reader", "trimmer"
+WORST = "Which neighbour slows reads down most?"
+
+
+class NeighboursTable(SteppedTable, frozen=True, kw_only=True):
+    """The reader, its neighbours, and the rounds in which each neighbour runs once."""
+
+    key: ClassVar[str] = "neighbours"
+
+    read_block_size_kib: Annotated[BlockSizeKib, means("block size of the reader, in KiB")]
+    jobs: Annotated[Jobs, means("thread count (TC) of the reads at full rate and of the random writes before")]
+    io_depth: Annotated[Depth, means("queue depth of each of these threads (QD), and of the threads of the reader")]
+    reader_percent: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=100),
+        means("rate of the reader, in % of the rate that the drive does with reads alone"),
+    ]
+    arrival: Annotated[Arrival, ARRIVAL]
+    alone_s: Annotated[Seconds, means("length of the reads at full rate, in s")]
+    slice_s: Annotated[Seconds, means("length of each slice of the random writes before, in s")]
+    round_every_slices: Annotated[
+        Slices, means("steady state of these writes is judged by every n-th slice, starting with the first")
+    ]
+    write_block_size_kib: Annotated[BlockSizeKib, means("block size of the random writer, in KiB")]
+    sequential_block_size_kib: Annotated[BlockSizeKib, means("block size of the sequential writer, in KiB")]
+    large_block_size_kib: Annotated[BlockSizeKib, means("block size of the reader of large blocks, in KiB")]
+    flushed_block_size_kib: Annotated[
+        BlockSizeKib, means("block size of the writes with a flush after each, and without, in KiB")
+    ]
+    neighbour_jobs: Annotated[Jobs, means("thread count (TC) of each neighbour")]
+    neighbour_io_depth: Annotated[
+        Depth, means("queue depth of the threads of a neighbour (QD); writes with flushes and trims have 1")
+    ]
+    trimmed_percent: Annotated[
+        Percent,
+        means(
+            "share of the range, from its start, that the trimmer trims and that no other load uses, in %; "
+            "0: no trimmer"
+        ),
+    ]
+    trim_block_size_kib: Annotated[BlockSizeKib, means("block size of the trims, in KiB")]
+    rounds: Annotated[Rounds, means("number of rounds; each neighbour runs once in a round")]
+    lead_in_s: Annotated[Seconds, means("length of each load before it is measured, in s")]
+
+    def fault(self, profile: Profile) -> str | None:
+        return "trimmed_percent: nothing is left for the reader" if self.trimmed_percent > 90 else None
+
+    def without_trims(self) -> Self:
+        return msgspec.structs.replace(self, trimmed_percent=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeParts:
+    """The part of the active range that is trimmed, from its start, and the rest. ``trimmed`` None: nothing is."""
+
+    trimmed: ActiveRange | None
+    rest: ActiveRange | None
+
+
+def cut_range(active_range_bytes: int, trimmed_percent: int) -> RangeParts:
+    """Cut the active range at a whole MiB. Without a trimmer, the rest is all of it, which ``None`` stands for."""
+    trimmed_bytes = active_range_bytes * trimmed_percent // 100 // MIB * MIB
+    if not trimmed_bytes:
+        return RangeParts(trimmed=None, rest=None)
+    return RangeParts(
+        trimmed=ActiveRange(offset_bytes=0, length_bytes=trimmed_bytes),
+        rest=ActiveRange(offset_bytes=trimmed_bytes, length_bytes=active_range_bytes - trimmed_bytes),
+    )
+
+
+def neighbours_of(table: NeighboursTable, rest: ActiveRange | None) -> tuple[Stream, ...]:
+    """Return the neighbours that read and write, in the order of a round."""
+
+    def load(access: Access, read_percent: int, block_size_kib: float, io_depth: int) -> Workload:
+        return Workload(
+            access=access,
+            read_percent=read_percent,
+            block_size_bytes=round(block_size_kib * KIB),
+            jobs=table.neighbour_jobs,
+            io_depth=io_depth,
+            region=rest,
+        )
+
+    depth = table.neighbour_io_depth
+    alternating = load(Access.RANDOM, 0, table.flushed_block_size_kib, 1)
+    return (
+        Stream(name="sequential writer", workload=load(Access.SEQUENTIAL, 0, table.sequential_block_size_kib, depth)),
+        Stream(name="random writer", workload=load(Access.RANDOM, 0, table.write_block_size_kib, depth)),
+        Stream(name="large-block reader", workload=load(Access.SEQUENTIAL, 100, table.large_block_size_kib, depth)),
+        Stream(name="writer with flushes", workload=replace(alternating, flush_every=1)),
+        Stream(name="writer without flushes", workload=alternating),
+    )
+
+
+def trimmer_of(table: NeighboursTable, trimmed: ActiveRange) -> Stream:
+    """Return the trimmer. fio trims one block at a time, so its queue depth is 1."""
+    trims = Workload(
+        access=Access.RANDOM,
+        read_percent=0,
+        block_size_bytes=round(table.trim_block_size_kib * KIB),
+        jobs=table.neighbour_jobs,
+        io_depth=1,
+        region=trimmed,
+        trims=True,
+    )
+    return Stream(name=TRIMMER, workload=trims)
+
+
+def neighbours(profile: Profile, active_range_bytes: int) -> Procedure:
+    """Purge, precondition, write at random until steady, find the rate of reads, then run the reader next to others.
+
+    The trimmer comes last, and what it trimmed is written again before the next measurement, because trims empty a
+    drive within a minute. No other load uses the trimmed part, because reads of trimmed blocks do not touch the flash.
+    """
+    table = profile.table(NeighboursTable)
+    parts = cut_range(active_range_bytes, table.trimmed_percent)
+    writes = profile.workload(Access.RANDOM, 0, table.write_block_size_kib, table.jobs, table.io_depth)
+    reads = profile.workload(Access.RANDOM, 100, table.read_block_size_kib, table.jobs, table.io_depth)
+    reads = replace(reads, region=parts.rest)
+    yield Purge(section=WRITES_FIRST)
+    yield workload_independent_preconditioning(profile, WRITES_FIRST)
+    yield (
+        yield from write_until_steady(
+            profile, WRITES_FIRST, writes, "random writes", slice_s=table.slice_s, every=table.round_every_slices
+        )
+    )
+    lead_in = Step(workload=reads, duration_s=table.lead_in_s)
+    yield Round(section=READS_ALONE, number=1, steps=(lead_in,), warm_up=True)
+    at_full_rate = Step(workload=reads, duration_s=table.alone_s)
+    answer = expect_round((yield Round(section=READS_ALONE, number=1, steps=(at_full_rate,))))
+    yield unjudged(READS_ALONE, f"ran for {table.alone_s:g} s", (1,))
+    reader = _reader_of(reads, answer[reads].iops, table)
+    yield (yield from _next_to_others(table, reader, parts))
+    if parts.trimmed is not None:
+        yield (yield from _next_to_trimmer(profile, table, reader, parts.trimmed))
+
+
+def _reader_of(reads: Workload, alone_iops: float, table: NeighboursTable) -> Workload:
+    offered_iops = float(max(1, round(alone_iops * table.reader_percent / 100)))
+    return replace(reads, offered_iops=offered_iops, arrival=table.arrival, jobs=find_jobs(offered_iops, table.jobs))
+
+
+def _next_to_others(
+    table: NeighboursTable, reader: Workload, parts: RangeParts
+) -> Generator[Yielded, Reply, SectionOutcome]:
+    """Run the reader alone and next to each neighbour, in every round."""
+    loads = (reader, *(_together(reader, neighbour) for neighbour in neighbours_of(table, parts.rest)))
+    return (yield from _measure_in_turn(NEXT_TO_OTHERS, loads, table))
+
+
+def _together(reader: Workload, neighbour: Stream) -> Workload:
+    return combine((Stream(name=READER, workload=reader), neighbour))
+
+
+def _next_to_trimmer(
+    profile: Profile, table: NeighboursTable, reader: Workload, trimmed: ActiveRange
+) -> Generator[Yielded, Reply, SectionOutcome]:
+    """Run the reader alone and next to the trimmer, and write what was trimmed again before each further round."""
+    loads = (reader, _together(reader, trimmer_of(table, trimmed)))
+    once = workload_independent_preconditioning(profile, NEXT_TO_TRIMMER)
+    refill = replace(once, passes=1, length_bytes=trimmed.length_bytes)
+    return (yield from _measure_in_turn(NEXT_TO_TRIMMER, loads, table, between=refill))
+
+
+def _measure_in_turn(
+    section: str, loads: tuple[Workload, ...], table: NeighboursTable, *, between: Fill | None = None
+) -> Generator[Yielded, Reply, SectionOutcome]:
+    """Measure the loads one after the other, each after a lead-in, in every round. No measurement changes the order.
+
+    Args:
+        between: what is written before each round but the first.
+    """
+    count = table.rounds * len(loads)
+    yield PhaseSequence(phases=tuple(_phases(section, loads, table, between)))
+    ran = f"{format_count(table.rounds, 'round')} of {format_count(len(loads), 'load')}"
+    return unjudged(section, f"measured {ran} in turn", range(1, count + 1))
+
+
+def _phases(
+    section: str, loads: tuple[Workload, ...], table: NeighboursTable, between: Fill | None
+) -> Iterator[Round | Fill]:
+    number = 0
+    for turn in range(table.rounds):
+        if turn and between is not None:
+            yield between
+        for load in loads:
+            number += 1
+            lead_in = Step(workload=load, duration_s=table.lead_in_s)
+            yield Round(section=section, number=number, steps=(lead_in,), warm_up=True)
+            yield Round(section=section, number=number, steps=(Step(workload=load, duration_s=table.step_s),))
+
+
+def section_plan(name: str) -> SectionPlan:
+    """Plan the display of the writes before, of the reads at full rate, and of the reader next to its neighbours."""
+    if name == WRITES_FIRST:
+        return SectionPlan(
+            name=name,
+            quantities=("iops", "latency_mean_us"),
+            figures=asking("How do the writes change?", drawn(FigureKind.OVER_TIME, "iops")),
+            prepares=True,
+        )
+    if name in (NEXT_TO_OTHERS, NEXT_TO_TRIMMER):
+        return SectionPlan(
+            name=name,
+            quantities=("p99_us", "latency_mean_us", "iops"),
+            figures=(
+                *asking(
+                    WORST,
+                    drawn(FigureKind.NEIGHBOURS, "p99_us", view=("99 %",), printed=True),
+                    drawn(FigureKind.NEIGHBOURS, "latency_mean_us", view=("mean",)),
+                ),
+                drawn(FigureKind.LISTING, "iops", "megabytes_per_s", "latency_mean_us", "p99_us", "latency_max_us"),
+            ),
+        )
+    return SectionPlan(
+        name=name,
+        quantities=("iops", *LATENCIES),
+        figures=(drawn(FigureKind.LISTING, "iops", *LATENCIES),),
+        prepares=True,
+    )
+
+
+def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(NeighboursTable)
+    demand = f"TC {table.jobs} / QD {table.io_depth}"
+    judged = building_blocks.judged_slices(table.slice_s, table.round_every_slices, f"slices of {table.slice_s:g} s")
+    own = f"TC {table.neighbour_jobs} / QD {table.neighbour_io_depth}"
+    one = f"TC {table.neighbour_jobs} / QD 1"
+    arrivals = {Arrival.LINEAR: "evenly spaced", Arrival.POISSON: "at random times (Poisson process)"}[table.arrival]
+    measured = f"{table.lead_in_s:g} s lead-in, then {table.step_s:g} s measured"
+    trimming = (
+        (
+            f"{format_count(table.rounds, 'round')} of the reader alone and next to a trimmer: RND "
+            f"{table.trim_block_size_kib:g} KiB trims, {one}, within the first {table.trimmed_percent} % of the range, "
+            "which no other load uses",
+            "    Before each further round, what was trimmed is written again sequentially",
+        )
+        if table.trimmed_percent
+        else ()
+    )
+    return (
+        "Not a test of the PTS, but purge, preconditioning and steady state follow the rules of the PTS",
+        *building_blocks.purge(circumstances),
+        building_blocks.preconditioning(profile, circumstances),
+        f"RND {table.write_block_size_kib:g} KiB writes, {demand}, one unbroken stream until steady state of "
+        f"{judged}, at most {profile.steady_state.max_rounds} of them",
+        f"RND {table.read_block_size_kib:g} KiB reads, {demand}, {table.alone_s:g} s: the full rate of reads",
+        f"Reader: RND {table.read_block_size_kib:g} KiB reads at {table.reader_percent} % of this rate, offered "
+        f"{arrivals}",
+        f"{format_count(table.rounds, 'round')}, in each of them the reader alone and next to each of the following, "
+        f"{measured}:",
+        f"    SEQ {table.sequential_block_size_kib:g} KiB writes, {own}",
+        f"    RND {table.write_block_size_kib:g} KiB writes, {own}",
+        f"    SEQ {table.large_block_size_kib:g} KiB reads, {own}",
+        f"    RND {table.flushed_block_size_kib:g} KiB writes with a flush after each, {one}",
+        f"    The same writes without flushes, {one}",
+        *trimming,
+        "Result: for each neighbour, the 99th percentile of the reader's latency next to it, divided by that of the "
+        "reader alone",
+        building_blocks.steady_state(profile),
+    )
+
+
+TEST = Test(
+    name="neighbours",
+    title="Reads next to neighbours",
+    source="tkperf; not in the PTS",
+    suites=("ssd", "raid"),
+    by_default=False,
+    table=NeighboursTable,
+    procedure=neighbours,
+    describe=describe,
+    section_plan=section_plan,
+    tracked=("iops",),
+)

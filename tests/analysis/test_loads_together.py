@@ -1,0 +1,215 @@
+"""Conclusions about loads that run together: a frontier of cells that were reached, and factors of neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from tests.analysis.made_up import made_up_cell, made_up_run, made_up_section
+from tests.builders import work
+from tkperf.analysis.characteristics import READS_WITHIN_LIMIT
+from tkperf.analysis.characteristics_search import with_characteristics
+from tkperf.analysis.comparing.compared_rows import build_rows
+from tkperf.analysis.loads_together import InterferenceGrid, build_grid, drift_percent, find_neighbours
+from tkperf.analysis.results import CellResult, CellUncertainty, GridRules, RunResult, SectionResult
+from tkperf.analysis.uncertainty.estimate import Uncertainty
+from tkperf.model.figures import Figure, FigureKind
+from tkperf.model.workload import Arrival, Stream, Workload, combine, key_of_stream
+from tkperf.page.chart import GridEdge
+from tkperf.page.figures.interference_charts import find_edges
+from tkperf.procedures.interference import FIRST_CELL_AGAIN, GRID
+
+CELL_S = 60
+READS = work(100, jobs=8, io_depth=32)
+WRITES = work(0, 128 * 1024, jobs=8, io_depth=32)
+LEVELS = range(5)
+READ_STEP, WRITE_STEP = 10_000, 1000
+
+
+def offered(load: Workload, iops: float) -> Workload:
+    return replace(load, offered_iops=float(iops), arrival=Arrival.POISSON)
+
+
+def cell(load: Workload, done_iops: float, p99_us: float) -> CellResult:
+    one = made_up_cell(done_iops, load)
+    return replace(
+        one, all={**one.all, "ios": round(done_iops * CELL_S), "p99_us": p99_us, "latency_mean_us": p99_us / 2}
+    )
+
+
+def grid_section(*, able: int = 4, slow_from: int = 9) -> SectionResult:
+    """A grid of 5 x 5 rates in which the drive keeps up as long as both levels add up to ``able``.
+
+    Reads take longer than 1 ms from ``slow_from`` on. A cell that was not reached has a latency of 1 us.
+    """
+    cells: list[CellResult] = []
+    for reads, writes in product(LEVELS, LEVELS):
+        reached, total = reads + writes <= able, reads + writes
+        p99_us = 1.0 if not reached else 100.0 * total if total < slow_from else 2000.0
+        share = 1.0 if reached else 0.9
+        reader, writer = offered(READS, reads * READ_STEP or 1), offered(WRITES, writes * WRITE_STEP or 1)
+        if reads and writes:
+            both = combine((Stream(name="reader", workload=reader), Stream(name="writer", workload=writer)))
+            cells += (
+                cell(both, share * (reads * READ_STEP + writes * WRITE_STEP), p99_us),
+                cell(key_of_stream(both, "reader"), share * reads * READ_STEP, p99_us),
+                cell(key_of_stream(both, "writer"), share * writes * WRITE_STEP, 50.0),
+            )
+        elif reads or writes:
+            alone = reader if reads else writer
+            cells.append(cell(alone, share * (alone.offered_iops or 0), p99_us))
+    section = made_up_section(GRID, {READS: [1.0]}, steady=None)
+    return replace(section, cells=tuple(cells), grid_rules=GridRules(latency_limit_us=1000, kept_up_percent=99))
+
+
+def grid_of(section: SectionResult) -> InterferenceGrid:
+    grid = build_grid(section)
+    assert grid is not None
+    return grid
+
+
+def most_reads(grid: InterferenceGrid) -> list[float | None]:
+    return [point.read_iops for point in grid.frontier]
+
+
+def test_cells_that_were_not_reached_never_count() -> None:
+    """In overload the queue depth limits the latency: 1 us in a cell with 90 % of its offer is no good cell."""
+    grid = grid_of(grid_section())
+    assert most_reads(grid) == [40_000, 30_000, 20_000, 10_000, None]
+    assert [point.next_read_iops for point in grid.frontier] == [None, 40_000, 30_000, 20_000, 10_000]
+    assert grid.cells[40_000, 4000].reached is False
+
+
+def test_the_limit_cuts_off_slow_cells() -> None:
+    """Where reads take longer than the limit, the frontier ends, although the drive does all that is offered."""
+    assert most_reads(grid_of(grid_section(able=8, slow_from=4))) == [30_000, 20_000, 10_000, None, None]
+
+
+def test_a_gap_in_the_grid_ends_the_frontier() -> None:
+    """'Up to' promises all lower rates as well, so a good cell behind a bad one does not count."""
+    section = grid_section()
+    slow = key_of_both = next(
+        one.workload for one in section.cells if one.workload.stream == "reader" and one.workload.offered_iops == 20_000
+    )
+    assert key_of_both.together[1].workload.offered_iops == 1000
+    cells = tuple(
+        replace(one, all={**one.all, "p99_us": 3000.0}) if one.workload == slow else one for one in section.cells
+    )
+    assert most_reads(grid_of(replace(section, cells=cells)))[1] == 10_000
+
+
+def test_random_arrivals_may_be_fewer_by_chance() -> None:
+    """Of 600 due I/Os, 575 are within the scatter of a Poisson process; of 600,000, 99 % less three sigma decide."""
+    reader = offered(READS, 10)
+    section = grid_section()
+
+    def reached(load: Workload, done_iops: float) -> bool:
+        grid = grid_of(replace(section, cells=(cell(load, done_iops, 10.0),)))
+        return grid.cells[load.offered_iops or 0.0, 0.0].reached
+
+    assert reached(reader, 575 / CELL_S)
+    assert not reached(reader, 500 / CELL_S)
+    many = offered(READS, 10_000)
+    assert reached(many, 9_899)
+    assert not reached(many, 9_800)
+
+
+def test_the_headline_is_next_to_half_of_the_writes() -> None:
+    """The figure of a run is between its rate and the next offered one, which exceeded the limit."""
+    test = made_up_run("run", {"interference": [grid_section()]}).tests[0]
+    (found,) = with_characteristics(test).sections[0].characteristics
+    assert (found.key, found.value) == (READS_WITHIN_LIMIT.key, 20_000)
+    assert found.workload.offered_iops == 2000
+    assert found.uncertainty is not None
+    assert (found.uncertainty.low, found.uncertainty.high) == (20_000, 30_000)
+
+
+@pytest.mark.parametrize(
+    ("able", "slow_from", "bounds"),
+    [(4, 1, (None, None, 10_000)), (8, 9, (None, 40_000, None)), (4, 9, (20_000, None, None))],
+)
+def test_a_figure_beyond_the_grid_has_a_bound(able: int, slow_from: int, bounds: tuple[float | None, ...]) -> None:
+    """If even the fewest reads are too slow, or the most are not, only one side is known."""
+    test = made_up_run("run", {"interference": [grid_section(able=able, slow_from=slow_from)]}).tests[0]
+    (found,) = with_characteristics(test).sections[0].characteristics
+    assert (found.value, found.at_least, found.at_most) == bounds
+
+
+def test_drives_are_compared_next_to_the_same_writes() -> None:
+    """Half of a fast drive's writes is more than half of a slow one's: both stand next to the slow one's half."""
+
+    def run(name: str, factor: int) -> RunResult:
+        section = grid_section()
+        cells = tuple(_faster(one, factor) for one in section.cells)
+        return made_up_run(name, {"interference": [replace(section, cells=cells)]})
+
+    (row,) = build_rows([run("slow", 1), run("fast", 3)])
+    assert "262 MB/s of writes" in row.title
+    slow, fast = row.entries
+    # 2,000 writes a second lie between 0 and 3,000 of the fast drive, which then does 90,000 reads at least.
+    assert (slow.value, fast.value) == (20_000, 90_000)
+    assert fast.uncertainty is not None
+    assert (fast.uncertainty.low, fast.uncertainty.high) == (90_000, 120_000)
+
+
+def _faster(one: CellResult, factor: int) -> CellResult:
+    load = one.workload
+    together = tuple(replace(stream, workload=_times(stream.workload, factor)) for stream in load.together)
+    figures = {**one.all, "ios": factor * (one.all["ios"] or 0), "iops": factor * (one.all["iops"] or 0)}
+    return replace(one, workload=replace(_times(load, factor), together=together), all=figures)
+
+
+def _times(load: Workload, factor: int) -> Workload:
+    return load if load.offered_iops is None else replace(load, offered_iops=factor * load.offered_iops)
+
+
+def test_the_line_of_the_limit_is_unbroken() -> None:
+    """Each side begins where another ends, from the upper edge to the lower one."""
+    edges = list(find_edges(grid_of(grid_section())))
+    assert GridEdge(2, 3, 2, 4) in edges
+    ends = [{(edge.x, edge.y), (edge.x_end, edge.y_end)} for edge in edges]
+    corners = [corner for pair in ends for corner in pair]
+    alone = [corner for corner in corners if corners.count(corner) == 1]
+    assert len(alone) == 2, "one line with two ends"
+
+
+def test_the_first_cell_shows_the_drift() -> None:
+    """The mean latency of the reads rose from 50 to 60 us between the first and the last measurement."""
+    section = grid_section()
+    first = next(one for one in section.cells if one.workload.stream == "reader")
+    again = replace(first, all={**first.all, "latency_mean_us": 1.2 * (first.all["latency_mean_us"] or 0)})
+    last = replace(made_up_section(FIRST_CELL_AGAIN, {READS: [1.0]}, steady=None), cells=(again,))
+    assert drift_percent(section, last) == pytest.approx(20)
+    assert drift_percent(section, replace(last, cells=())) is None
+
+
+def known(value: float, half: float) -> dict[str, Uncertainty]:
+    return {"p99_us": Uncertainty(standard=half / 2, low=value - half, high=value + half)}
+
+
+def test_a_neighbour_that_shares_nothing_has_a_factor_of_1_within_its_interval() -> None:
+    """Factors come from the reader next to each neighbour and the reader alone in the same section."""
+    reader = offered(READS, 1000)
+    idle, busy = (
+        combine((Stream(name="reader", workload=reader), Stream(name=name, workload=WRITES)))
+        for name in ("idle", "busy")
+    )
+    latencies = {reader: 100.0, key_of_stream(idle, "reader"): 101.0, key_of_stream(busy, "reader"): 300.0}
+    cells = [cell(load, 1000, p99_us) for load, p99_us in latencies.items()]
+    cells = [replace(one, uncertainty=made_up_uncertainty(known(one.all["p99_us"] or 0.0, 3.0))) for one in cells]
+    cells += [cell(load, 2000, 1.0) for load in (idle, busy)]
+    section = made_up_section("Reader next to others", {READS: [1.0]}, steady=None)
+    plan = replace(section.plan, figures=(Figure(kind=FigureKind.NEIGHBOURS, quantities=("p99_us",)),))
+    found = {one.name: one for one in find_neighbours([replace(section, cells=tuple(cells), plan=plan)])}
+    assert found["busy"].factor == pytest.approx(3)
+    nothing, much = found["idle"].uncertainty, found["busy"].uncertainty
+    assert nothing is not None
+    assert much is not None
+    assert nothing.covers(1)
+    assert not much.covers(1)
+
+
+def made_up_uncertainty(of: dict[str, Uncertainty]) -> CellUncertainty:
+    return CellUncertainty(all=of)

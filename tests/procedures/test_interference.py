@@ -1,0 +1,186 @@
+"""Reads next to writes, and a reader next to its neighbours: what runs, in which order, and what is left out."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tkperf.model.measurement import IoStats, Measurement, StreamPart
+from tkperf.model.phases import Answer, Continuous, Fill, Phase, Purge, Round
+from tkperf.model.units import GIB, MIB
+from tkperf.model.workload import Arrival, Workload
+from tkperf.procedures import SSD_TESTS, load_profile
+from tkperf.procedures.forecast import phases_of
+from tkperf.procedures.interference import (
+    FIRST_CELL_AGAIN,
+    GRID,
+    LEAST_IOPS_OF_THREAD,
+    MOST_IOPS_OF_THREAD,
+    InterferenceTable,
+    find_jobs,
+    order_cells,
+)
+from tkperf.procedures.neighbours import NEXT_TO_OTHERS, NEXT_TO_TRIMMER, NeighboursTable, cut_range, neighbours_of
+
+PROFILE = load_profile("pts-e-1.1")
+TABLE = PROFILE.table(InterferenceTable)
+READ_IOPS, WRITE_IOPS = 600_000, 14_000
+
+
+def done(ios: int, duration_s: float, block_bytes: int) -> IoStats:
+    return IoStats(ios=ios, bytes=ios * block_bytes, latency_ios=ios, latency_sum_ns=ios * 100_000)
+
+
+def measure(load: Workload, duration_s: float) -> Measurement:
+    """A drive that reads 600,000 IOPS and writes 14,000, whatever else runs."""
+    nothing = done(0, duration_s, 0)
+    parts = []
+    for stream in load.streams:
+        work = stream.workload
+        able = READ_IOPS if work.reads else WRITE_IOPS
+        stats = done(round(min(able, work.offered_iops or able) * duration_s), duration_s, work.block_size_bytes)
+        parts.append(
+            StreamPart(name=stream.name, read=stats if work.reads else nothing, write=stats if work.writes else nothing)
+        )
+    one = parts[0]
+    return Measurement(
+        duration_s=duration_s, read=one.read, write=one.write, streams=tuple(parts) if load.is_combination else ()
+    )
+
+
+def answer(phase: Phase) -> Answer:
+    match phase:
+        case Round():
+            return {step.workload: measure(step.workload, step.duration_s) for step in phase.steps}
+        case Continuous():
+            return measure(phase.workload, phase.duration_s)
+        case Fill():
+            return measure(phase.workload, 1.0)
+        case _:
+            return None
+
+
+def phases(test: str, profile: object = PROFILE, length_bytes: int = 960 * GIB) -> list[Phase]:
+    return list(phases_of(SSD_TESTS[test].procedure(profile, length_bytes), answer))  # type: ignore[arg-type]
+
+
+def measured(of: list[Phase], section: str) -> list[Workload]:
+    """The load of each measured round of a section, without lead-ins."""
+    rounds = (phase for phase in of if isinstance(phase, Round) and phase.section == section and not phase.warm_up)
+    return [phase.steps[0].workload for phase in rounds]
+
+
+def test_each_cell_is_measured_once_and_the_first_again_at_the_end() -> None:
+    """All pairs of 11 rates of reads and of writes but the empty one, each after a lead-in with the same load."""
+    ran = phases("interference")
+    loads = measured(ran, GRID)
+    assert len(loads) == len(set(loads)) == 11 * 11 - 1
+    assert measured(ran, FIRST_CELL_AGAIN) == loads[:1]
+    rounds = [phase for phase in ran if isinstance(phase, Round) and phase.section == GRID]
+    for lead_in, cell in zip(rounds[::2], rounds[1::2], strict=True):
+        assert (lead_in.warm_up, cell.warm_up) == (True, False)
+        assert lead_in.steps[0].workload == cell.steps[0].workload
+        assert (lead_in.steps[0].duration_s, cell.steps[0].duration_s) == (5, 60)
+
+
+def test_cells_offer_shares_of_the_rates_alone() -> None:
+    """From 0 to what the drive did alone, in steps of a tenth, at random times."""
+    streams = [stream.workload for load in measured(phases("interference"), GRID) for stream in load.streams]
+    offered = {
+        reads: sorted({one.offered_iops or 0.0 for one in streams if one.reads is reads}) for reads in (True, False)
+    }
+    assert offered[True] == [60_000.0 * level for level in range(1, 11)]
+    assert offered[False] == [1400.0 * level for level in range(1, 11)]
+    assert {one.arrival for one in streams} == {Arrival.POISSON}
+
+
+def test_the_order_depends_on_the_seed_alone_and_begins_with_a_load_that_drives_can_do() -> None:
+    """Another seed gives another order of the same cells; the first cell offers 30 % of each rate."""
+    other = msgspec.structs.replace(TABLE, seed=2)
+    assert order_cells(TABLE) == order_cells(TABLE)
+    assert order_cells(TABLE) != order_cells(other)
+    assert set(order_cells(TABLE)) == set(order_cells(other))
+    assert {(order[0].read_level, order[0].write_level) for order in (order_cells(TABLE), order_cells(other))} == {
+        (3, 3)
+    }
+
+
+@pytest.mark.parametrize(("offered_iops", "jobs"), [(1, 1), (99, 1), (400, 8), (40_000, 8), (600_000, 30), (250, 5)])
+def test_each_thread_offers_a_rate_that_fio_does_accurately(offered_iops: float, jobs: int) -> None:
+    """With random arrivals, a thread should offer 50 to 20,000 IOPS; the profile asks for 8 threads."""
+    assert find_jobs(offered_iops, 8) == jobs
+    assert offered_iops / jobs <= MOST_IOPS_OF_THREAD
+    assert jobs == 1 or offered_iops / jobs >= LEAST_IOPS_OF_THREAD
+
+
+def test_a_drive_that_does_nothing_alone_is_offered_one_io_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grid of no rates would be empty, and a rate of 0 is none."""
+    monkeypatch.setattr("tests.procedures.test_interference.READ_IOPS", 0)
+    streams = [stream.workload for load in measured(phases("interference"), GRID) for stream in load.streams]
+    assert {one.offered_iops for one in streams if one.reads} == {1.0}
+
+
+def test_each_neighbour_runs_once_in_each_round() -> None:
+    """Alone first, then next to each of five neighbours, in three rounds."""
+    loads = measured(phases("neighbours"), NEXT_TO_OTHERS)
+    names = [" + ".join(stream.name for stream in load.streams[1:]) for load in loads]
+    others = [one.name for one in neighbours_of(PROFILE.table(NeighboursTable), None)]
+    assert names == ["", *others] * 3
+    readers = {stream.workload for load in loads for stream in load.streams[:1]}
+    assert len(readers) == 1, "the same reader everywhere"
+    assert readers.pop().offered_iops == READ_IOPS / 5
+
+
+def test_trims_come_last_and_are_written_again() -> None:
+    """After each round with trims but the last, the trimmed part is filled; other loads never use that part."""
+    ran = phases("neighbours")
+    part = cut_range(960 * GIB, 25)
+    assert part.trimmed is not None
+    assert part.rest is not None
+    trims = [at for at, phase in enumerate(ran) if _trims(phase)]
+    others = [at for at, phase in enumerate(ran) if isinstance(phase, Round) and phase.section == NEXT_TO_OTHERS]
+    assert max(others) < min(trims)
+    refills = [at for at, phase in enumerate(ran) if isinstance(phase, Fill) and phase.section == NEXT_TO_TRIMMER]
+    assert [ran[at].length_bytes for at in refills] == [part.trimmed.length_bytes] * 2  # type: ignore[union-attr]
+    for refill in refills:
+        later = (phase for phase in ran[refill:] if isinstance(phase, Round))
+        assert not _trims(next(later)), "the reader alone comes first"
+    in_rounds = [phase for phase in ran if isinstance(phase, Round)]
+    for load in (stream.workload for phase in in_rounds for stream in phase.steps[0].workload.streams):
+        assert load.region == (part.trimmed if load.trims else part.rest)
+    assert part.trimmed.length_bytes == part.rest.offset_bytes
+
+
+def _trims(phase: Phase) -> bool:
+    return isinstance(phase, Round) and any(stream.workload.trims for stream in phase.steps[0].workload.streams)
+
+
+@pytest.mark.parametrize("length_bytes", [3 * MIB, 960 * GIB])
+def test_without_trims_the_reader_uses_the_whole_range(length_bytes: int) -> None:
+    """On a device without discard, or with a range too small to cut, there is no trimmer."""
+    table = PROFILE.table(NeighboursTable)
+    profile = PROFILE if length_bytes < GIB else PROFILE.with_tables(table.without_trims())
+    ran = phases("neighbours", profile, length_bytes)
+    assert not any(_trims(phase) for phase in ran)
+    loads = measured(ran, NEXT_TO_OTHERS)
+    assert {stream.workload.region for load in loads for stream in load.streams} == {None}
+
+
+def test_both_tests_purge_and_precondition_first() -> None:
+    """Without steady writes before, a grid would describe a fresh drive."""
+    for test in ("interference", "neighbours"):
+        first, second, third, *_ = phases(test)
+        assert isinstance(first, Purge)
+        assert isinstance(second, Fill)
+        assert isinstance(third, Continuous)
+        assert third.workload.read_percent == 0
+
+
+def test_step_lengths_of_the_command_line_are_those_of_cells() -> None:
+    """``-rt 2`` shortens the cells of the grid and the steps next to neighbours, and no lead-in."""
+    assert TABLE.scaled(2) == replace_cell(TABLE, 2)
+    assert PROFILE.table(NeighboursTable).scaled(2).lead_in_s == PROFILE.table(NeighboursTable).lead_in_s
+
+
+def replace_cell(table: InterferenceTable, cell_s: float) -> InterferenceTable:
+    return msgspec.structs.replace(table, cell_s=cell_s)
