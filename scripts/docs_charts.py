@@ -1,4 +1,5 @@
-"""Draw the charts of docs/explanation/concepts.md, and the gallery of all charts, docs/reference/gallery.md.
+"""Draw the charts of docs/explanation/concepts.md, the picture of docs/how-to/several-loads.md, and the gallery of all
+charts, docs/reference/gallery.md.
 
     .venv/bin/python scripts/docs_charts.py [FOLDER]
 
@@ -37,6 +38,7 @@ from tkperf.page.chart import (
     Chart,
     Curve,
     Distribution,
+    GridMap,
     Legend,
     Marked,
     Point,
@@ -77,6 +79,7 @@ RUNS = {
     "composite": "tkperf ssd composite sim:sata-ssd --profile pts-2.0 --test cbw",
     "offered": "tkperf ssd offered sim:nvme-4kn --profile myce",
     "disk": "tkperf hdd disk sim:hdd",
+    "together": "tkperf ssd together sim:nvme-4kn --test interference,neighbours",
 }
 COMPARISON = ("sata", "nvme")
 
@@ -112,6 +115,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="tkperf-charts-") as scratch:
         runs = Runs(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(scratch))
         draw_concepts(runs)
+        draw_interference(runs)
         write_gallery(runs)
 
 
@@ -121,6 +125,12 @@ def draw_concepts(runs: Runs) -> None:
     drawings = draw_all([draw(chart) | {"width": WIDTH_PX, "padding": 12} for chart in charts.values()])
     for name, drawing in zip(charts, drawings, strict=True):
         (CONCEPTS / f"{name}.svg").write_text(drawing + "\n", encoding="utf-8")
+
+
+def draw_interference(runs: Runs) -> None:
+    """Draw the picture of docs/how-to/several-loads.md."""
+    grids = (one.chart for one in charts_of(runs.view("together")) if isinstance(one.chart, GridMap))
+    draw_picture(next(grids), DOCS / "interference.png")
 
 
 def write_gallery(runs: Runs) -> None:
