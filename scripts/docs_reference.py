@@ -94,6 +94,12 @@ def _plain(text: str) -> str:
     return re.sub(r"([\\*_<>\[\]`|])", r"\\\1", text)
 
 
+def _prose(docstring: str) -> str:
+    """Return a docstring as Markdown: literals get one backtick on each side, all other text is escaped."""
+    parts = docstring.split("``")
+    return "".join(f"`{part}`" if number % 2 else _plain(part) for number, part in enumerate(parts))
+
+
 def _cell(text: str) -> str:
     return " ".join(text.replace("|", r"\|").split())
 
@@ -152,10 +158,14 @@ def workloads() -> Iterator[str]:
     )
     for heading, table in TABLES_BY_PLACE.items():
         yield f"## {_plain(heading)}\n"
-        yield f"{_plain((table.__doc__ or '').partition(chr(10))[0])}\n"
+        first_paragraph = " ".join((table.__doc__ or "").split("\n\n")[0].split())
+        yield f"{_prose(first_paragraph)}\n"
+        keys = explain_keys(table)
+        if not keys:
+            yield "A phase of this kind has no other key.\n"
+            continue
         yield from _table(
-            ("key", "values", "meaning"),
-            ((f"`{key.name}`", _plain(key.values), _plain(key.meaning)) for key in explain_keys(table)),
+            ("key", "values", "meaning"), ((f"`{key.name}`", _plain(key.values), _plain(key.meaning)) for key in keys)
         )
 
 

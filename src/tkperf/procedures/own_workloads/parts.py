@@ -133,11 +133,13 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
     ] = 100
     range_begin_mib: Annotated[
         Annotated[float, msgspec.Meta(ge=0, le=_MOST_MIB)] | None,
-        means("start of the load's range within the active range, in MiB, in place of range_begin_percent"),
+        means(
+            "start of the load's range within the active range, in MiB, in place of range_begin_percent; default: none"
+        ),
     ] = None
     range_end_mib: Annotated[
         Annotated[float, msgspec.Meta(gt=0, le=_MOST_MIB)] | None,
-        means("end of the load's range within the active range, in MiB, in place of range_end_percent"),
+        means("end of the load's range within the active range, in MiB, in place of range_end_percent; default: none"),
     ] = None
 
     @property
@@ -248,7 +250,7 @@ class IdlePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="idle"):
 
 class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="rounds"):
     """Steps that run one directly after the other. Every round has the same steps. The rounds continue until steady
-    state, or for a given number. of rounds.
+    state, or for a given number of rounds.
     """
 
     section: Section
