@@ -143,8 +143,8 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "touched": (
             "fio or a purge tool of a killed tkperf is still working. Wait, or end the process that the message names."
         ),
-        "… is erasing itself (… done), perhaps started by a tkperf that was interrupted: wait until it has finished. "
-        "Nothing was touched": _TO_WAIT,
+        "… is erasing itself (… done). An interrupted run of tkperf may have started the erase: wait until the erase "
+        "has finished. Nothing was touched": _TO_WAIT,
         "… is not touched: …": "`tkperf doctor --unlock` found an objection of the table above.",
         "… does not consist of the confirmed devices: tkperf writes nothing to it": "The RAID set or mapping contains "
         "members that you did not confirm. Stop the set or mapping.",
@@ -204,8 +204,8 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "on the host. Give your batch another name.",
         "a batch with a purge command needs root@HOST as its host: such a command runs any program as root. Nothing "
         "was touched": "Name the host as `root@HOST`, or purge without a command.",
-        "no order came": "The other program is not tkperf, or not the same version. " + _SAME_VERSION,
-        "'…' is not the name of an input file": "The other program is not tkperf, or not the same version. "
+        "no order came": "The other program is not tkperf, or is a different version of tkperf. " + _SAME_VERSION,
+        "'…' is not the name of an input file": "The other program is not tkperf, or is a different version of tkperf. "
         + _SAME_VERSION,
         "'…' is a path on this host, not a file that came with the order: send a profile or workload as content, or "
         "name a built-in one. Nothing was touched": "`tkperf batch` sends the content of your files itself. "
@@ -229,8 +229,8 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "touched": "If you do not need the content of the drive, free the drive with storcli.",
         "… belongs to drive group … (F: a set of another controller): delete the group with storcli first, if you do "
         "not need it. Nothing was touched": ("If you do not need the set, clear its configuration with storcli."),
-        "… is being erased (… done), perhaps started by a tkperf that was interrupted: wait until it has finished. "
-        "Nothing was touched": _TO_WAIT,
+        "… is being erased (… done). An interrupted run of tkperf may have started the erase: wait until the erase has "
+        "finished. Nothing was touched": _TO_WAIT,
         "… exists already, so the virtual drive will get another name: pass the next free name as DEVICE. "
         "Nothing was created": "Pass the next free device name as DEVICE.",
         "… (world-wide name …) is not the virtual drive that tkperf created (…): tkperf writes nothing to "

@@ -130,15 +130,15 @@ def follow(work: HostWork) -> None:
 @pytest.mark.parametrize(
     ("begins", "says"),
     [
-        ((NOW, "rm -rf /"), "a line that is no message"),
+        ((NOW, "rm -rf /"), "a line that is not a message"),
         ((NOW, "x" * 200_000), "a line of more than"),
-        ((NOW, "[" * 100_000), "a line that is no message"),
-        ((NOW, '{"type":"HeldDrive","held":1e999}'), "a line that is no message"),
+        ((NOW, "[" * 100_000), "a line that is not a message"),
+        ((NOW, '{"type":"HeldDrive","held":1e999}'), "a line that is not a message"),
         ((NOW, '{"type":"UnderWay","more":1}'), "unknown field"),
         ((NOW, r'{"type":"Refused","exit_code":3,"text":"\u001b]0;x\u0007"}'), "control char"),
         ((NOW, r'{"type":"Refused","exit_code":3,"text":"a\nlab4: erased"}'), "control char"),
         ((NOW, r'{"type":"Refused","exit_code":3,"text":"\u202etxt.exe"}'), "control char"),
-        (('{"type":"Clock","utc_s":1e300}',), "a line that is no message"),
+        (('{"type":"Clock","utc_s":1e300}',), "a line that is not a message"),
         ((NOW, Outlined(shortest_s=1, longest_s=1, groups="x" * 5000)), "a text of more than"),
         ((NOW, HeldDrive(held=held(name="../../etc/x")), OUTLINED), "not part of the request"),
         ((NOW, HeldDrive(held=held(number=2)), OUTLINED), "not part of the request"),
@@ -181,17 +181,17 @@ def _copy_of(content: bytes, sha256: str | None = None) -> str:
     [
         (_say(NOW, DriveReport(number=9, stage=DriveStage.RUNNING)), "drive 9, which is not part of the request"),
         (_say(NOW, EventReport(number=9, event={})), "drive 9, which is not part of the request"),
-        (_say(NOW, '{"type":"DriveReport","number":0,"stage":"done"}'), "a line that is no message"),
-        (_say(NOW, '{"type":"DriveReport","number":1,"stage":"erased"}'), "a line that is no message"),
+        (_say(NOW, '{"type":"DriveReport","number":0,"stage":"done"}'), "a line that is not a message"),
+        (_say(NOW, '{"type":"DriveReport","number":1,"stage":"erased"}'), "a line that is not a message"),
         (
             _say(NOW, DriveReport(number=1, stage=DriveStage.RUNNING, brief=Brief(left_s=(0, 1e300)))),
-            "a line that is no message",
+            "a line that is not a message",
         ),
         (_say(NOW, Outlined(shortest_s=0, longest_s=0, groups="")), "without a request"),
         (_copy_of(b"no database" * 9), "is not a snapshot of its run file"),
         (_copy_of(b"no database" * 9, "0" * 64), "snapshot is damaged"),
-        (_say(NOW, '{"type":"Snapshot","size_bytes":-1,"sha256":""}'), "no message"),
-        (_say(NOW, f'{{"type":"Snapshot","size_bytes":{1 << 40},"sha256":""}}'), "no message"),
+        (_say(NOW, '{"type":"Snapshot","size_bytes":-1,"sha256":""}'), "not a message"),
+        (_say(NOW, f'{{"type":"Snapshot","size_bytes":{1 << 40},"sha256":""}}'), "not a message"),
     ],
 )
 def test_after_consent_such_a_host_is_asked_again_and_leaves_no_file_here(

@@ -311,7 +311,7 @@ def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short:
     assert backlogs[kept + 1 :] == sorted(backlogs[kept + 1 :])
     view = view_of(tmp_path / "run.tkperf")
     charts = view.tests[0].sections[1].charts
-    assert charts[0].text.startswith("Achieved v offered IOPS: IOPS of every level. Dashed: all that")
+    assert charts[0].text.startswith("Achieved versus offered IOPS: IOPS of every level. Dashed: all that")
     chart = curves_of(charts[0])
     curve, ideal = ([(point.x, point.y) for point in each.points] for each in chart.curves)
     assert ideal == [(0.0, 0.0), (levels[-1], levels[-1])]

@@ -305,7 +305,7 @@ def test_a_profile_may_leave_out_tests() -> None:
     assert [test.name for test in choose_tests(profile, "ssd", ("tp", "iops"))] == ["iops", "tp"]
     with pytest.raises(UsageError, match=r"no table latency.* test lat .*pts-e-1.1 or quick or"):
         choose_tests(profile, "ssd", ("lat",))
-    with pytest.raises(UsageError, match=r"no table hard_disk.*quick or tkperf-2.2, or a profile of your own"):
+    with pytest.raises(UsageError, match=r"no table hard_disk.*quick or tkperf-2.2, or use your own profile"):
         choose_tests(load_profile("pts-e-1.1"), "hdd")
     with pytest.raises(ProfileError, match="required key demand is missing"):
         parse_profile(without("demand"), file="mine.toml")
@@ -434,9 +434,9 @@ def test_all_is_every_test_that_the_profile_defines() -> None:
     assert chosen(client, "all") == chosen(client) == ["iops", "lat", "tp"]
     assert chosen(client, "lat", "all") == ["iops", "lat", "tp"]
     assert chosen(load_profile("quick"), "all", suite="hdd") == ["iops", "tp"]
-    with pytest.raises(UsageError, match=r"test writesat with --profile pts-2.0"):
+    with pytest.raises(UsageError, match=r"to run test writesat with tkperf ssd, use --profile pts-2.0"):
         chosen(client, "writesat")
-    with pytest.raises(UsageError, match=r"any test with --profile quick or tkperf-2.2"):
+    with pytest.raises(UsageError, match=r"to run any test with tkperf hdd, use --profile quick or tkperf-2.2"):
         chosen(client, "all", suite="hdd")
 
 
@@ -459,7 +459,7 @@ def test_no_shipped_profile_asks_for_more_than_can_be_run(name: str) -> None:
 
 
 def unbounded(type_: inspect.Type, path: str) -> Iterator[str]:
-    """Where a type takes real numbers without a least or a greatest one."""
+    """Yield the paths at which a type accepts real numbers without a lower or an upper bound."""
     match type_:
         case inspect.Metadata():
             yield from unbounded(type_.type, path)

@@ -271,8 +271,8 @@ def require_shown(now: DeviceIdentity, shown: DeviceIdentity) -> None:
     """Check that two readings belong to one device; otherwise raise DeviceError."""
     if not is_same_device(now, shown):
         raise DeviceError(
-            f"{shown.path} is no longer the device that tkperf showed ({_who(now)}, before "
-            f"{_who(shown)}): nothing is written to it"
+            f"{shown.path} is no longer the device that tkperf showed (now {_who(now)}, previously "
+            f"{_who(shown)}): tkperf writes nothing to it"
         )
 
 

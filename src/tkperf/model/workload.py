@@ -154,7 +154,10 @@ class Workload:
         ):
             raise ValueError(f"random_percent {self.random_percent} is not within 0..100 of random accesses")
         if self.burst is not None and (self.burst.ios < 1 or not self.burst.pause_s > 0):
-            raise ValueError(f"a burst of {self.burst.ios} I/Os and a pause of {self.burst.pause_s} s is not possible")
+            raise ValueError(
+                f"a burst needs at least 1 I/O and a pause of more than 0 s; these are {self.burst.ios} I/Os and "
+                f"{self.burst.pause_s} s"
+            )
         if self.flush_every is not None and (self.flush_every < 1 or self.trims or self.read_percent == 100):
             raise ValueError("only writes can be flushed, after at least 1 write")
         names = [stream.name for stream in self.together]

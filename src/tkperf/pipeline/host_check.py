@@ -193,7 +193,9 @@ def refuse_unfit(audit: Audit, *, tune: bool) -> None:
 def refuse_untunable() -> None:
     """Raise DeviceError if tkperf cannot change settings. The function is called before any question."""
     if os.geteuid() != 0:
-        raise DeviceError("--tune sets CPUs and the device's queue: run tkperf as root")
+        raise DeviceError(
+            "--tune changes settings of the CPUs and of the device's queue, which requires root: run tkperf as root"
+        )
 
 
 def warn_of_host(audit: Audit, *, tune: bool) -> Iterator[RunNote]:

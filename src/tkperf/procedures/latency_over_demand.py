@@ -104,7 +104,7 @@ def section_plan(name: str) -> SectionPlan:
             ),
             *asking(
                 "How much of what is offered is done?",
-                drawn(FigureKind.OVER_AXIS, "iops", title="Achieved v offered IOPS", view=("IOPS",)),
+                drawn(FigureKind.OVER_AXIS, "iops", title="Achieved versus offered IOPS", view=("IOPS",)),
                 drawn(FigureKind.OVER_AXIS, "backlog_ios", view=("backlog",)),
                 drawn(FigureKind.OVER_AXIS, "behind_us", view=("time behind",)),
             ),
@@ -196,7 +196,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 
 TEST = Test(
     name="demand",
-    title="Latency v demand",
+    title="Latency versus demand",
     source="Myce/OakGate, 4K latency tests",
     suites=("ssd", "raid"),
     by_default=False,

@@ -135,8 +135,8 @@ def choose_tests(
         keys = ", ".join(dict.fromkeys(table.key for test in missing for table in test.tables))
         which = f"test {missing[0].name}" if selected else "any test"
         raise UsageError(
-            f"profile {profile.name} has no table {keys}: tkperf {suite} measures {which} with "
-            f"--profile {' or '.join(_with_table(missing[0]))}, or a profile of your own that has this table"
+            f"profile {profile.name} has no table {keys}: to run {which} with tkperf {suite}, use "
+            f"--profile {' or '.join(_with_table(missing[0]))}, or use your own profile with this table"
         )
     return selected
 

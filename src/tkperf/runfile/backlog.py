@@ -201,7 +201,7 @@ class Backlog:
                     )
                 time.sleep(min(1.0, REWRITE_EVERY_S))
         except KeyboardInterrupt:
-            error = OSError("stopped by the user while it waited for the file to be writable")
+            error = OSError("the user stopped tkperf while tkperf waited until the file could be written")
         if error is not None:
             rescued = rescued or self._rescue()
             self.lost = self._describe_loss(error, rescued)

@@ -46,7 +46,8 @@ _OF_ALL = (
         is_flag=True,
         flag_value=False,
         default=None,
-        help="Do not compare reads of each drive alone with reads of all drives together before the first purge.",
+        help="Before the first purge, do not compare the read rate of each drive on its own with the read rate of all "
+        "drives together.",
     ),
     on_test(
         "--alone-again",

@@ -224,7 +224,7 @@ def _refuse_tables_of_others(folder: Path, files: Sequence[Path], run_id: str) -
 
     advice = "name another folder, or write a data set of many runs: tkperf export RUN_FILE --parquet DATASET"
     if (folder / MARKER).exists():
-        raise UsageError(f"{folder} is a data set of tkperf export; nothing was written: {advice}")
+        raise UsageError(f"{folder} is a data set that 'tkperf export' wrote. Nothing was written; {advice}")
     for file in files:
         if file.exists() and not is_of_run(file, run_id):
             raise UsageError(

@@ -38,7 +38,7 @@ class PurgePlan:
                 return by_name[name]
             why = {refusal.name: refusal.because for refusal in self.refusals}.get(name, "not offered")
             has = ", ".join(by_name) or "none"
-            raise UsageError(f"{device} cannot be purged by {name}: {why}; it offers: {has}")
+            raise UsageError(f"{device} cannot be purged with {name} ({why}). The device offers: {has}")
         for method in self.methods:
             if method.automatic:
                 return method
@@ -110,8 +110,8 @@ def refuse_purge_under_way(identity: DeviceIdentity) -> None:
             share = _find_erase_under_way(path, interface, drive)
         if share is not None:
             raise RefusedError(
-                f"{path} is erasing itself ({share:.0%} done), perhaps started by a tkperf "
-                "that was interrupted: wait until it has finished. Nothing was touched"
+                f"{path} is erasing itself ({share:.0%} done). An interrupted run of tkperf may have started the "
+                "erase: wait until the erase has finished. Nothing was touched"
             )
 
 

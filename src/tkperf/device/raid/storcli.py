@@ -185,8 +185,8 @@ class StorcliSet:
             share = self._progress(self._where(drive.address), "erase")
             if share is not None:
                 raise RefusedError(
-                    f"{who} is being erased ({share:.0%} done), perhaps started by a tkperf that "
-                    "was interrupted: wait until it has finished. Nothing was touched"
+                    f"{who} is being erased ({share:.0%} done). An interrupted run of tkperf may have started the "
+                    "erase: wait until the erase has finished. Nothing was touched"
                 )
 
     def refuse_taken_node(self) -> None:

@@ -105,7 +105,7 @@ def _over_offered(shown: ShownSection, figure: Figure) -> Views:
     # The colours distinguish several loads, so each quantity needs a chart of its own.
     together = [displayed] if displayed and not naming.axes else [[quantity] for quantity in displayed]
     for quantities in together:
-        title = figure.title or f"{capitalise(quantities[0].label)} v offered IOPS"
+        title = figure.title or f"{capitalise(quantities[0].label)} versus offered IOPS"
         ideal = " Dashed: all that was offered." if IOPS in quantities else ""
         of = list_words([quantity.title for quantity in quantities])
         yield ChartView(
