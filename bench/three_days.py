@@ -87,7 +87,7 @@ CHROMIUM = "/usr/bin/chromium"
 
 
 def write_profile(folder: Path, hours: float, read_percent: int = 0, *, slice_s: float = 60.0) -> Path:
-    """Return pts-e-1.1 with write saturation that lasts for this time, whatever happens."""
+    """Write a copy of pts-e-1.1 whose write saturation always lasts for this time, without an earlier end."""
     text = (files("tkperf.procedures.profiles") / "pts-e-1.1.toml").read_text(encoding="utf-8")
     ends = (
         f"read_percent = {read_percent}\nslice_s = {slice_s:g}\n"

@@ -25,7 +25,7 @@ _SETTLE_S = 20.0
 
 
 def why_no_hosts() -> str | None:
-    """Return why this machine cannot have such hosts, or None if it can."""
+    """Return the reason why this machine cannot run hosts in network namespaces, or None if it can."""
     if os.geteuid() != 0:
         return "needs root for network namespaces"
     missing = [name for name in PROGRAMS if find(name) is None]

@@ -116,7 +116,7 @@ def _of_windows(db: sqlite3.Connection) -> Iterator[str]:
                 "r.test_id = step.test_id AND sequence BETWEEN r.set_aside_from AND r.set_aside_to)",
                 (test_id, section["section"], *window),
             ).fetchone()
-            if not numbers:  # of a hard disk: areas, which are no window in time
+            if not numbers:  # A hard disk has areas instead of rounds, so there is no window to check.
                 continue
             if numbers != len(window):
                 yield f"{section['section']}: {numbers} of the window {window}"

@@ -122,7 +122,7 @@ COMBINATION = combine(
 
 
 def with_streams() -> RunState:
-    """In the middle of a step in which a reader runs beside a log that flushes."""
+    """Return a run in the middle of a step in which a reader runs next to a log writer that flushes."""
     state = in_a_round()
     state.take(begin(StepKind.ROUND, COMBINATION))
     reads, writes = io_stats([100_000] * 1990), io_stats([20_000] * 400)

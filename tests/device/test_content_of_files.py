@@ -230,9 +230,7 @@ def test_a_volume_on_a_loop_device_leads_to_the_whole_file(tmp_path: Path) -> No
 
 @pytest.mark.root
 def test_a_block_device_with_data_in_a_sample_is_recognised(loop_device: Callable[..., Path], tmp_path: Path) -> None:
-    """A block device with data at its beginning, at its end or in a sample contains data. All of these must read as
-    zeros.
-    """
+    """A block device counts as empty only if its beginning, its end and all samples read as zeros."""
     under = loop_device(size=8 * MIB)
     with loop_on(under) as device:
         assert data_on(device)

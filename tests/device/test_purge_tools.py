@@ -822,7 +822,7 @@ def test_one_sample_that_holds_its_data_is_enough() -> None:
 
 
 def test_zeros_that_are_promised_must_be_readable() -> None:
-    """A device that promises zeros and gives an error fails its purge, as with other data."""
+    """If a device promises zeros after a purge, a read error counts as a failed purge, just as other data does."""
     before = base.SampledContent("/dev/sdx", {0: DATA, 1: DATA})
     after = base.SampledContent("/dev/sdx", {0: ZEROS, 1: None})
     with pytest.raises(DeviceError, match="1 of 2 samples are not zero"):

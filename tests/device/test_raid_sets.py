@@ -156,7 +156,7 @@ def test_an_operation_that_is_not_seen_is_no_end(
 
 
 def test_why_a_controller_refuses_is_passed_on(tools: FakeTools, tmp_path: Path) -> None:
-    """The reason is in the detailed status of each drive."""
+    """The message contains the reason for a refusal, which storcli prints in the detailed status of each drive."""
     tools.update(erase_refused=True)
     raid = make_set(tmp_path)
     with pytest.raises(DeviceError, match="state doesn't support requested command"):

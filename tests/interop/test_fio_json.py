@@ -629,7 +629,7 @@ def test_whatever_is_taken_is_a_run_file_that_reports(odd: dict[str, Any]) -> No
     ],
 )
 def test_files_that_cannot_be_taken(text: str, says: str) -> None:
-    """A file that cannot be imported is a clear error with the name of the file."""
+    """A file that cannot be imported causes a clear error that contains the name of the file."""
     with pytest.raises(UsageError, match=says):
         parse_fio_json([("a.json", text)], name="x")
 

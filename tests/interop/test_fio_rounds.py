@@ -523,7 +523,7 @@ def test_what_is_said_of_a_thousand_files_is_short(tmp_path: Path) -> None:
     assert any(text.startswith("500 files (bad0.json, bad1.json, bad2.json") for text in texts)
     assert any(text.startswith("500 results of job job are left out (first in v0.json)") for text in texts)
     assert sum(map(len, texts)) < 600
-    # However odd each one is in its own way.
+    # The number of warnings stays limited, even if every file is odd in a different way.
     odd = [(f"o{each}.json", written(5, each, options={"bs": f"{each}q"})) for each in range(1, 400)]
     many = run_of(*odd, ("good.json", written(5, 1e6)))
     assert len(many.warnings) <= 51

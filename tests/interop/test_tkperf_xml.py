@@ -389,7 +389,7 @@ def test_an_xml_file_without_xml(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
-    """An output folder that cannot be created, because a file is in its place, is a clear error."""
+    """An output folder that cannot be created, because a file is in its place, causes a clear error."""
     (tmp_path / "file").write_text("")
     file = str(GOLDEN / "tkperf-2.2-lat.xml")
     ran = CliRunner().invoke(cli, ["import", file, "--output", str(tmp_path / "file/below")])

@@ -29,7 +29,7 @@ KERNEL_COMMAND_LINE = (
     "no_timer_check console=ttyS0 loglevel=4 panic=-1 mitigations=off cryptomgr.notests audit=0 apparmor=0 "
     "nvme_core.io_timeout=10"
 )
-# Under TCG the machine begins its job after 6 to 16 s. A KVM that stalls never begins it.
+# Under TCG, the machine begins its job after 6 to 16 s. A machine that stalls under KVM never begins its job.
 PROBE_LIMIT_S = 20.0
 # The machine writes its uptime every 5 s (guest/start). On a busy host that may take a minute, but not several.
 FROZEN_AFTER_S = 240.0

@@ -1,7 +1,7 @@
-"""The case of two boots: ``python -m tests.lab.reset``.
+"""The test case with two boots: ``python -m tests.lab.reset``.
 
-The machine is reset hard in the middle of a round, nothing being synced, and boots again: the run continues
-from its run file, which lies on an ext4 of the machine's own, and comes out whole.
+The machine is reset in the middle of a round, without a sync, and boots again. The run continues from its run file,
+which is on an ext4 file system of the machine, and the run file is complete at the end.
 """
 
 from __future__ import annotations

@@ -507,7 +507,9 @@ def test_writes_next_to_reads_of_a_fast_device_are_flagged() -> None:
 
 
 def test_writes_of_the_steps_around_reads_are_not_foreign() -> None:
-    """A hundredth of a second of foreign I/O, or late I/O, may lie on this side of the border."""
+    """Writes of the neighbouring steps are not foreign I/O of a step of reads, although up to 10 ms of them may be
+    counted in that step.
+    """
     steps = seconds_at_3_gb_a_second(WRITES, READS, WRITES, READS)
     assert [codes(each) for each in play(Model(), steps)] == [[]] * 4
 

@@ -225,7 +225,9 @@ def test_simulated_drives_are_compared_by_their_preset() -> None:
 
 
 def test_results_of_two_partitions_are_no_results_of_one_thing() -> None:
-    """The same holds for two namespaces. A drive without a serial number equals no other drive."""
+    """Results of two partitions, or of two namespaces, belong to different devices. A drive without a serial number
+    never matches another drive.
+    """
     other = PARTITION | {"partition": 2, "partition_start_bytes": 2 << 20}
     assert find_measured_part(PARTITION) != find_measured_part(other)
     assert find_measured_part(DRIVE | {"unit": "namespace 2"}) != find_measured_part(DRIVE)

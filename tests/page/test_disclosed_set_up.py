@@ -391,8 +391,8 @@ def test_the_line_below_the_verdict_has_demand_range_preparation_and_window(tmp_
 
 
 def test_the_line_below_the_verdict_omits_what_is_not_known() -> None:
-    """A page states an active range of half a device. Facts that an imported run lacks are omitted, and so is the whole
-    line before the first step.
+    """The page states the active range if it is only half of the device. It omits facts that an imported run lacks, and
+    it omits the whole line until the first step has begun.
     """
     section = made_up_section("Grid", {work(jobs=4, io_depth=32): [1.0] * 5})
     half = made_up_run("R", {"grid": [section]}, device={"capacity_bytes": 1 << 31})

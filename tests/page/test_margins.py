@@ -305,8 +305,8 @@ def test_a_strip_marks_median_claim_and_limits_of_outliers() -> None:
 @pytest.mark.parametrize("is_least", [True, False])
 @pytest.mark.parametrize("limit", [1.0, 99.0, 10_000.0])
 def test_a_dot_lies_in_the_shaded_part_if_and_only_if_its_value_misses_the_claim(limit: float, is_least: bool) -> None:
-    """The dot of a value lies in the shaded part exactly if the value misses the claim, even if the claim is drawn at
-    the end of the strip because it is far away.
+    """The dot of a value lies in the shaded part if and only if the value misses the claim, even if the claim is
+    drawn at the end of the strip because it is far away.
     """
     values = [97.0, 98.5, 99.5, 100.0, 101.0]
     strip = build_dot_strip(

@@ -263,7 +263,7 @@ def test_means_are_those_of_the_report() -> None:
     ],
 )
 def test_numbers_that_do_not_go_together_are_named(old: str, new: str, reason: str) -> None:
-    """Numbers of a profile that do not go together are refused with file, key and reason."""
+    """Inconsistent numbers in a profile are refused, and the message names file, key and reason."""
     text = (resources.files("tkperf.procedures.profiles") / "pts-e-1.1.toml").read_text()
     with pytest.raises(ProfileError, match=r"mine\.toml") as caught:
         parse_profile(text.replace(old, new, 1), file="mine.toml")

@@ -232,7 +232,7 @@ def test_reads_of_a_mix_are_theirs_alone(browser: Browser, visit: Visit) -> None
 
 
 def test_the_slowest_area_of_a_disk_is_shown(browser: Browser, tmp_path: Path) -> None:
-    """The table names it by its value alone, the dialog by its number."""
+    """The table shows the slowest area only by its value. The dialog also names its number."""
     result = simulate(tmp_path, run_info(suite="hdd"), suite={"tp": HDD_TESTS["tp"]})
     path = tmp_path / "report.html"
     path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")

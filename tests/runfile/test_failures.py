@@ -43,8 +43,8 @@ def test_a_folder_that_does_not_exist_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
-    """A folder that cannot be written to is a clear error that says what to do. The test uses a path that is forbidden
-    even to root.
+    """A folder that cannot be written to causes a clear error that says what to do. The test uses a path that is
+    forbidden even to root.
     """
     (tmp_path / "file").touch()
     with pytest.raises(RunFileError, match=r"cannot create .*: Not a directory; choose a folder"):
@@ -216,7 +216,7 @@ def test_a_file_has_one_writer(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_runs_are_named_as_such(tmp_path: Path) -> None:
-    """A file that is missing, empty, foreign, cut short or of a newer version is a clear error."""
+    """A file that is missing, empty, foreign, cut short or of a newer version causes a clear error."""
     path = tmp_path / "a.tkperf"
     with pytest.raises(RunFileError, match="there is no run file"):
         RunFile(path)

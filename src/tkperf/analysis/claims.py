@@ -208,7 +208,7 @@ def _check(
 
 
 def _find_place(claim: Claim, cells: Places) -> Sequence[tuple[SectionResult, CellResult]]:
-    """Return the cells of the mix and block size of a claim; the name of a stream needs neither."""
+    """Return the cells for a claim: by mix and block size, or by section if the claim lacks one of the two."""
     read_percent, size_bytes = claim.read_percent, claim.size_bytes()
     if None not in (read_percent, size_bytes):
         return cells.get((claim.test, claim.section, read_percent, size_bytes), ())

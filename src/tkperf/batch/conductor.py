@@ -82,7 +82,7 @@ class Turns:
 # Effects of neighbours because of which --alone-again measures a drive once more.
 _DOUBTFUL = (SharingState.SLOWED, SharingState.OVER_BUDGET)
 STRANGERS_EVERY_S = 5.0
-# Duration of each reading of a comparison.
+# Seconds for which each drive is read when drives are compared alone and together.
 READS_S = 10
 
 

@@ -40,7 +40,8 @@ from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.pipeline.run_to_file import Destination, resume_to_file, run_to_file
 from tkperf.system.host import now_utc
 
-# Duration of each reading of a comparison. Several readings show how steady the rate is.
+# Seconds of each part of the reads, when drives are compared alone and together. Several parts show how steady the rate
+# is.
 READING_S = 2
 
 

@@ -86,9 +86,11 @@ class DeviceIdentity:
 
     @property
     def confirm_id(self) -> str:
-        """The text that the user types as consent to erase: the serial number of a whole drive, otherwise the path.
+        """The text that the user types as consent to erase: the serial number or the path.
 
-        A serial number would not identify the partition. If several disks of this host report the
+        For a whole drive, the text is the serial number. For a partition, the text is the path, because a
+        serial number would not identify the partition. A device without a serial number is also identified
+        by its path. If several disks of this host report the
         serial number, the text names the namespace, LUN or world-wide name, too.
         """
         if self.partition or not self.serial:
@@ -133,7 +135,7 @@ def read_identity(path: str | Path) -> DeviceIdentity:
 
 
 def require_named(path: str | Path, real: Path, status: os.stat_result) -> None:
-    """Check that the resolved path leads to the device, file or folder of this status.
+    """Check that the resolved path leads to the device, file or folder that ``status`` describes.
 
     The links in /proc/PID (root, cwd, fd) lead to files of other mount namespaces and to files
     without a name. The text of such a link is a path that may belong to another file in tkperf's

@@ -163,8 +163,8 @@ class _Look(NamedTuple):  # made faster than a frozen dataclass
 
 
 class DeviceCounters:
-    """Looks at devices until it is closed. Without devices, it only measures time, because tkperf itself may be
-    stopped.
+    """Reads the counters of devices until it is closed. Without devices, it only measures time, to notice when
+    tkperf itself was stopped.
     """
 
     def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:

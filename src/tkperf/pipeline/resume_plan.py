@@ -71,7 +71,7 @@ def build_resumed(
     """Return the resumed run at the moment when it continues."""
     stopped_s, resumed_s = _times(plan, equipment)
     record, replayed, under_way = plan.record, plan.replayed, plan.under_way
-    # A simulated drive has no unfinished step: a step without an end did not begin.
+    # A simulated drive never has an unfinished step: a step without an end counts as not begun.
     cut_off = None if under_way is None or plan.is_simulated else under_way.under_way
     resumption = Resumption(
         resumed_utc=now_utc(),

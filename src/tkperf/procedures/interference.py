@@ -1,6 +1,6 @@
 """Random reads next to random writes: a grid of offered rates. The PTS has no such test.
 
-ScyllaDB's diskplorer measures the same grid, without purge and steady state.
+ScyllaDB's diskplorer measures the same grid, but without a purge and without reaching steady state.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The index of the library: rows of files in the user's cache, so that a later start need not read run files.
 
-A row belongs to one state of a file. A damaged index, or an index of another version of tkperf, is created again. If
-there is no place to store the index, it exists as long as the server.
+A row belongs to one state of a file. A damaged index, or one from another version of tkperf, is rebuilt. If the
+index cannot be stored, it is kept only until the server ends.
 """
 
 from __future__ import annotations

@@ -94,8 +94,8 @@ def test_hosts_with_one_or_two_cpus() -> None:
     st.lists(st.integers(0, 4), min_size=8, max_size=8),
 )
 def test_assignments_are_what_they_say(nodes: list[int | None], allowed: set[int], counts: list[int]) -> None:
-    """Each drive gets at least one usable CPU. A drive is marked as shared exactly if another drive uses one of its
-    CPUs.
+    """Each drive gets at least one usable CPU. A drive is marked as shared if and only if another drive uses
+    one of its CPUs.
     """
     threads = {f"d{n}": count for n, count in enumerate(counts)}
     plan = assign_cpus(drives(*nodes), threads, allowed, {})

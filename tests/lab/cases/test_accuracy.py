@@ -27,7 +27,7 @@ MOST_OVERHEAD_US = 3000.0
 THROTTLED = {200: 4, 1000: 16}
 # The answer is so slow that an emulated CPU adds less than the allowed hundredth.
 ANSWER_US, OUTSTANDING = 500_000, 16
-# scsi_debug answers each command after a time that is drawn again, evenly up to this.
+# scsi_debug answers each command after a new random time, uniformly distributed between 0 and this value.
 LONGEST_ANSWER_US = 100_000
 
 

@@ -189,7 +189,7 @@ def _power(audited: AuditedHost, drive: AuditedDrive) -> Iterator[AuditResult]:
 def find_neighbours(audited: AuditedHost, drive: AuditedDrive) -> dict[Path, str]:
     """Return the other whole disks that share a controller, expander, hub or bridge with the drive.
 
-    Each disk has the name of the shared part. Disks that are tested at the same time are included.
+    Each disk is mapped to the name of the part that it shares. Disks that are tested at the same time are included.
     """
     place = find_place_on_bus(drive.disk)
     found = {}

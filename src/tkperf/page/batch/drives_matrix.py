@@ -184,7 +184,7 @@ def _build_distance(figure: CohortValue, value: float | None, outlier: Outlier |
 
 
 def _compare_few(batch_result: BatchResult) -> DecisionView | None:
-    """Return the decision between drives that are too few, or too different, for a distribution.
+    """Return the comparison of drives that are too few, or too different, to describe as a distribution.
 
     None: the drives have no results in common.
     """

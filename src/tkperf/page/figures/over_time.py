@@ -199,7 +199,7 @@ def _draw_over_rounds(
     )
 
 
-# A level curve looks level, because the axis always contains the conventional lines.
+# The axis always includes the lines that are drawn at 90 % and 110 %, so that a nearly constant curve looks flat.
 _OF_MEAN = (90.0, 110.0)
 
 
