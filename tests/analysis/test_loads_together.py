@@ -12,13 +12,15 @@ from tests.builders import work
 from tkperf.analysis.characteristics import READS_WITHIN_LIMIT
 from tkperf.analysis.characteristics_search import with_characteristics
 from tkperf.analysis.comparing.compared_rows import build_rows
-from tkperf.analysis.loads_together import InterferenceGrid, build_grid, drift_percent, find_neighbours
+from tkperf.analysis.loads_together import CellState, InterferenceGrid, build_grid, find_drift_percent, find_neighbours
 from tkperf.analysis.results import CellResult, CellUncertainty, GridRules, RunResult, SectionResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.figures import Figure, FigureKind
 from tkperf.model.workload import Arrival, Stream, Workload, combine, key_of_stream
 from tkperf.page.chart import GridEdge
 from tkperf.page.figures.interference_charts import find_edges
+from tkperf.page.findings.interference_findings import describe_grid
+from tkperf.page.words.interference import describe_factor
 from tkperf.procedures.interference import FIRST_CELL_AGAIN, GRID
 
 CELL_S = 60
@@ -26,6 +28,7 @@ READS = work(100, jobs=8, io_depth=32)
 WRITES = work(0, 128 * 1024, jobs=8, io_depth=32)
 LEVELS = range(5)
 READ_STEP, WRITE_STEP = 10_000, 1000
+RULES = GridRules(latency_limit_us=1000, kept_up_percent=99, levels=5, max_drift_percent=10)
 
 
 def offered(load: Workload, iops: float) -> Workload:
@@ -61,7 +64,7 @@ def grid_section(*, able: int = 4, slow_from: int = 9) -> SectionResult:
             alone = reader if reads else writer
             cells.append(cell(alone, share * (alone.offered_iops or 0), p99_us))
     section = made_up_section(GRID, {READS: [1.0]}, steady=None)
-    return replace(section, cells=tuple(cells), grid_rules=GridRules(latency_limit_us=1000, kept_up_percent=99))
+    return replace(section, cells=tuple(cells), grid_rules=RULES)
 
 
 def grid_of(section: SectionResult) -> InterferenceGrid:
@@ -71,14 +74,14 @@ def grid_of(section: SectionResult) -> InterferenceGrid:
 
 
 def most_reads(grid: InterferenceGrid) -> list[float | None]:
-    return [point.read_iops for point in grid.frontier]
+    return [point.read_iops for point in grid.limit]
 
 
 def test_cells_that_were_not_reached_never_count() -> None:
     """In overload the queue depth limits the latency: 1 us in a cell with 90 % of its offer is no good cell."""
     grid = grid_of(grid_section())
     assert most_reads(grid) == [40_000, 30_000, 20_000, 10_000, None]
-    assert [point.next_read_iops for point in grid.frontier] == [None, 40_000, 30_000, 20_000, 10_000]
+    assert [point.next_read_iops for point in grid.limit] == [None, 40_000, 30_000, 20_000, 10_000]
     assert grid.cells[40_000, 4000].reached is False
 
 
@@ -165,6 +168,100 @@ def _times(load: Workload, factor: int) -> Workload:
     return load if load.offered_iops is None else replace(load, offered_iops=factor * load.offered_iops)
 
 
+def changed(section: SectionResult, place: tuple[float, float], **figures: float) -> SectionResult:
+    """The section with other figures of the reads of one cell, given by its offered reads and writes."""
+    grid = grid_of(section)
+    reads = grid.cells[place].reads
+    assert reads is not None
+    cells = (replace(one, all={**one.all, **figures}) if one is reads else one for one in section.cells)
+    return replace(section, cells=tuple(cells))
+
+
+def compare(*sections: SectionResult) -> list[tuple[float | None, str | None]]:
+    """The entries of the row that compares these grids; empty if there is none."""
+    runs = [made_up_run(str(number), {"interference": [one]}) for number, one in enumerate(sections)]
+    return [(entry.value, entry.not_found) for row in build_rows(runs) for entry in row.entries]
+
+
+def test_a_single_slow_cell_contradicts_no_comparison() -> None:
+    """Next to 1,000 writes even the fewest reads were slow, next to 2,000 they were not: no value, and no crash."""
+    slow = changed(grid_section(), (10_000.0, 1000.0), p99_us=5000.0)
+    assert most_reads(grid_of(slow)) == [40_000, None, 20_000, 10_000, None]
+    (first, second) = compare(grid_section(), slow)
+    assert first == (20_000, None)
+    assert second == (None, "not known: cells contradict each other")
+
+
+def test_drives_that_reach_the_ends_of_the_grid_have_bounds() -> None:
+    """A limit beyond all offered reads, or below them, is no value that a run could be better by."""
+    fast, slow = grid_section(able=8, slow_from=9), grid_section(slow_from=1)
+    assert compare(fast, fast) == [(None, "at least 40,000")] * 2
+    assert compare(slow, slow) == [(None, "below 10,000")] * 2
+
+
+def test_grids_of_other_loads_are_not_compared() -> None:
+    """64 KiB reads, another limit, another share, or a grid that is not complete: there is no row."""
+    section = grid_section()
+    for other in (
+        replace(section, grid_rules=replace(RULES, latency_limit_us=2000)),
+        replace(section, grid_rules=replace(RULES, kept_up_percent=90)),
+        replace(section, cells=section.cells[:-3]),
+        replace(section, cells=tuple(_with_blocks(one, 65536) for one in section.cells)),
+    ):
+        assert compare(section, other) == []
+    assert len(compare(section, section)) == 2
+
+
+def _with_blocks(one: CellResult, block_size_bytes: int) -> CellResult:
+    def larger(load: Workload) -> Workload:
+        return replace(load, block_size_bytes=block_size_bytes) if load.reads and not load.writes else load
+
+    together = tuple(replace(stream, workload=larger(stream.workload)) for stream in one.workload.together)
+    return replace(one, workload=replace(larger(one.workload), together=together))
+
+
+def test_a_grid_with_missing_cells_has_no_limit() -> None:
+    """Unmeasured cells are not beyond the limit: a run that is under way has no headline, and says how far it is."""
+    section = grid_section()
+    partial = replace(section, cells=section.cells[: len(section.cells) // 2])
+    grid = grid_of(partial)
+    assert grid.limit == ()
+    assert grid.at_middle_writes is None
+    test = made_up_run("run", {"interference": [partial]}).tests[0]
+    assert with_characteristics(test).sections[0].characteristics == ()
+    assert "of 24 cells of reads next to writes were measured" in describe_grid(test, partial)
+
+
+def test_the_reason_beyond_the_limit_is_named() -> None:
+    """Reads that are slow, reads that are missing and writes that are missing are three conclusions."""
+    section = grid_section(able=8, slow_from=9)
+    place = (10_000.0, 2000.0)
+    states = {
+        CellState.TOO_SLOW: changed(section, place, p99_us=5000.0),
+        CellState.READS_SHORT: changed(section, place, iops=9000.0, ios=9000.0 * CELL_S),
+        CellState.WRITES_SHORT: _with_few_writes(section, place),
+    }
+    words = {
+        CellState.TOO_SLOW: "even 10,000 IOPS of 4 KiB random reads do not keep p99 ≤ 1 ms",
+        CellState.READS_SHORT: "the drive does not do 10,000 IOPS of 4 KiB random reads",
+        CellState.WRITES_SHORT: "the drive does not do 262 MB/s of writes",
+    }
+    for state, of_state in states.items():
+        point = grid_of(of_state).at_middle_writes
+        assert point is not None
+        assert (point.read_iops, point.why_not) == (None, state)
+        test = made_up_run("run", {"interference": [of_state]}).tests[0]
+        assert words[state] in describe_grid(test, of_state)
+
+
+def _with_few_writes(section: SectionResult, place: tuple[float, float]) -> SectionResult:
+    writes = grid_of(section).cells[place].writes
+    few = {"iops": 1900.0, "ios": 1900.0 * CELL_S}
+    return replace(
+        section, cells=tuple(replace(one, all={**one.all, **few}) if one is writes else one for one in section.cells)
+    )
+
+
 def test_the_line_of_the_limit_is_unbroken() -> None:
     """Each side begins where another ends, from the upper edge to the lower one."""
     edges = list(find_edges(grid_of(grid_section())))
@@ -181,8 +278,8 @@ def test_the_first_cell_shows_the_drift() -> None:
     first = next(one for one in section.cells if one.workload.stream == "reader")
     again = replace(first, all={**first.all, "latency_mean_us": 1.2 * (first.all["latency_mean_us"] or 0)})
     last = replace(made_up_section(FIRST_CELL_AGAIN, {READS: [1.0]}, steady=None), cells=(again,))
-    assert drift_percent(section, last) == pytest.approx(20)
-    assert drift_percent(section, replace(last, cells=())) is None
+    assert find_drift_percent(section, last) == pytest.approx(20)
+    assert find_drift_percent(section, replace(last, cells=())) is None
 
 
 def known(value: float, half: float) -> dict[str, Uncertainty]:
@@ -209,6 +306,24 @@ def test_a_neighbour_that_shares_nothing_has_a_factor_of_1_within_its_interval()
     assert much is not None
     assert nothing.covers(1)
     assert not much.covers(1)
+
+
+def test_a_reader_that_falls_short_has_a_lower_bound() -> None:
+    """A reader that did 81 % of its rate waited for places in its queue, which limits its latency."""
+    reader = offered(READS, 1000)
+    both = combine((Stream(name="reader", workload=reader), Stream(name="busy", workload=WRITES)))
+    cells = (cell(reader, 1000, 100.0), cell(key_of_stream(both, "reader"), 810, 2000.0), cell(both, 2000, 1.0))
+    section = made_up_section("Reader next to others", {READS: [1.0]}, steady=None)
+    plan = replace(section.plan, figures=(Figure(kind=FigureKind.NEIGHBOURS, quantities=("p99_us",)),))
+    section = replace(section, cells=cells, plan=plan)
+    (effect,) = find_neighbours([section])
+    assert effect.factor == 20.0
+    assert effect.uncertainty is None
+    assert effect.kept_share == pytest.approx(0.81)
+    assert describe_factor(effect) == "at least 20 ×, as the reader did 81 % of its rate"
+    test = made_up_run("run", {"neighbours": [section]}).tests[0]
+    (found,) = with_characteristics(test).sections[0].characteristics
+    assert (found.value, found.at_least) == (None, 20.0)
 
 
 def made_up_uncertainty(of: dict[str, Uncertainty]) -> CellUncertainty:

@@ -20,7 +20,13 @@ from tkperf.procedures.interference import (
     find_jobs,
     order_cells,
 )
-from tkperf.procedures.neighbours import NEXT_TO_OTHERS, NEXT_TO_TRIMMER, NeighboursTable, cut_range, neighbours_of
+from tkperf.procedures.next_to_neighbours import (
+    NEXT_TO_OTHERS,
+    NEXT_TO_TRIMMER,
+    NeighboursTable,
+    cut_range,
+    neighbours_of,
+)
 
 PROFILE = load_profile("pts-e-1.1")
 TABLE = PROFILE.table(InterferenceTable)
@@ -105,11 +111,13 @@ def test_the_order_depends_on_the_seed_alone_and_begins_with_a_load_that_drives_
     }
 
 
-@pytest.mark.parametrize(("offered_iops", "jobs"), [(1, 1), (99, 1), (400, 8), (40_000, 8), (600_000, 30), (250, 5)])
+@pytest.mark.parametrize(
+    ("offered_iops", "jobs"), [(1, 1), (99, 1), (400, 8), (40_000, 8), (600_000, 30), (250, 5), (9_000_000, 128)]
+)
 def test_each_thread_offers_a_rate_that_fio_does_accurately(offered_iops: float, jobs: int) -> None:
     """With random arrivals, a thread should offer 50 to 20,000 IOPS; the profile asks for 8 threads."""
     assert find_jobs(offered_iops, 8) == jobs
-    assert offered_iops / jobs <= MOST_IOPS_OF_THREAD
+    assert offered_iops / jobs <= MOST_IOPS_OF_THREAD or jobs == 128, "reads and writes have 256 threads at most"
     assert jobs == 1 or offered_iops / jobs >= LEAST_IOPS_OF_THREAD
 
 
@@ -121,11 +129,13 @@ def test_a_drive_that_does_nothing_alone_is_offered_one_io_a_second(monkeypatch:
 
 
 def test_each_neighbour_runs_once_in_each_round() -> None:
-    """Alone first, then next to each of five neighbours, in three rounds."""
+    """Alone and next to each of five neighbours in each of three rounds, in another order each time."""
     loads = measured(phases("neighbours"), NEXT_TO_OTHERS)
     names = [" + ".join(stream.name for stream in load.streams[1:]) for load in loads]
-    others = [one.name for one in neighbours_of(PROFILE.table(NeighboursTable), None)]
-    assert names == ["", *others] * 3
+    others = ["", *(one.name for one in neighbours_of(PROFILE.table(NeighboursTable), None))]
+    rounds = [tuple(names[at : at + 6]) for at in (0, 6, 12)]
+    assert [sorted(each) for each in rounds] == [sorted(others)] * 3
+    assert len(set(rounds)) == 3
     readers = {stream.workload for load in loads for stream in load.streams[:1]}
     assert len(readers) == 1, "the same reader everywhere"
     assert readers.pop().offered_iops == READ_IOPS / 5

@@ -25,7 +25,7 @@ SHARE_OF_FIRST = Measure(
 )
 READS_WITHIN_LIMIT = Measure(
     key="reads_within_limit_iops",
-    label="reads within the latency limit next to half of the writes",
+    label="reads within the latency limit next to the middle rate of writes",
     unit="IOPS",
     better=HIGHER,
 )

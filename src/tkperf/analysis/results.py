@@ -138,10 +138,14 @@ class GridRules:
     Attributes:
         latency_limit_us: limit of the 99th percentile of the read latency.
         kept_up_percent: share of the offered rates that a cell must reach to count.
+        levels: number of rates of reads and of writes.
+        max_drift_percent: largest change of the first cell's read latency until the end of the test.
     """
 
     latency_limit_us: float
     kept_up_percent: float
+    levels: int
+    max_drift_percent: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

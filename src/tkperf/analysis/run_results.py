@@ -163,7 +163,12 @@ def _find_grid_rules(table: ProfileTable | None) -> GridRules | None:
     """Return the rules of a grid of reads next to writes; None: the test has no such grid."""
     if not isinstance(table, interference.InterferenceTable):
         return None
-    return GridRules(latency_limit_us=table.latency_limit_ms * 1000, kept_up_percent=table.kept_up_percent)
+    return GridRules(
+        latency_limit_us=table.latency_limit_ms * 1000,
+        kept_up_percent=table.kept_up_percent,
+        levels=table.levels,
+        max_drift_percent=table.max_drift_percent,
+    )
 
 
 def _planned_areas(info: RunInfo, test: TestRecord) -> dict[str, Round]:

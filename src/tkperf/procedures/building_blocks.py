@@ -375,14 +375,19 @@ def mean_latency_us(measurement: Measurement) -> float:
 
 
 def keeps_up(workload: Workload, measured: Sequence[Measurement], kept_up_percent: float) -> bool:
-    """Return whether the device did this share of the offered I/Os.
+    """Return whether the device did this share of the offered I/Os."""
+    assert workload.offered_iops is not None
+    due = workload.offered_iops * sum(step.duration_s for step in measured)
+    return did_offered(workload, sum(step.ios for step in measured), due, kept_up_percent)
+
+
+def did_offered(workload: Workload, ios: float, due_ios: float, kept_up_percent: float) -> bool:
+    """Return whether this many I/Os are this share of those that were due.
 
     With random arrivals or sizes, fewer I/Os may be due by chance.
     """
-    assert workload.offered_iops is not None
-    due = workload.offered_iops * sum(step.duration_s for step in measured)
-    fewer = ARRIVALS_SPREAD * workload.arrivals_deviation(due)
-    return sum(step.ios for step in measured) >= due * kept_up_percent / 100 - fewer
+    fewer = ARRIVALS_SPREAD * workload.arrivals_deviation(due_ios)
+    return ios >= due_ios * kept_up_percent / 100 - fewer
 
 
 def describe_missed(workload: Workload, measured: Sequence[Measurement]) -> str:

@@ -43,6 +43,8 @@ FIRST_CELL_AGAIN = "First cell again"
 READER, WRITER = "reader", "writer"
 # fio's random arrivals are accurate if each thread offers a rate within these limits (docs/explanation/method.md).
 LEAST_IOPS_OF_THREAD, MOST_IOPS_OF_THREAD = 50, 20_000
+# Reads and writes together have at most 256 threads.
+MOST_THREADS = 128
 HOW_SLOW = "How slow are reads next to writes?"
 HOW_MANY = "How many reads stay below the limit next to writes?"
 
@@ -64,7 +66,7 @@ class InterferenceTable(TestTable, frozen=True, kw_only=True):
     alone_s: Annotated[Seconds, means("length of the reads alone, in s")]
     levels: Annotated[
         int,
-        msgspec.Meta(ge=2, le=32),
+        msgspec.Meta(ge=3, le=32),
         means("number of offered rates of reads and of writes, evenly from 0 to the rate of the drive alone"),
     ]
     lead_in_s: Annotated[Seconds, means("length of the load of a cell before it is measured, in s")]
@@ -74,6 +76,13 @@ class InterferenceTable(TestTable, frozen=True, kw_only=True):
         float,
         msgspec.Meta(gt=0, le=100),
         means("share of the offered rate that reads and writes must both reach so that a cell counts, in %"),
+    ]
+    max_drift_percent: Annotated[
+        float,
+        msgspec.Meta(gt=0, le=1e6),
+        means(
+            "largest change of the first cell's mean read latency until the end of the test, in %; more is a caution"
+        ),
     ]
     latency_limit_ms: Annotated[
         float, msgspec.Meta(gt=0, le=1e6), means("limit of the 99th percentile of the read latency, in ms")
@@ -113,7 +122,7 @@ def find_jobs(offered_iops: float, jobs: int) -> int:
     """Return the number of threads nearest to ``jobs`` with which fio offers the rate of each thread accurately."""
     least = ceil(offered_iops / MOST_IOPS_OF_THREAD)
     most = max(1, int(offered_iops / LEAST_IOPS_OF_THREAD))
-    return max(least, min(jobs, most))
+    return min(MOST_THREADS, max(least, min(jobs, most)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +265,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         f"For each of {cells} cells, in an order made from seed {table.seed}:",
         f"    Reads at 0 to 100 % of R next to writes at 0 to 100 % of W, in steps of {share:.3g} %, offered "
         f"{arrivals}: {table.lead_in_s:g} s lead-in, then {table.cell_s:g} s measured",
-        "    Threads are chosen so that each offers 50 to 20,000 IOPS",
+        f"    Threads are chosen so that each offers {LEAST_IOPS_OF_THREAD} to {MOST_IOPS_OF_THREAD:,} IOPS",
         "The first cell once more",
         f"A cell counts if reads and writes both reach {table.kept_up_percent:g} % of their offered rates",
         f"Result: the highest rate of reads whose 99th percentile is at most {table.latency_limit_ms:g} ms, next to "

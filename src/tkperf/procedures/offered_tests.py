@@ -12,7 +12,7 @@ from tkperf.procedures import (
     iops,
     latency,
     latency_over_demand,
-    neighbours,
+    next_to_neighbours,
     quality_of_service,
     throughput,
     workload_sweep,
@@ -36,7 +36,7 @@ TESTS: tuple[Test, ...] = (
     latency_over_demand.TEST,
     quality_of_service.TEST,
     interference.TEST,
-    neighbours.TEST,
+    next_to_neighbours.TEST,
     disk_areas.HDD_IOPS,
     disk_areas.HDD_THROUGHPUT,
 )

@@ -12,7 +12,7 @@ from typing import Self
 
 from tkperf.analysis.characteristics import FRESH, READS_WITHIN_LIMIT, SOUGHT_ALWAYS, STEADY, Characteristic
 from tkperf.analysis.characteristics_search import CLOCK_S, changes
-from tkperf.analysis.loads_together import build_grid
+from tkperf.analysis.loads_together import InterferenceGrid, build_grid
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, SliceResult
 from tkperf.analysis.timeline.levels import LevelKind
 from tkperf.analysis.timeline.timelines import preferred
@@ -342,26 +342,45 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
 
 
 def _of_grids(test: str, sections: Sequence[SectionResult]) -> Iterator[ComparedRow]:
-    """Yield the most reads within the limit next to one rate of writes: half of what the slowest writer does alone.
+    """Yield the most reads within the limit next to one rate of writes: the middle rate of the slowest writer.
 
-    Drives are compared next to the same writes, because half of a drive's own writes is another load for each drive.
+    Drives are compared next to the same writes, because a share of a drive's own writes is another load for each drive.
     """
-    grids = [grid for section in sections if (grid := build_grid(section)) is not None]
-    if len(grids) < len(sections) or len({grid.limit_us for grid in grids}) > 1:
+    grids = [grid for section in sections if (grid := build_grid(section)) is not None and grid.is_complete]
+    middles = [point for grid in grids if (point := grid.at_middle_writes) is not None]
+    if len(middles) < len(sections) or len({grid.conditions for grid in grids}) > 1:
         return
-    beside = min(grid.at_half_writes.write_bytes_per_s for grid in grids)
+    beside = min(point.write_bytes_per_s for point in middles)
     measure = replace(
         READS_WITHIN_LIMIT,
         label=f"reads with p99 ≤ {grids[0].limit_us / 1000:g} ms next to {format_number(beside / 1e6)} MB/s of writes",
     )
-    entries = []
-    for grid in grids:
-        bounds = grid.reads_next_to(beside)
-        known = None if bounds is None else build_between(*bounds)
-        entries.append(Entry(value=None if bounds is None else bounds[0], uncertainty=known))
     reads = next(cell.reads.workload for cell in grids[0].cells.values() if cell.reads is not None)
     workload = replace(reads, offered_iops=None, arrival=Arrival.LINEAR, together=(), stream=None)
+    entries = [_entry_of_grid(grid, beside) for grid in grids]
     yield _row(test, sections[0].name, workload, measure, entries)
+
+
+def _entry_of_grid(grid: InterferenceGrid, write_bytes_per_s: float) -> Entry:
+    """Return the most reads of a run, or the bound that is known, with the marks of the cells that decide it."""
+    bounds = grid.reads_next_to(write_bytes_per_s)
+    around = (point for point in grid.limit if point.write_bytes_per_s >= write_bytes_per_s)
+    cells = grid.decisive_cells(next(around)) if bounds is not None else ()
+    value = bounds.at_least if bounds is not None and bounds.at_most is not None else None
+    not_found: str | None = None
+    if bounds is None:
+        not_found = "not known: cells contradict each other"
+    elif bounds.at_most is None:
+        not_found = f"at least {format_number(bounds.at_least)}"
+    elif value is None:
+        not_found = f"below {format_number(bounds.at_most)}"
+    return Entry(
+        value=value,
+        uncertainty=None if value is None or bounds is None else build_between(value, bounds.at_most or value),
+        host_limited=any(cell.host_limited for cell in cells),
+        disturbances=find_codes(code for cell in cells for code in cell.disturbances or ()),
+        not_found=not_found,
+    )
 
 
 def _workloads(sections: Sequence[SectionResult]) -> list[list[Workload]]:

@@ -57,7 +57,6 @@ def _is_of(work: Workload, access: Access, read_percent: int, block_size_bytes: 
     """Return whether a workload is of this kind. ``single``: with one outstanding I/O; None: with any number."""
     return (
         (work.access, work.read_percent, work.block_size_bytes) == (access, read_percent, block_size_bytes)
-        and work.is_plain
         and work.offered_iops is None
         and work.is_plain
         and not (work.block_mix or work.zones or work.region or work.compressible_percent)

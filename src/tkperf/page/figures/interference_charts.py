@@ -7,9 +7,9 @@ from math import log
 
 from tkperf.analysis.loads_together import (
     READ_P99,
-    FrontierPoint,
     InterferenceCell,
     InterferenceGrid,
+    LimitPoint,
     NeighbourEffect,
     build_grid,
     find_neighbours,
@@ -64,7 +64,7 @@ def _name_iops(rate: float) -> str:
 
 
 def _name_megabytes(grid: InterferenceGrid, write_iops: float) -> str:
-    return format_number(write_iops * grid.write_block_bytes / 1e6, 0)
+    return format_number(write_iops * grid.write_block_bytes / 1e6)
 
 
 def _squares(shown: ShownSection, grid: InterferenceGrid, quantity: Quantity) -> Iterator[GridSquare]:
@@ -105,8 +105,8 @@ def _describe_done(cell: InterferenceCell, *, reads: bool) -> str:
 
 
 def find_edges(grid: InterferenceGrid) -> Iterator[GridEdge]:
-    """Yield the sides between the squares within the limit and those beyond it, along the frontier."""
-    reached = [0 if point.read_iops is None else grid.read_rates.index(point.read_iops) for point in grid.frontier]
+    """Yield the sides between the squares within the limit and those beyond it, along the limit."""
+    reached = [0 if point.read_iops is None else grid.read_rates.index(point.read_iops) for point in grid.limit]
     for row, column in enumerate(reached):
         if column < len(grid.read_rates) - 1:
             yield GridEdge(column + 1, row, column + 1, row + 1)
@@ -131,22 +131,24 @@ def show_frontier(shown: ShownSection, figure: Figure) -> Views:
 
 
 def _frontier_curve(grid: InterferenceGrid) -> Curve:
-    """Return the most reads within a limit over the writes. Where even the fewest reads exceed it, they are 0."""
+    """Return the most reads within a limit over the writes. Where even the fewest reads are beyond it, there is
+    no point.
+    """
     return Curve(
-        points=tuple(_frontier_point(grid, point) for point in grid.frontier),
+        points=tuple(_frontier_point(grid, point) for point in grid.limit),
         dots=True,
         facts=("Next offered rate, beyond the limit",),
     )
 
 
-def _frontier_point(grid: InterferenceGrid, point: FrontierPoint) -> Point:
+def _frontier_point(grid: InterferenceGrid, point: LimitPoint) -> Point:
     """Return a point with the flags of the two cells that decide it: the last within the limit, and the next one."""
     decisive = (grid.cells.get((rate or 0.0, point.write_iops)) for rate in (point.read_iops, point.next_read_iops))
     flags = dict.fromkeys(flag(cell.reads) for cell in decisive if cell is not None and cell.reads is not None)
     beyond = NOT_MEASURED if point.next_read_iops is None else f"{point.next_read_iops:,.0f} IOPS"
     return Point(
         point.write_bytes_per_s / 1e6,
-        point.read_iops or 0.0,
+        point.read_iops,
         flag=join_flags([words for words in flags if words]) if any(flags) else "",
         facts=(beyond,),
     )
@@ -189,12 +191,12 @@ def show_neighbours(shown: ShownSection, figure: Figure) -> Views:
                             high=None if one.uncertainty is None else one.uncertainty.high,
                             link=shown.links.get(one.reader.workload, ""),
                             flag=flag(one.reader),
-                            facts=(describe_neighbour(one),),
+                            facts=(describe_factor(one), describe_neighbour(one)),
                         )
                         for one in effects
                     ),
                     mark=Mark.BAR,
-                    facts=("The neighbour did",),
+                    facts=("Times as long", "The neighbour did"),
                 ),
             ),
             rules=(Rule(kind=RuleKind.REFERENCE, y=1.0),),

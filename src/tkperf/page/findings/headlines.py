@@ -34,12 +34,12 @@ from tkperf.page.findings.choice import (
     find_shared,
     is_grid,
 )
-from tkperf.page.findings.interference_findings import label_grid, label_neighbours
+from tkperf.page.findings.interference_findings import find_doubt, label_grid, label_neighbours
 from tkperf.page.findings.section_findings import name_demand, say_value
 from tkperf.page.findings.stream_findings import StreamFigures, find_streams
 from tkperf.page.naming import name_figure
 from tkperf.page.words.time_course import describe_period, describe_still_changing, without_totals
-from tkperf.page.words.uncertainty import describe_share
+from tkperf.page.words.uncertainty import describe_flags, describe_share
 
 MOST = 6
 _LEAST_PERCENT = 0.01  # lower values occur for an offered rate that the device kept up with
@@ -217,14 +217,20 @@ def _of_loads_together(test: TestResult, sections: Sequence[SectionResult]) -> I
         if labelled is not None:
             found, label, text = labelled
             headline = _made(test, section, found, label, text, value=found.value)
-            yield _Candidate(rank=0, headline=headline)
+            yield _Candidate(rank=0, headline=_with_doubt(headline, find_doubt(test, section)))
     factors = [(one, section) for section in sections for one in label_neighbours(section)]
-    factors.sort(key=lambda one: -(one[0][0].value or 0.0))
-    for place, ((found, label, text), section) in enumerate(factors):
+    factors.sort(key=lambda one: -(one[0][3].factor or 0.0))
+    for place, ((found, label, text, effect), section) in enumerate(factors):
         headline = _made(test, section, found, label, text, value=found.value)
         sure = "" if found.value is None else describe_interval(found.value, found.uncertainty)
+        doubt = describe_flags(effect.reader) or describe_flags(effect.alone)
         # Each neighbour is a figure of its own.
-        yield _Candidate(rank=min(place, 2), headline=replace(headline, sure=sure), like=(label, found.key))
+        like = (label, found.key)
+        yield _Candidate(rank=min(place, 2), headline=_with_doubt(replace(headline, sure=sure), doubt), like=like)
+
+
+def _with_doubt(headline: Headline, doubt: str) -> Headline:
+    return replace(headline, verdict=doubt, alarm=True) if doubt else headline
 
 
 def _named(candidate: _Candidate, section: SectionResult, *, is_of_several: bool, demands: int) -> _Candidate:

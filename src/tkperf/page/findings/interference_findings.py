@@ -7,59 +7,107 @@ from collections.abc import Iterator
 from tkperf.analysis.characteristics import LATENCY_FACTOR, READS_WITHIN_LIMIT, Characteristic
 from tkperf.analysis.characteristics_search import find_characteristic
 from tkperf.analysis.loads_together import (
-    FrontierPoint,
+    CellState,
     InterferenceGrid,
+    LimitPoint,
     NeighbourEffect,
     build_grid,
-    drift_percent,
+    find_drift_percent,
     find_neighbours,
 )
 from tkperf.analysis.results import SectionResult, TestResult
 from tkperf.model.units import format_number
 from tkperf.page.words.interference import describe_factor, describe_limit, name_read_blocks
+from tkperf.page.words.uncertainty import describe_flags
 from tkperf.procedures.interference import FIRST_CELL_AGAIN
+
+_WHY_NOT = {
+    CellState.READS_SHORT: "; at the next higher rate, the drive did not do all reads",
+    CellState.WRITES_SHORT: "; at the next higher rate of reads, the drive did not do all writes",
+    CellState.NO_PERCENTILE: "; the next higher rate had too few reads for a 99th percentile",
+}
 
 
 def describe_grid(test: TestResult, section: SectionResult) -> str:
-    """Return the most reads within the limit next to half of the writes, and the rates alone; empty without a grid."""
+    """Return the most reads within the limit next to the middle rate of writes; empty without a grid."""
     grid = build_grid(section)
     if grid is None:
         return ""
-    again = next((one for one in test.sections if one.name == FIRST_CELL_AGAIN), None)
-    drift = None if again is None else drift_percent(section, again)
-    changed = "" if drift is None else f"; the mean read latency of the first cell changed by {drift:+.2g} %"
-    return f"{_describe_point(grid, grid.at_half_writes)}{changed}"
+    point = grid.at_middle_writes
+    if point is None:
+        cells = grid.rules.levels**2 - 1
+        return f"{len(grid.cells)} of {cells} cells of reads next to writes were measured, too few for a limit"
+    return f"{_describe_point(grid, point)}{_describe_drift(test, section)}"
 
 
-def _describe_point(grid: InterferenceGrid, point: FrontierPoint) -> str:
-    blocks, beside = name_read_blocks(grid), f"next to {_megabytes(point)} MB/s of writes"
-    limit = describe_limit(grid.limit_us)
+def _describe_point(grid: InterferenceGrid, point: LimitPoint) -> str:
     alone = (
         f"alone, the drive reads {format_number(grid.read_rates[-1])} IOPS and writes "
         f"{format_number(grid.write_rates[-1] * grid.write_block_bytes / 1e6)} MB/s"
     )
     if point.read_iops is None:
-        least = format_number(point.next_read_iops)
-        return f"No offered rate of {blocks} reads keeps {limit} {beside}, not even {least} IOPS; {alone}"
-    more = "" if point.next_read_iops is not None else " or more"
-    return f"{blocks} reads keep {limit} up to {format_number(point.read_iops)} IOPS{more} {beside}; {alone}"
+        return f"{_describe_none(grid, point)}; {alone}"
+    more = " or more" if point.next_read_iops is None else ""
+    why_not = "" if point.why_not is None else _WHY_NOT.get(point.why_not, "")
+    return (
+        f"{name_read_blocks(grid)} reads keep {describe_limit(grid.limit_us)} up to "
+        f"{format_number(point.read_iops)} IOPS{more} next to {_megabytes(point)} MB/s of writes{why_not}; {alone}"
+    )
 
 
-def _megabytes(point: FrontierPoint) -> str:
+def _describe_none(grid: InterferenceGrid, point: LimitPoint) -> str:
+    """Return why not even the fewest reads count."""
+    reads = f"{format_number(point.next_read_iops)} IOPS of {name_read_blocks(grid)} reads"
+    writes = f"{_megabytes(point)} MB/s of writes"
+    match point.why_not:
+        case CellState.READS_SHORT:
+            return f"next to {writes}, the drive does not do {reads}"
+        case CellState.WRITES_SHORT:
+            return f"next to {reads}, the drive does not do {writes}"
+        case CellState.NO_PERCENTILE:
+            return f"{reads} next to {writes} are too few for a 99th percentile"
+        case _:
+            return f"even {reads} do not keep {describe_limit(grid.limit_us)} next to {writes}"
+
+
+def _describe_drift(test: TestResult, section: SectionResult) -> str:
+    drift = find_drift(test, section)
+    return "" if drift is None else f"; the mean read latency of the first cell changed by {drift:+.2g} %"
+
+
+def find_drift(test: TestResult, section: SectionResult) -> float | None:
+    """Return by how much the read latency of the first cell changed, in %; None: it was not measured again."""
+    again = next((one for one in test.sections if one.name == FIRST_CELL_AGAIN), None)
+    return None if again is None else find_drift_percent(section, again)
+
+
+def _megabytes(point: LimitPoint) -> str:
     return format_number(point.write_bytes_per_s / 1e6)
 
 
 def label_grid(section: SectionResult) -> tuple[Characteristic, str, str] | None:
-    """Return the headline figure of a grid, with its label and its text; None: the section has no grid."""
+    """Return the headline figure of a grid, with its label and its text; None: the section has no complete grid."""
     grid, found = build_grid(section), find_characteristic(section, READS_WITHIN_LIMIT)
-    if grid is None or found is None:
+    point = None if grid is None else grid.at_middle_writes
+    if grid is None or found is None or point is None:
         return None
-    point = grid.at_half_writes
     label = (
         f"{name_read_blocks(grid)} reads with {describe_limit(grid.limit_us)}, next to {_megabytes(point)} MB/s of "
         "writes"
     )
     return found, label, f"{found.text()} {found.measure.unit}"
+
+
+def find_doubt(test: TestResult, section: SectionResult) -> str:
+    """Return why the headline of a grid needs care: a drift, or cells that the host limited; empty: no reason."""
+    grid = build_grid(section)
+    point = None if grid is None else grid.at_middle_writes
+    if grid is None or point is None:
+        return ""
+    drift = find_drift(test, section)
+    if drift is not None and abs(drift) > grid.rules.max_drift_percent:
+        return f"the drive changed by {drift:+.2g} % meanwhile"
+    return next((words for cell in grid.decisive_cells(point) if (words := describe_flags(cell))), "")
 
 
 def describe_neighbours(section: SectionResult) -> str:
@@ -70,22 +118,17 @@ def describe_neighbours(section: SectionResult) -> str:
     if not effects:
         return ""
     worst, *others = effects
-    text = (
-        f"Next to {_article(worst)}, the p99 latency of the reader is {describe_factor(worst)} that of the reader alone"
-    )
+    text = f"Compared with alone, the p99 latency of the reader is {describe_factor(worst)} next to the {worst.name}"
     if others:
-        text += f"; next to {_article(others[-1])}, {describe_factor(others[-1])}"
+        text += f", and {describe_factor(others[-1])} next to the {others[-1].name}"
     return text
 
 
-def _article(effect: NeighbourEffect) -> str:
-    return f"the {effect.name}"
-
-
-def label_neighbours(section: SectionResult) -> Iterator[tuple[Characteristic, str, str]]:
-    """Yield the factor of each neighbour, the worst first, with its label and its text."""
+def label_neighbours(section: SectionResult) -> Iterator[tuple[Characteristic, str, str, NeighbourEffect]]:
+    """Yield the factor of each neighbour, the worst first, with its label, its text and the effect itself."""
     effects = {one.combination: one for one in find_neighbours((section,))}
-    factors = [one for one in section.characteristics if one.key == LATENCY_FACTOR.key and one.value is not None]
-    for found in sorted(factors, key=lambda one: -(one.value or 0.0)):
+    factors = [one for one in section.characteristics if one.key == LATENCY_FACTOR.key]
+    for found in sorted(factors, key=lambda one: -(one.value or one.at_least or 0.0)):
         effect = effects[found.workload]
-        yield found, f"Read p99 next to the {effect.name}, against alone", f"{found.text()} ×"
+        if effect.factor is not None:
+            yield found, f"Read p99 next to the {effect.name}, against alone", f"{found.text()} ×", effect

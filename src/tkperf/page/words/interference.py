@@ -19,9 +19,11 @@ def name_read_blocks(grid: InterferenceGrid) -> str:
 
 
 def describe_factor(effect: NeighbourEffect) -> str:
-    """Return a factor with its interval: ``2.31 × (2.29 to 2.33)``."""
+    """Return a factor with its interval: ``2.31 × (2.29 to 2.33)``; of a reader that fell short a lower bound."""
     if effect.factor is None:
         return NOT_MEASURED
+    if effect.kept_share is not None:
+        return f"at least {effect.factor:.3g} ×, as the reader did {100 * effect.kept_share:.0f} % of its rate"
     known = effect.uncertainty
     if known is None or known.low is None or known.high is None:
         return f"{effect.factor:.3g} ×"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Annotated, ClassVar, Self
 
 import msgspec
@@ -81,6 +82,9 @@ class NeighboursTable(SteppedTable, frozen=True, kw_only=True):
     ]
     trim_block_size_kib: Annotated[BlockSizeKib, means("block size of the trims, in KiB")]
     rounds: Annotated[Rounds, means("number of rounds; each neighbour runs once in a round")]
+    seed: Annotated[
+        int, msgspec.Meta(ge=0, le=2**63 - 1), means("number from which the order of the loads in each round is made")
+    ]
     lead_in_s: Annotated[Seconds, means("length of each load before it is measured, in s")]
 
     def fault(self, profile: Profile) -> str | None:
@@ -184,9 +188,22 @@ def _reader_of(reads: Workload, alone_iops: float, table: NeighboursTable) -> Wo
 def _next_to_others(
     table: NeighboursTable, reader: Workload, parts: RangeParts
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run the reader alone and next to each neighbour, in every round."""
+    """Run the reader alone and next to each neighbour, in every round in another order.
+
+    What a load leaves behind in the drive then does not always meet the same load.
+    """
     loads = (reader, *(_together(reader, neighbour) for neighbour in neighbours_of(table, parts.rest)))
-    return (yield from _measure_in_turn(NEXT_TO_OTHERS, loads, table))
+    rounds = [_shuffle(loads, table.seed, turn) for turn in range(table.rounds)]
+    return (yield from _measure_in_turn(NEXT_TO_OTHERS, rounds, table))
+
+
+def _shuffle(loads: Sequence[Workload], seed: int, turn: int) -> list[Workload]:
+    """Return the loads in the order that the seed gives to a round."""
+
+    def place(number: int) -> bytes:
+        return sha256(f"{seed} {turn} {number}".encode()).digest()
+
+    return [loads[number] for number in sorted(range(len(loads)), key=place)]
 
 
 def _together(reader: Workload, neighbour: Stream) -> Workload:
@@ -200,28 +217,28 @@ def _next_to_trimmer(
     loads = (reader, _together(reader, trimmer_of(table, trimmed)))
     once = workload_independent_preconditioning(profile, NEXT_TO_TRIMMER)
     refill = replace(once, passes=1, length_bytes=trimmed.length_bytes)
-    return (yield from _measure_in_turn(NEXT_TO_TRIMMER, loads, table, between=refill))
+    return (yield from _measure_in_turn(NEXT_TO_TRIMMER, [loads] * table.rounds, table, between=refill))
 
 
 def _measure_in_turn(
-    section: str, loads: tuple[Workload, ...], table: NeighboursTable, *, between: Fill | None = None
+    section: str, rounds: Sequence[Sequence[Workload]], table: NeighboursTable, *, between: Fill | None = None
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Measure the loads one after the other, each after a lead-in, in every round. No measurement changes the order.
+    """Measure the loads of each round one after the other, each after a lead-in. No measurement changes the order.
 
     Args:
         between: what is written before each round but the first.
     """
-    count = table.rounds * len(loads)
-    yield PhaseSequence(phases=tuple(_phases(section, loads, table, between)))
-    ran = f"{format_count(table.rounds, 'round')} of {format_count(len(loads), 'load')}"
-    return unjudged(section, f"measured {ran} in turn", range(1, count + 1))
+    count = sum(map(len, rounds))
+    yield PhaseSequence(phases=tuple(_phases(section, rounds, table, between)))
+    ran = f"{format_count(table.rounds, 'round')} of {format_count(len(rounds[0]), 'load')}"
+    return unjudged(section, f"measured {ran}", range(1, count + 1))
 
 
 def _phases(
-    section: str, loads: tuple[Workload, ...], table: NeighboursTable, between: Fill | None
+    section: str, rounds: Sequence[Sequence[Workload]], table: NeighboursTable, between: Fill | None
 ) -> Iterator[Round | Fill]:
     number = 0
-    for turn in range(table.rounds):
+    for turn, loads in enumerate(rounds):
         if turn and between is not None:
             yield between
         for load in loads:
@@ -289,7 +306,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         f"Reader: RND {table.read_block_size_kib:g} KiB reads at {table.reader_percent} % of this rate, offered "
         f"{arrivals}",
         f"{format_count(table.rounds, 'round')}, in each of them the reader alone and next to each of the following, "
-        f"{measured}:",
+        f"in an order made from seed {table.seed}, {measured}:",
         f"    SEQ {table.sequential_block_size_kib:g} KiB writes, {own}",
         f"    RND {table.write_block_size_kib:g} KiB writes, {own}",
         f"    SEQ {table.large_block_size_kib:g} KiB reads, {own}",
