@@ -76,7 +76,7 @@ def test_the_limits_are_those_that_are_checked() -> None:
     against, wall, trace = (bench(name) for name in ("against_fio", "wall_time", "against_trace"))
     streams, starts = bench("streams_against_fio"), bench("stream_starts")
     rate = f"within {100 * lab.MOST_RATE_ERROR:g} %"
-    assert limit("IOPS of a drive of known rate") == rate
+    assert limit("IOPS of a drive with a known rate") == rate
     assert limit("IOPS of a drive with a known answer time") == rate
     percent, emulated = (
         100 * block_trace.MOST_PERCENTILE_ERROR,
@@ -93,11 +93,11 @@ def test_the_limits_are_those_that_are_checked() -> None:
     assert limit("IOPS of each stream") == "{:g} to {:g}".format(*streams.LIMITS[streams.IOPS])
     assert limit("p99.9 of each stream") == "{:g} to {:g}".format(*streams.LIMITS[streams.P999])
     spreads = ", ".join(f"{most:g} ms up to {threads} threads" for threads, most in starts.MOST_SPREAD_MS.items())
-    assert limit("first to last start") == f"at most {spreads}"
+    assert limit("time between the first and the last start") == f"at most {spreads}"
     gaps = ", ".join(f"{most:g} ms up to {threads} threads" for threads, most in starts.MOST_MEDIAN_GAP_MS.items())
-    assert limit("from the last I/O of a step") == f"median at most {gaps}"
+    assert limit("time from the last I/O of a step") == f"median at most {gaps}"
     assert limit("actual duration") == f"at most {wall.MOST_AT_ONE_SECOND:g}"
-    assert limit("the same, steps of 60 s") == f"at most {wall.MOST_AT_ONE_MINUTE:g}"
+    assert limit("the same, with steps of 60 s") == f"at most {wall.MOST_AT_ONE_MINUTE:g}"
 
 
 def test_what_is_known_is_what_the_cases_set() -> None:

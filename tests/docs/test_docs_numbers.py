@@ -328,7 +328,7 @@ NUMBERS = [
         r"A purge waits at most (\d+) s for a reading under way, and the end of a run waits at most (\d+) s",
         (telemetry_watch.PAUSE_LIMIT_S, telemetry_watch.FINISH_LIMIT_S),
     ),
-    ("docs/explanation/telemetry.md", r"must advance by at least (\d+) steps", (LEAST_UNITS,)),
+    ("docs/explanation/telemetry.md", r"must advance by at least (\d+) increments", (LEAST_UNITS,)),
     ("docs/explanation/safety.md", r"tkperf reads at most ([\d.]+) GB of zeros", (round(READ_LIMIT_BYTES / 1e9, 1),)),
     ("docs/how-to/fleet.md", r"no message from your machine for (\d+) seconds", (messages.SILENCE_LIMIT_S,)),
     (
