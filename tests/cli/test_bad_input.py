@@ -221,7 +221,7 @@ def test_a_fio_that_does_not_work_is_named(
 
 
 def test_an_unknown_ioengine_is_refused_by_fio_itself(scratch: Path, tmp_path: Path, fake_fio: FakeFio) -> None:
-    """Where no I/O engine works the reasons of both are given."""
+    """If no I/O engine works, the message contains the reasons of both engines."""
     script = 'case "$*" in *--version*) echo fio-3.33;; *) echo "no such engine" >&2; exit 1;; esac'
     done = tkperf(
         "ssd", "n", scratch, "--yes-destroy", scratch, "--profile", "quick", "--output", tmp_path, path=fake_fio(script)

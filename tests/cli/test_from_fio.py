@@ -91,7 +91,7 @@ def test_refused_options_are_a_line_each(job: Path, tmp_path: Path) -> None:
     ],
 )
 def test_no_job_file(content: bytes, reason: str, job: Path, tmp_path: Path) -> None:
-    """One clear line appears, and nothing is written."""
+    """If the file is not a job file of fio, one clear line appears, and nothing is written."""
     job.write_bytes(content)
     output = tmp_path / "drive.toml"
     done = tkperf("workload", "from-fio", job, "-o", output)

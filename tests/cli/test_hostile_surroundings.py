@@ -246,7 +246,9 @@ def test_a_defect_is_not_taken_for_claims_that_are_not_met() -> None:
 
 
 def test_exit_statuses_are_known_whatever_was_handed_down() -> None:
-    """Where SIGCHLD is ignored the kernel forgets them, and Python takes every program to have ended well."""
+    """tkperf knows the exit statuses of programs even if its parent ignored SIGCHLD. If SIGCHLD is ignored, the
+    kernel forgets exit statuses, and Python reports success for every program.
+    """
     handed_down = (
         "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
     )

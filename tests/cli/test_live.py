@@ -79,7 +79,7 @@ def begin(kind: StepKind, workload: Workload, *, planned_bytes: int | None = Non
 
 
 def in_a_round(ioengine: str = "io_uring") -> RunState:
-    """In the middle of the IOPS test's sixth round."""
+    """Return a run in the middle of the sixth round of the IOPS test."""
     state = RunState()
     state.take(RunStarted(info=run_info(name="D3", ioengine=ioengine), tests=("iops", "lat", "tp", "writesat")))
     state.take(TestStarted(test="iops", at_s=0))
@@ -167,7 +167,9 @@ def test_each_stream_has_a_history() -> None:
 
 
 def after_sections(count: int) -> RunState:
-    """In a round, after sections that the run has left: the first was judged, the others have a newest value."""
+    """Return a run in a round after ``count`` finished sections. The first section was judged, and the other sections
+    have a newest value.
+    """
     state = RunState()
     state.take(RunStarted(info=run_info(name="D3"), tests=("iops", "lat")))
     state.take(TestStarted(test="iops", at_s=0))

@@ -45,7 +45,7 @@ def run_file(cut_off: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def on_a_file(run_file: Path, tmp_path: Path) -> tuple[Path, Path]:
-    """The same as if a scratch file had been measured."""
+    """Return the run file, changed as if a scratch file had been measured, and the scratch file."""
     scratch = tmp_path / "scratch"
     scratch.write_bytes(b"\xa5" * SIZE)
     device = fact(run_file, "device")

@@ -91,7 +91,7 @@ def test_a_private_pid_namespace(trees: dict[str, Path], mark: str, content: str
 def test_the_first_pid_namespace_by_its_number(
     trees: dict[str, Path], namespace: str, numbers: str, seen: bool
 ) -> None:
-    """Where threads of the kernel are hidden, the namespace's own number tells."""
+    """If the threads of the kernel are hidden, the number of the PID namespace shows whether it is the first one."""
     (trees["proc_root"] / "2/stat").unlink()
     write(trees["proc_root"] / "self/status", f"NSpid:\t{numbers}\nCapEff:\t1ffffffffff\n")
     (trees["proc_root"] / "self/ns").mkdir()
@@ -126,7 +126,7 @@ def test_loop_devices_that_cannot_be_asked(trees: dict[str, Path]) -> None:
 
 
 def test_a_device_that_sysfs_does_not_have(trees: dict[str, Path]) -> None:
-    """In this case, the partitions of the disk and the layers above it are not known."""
+    """If sysfs does not contain a disk, its partitions and the layers above the disk are not known."""
     shutil.rmtree(trees["sys_root"] / "dev")
     assert spots(BLOCK, trees) == {
         "sysfs": "the kernel does not describe /dev/sdx here (/sys is missing or incomplete), so its partitions and "

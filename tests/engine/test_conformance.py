@@ -181,7 +181,9 @@ def test_what_is_certain_begins_at_the_planned_end(rig: Rig) -> None:
 
 
 def test_one_of_several_begins_that_is_chosen_shortly_before_the_end(rig: Rig) -> None:
-    """Both were made ready. The choice rests on what had been measured by then, and the chosen one begins by itself."""
+    """The engine prepares both possible loads. Shortly before the end, it asks which load follows, according to the
+    measurement so far. The chosen load then begins by itself.
+    """
     asked: list[float] = []
 
     def choose(so_far: Measurement) -> EngineLoad:
@@ -374,7 +376,7 @@ def test_what_comes_after_a_short_step_is_started_before_its_results_are_written
 def test_a_fio_that_cannot_be_told_to_report_is_waited_for(
     fake_fio: Play, make_engine: Callable[[], FioEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In this case the engine chooses no load early, and the runner decides."""
+    """If fio does not report on request, the engine chooses no load early, and the runner decides."""
     monkeypatch.setenv("FAKE_FIO_DEAF", "1")
     asked: list[Measurement] = []
     engine = make_engine()

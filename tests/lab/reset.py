@@ -45,7 +45,7 @@ python -m tests.lab.reset --look
 
 
 def look(folder: Path) -> int:
-    """In the machine, after the run continued: what its file says. 0 if all is as it must be."""
+    """Check the run file in the machine after the run has continued. Return 0 if the file contains no fault."""
     from tests.resuming import find_faults
     from tkperf import load
     from tkperf.page.words.run import describe_resumption

@@ -56,7 +56,9 @@ def test_nothing_measured_is_none_never_zero() -> None:
 
 
 def test_a_dash_for_too_few_ios_has_a_footnote() -> None:
-    """This applies only if a cell has other percentiles: a cell that has none was not measured."""
+    """A footnote explains the dash of a missing percentile if the cell has other percentiles. A cell without any
+    percentile was not measured.
+    """
     some: dict[str, float | None] = {"p50": 1.0, "p99": None}
     nothing: dict[str, float | None] = {"p50": None, "p99": None}
     everything: dict[str, float | None] = {"p50": 1.0, "p99": 2.0}
@@ -90,7 +92,9 @@ def test_an_answers_reported_percentiles_are_as_before(a: list[int], b: list[int
 
 
 def test_an_answers_histogram_is_a_few_buckets() -> None:
-    """However many it had: one a percentile of each direction and of both, and the last."""
+    """The histogram of an answer keeps few buckets: one for each percentile of reads, of writes and of both together,
+    and the last bucket.
+    """
     reads, writes = io_stats(list(range(1, 10**6, 97))), io_stats(list(range(1, 10**5, 7)))
     kept = as_answer(Measurement(duration_s=1.0, read=reads, write=writes), None)
     assert len(reads.histogram.indices) > 500

@@ -184,7 +184,7 @@ def test_the_dialog_of_a_cell_has_the_host_of_each_round(tmp_path: Path) -> None
 
 
 def test_each_reason_is_listed_once_below_a_chart() -> None:
-    """This is true for any number of combinations among its points."""
+    """Below a chart, each reason is listed once, whatever combinations of reasons the points of the chart have."""
     quota, heat, cpu = (
         WORD[code] for code in (DisturbanceCode.CPU_QUOTA, DisturbanceCode.CPU_HEAT, DisturbanceCode.HOST_CPU)
     )

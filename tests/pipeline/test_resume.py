@@ -233,7 +233,7 @@ def test_a_test_of_the_users_own_goes_on(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def on_a_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same moments of a run with real fio on a scratch file."""
+    """Run files that were cut off at each moment of a run with real fio on a scratch file."""
     folder = tmp_path_factory.mktemp("real")
     scratch = folder / "scratch"
     plan = make_plan("ssd", scratch, profile=SHORT, tests=("lat", "writesat"), size="32MiB")

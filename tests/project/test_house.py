@@ -82,7 +82,7 @@ def deciding(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def documentation(tree: ast.AST) -> set[int]:
-    """Where docstrings are."""
+    """Return the ids of the nodes that are docstrings."""
     owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     return {
         id(node.body[0].value)

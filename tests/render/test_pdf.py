@@ -151,7 +151,7 @@ def test_amounts_of_a_test_are_said_once(result: RunResult, pages: list[str]) ->
 
 
 def test_long_notices_leave_the_header_whole(result: RunResult, tmp_path: Path) -> None:
-    """However much there is to say, each page has its title and number, the first every word."""
+    """Even with long notices, each page contains its title and number, and the first page contains every word."""
     notices = tuple(f"NOTICE {number}: " + "many words " * 40 + "end" for number in range(4))
     told = replace(result, info=replace(result.info, notices=notices))
     found = text_of(set_document(compose(build_view(told))), tmp_path)

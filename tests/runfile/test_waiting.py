@@ -53,7 +53,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def rescues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a run is saved that cannot be kept."""
+    """Return the folder in which tkperf saves a run whose file cannot be written."""
     folder = tmp_path / "rescues"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))

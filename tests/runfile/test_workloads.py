@@ -42,7 +42,7 @@ ODD = (
 
 
 def measure(path: Path, workloads: tuple[Workload, ...]) -> SectionResult:
-    """One round of these on a simulated drive, as read back from its file."""
+    """Measure one round of the workloads on a simulated drive, and return the section as read from the run file."""
 
     def procedure(_profile: Profile, _bytes: int) -> Procedure:
         steps = tuple(Step(workload=each, duration_s=2) for each in workloads)

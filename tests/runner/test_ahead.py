@@ -23,7 +23,9 @@ def ahead_of(*phases: Round | Idle) -> Ahead:
 
 
 def test_within_a_round_it_is_the_step_after_the_next() -> None:
-    """At its end the first step of the next round, which the procedure tells."""
+    """Within a round, ``afterwards`` contains the step after the next step. At the end of the round, it contains the
+    first step of the next round, which the procedure names.
+    """
     rounds = [Round(section="S", number=number, steps=(A, B, C)) for number in (1, 2)]
     ahead = ahead_of(*rounds)
     assert ahead.within(rounds[0], 0).afterwards == {B: (C,)}

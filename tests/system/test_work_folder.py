@@ -245,7 +245,7 @@ def test_what_belongs_to_another_user_stays(places: list[Path]) -> None:
 
 
 def test_files_within_a_dead_folder_that_are_links_are_not_followed(places: list[Path], tmp_path: Path) -> None:
-    """Only the links go."""
+    """If a folder of a killed run contains links, tkperf removes the links, but not their targets."""
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "file").touch()

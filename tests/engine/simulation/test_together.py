@@ -92,7 +92,7 @@ def test_streams_slow_each_other_down() -> None:
 
 
 def test_streams_that_need_little_do_not_disturb_each_other() -> None:
-    """At low rates both streams have their rates, and the latency of a single I/O."""
+    """At low rates, both streams reach their rates, and their latency is that of a single I/O."""
     engine = filled("nvme-4kn")
     other = replace(RATED, read_percent=0, offered_iops=100)
     both = run(engine, Stream(name="reader", workload=RATED), Stream(name="writer", workload=other)).measurement

@@ -23,7 +23,7 @@ def write_random(translation: FlashTranslation, fills: float) -> float:
 
 
 def write_sequential(translation: FlashTranslation, fills: float = 1.0) -> float:
-    """The same for sequential writes."""
+    """Write the flash ``fills`` times sequentially, and return the write amplification."""
     host, copied = translation.host_bytes, translation.copied_bytes
     translation.write_sequential(fills * USER_BYTES, 0.0, WHOLE)
     return 1 + (translation.copied_bytes - copied) / (translation.host_bytes - host)

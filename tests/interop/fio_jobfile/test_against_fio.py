@@ -56,7 +56,7 @@ class Load:
         )
 
     def ends(self) -> tuple[float, float]:
-        """Where it stayed, as shares of the file."""
+        """Return the beginning and the end of the range that fio used, as shares of the file."""
         return (min(at for _, at, _ in self.ios) / SIZE, max(at + size for _, at, size in self.ios) / SIZE)
 
     def in_zones(self) -> list[float]:

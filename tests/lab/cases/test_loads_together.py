@@ -215,7 +215,7 @@ def test_streams_reach_their_rates_and_the_device_counts_their_flushes(tmp_path:
 
 
 def test_a_drive_counts_the_flushes_of_one_thread(nvme: Drive, tmp_path: Path) -> None:
-    """The same on the driver of a drive, whose flushes take as long as the disk of the host needs."""
+    """The driver of an NVMe drive counts as many flushes as tkperf. A flush takes as long as the host's disk needs."""
     with counted_flushes(nvme.path) as device_flushes:
         # With the cache off, each write would be a flush for the disk of the host.
         counted = run_together(
@@ -313,7 +313,7 @@ def test_trims_arrive_at_a_nvme_drive(nvme: Drive, tmp_path: Path) -> None:
 
 
 def test_trims_arrive_at_null_blk(tmp_path: Path) -> None:
-    """The same on null_blk."""
+    """A null_blk device discards exactly the bytes that the trimmer trimmed."""
     with null_device(1000, places=64) as device:
         assert_trims_arrive(tmp_path, Drive("labnull", device), device)
 

@@ -47,7 +47,7 @@ def slow_device() -> Iterator[Path]:
 
 @pytest.fixture
 def throttled_device() -> Iterator[Path]:
-    """The same, slower and one I/O at a time: 50 IOPS at most, whatever is offered."""
+    """A null_blk device that answers slowly, one I/O at a time: at most 50 IOPS, whatever rate is offered."""
     with null_device(THROTTLED_ANSWER_US, places=1) as path:
         yield path
 

@@ -157,7 +157,7 @@ def opened_for_writing(drive: Drive, stack: ExitStack) -> None:
 
 
 def _open_elsewhere(drive: Drive, stack: ExitStack, flags: str) -> None:
-    """In a process that is no child of this one: tkperf does not count its own."""
+    """Open the drive in a process that is no child of this process, because tkperf does not count its own processes."""
     mark = Path("/run/opened")
     mark.unlink(missing_ok=True)
     program = (

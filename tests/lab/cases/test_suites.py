@@ -17,7 +17,7 @@ ALL = ("iops", "lat", "tp", "writesat")
 
 
 def check_everything_measured(results: dict[str, Any], drive: Drive, names: tuple[str, ...] = ALL) -> None:
-    """These tests to the end, every cell with numbers, the drive described."""
+    """Check that the tests are complete, that every cell contains numbers, and that the drive is described."""
     assert results["status"] == "complete"
     tests = results["tests"]
     assert isinstance(tests, list)

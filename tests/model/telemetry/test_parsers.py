@@ -299,7 +299,7 @@ def test_sas_counts_billions_of_bytes(version: str) -> None:
 
 @pytest.mark.parametrize("version", SMARTCTL)
 def test_nvme_by_smartctl_is_the_same_log_in_celsius(version: str) -> None:
-    """These are the values on a host without nvme-cli."""
+    """On a host without nvme-cli, smartctl gives the same values of the NVMe log, with the temperature in Celsius."""
     reading = read(document("smartctl", "nvme", version))
     assert (reading.temperature_c, reading.critical_warning, reading.spare_percent) == (45, 0, 100)
     assert (reading.host_written_bytes, reading.source) == (2_433_328 * 512_000, "smartctl")
@@ -342,7 +342,7 @@ def test_a_parser_returns_a_value_whatever_it_gets(data: st.DataObject) -> None:
 
 
 def test_a_reading_of_the_temperature_alone_is_no_log() -> None:
-    """Only a log shows throttling."""
+    """A reading that contains only the temperature is not a full log, so it cannot show throttling."""
     reading = Reading(at_s=0, drive="x", source="hwmon", temperature_c=40)
     assert not reading.is_full
     assert replace(reading, media_errors=0).is_full
