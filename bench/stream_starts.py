@@ -94,13 +94,18 @@ def measure(device: str, folder: Path, step: Step, steps: int) -> tuple[list[flo
     trace = Trace()
     with traced(Path(device), trace.parse):
         run_tkperf(device, folder, partial(build_procedure, step, steps), FioEngine, ())
-    # All threads of a step start before any thread of the next step.
-    threads = sorted(trace.first_s, key=lambda thread: trace.first_s[thread])
+    # Threads of a step start close together, and the next step begins a whole step later. A step whose threads the
+    # trace does not show completely, because the kernel dropped events, is left out.
     of_a_step = step.workload.jobs
-    assert len(threads) == steps * of_a_step, "a step was measured again, because this machine has other work"
-    groups = [threads[first : first + of_a_step] for first in range(0, len(threads), of_a_step)]
+    groups: list[list[str]] = []
+    for thread in sorted(trace.first_s, key=lambda thread: trace.first_s[thread]):
+        if not groups or trace.first_s[thread] - trace.first_s[groups[-1][0]] > step.duration_s / 2:
+            groups.append([])
+        groups[-1].append(thread)
+    pairs = [pair for pair in pairwise(groups) if all(len(group) == of_a_step for group in pair)]
+    assert len(pairs) >= steps // 3, f"the trace shows {len(pairs)} pairs of complete steps of {steps}"
     spreads_ms, gaps_ms = [], []
-    for before, after in pairwise(groups):
+    for before, after in pairs:
         starts_s = [trace.first_s[thread] for thread in after]
         ended_s = max(trace.last_s[thread] for thread in before)
         spreads_ms.append(1000 * (max(starts_s) - min(starts_s)))

@@ -14,6 +14,7 @@ from tkperf.analysis.details import CellDetail, LoadsOfTest
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.analysis.selected_part import SelectedPart
 from tkperf.interop import TKPERF_PROFILE
+from tkperf.model.figures import FigureKind
 from tkperf.model.quantity import QUANTITIES, THROUGHPUT
 from tkperf.model.run_info import NO_USER_FACTS, UserFacts
 from tkperf.model.telemetry.drive_reading import Reading
@@ -105,8 +106,9 @@ def choose_opening_chart(
 ) -> ChartView | None:
     """Return the chart that a reader should see first, as a copy with another key; None: there are no charts.
 
-    The highest periodic spikes have priority, then a rate that changes over time, then a search for the highest rate,
-    then MB/s over a hard disk. Otherwise the result is the first chart of the first test.
+    The highest periodic spikes have priority, then a rate that changes over time, then what one load does to another,
+    then a search for the highest rate, then MB/s over a hard disk. Otherwise the result is the first chart of the first
+    test.
     """
     sections = {section.key: section for test in tests for section in test.sections}
     spikes = find_highest_spikes(results)
@@ -118,7 +120,7 @@ def choose_opening_chart(
             if (opened := open_over_time(chart, {timeline.quantity})) is not None:
                 return _as_lead_chart(opened, test, section)
     every = [(test, shown) for test in results for shown in shown_sections.get(test.name, ())]
-    for asked in (_has_course, _is_search, _is_rate_over_disk, _is_any):
+    for asked in (_has_course, _is_of_loads_together, _is_search, _is_rate_over_disk, _is_any):
         for test, shown in every:
             drawn = sections.get(shown.key)
             if drawn is not None and drawn.charts and asked(shown):
@@ -132,6 +134,11 @@ def _has_course(shown: ShownSection) -> bool:
         and len(shown.section.slices) > 1
         and any(timeline.changes for timeline in shown.section.timelines)
     )
+
+
+def _is_of_loads_together(shown: ShownSection) -> bool:
+    kinds = {figure.kind for figure in shown.section.plan.figures}
+    return bool(kinds & {FigureKind.INTERFERENCE, FigureKind.NEIGHBOURS})
 
 
 def _is_search(shown: ShownSection) -> bool:

@@ -17,8 +17,8 @@ def draw_grid_map(chart: GridMap) -> Spec:
     facts = [(f"fact{number}", title) for number, title in enumerate(chart.facts)]
     tip = tooltip(("across", chart.x.title), ("up", chart.y.title), *facts, ("flag", "Not the device alone"))
     axes: Spec = {
-        "x": {"field": "x", "type": "quantitative", **_axis(chart.x.title, chart.x.places)},
-        "y": {"field": "y", "type": "quantitative", **_axis(chart.y.title, chart.y.places)},
+        "x": {"field": "x", "type": "quantitative", **_axis(chart.x.title, chart.x.places, overlap="greedy")},
+        "y": {"field": "y", "type": "quantitative", **_axis(chart.y.title, chart.y.places, overlap=False)},
     }
     corners: Spec = {**axes, "x2": {"field": "x2"}, "y2": {"field": "y2"}}
     counted = "isValid(datum.strength)"
@@ -81,7 +81,7 @@ def _texts(axes: Spec, *, dark: bool, tip: list[Row]) -> Spec:
     }
 
 
-def _axis(title: str, places: tuple[object, ...]) -> Spec:
+def _axis(title: str, places: tuple[object, ...], *, overlap: object) -> Spec:
     """Return an axis with the name of each place in the middle of its squares."""
     names = ",".join(f"'{place}'" for place in places)
     return {
@@ -89,11 +89,13 @@ def _axis(title: str, places: tuple[object, ...]) -> Spec:
         "scale": {"domain": [0, len(places)], "nice": False, "zero": False},
         "axis": {
             "values": [number + 0.5 for number in range(len(places))],
+            # Otherwise the tick count of all axes would thin out the values.
+            "tickCount": len(places),
             "labelExpr": f"[{names}][floor(datum.value)]",
             "grid": False,
             "ticks": False,
             "domain": False,
-            "labelOverlap": "greedy",
+            "labelOverlap": overlap,
         },
     }
 
