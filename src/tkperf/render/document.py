@@ -23,7 +23,7 @@ from tkperf.render.paper import FAMILY, Document, charts_of, parts_of
 # Widths of a chart in pixels of Vega, for half the width of the text and for the full width. Letters of 12 px become
 # 7.5 pt.
 HALF_WIDTH, WHOLE_WIDTH = 390, 806
-# The same for one of four charts in a row, and its height in print relative to the screen.
+# Number of small charts in a row, the width of each, and their height in print relative to the screen.
 SMALL_IN_ROW, SMALL_WIDTH, SMALL_SCALE = 4, 190, 100 / 170
 _TOO_LONG = re.compile(r"(\S{40})(?=\S)")
 # Columns of a list.

@@ -102,7 +102,7 @@ READINGS: dict[str, tuple[Family, str]] = {
     "tkperf_drive_used_ratio": (Family("ratio", "Used up of the life that the maker promises"), "percentage_used"),
 }
 
-# Of a running run: the fields of its overview.
+# Series of a running run, and the field of its overview for each of them.
 PROGRESS: dict[str, tuple[Family, str]] = {
     "tkperf_run_tests": (Family("", "Tests of the run"), "tests"),
     "tkperf_run_tests_done": (Family("", "Tests that are complete"), "tests_done"),
