@@ -38,7 +38,8 @@ def show_interference(shown: ShownSection, figure: Figure) -> Views:
     for quantity in find_quantities(figure.quantities):
         title = figure.title or f"{capitalise(quantity.label)} of the reads next to writes, in µs unless said"
         limited = quantity is READ_P99
-        line = f" The red line encloses the cells whose reads keep {describe_limit(grid.limit_us)}." if limited else ""
+        within = " The red line encloses the cells in which the drive did all that was offered, and the reads kept "
+        line = f"{within}{describe_limit(grid.limit_us)}." if limited else ""
         yield ChartView(
             key="grid",
             text=f"{title}: a square for each pair of offered rates.{line} Dashed: the drive did not do all that was "
@@ -77,19 +78,22 @@ def _squares(shown: ShownSection, grid: InterferenceGrid, quantity: Quantity) ->
     low, high = min(values, default=1.0), max(values, default=1.0)
     span = log(high / low) if high > low else 1.0
     for (reads, writes), cell in grid.cells.items():
+        place = {"column": grid.read_rates.index(reads), "row": grid.write_rates.index(writes)}
+        done = _describe_done(cell, reads=True), _describe_done(cell, reads=False)
         if cell.reads is None:
+            # There is no latency of reads, but the cell shows whether the drive does these writes alone.
+            text, strength = ("done", 0.0) if cell.reached else (NOT_MEASURED, None)
+            yield GridSquare(**place, text=text, strength=strength, facts=(*done, "no reads", ""))
             continue
         value = cell.reads.value(quantity) if cell.reached else None
         yield GridSquare(
-            column=grid.read_rates.index(reads),
-            row=grid.write_rates.index(writes),
+            **place,
             text=NOT_MEASURED if value is None else format_latency(value).removesuffix(" µs"),
             strength=log(value / low) / span if value else None,
             link=shown.links.get(cell.reads.workload, ""),
             flag=flag(cell.reads),
             facts=(
-                _describe_done(cell, reads=True),
-                _describe_done(cell, reads=False),
+                *done,
                 quantity.text(cell.reads.value(quantity)) + ("" if cell.reached else ", does not count"),
                 describe_sure(cell.reads, quantity),
             ),
