@@ -78,16 +78,17 @@ def _squares(shown: ShownSection, grid: InterferenceGrid, quantity: Quantity) ->
     low, high = min(values, default=1.0), max(values, default=1.0)
     span = log(high / low) if high > low else 1.0
     for (reads, writes), cell in grid.cells.items():
-        place = {"column": grid.read_rates.index(reads), "row": grid.write_rates.index(writes)}
+        column, row = grid.read_rates.index(reads), grid.write_rates.index(writes)
         done = _describe_done(cell, reads=True), _describe_done(cell, reads=False)
         if cell.reads is None:
             # There is no latency of reads, but the cell shows whether the drive does these writes alone.
             text, strength = ("done", 0.0) if cell.reached else (NOT_MEASURED, None)
-            yield GridSquare(**place, text=text, strength=strength, facts=(*done, "no reads", ""))
+            yield GridSquare(column=column, row=row, text=text, strength=strength, facts=(*done, "no reads", ""))
             continue
         value = cell.reads.value(quantity) if cell.reached else None
         yield GridSquare(
-            **place,
+            column=column,
+            row=row,
             text=NOT_MEASURED if value is None else format_latency(value).removesuffix(" µs"),
             strength=log(value / low) / span if value else None,
             link=shown.links.get(cell.reads.workload, ""),
