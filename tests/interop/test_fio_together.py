@@ -1,15 +1,26 @@
-"""Loads of fio that ran at the same time. The key of each result contains the other loads."""
+"""Loads of fio that ran at the same time: the loads of one drive are a combination, and the key of each result contains
+the other loads.
+"""
 
 from __future__ import annotations
 
 import json
+import lzma
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.interop.fio_files import FIRST_MS, document, job
 from tests.interop.test_fio_rounds import rounds_of, run_of
+from tests.interop.test_pts_rounds import imported
 from tkperf.interop.fio_together import group_jobs
+from tkperf.model.figures import LoadCaution
+from tkperf.model.measurement import NO_IO
+from tkperf.model.quantity import IOPS
+from tkperf.model.record import StepRecord
+
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def load(rw: str, iops: int = 100, **more: Any) -> dict[str, Any]:
@@ -47,13 +58,19 @@ def test_rounds_beside_different_loads_are_different_series(other: dict[str, str
         )
         for each in (1, 2, 4, 8, 16)
     ]
-    reads = [values for name, values in rounds_of(run_of(*files)).items() if values == [1000]]
-    assert len(reads) == 5
+    run = run_of(*files)
+    reads = [
+        step.section
+        for step in run.tests[0].steps
+        for part in (step.measurement.streams or [step.measurement])
+        if part.read.ios == 10_000
+    ]
+    assert len(reads) == len(set(reads)) == 5
 
 
 def test_rounds_beside_the_same_loads_are_one_series() -> None:
-    """Rounds beside the same loads are one series, even if the other load continues where it ended, or if its name
-    counts rounds. The section names that load.
+    """Rounds of the same loads are one series, even if one of them continues where it ended, or if its name counts
+    rounds.
     """
     files = [
         together(
@@ -63,8 +80,7 @@ def test_rounds_beside_the_same_loads_are_one_series() -> None:
         )
         for each in range(1, 6)
     ]
-    found = rounds_of(run_of(*files))
-    assert found["fio RND TC1/QD1, at once with SEQ 4k writes TC1/QD4"] == [1000 + each for each in range(1, 6)]
+    assert rounds_of(run_of(*files)) == {"fio randread + writer-round": [1100 + each for each in range(1, 6)]}
 
 
 def test_a_load_that_is_left_out_ran_beside_others_nevertheless() -> None:
@@ -189,6 +205,7 @@ def test_mixes_at_once_are_told_by_their_mix() -> None:
         )
         for mix in (70, 30)
     ]
+    mixes[1]["job options"]["startdelay"] = "1"
     assert list(rounds_of(run_of(together(1, *mixes)))) == [
         "fio RND TC1/QD1, at once with RND 4k R/W 30/70 TC1/QD1",
         "fio RND TC1/QD1, at once with RND 4k R/W 70/30 TC1/QD1",
@@ -230,5 +247,161 @@ def test_clones_are_one_load() -> None:
     """
     clones = [load("randread", options={"numjobs": "2"}) for _ in range(2)]
     assert list(rounds_of(run_of(together(1, *clones)))) == ["fio RND TC2/QD1"]
-    beside = rounds_of(run_of(together(1, load("write"), *clones)))
-    assert "fio SEQ TC1/QD1, at once with RND 4k reads TC2/QD1" in beside
+    (step,) = run_of(together(1, load("write"), *clones)).tests[0].steps
+    assert [(stream.name, stream.workload.jobs) for stream in step.workload.together] == [("write", 1), ("randread", 2)]
+
+
+def streams_of(step: StepRecord) -> dict[str, float]:
+    """Return the IOPS of each stream of a step."""
+    return {part.name: step.measurement.of_stream(part.name).iops for part in step.measurement.streams}
+
+
+def test_loads_on_one_drive_are_a_combination() -> None:
+    """Each load of one drive is a stream with its own figures, and the total is their sum. Five documents are five
+    rounds.
+    """
+    files = [
+        together(
+            each,
+            load("randread", 1000 + each, name="reader", bins=True),
+            load("write", 200, name="writer", options={"iodepth": "4"}, bins=True),
+        )
+        for each in range(1, 6)
+    ]
+    (test,) = run_of(*files).tests
+    assert [streams_of(step) for step in test.steps] == [{"reader": 1000 + each, "writer": 200} for each in range(1, 6)]
+    for step in test.steps:
+        read, write = (step.measurement.of_stream(name) for name in ("reader", "writer"))
+        assert (read.write, write.read) == (NO_IO, NO_IO)
+        assert (step.measurement.read, step.measurement.write) == (read.read, write.write)
+        assert [str(stream.workload) for stream in step.workload.together] == [
+            "RND 4k R/W 100/0 TC1/QD1",
+            "SEQ 4k R/W 0/100 TC1/QD4",
+        ]
+    (outcome,) = test.outcomes
+    assert outcome.window == (1, 2, 3, 4, 5)
+    assert outcome.verdict is not None
+    assert (outcome.verdict.tracking, outcome.verdict.average) == ("IOPS of all streams", 1203)
+
+
+def test_a_run_file_keeps_the_streams(tmp_path: Path) -> None:
+    """A run file returns each stream and the total of an imported combination, with the loads next to each stream."""
+    run = imported(tmp_path, together(1, load("randread", 1000), load("write", 200)))
+    (section,) = run.tests[0].sections
+    assert [(str(cell.workload), cell.value(IOPS)) for cell in section.cells] == [
+        ("randread + write, together", 1200),
+        ("randread: RND 4k R/W 100/0 TC1/QD1, together with write", 1000),
+        ("write: SEQ 4k R/W 0/100 TC1/QD1, together with randread", 200),
+    ]
+
+
+def test_streams_have_different_names() -> None:
+    """Jobs with one name and different options are different streams. No stream has the name of the total."""
+    jobs = [load("randread", 100 * each, name="a", options={"iodepth": str(each)}) for each in (1, 2)]
+    (step,) = run_of(together(1, *jobs, load("write", 300, name="all"))).tests[0].steps
+    assert streams_of(step) == {"a": 100, "a (2)": 200, "all (2)": 300}
+
+
+def test_loads_of_several_drives_are_never_added() -> None:
+    """Two drives with two loads each are two combinations. Each names the loads of the other drive."""
+    loads = [
+        load(rw, iops, name=rw, options={"filename": f"/dev/sd{drive}"})
+        for drive, factor in (("a", 1), ("b", 2))
+        for rw, iops in (("randread", 100 * factor), ("write", 10 * factor))
+    ]
+    (test,) = run_of(together(1, *loads)).tests
+    assert {step.section: streams_of(step) for step in test.steps} == {
+        f"fio randread + write, filename=/dev/sd{drive}, at once with RND 4k reads TC1/QD1 on /dev/sd{other} + "
+        f"SEQ 4k writes TC1/QD1 on /dev/sd{other}": {"randread": 100 * factor, "write": 10 * factor}
+        for drive, other, factor in (("a", "b", 1), ("b", "a", 2))
+    }
+    assert test.plan is not None
+    assert all(section.cautions == (LoadCaution.SHARED_LOAD,) for section in test.plan.sections)
+
+
+def test_combinations_of_the_same_names_are_different_series() -> None:
+    """Combinations whose streams have the same names but other loads have a section each, which names the loads."""
+    files = [
+        together(each, load("randread", 1000), load("write", 200, options={"iodepth": str(each)})) for each in (1, 2)
+    ]
+    assert list(rounds_of(run_of(*files))) == [
+        f"fio randread + write, RND 4k reads TC1/QD1 + SEQ 4k writes TC1/QD{each}" for each in (1, 2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({}, {"runtime_ms": 10_200}),
+        ({}, {"options": {"startdelay": "2"}}),
+        ({}, {"options": {"ramp_time": "2"}}),
+        ({}, {"options": {"filename": "/dev/sda"}}),
+        ({"options": {"filename": "/dev/sda:/dev/sdb"}}, {"options": {"filename": "/dev/sda:/dev/sdb"}}),
+        ({"options": {"directory": "/a"}}, {"options": {"directory": "/b"}}),
+        ({"name": "/dev/sda"}, {"name": "/dev/sdb"}),
+        ({}, {"error": 5}),
+        ({"job options": {}}, {"job options": {}}),
+        ({}, {"name": "precondition"}),
+    ],
+)
+def test_loads_without_one_drive_and_duration_remain_apart(first: dict[str, Any], second: dict[str, Any]) -> None:
+    """A combination has one drive and one duration, and all of its streams are known. Otherwise each load has a section
+    of its own, because a total would be wrong.
+    """
+    run = run_of(together(1, load("randread", 1000, **first), load("write", 200, **second)))
+    (test,) = run.tests
+    assert not any(step.measurement.streams for step in test.steps)
+    assert test.plan is not None
+    assert all(section.cautions == (LoadCaution.SHARED_LOAD,) for section in test.plan.sections)
+    assert all("at once with" in step.section for step in test.steps)
+
+
+def test_groups_that_overlap_in_part_are_no_combination() -> None:
+    """With the times of fio 3.36 and newer, jobs of two groups are a combination only if they began together."""
+    for late_ms, is_combination in ((0, True), (3000, False)):
+        jobs = [load(rw, version="3.42", group=at) for at, rw in enumerate(("randread", "write"))]
+        found = document(*jobs, version="3.42")
+        jobs[1]["job_start"] = FIRST_MS + late_ms
+        steps = run_of(("a.json", json.dumps(found))).tests[0].steps
+        assert [bool(step.measurement.streams) for step in steps] == ([True] if is_combination else [False, False])
+
+
+def test_a_total_has_percentiles_only_if_all_streams_have_them() -> None:
+    """A percentile of some streams is none of the total, and a mean of some streams is none either."""
+    for mean_us in (55.0, 0.0):
+        jobs = load("randread", bins=True), load("write", mean_us=mean_us)
+        (step,) = run_of(together(1, *jobs)).tests[0].steps
+        assert step.measurement.of_stream("randread").read.histogram.total == 1000
+        assert step.measurement.both.histogram.total == 0
+        assert (step.measurement.latency_mean_us is None) == (mean_us == 0)
+
+
+def test_options_of_a_stream_have_its_name() -> None:
+    """The section shows which stream has a limit. Options of all streams have no name."""
+    shared = {"filename": "/dev/sda", "direct": "0"}
+    jobs = load("randread", options=shared), load("write", options=shared | {"rate_iops": "100"})
+    assert list(rounds_of(run_of(together(1, *jobs)))) == ["fio randread + write, buffered I/O, write: rate_iops=100"]
+
+
+def test_fio_itself_writes_combinations() -> None:
+    """The document is from fio 3.33: two jobs on one file, followed by two jobs on each of two files. Each total has
+    the I/Os and bytes of its two jobs, and every stream those of its own job.
+    """
+    text = lzma.decompress((GOLDEN / "fio-3.33-together.json.xz").read_bytes()).decode()
+    jobs = {each["jobname"]: each for each in json.loads(text)["jobs"]}
+    (test,) = run_of(("a.json", text)).tests
+    assert [tuple(part.name for part in step.measurement.streams) for step in test.steps] == [
+        ("reader", "writer"),
+        ("reader-a", "writer-a"),
+        ("reader-b", "writer-b"),
+    ]
+    for step in test.steps:
+        reader, writer = (jobs[part.name] for part in step.measurement.streams)
+        measured = step.measurement
+        assert (measured.read.ios, measured.write.ios) == (reader["read"]["total_ios"], writer["write"]["total_ios"])
+        assert measured.bytes == reader["read"]["io_bytes"] + writer["write"]["io_bytes"]
+        assert measured.both.histogram.total == measured.ios
+        for name, job_of, side in zip(streams_of(step), (reader, writer), ("read", "write"), strict=True):
+            assert streams_of(step)[name] == pytest.approx(job_of[side]["iops"], rel=0.01)
+            assert measured.of_stream(name).latency_mean_us == pytest.approx(job_of[side]["lat_ns"]["mean"] / 1000)
+    assert ["at once with" in step.section for step in test.steps] == [False, True, True]

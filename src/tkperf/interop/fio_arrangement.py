@@ -28,6 +28,7 @@ from tkperf.model.figures import LoadCaution
 from tkperf.model.workload import Workload
 
 _LARGEST_COUNTER = 10  # times the number of files
+_MOST_NAMED = 3  # streams in the name of a section
 # These texts are parts of the name of a section, like names from the user.
 _FILL = "fill by amount"
 _WITH_OTHER_FILES = "at once with another file"
@@ -382,16 +383,16 @@ def _name_sections(all_series: Sequence[CellSeries], names: Sequence[str]) -> No
 
     If a cell has several series, their names include the differences.
     """
-    rivals: dict[tuple[str, Workload], list[CellSeries]] = {}
+    rivals: dict[tuple[str, Workload | None], list[CellSeries]] = {}
     for series in all_series:
         series.section = ", ".join((_base_name(series.workload), *series.series_key.always))
-        rivals.setdefault((series.section, series.workload), []).append(series)
-    taken: set[tuple[str, Workload]] = set()
+        rivals.setdefault(_cell_of(series.section, series.workload), []).append(series)
+    taken: set[tuple[str, Workload | None]] = set()
     for group in rivals.values():
         labels = _labels(group, names)
         for series, differences in zip(group, labels, strict=True):
             name, count = ", ".join((series.section, *differences)), 1
-            while (place := (name, series.workload)) in taken:
+            while (place := _cell_of(name, series.workload)) in taken:
                 count += 1
                 name = ", ".join((series.section, *differences, f"({count})"))
             taken.add(place)
@@ -413,6 +414,9 @@ def _labels(group: Sequence[CellSeries], names: Sequence[str]) -> list[list[str]
                 of_series.append(readable(text[:80]).replace("\n", " "))
 
     keys = [series.series_key for series in group]
+    # The name of a section contains the demand of a load, but only the names of the streams of a combination.
+    if all(series.workload.is_combination for series in group):
+        add([series.workload for series in group], [key.beside.own for key in keys])
     hosts = [f"host {key.host}" if key.host else "no host named" for key in keys]
     add([key.host for key in keys], hosts)
     add([key.job for key in keys], [f"job {series.rounds[0].job}" for series in group])
@@ -464,5 +468,14 @@ def _name_files(files: Sequence[str]) -> list[str]:
     return named if len(set(named)) == len(set(files)) and all(named) else list(files)
 
 
+def _cell_of(section: str, workload: Workload) -> tuple[str, Workload | None]:
+    """Return the place of a series in a section. A combination has a section of its own."""
+    return section, None if workload.is_combination else workload
+
+
 def _base_name(workload: Workload) -> str:
+    if workload.is_combination:
+        names = [stream.name for stream in workload.together]
+        more = len(names) - _MOST_NAMED
+        return f"fio {' + '.join(names[:_MOST_NAMED])}" + (f" and {more} more" if more > 0 else "")
     return f"fio {workload.access.order} TC{workload.jobs}/QD{workload.io_depth}"

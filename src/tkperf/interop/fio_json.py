@@ -14,6 +14,7 @@ from typing import Any
 
 from tkperf.interop import FIO_TEST
 from tkperf.interop.fio_arrangement import arrange_series
+from tkperf.interop.fio_combination import LoadAtOnce, combine_loads
 from tkperf.interop.fio_documents import (
     ALL_CLIENTS,
     STOPPED,
@@ -189,19 +190,25 @@ class FioResults:
         """Return the jobs of a document.
 
         Clones (numjobs) ran at the same time and count as one job; jobs that waited for each other
-        do not. If jobs with different names ran at the same time with the same workload on the same
-        file, they are left out: they are neither rounds nor one known load.
+        do not. Loads that ran at the same time on one drive are a combination. If such loads remain apart
+        and have the same workload on the same file, they are left out: they are neither rounds nor one
+        known load.
         """
         file, results = self._names[source], []
         groups = group_jobs(document)
         for at, loads in enumerate(find_loads_beside(document, groups)):
             of_group = [
-                result
+                LoadAtOnce(
+                    clones=clones,
+                    beside=beside,
+                    result=next(iter(self._take(document, clones, (source, number, at), beside=beside)), None),
+                )
                 for clones, beside in loads
-                for result in self._take(document, clones, (source, number, at), beside=beside)
             ]
-            alike = Counter(map(_load_of, of_group))
-            for result in of_group:
+            combined, apart = combine_loads(document, of_group)
+            results += combined
+            alike = Counter(map(_load_of, apart))
+            for result in apart:
                 if alike[_load_of(result)] == 1:
                     results.append(result)
                 else:
@@ -304,7 +311,8 @@ class FioResults:
         )
         # Limits and runtimes of the servers are part of the load that the servers ran.
         workloads = {(one.job, one.workload, one.series_key.always, one.series_key.runtime_s) for one in results}
-        if len(workloads) != 1 or len(results) != len(hosts):
+        has_combinations = any(result.workload.is_combination for result in results)
+        if len(workloads) != 1 or len(results) != len(hosts) or has_combinations:
             why = Unusable("fio's sum over all clients is one of several workloads")
             self.remarks.leave_out_job(file, ALL_CLIENTS, why)
             return []
@@ -325,7 +333,9 @@ class FioResults:
         """Return threads and depth if all results agree; otherwise each section has its own."""
         demands = {(result.workload.jobs, result.workload.io_depth) for result in self._results}
         profile: dict[str, object] = {"title": "fio results"}
-        if not self.remarks.has("job-options-missing") and len(demands) == 1:
+        # The demand of a combination consists of bounds.
+        has_combinations = any(result.workload.is_combination for result in self._results)
+        if not self.remarks.has("job-options-missing") and not has_combinations and len(demands) == 1:
             ((jobs, io_depth),) = demands
             profile["demand"] = {"jobs": jobs, "io_depth": io_depth}
         return profile

@@ -112,6 +112,8 @@ def _plan(section: str, cells: Sequence[CellSeries]) -> SectionPlan:
     Its first rate is the rate that tkperf's tests of such workloads report.
     """
     workloads = [cell.workload for cell in cells]
+    if workloads[0].is_combination:
+        return _plan_combination(section, cells[0])
     order = workloads[0].access.order
     return SectionPlan(
         name=section,
@@ -147,11 +149,31 @@ def _plan(section: str, cells: Sequence[CellSeries]) -> SectionPlan:
     )
 
 
+def _plan_combination(section: str, cell: CellSeries) -> SectionPlan:
+    """Return a plan that shows the rates and latencies of each stream, in every round."""
+    return SectionPlan(
+        name=section,
+        quantities=("iops", "latency_mean_us", TAIL, "megabytes_per_s", "p99_us"),
+        figures=(
+            drawn(FigureKind.LISTING, "iops", "megabytes_per_s", "latency_mean_us", TAIL, title="Every round"),
+            *asking(SETTLED, over_rounds("iops", "IOPS over rounds", view=("IOPS",), printed=True)),
+            *WINDOW,
+        ),
+        prepares=cell.series_key.prepares,
+        # The figure of a stream holds next to these other streams.
+        state=_shorten_state(f"in {section.removeprefix('fio ')}"),
+        cautions=cell.series_key.cautions,
+    )
+
+
 def _name_state(section: str) -> str:
     """Return what distinguishes a section from others with the same load and demand: its name
     without the beginning.
     """
-    state = section.partition(", ")[2]
+    return _shorten_state(section.partition(", ")[2])
+
+
+def _shorten_state(state: str) -> str:
     return state if len(state) <= _LONGEST_STATE else f"{state[: _LONGEST_STATE - 3].rstrip(', ')}..."
 
 
@@ -248,7 +270,7 @@ def _verdict(cell: CellSeries, at: int, criteria: Criteria) -> SteadyStateVerdic
     return judge(
         rounds,
         [result.measurement.iops for result in cell.rounds[at - len(rounds) + 1 : at + 1]],
-        tracking=f"{cell.workload.mix_and_size} IOPS",
+        tracking="IOPS of all streams" if cell.workload.is_combination else f"{cell.workload.mix_and_size} IOPS",
         unit="IOPS",
         criteria=criteria,
     )

@@ -28,7 +28,10 @@ Job = Mapping[str, Any]
 _NEUTRAL = ("name", "description", "randseed", "per_job_logs", "write_", "log_")
 # Two groups count as consecutive if they overlap by less than this share of the shorter group.
 _LEAST_OVERLAP = 0.1
+# Overlaps, and differences between the starts of jobs, that are shorter do not count.
 _SHORTEST_OVERLAP_MS = 100.0
+# Runtimes that differ by at most this share of the longest one count as one duration.
+_SAME_RUNTIME = 0.01
 # fio counts elapsed time in whole seconds.
 _ELAPSED_STEP_MS = 1000.0
 _MOST_NAMED = 3
@@ -42,12 +45,14 @@ class LoadsBeside:
     """The loads that ran at the same time as another load.
 
     Attributes:
+        own: words of the load itself, with its file if the loads used different files; empty: it ran alone.
         words: of the loads on the same host: ``at once with SEQ 8k writes TC1/QD4``; empty: there was none.
         key: everything in which these loads can differ; equal for all loads that ran together.
         words_of_hosts, key_of_hosts: the same of the loads of other hosts.
         on_several_files: the loads of the host used different files.
     """
 
+    own: str = ""
     words: str = ""
     key: str = ""
     words_of_hosts: str = ""
@@ -194,6 +199,37 @@ def _runtime_ms(job: Job) -> float:
     return max((float(value) for value in runtimes if isinstance(value, int | float) and value < 1e12), default=0.0)
 
 
+def have_one_duration(document: Mapping[str, Any], loads: Sequence[Sequence[Job]]) -> bool:
+    """Return whether the loads of a group began and ended their measurements together, according to fio.
+
+    Then the rate of each load over the longest runtime is right to within ``_SAME_RUNTIME``.
+
+    Args:
+        loads: the clones of each load. The clone that ran the longest sets the runtime of the load.
+    """
+    jobs = [max(clones, key=_runtime_ms) for clones in loads]
+    spans = [_span_ms(document, [job]) for job in jobs]
+    if any(span is None for span in spans):
+        # Without start times, only jobs of one group that wait for the same job certainly began together.
+        options = [options_of(document, job) for job in jobs]
+        places = {
+            (str(job.get("groupid")), str(of_job.get("wait_for", "")).strip())
+            for job, of_job in zip(jobs, options, strict=True)
+        }
+        if len(places) > 1 or any(job.get("groupid") is None for job in jobs):
+            return False
+        spans = [_span_of_options(job, of_job) for job, of_job in zip(jobs, options, strict=True)]
+    ends_ms = [span[1] for span in spans if span is not None]
+    if len(ends_ms) < len(jobs):
+        return False
+    runtimes_ms = [_runtime_ms(job) for job in jobs]
+    longest_ms = max(runtimes_ms)
+    begins_ms = [end_ms - runtime_ms for end_ms, runtime_ms in zip(ends_ms, runtimes_ms, strict=True)]
+    if longest_ms - min(runtimes_ms) > _SAME_RUNTIME * longest_ms:
+        return False
+    return max(begins_ms) - min(begins_ms) <= max(_SHORTEST_OVERLAP_MS, _SAME_RUNTIME * longest_ms)
+
+
 def find_jobs_at_once(document: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of jobs that shared the device; clones of one job (numjobs) are one load."""
     names_at_once = (dict.fromkeys(str(job.get("jobname")) for job in group) for group in group_jobs(document))
@@ -238,12 +274,13 @@ def find_loads_beside(
             for load in loads[other][:_MOST_NAMED]
         )
         files = {load.file for load in of_group if load.file is not None}
-        names = _name_others(of_group, with_files=len(files) > 1)
+        owns = _name_loads(of_group, with_files=len(files) > 1)
         found.append(
             [
                 (
                     load.clones,
                     LoadsBeside(
+                        own=own if len(of_group) > 1 else "",
                         words=words,
                         key=keys[at] if len(of_group) > 1 else "",
                         words_of_hosts=f"at once with {words_of_hosts}" if words_of_hosts else "",
@@ -251,17 +288,22 @@ def find_loads_beside(
                         on_several_files=len(files) > 1,
                     ),
                 )
-                for load, words in zip(of_group, names, strict=True)
+                for load, own, words in zip(of_group, owns, name_others(owns), strict=True)
             ]
         )
     return found
 
 
-def _name_others(loads: Sequence[_Load], *, with_files: bool) -> list[str]:
-    """Return for each load the words of the others: ``at once with SEQ 8k writes TC1/QD4``; empty if it was alone."""
-    words = [
-        f"{load.words} on {readable(load.file[:40])}" if with_files and load.file else load.words for load in loads
-    ]
+def _name_loads(loads: Sequence[_Load], *, with_files: bool) -> list[str]:
+    return [f"{load.words} on {readable(load.file[:40])}" if with_files and load.file else load.words for load in loads]
+
+
+def name_others(words: Sequence[str]) -> list[str]:
+    """Return for each load the words of the others: ``at once with SEQ 8k writes TC1/QD4``; empty if it was alone.
+
+    Args:
+        words: the words of each load.
+    """
     counted = Counter(words)
     # Of these loads, a load leaves out only itself, so a few more loads than the names need are
     # enough.

@@ -290,7 +290,9 @@ def _of_streams(test: TestResult, section: SectionResult, streams: Sequence[Stre
         text = f"{stream.main.short} {headline.text}" if is_latency else headline.text
         alarm = headline.alarm or stream.missed_percent is not None
         headline = replace(headline, text=text, also=stream.rest, alarm=alarm)
-        yield _Candidate(rank=0, headline=headline, like=(str(work), stream.main.key))
+        state = section.plan.state
+        like = f"{work}, {state}" if state else str(work)
+        yield _with_state(_Candidate(rank=0, headline=headline, like=(like, stream.main.key)), state)
 
 
 def _of_stream(test: TestResult, section: SectionResult, shown: Sequence[Quantity]) -> Iterator[_Candidate]:
