@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -232,6 +233,16 @@ class Monitor:
         message = {"execute": command, "arguments": arguments}
         os.write(self._port, json.dumps(message).encode() + b"\n")
         time.sleep(0.3)
+
+    @contextmanager
+    def throttled(self, drive: str, *, iops: int) -> Iterator[None]:
+        """Let so many I/Os a second through, reads and writes together. ``drive`` is the id of QEMU's device."""
+        no_limits = dict.fromkeys(("bps", "bps_rd", "bps_wr", "iops_rd", "iops_wr"), 0)
+        self("block_set_io_throttle", id=drive, iops=iops, **no_limits)
+        try:
+            yield
+        finally:
+            self("block_set_io_throttle", id=drive, iops=0, **no_limits)
 
     def close(self) -> None:
         os.close(self._port)

@@ -69,12 +69,8 @@ def test_iops_of_a_throttled_drive(scsi: Drive, monitor: Monitor, tmp_path: Path
 
     That burst went to preconditioning, which the first round follows without a pause.
     """
-    limits = dict.fromkeys(("bps", "bps_rd", "bps_wr", "iops_rd", "iops_wr"), 0)
-    monitor("block_set_io_throttle", id=scsi.serial, iops=known_iops, **limits)
-    try:
+    with monitor.throttled(scsi.serial, iops=known_iops):
         cell = measured(tmp_path, scsi.path, scsi.serial, "--iodepth", THROTTLED[known_iops])
-    finally:
-        monitor("block_set_io_throttle", id=scsi.serial, iops=0, **limits)
     keep(f"throttled to {known_iops} IOPS", {"known": known_iops, "measured": cell["iops"]})
     assert cell["iops"] == pytest.approx(known_iops, rel=MOST_RATE_ERROR)
 

@@ -237,12 +237,8 @@ def test_the_sum_of_streams_on_a_throttled_drive(nvme: Drive, monitor: Monitor, 
     """QEMU lets 150 IOPS through. A stream with an offered rate gets this rate, and a stream without one gets the
     rest.
     """
-    limits = dict.fromkeys(("bps", "bps_rd", "bps_wr", "iops_rd", "iops_wr"), 0)
-    monitor("block_set_io_throttle", id=f"{nvme.serial}-1", iops=THROTTLED_IOPS, **limits)
-    try:
+    with monitor.throttled(f"{nvme.serial}-1", iops=THROTTLED_IOPS):
         counted = run_together(tmp_path, nvme.path, nvme.serial, "greedy", "rated", step_s=60)
-    finally:
-        monitor("block_set_io_throttle", id=f"{nvme.serial}-1", iops=0, **limits)
     rest_iops = THROTTLED_IOPS - RATED_IOPS
     assert counted["rated"].iops == pytest.approx(RATED_IOPS, rel=MOST_RATE_ERROR)
     # At once, QEMU lets the I/Os of a tenth of a second through.
