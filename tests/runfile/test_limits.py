@@ -119,7 +119,7 @@ def many_sections(db: sqlite3.Connection) -> None:
 
 
 def many_workloads(db: sqlite3.Connection) -> None:
-    many_steps(db, 3001, number="n", block_size_bytes="512 * n")
+    many_steps(db, 3701, number="n", block_size_bytes="512 * n")
 
 
 def steps_in_many_sections(db: sqlite3.Connection) -> None:
@@ -200,7 +200,7 @@ def many_objects(db: sqlite3.Connection) -> None:
         (virtual_table, "note is not a plain table"),
         (trigger, "t is not a plain table"),
         (many_sections, "sections, but a run has at most 1,000"),
-        (many_workloads, "different workloads in its sections, but a run has at most 3,000"),
+        (many_workloads, "different workloads in its sections, but a run has at most 3,700"),
         (
             steps_in_many_sections,
             "12,501 steps of 991 sections, but a run with that number of sections has at most 12,108 steps",

@@ -50,7 +50,7 @@ SUM_TOLERANCE = 0.01
 # The largest numbers of sections (MOST_SECTIONS in runfile/limits.py) and of steps (MOST_ROWS
 # there) in a run file.
 MOST_SECTIONS = 1000
-MOST_RESULTS = 60_000
+MOST_RESULTS = 61_000
 
 
 class FioResults:

@@ -35,8 +35,8 @@ MOST_ROWS = {
     "host": 100,
     "test": 200,
     "purge": 5000,
-    "job": 60_000,
-    "step": 60_000,
+    "job": 61_000,
+    "step": 61_000,
     "stream": 200_000,
     "under_way_stream": 64,
     "disturbance": 200_000,
@@ -61,7 +61,7 @@ MOST_SECONDS = 2_000_000
 MOST_NEWEST_SECONDS, MOST_NEWEST_STEPS = 1200, 60
 # Limit of workloads, counted in each section. Each workload is a row of tables and a line of charts. With five rounds
 # of a minute each, 24 hours contain 288 workloads. A sweep may have 1,024 workloads, which take 85 hours.
-MOST_CELLS = 3000
+MOST_CELLS = 3700
 # Limit of the number of steps, multiplied by the number of sections and by that of workloads: a run with many sections
 # or workloads has few steps of each. The busiest day has 6,000 steps in 43 sections. An import may have 1,000 sections
 # with 12 steps each, and a sweep 1,024 workloads with 29 rounds each.
