@@ -70,7 +70,7 @@ def paths(*values: str) -> list[str]:
         ("tkperf ssd n x -ssdt iops l", plain("lat")),
         ("tkperf ssd n x -ssdt iops lat ", plain(*(name for name in SSD if name not in ("iops", "lat")))),
         ("tkperf ssd n x -ssdt iops,lat,w", plain("iops,lat,writesat")),
-        ("tkperf ssd n x -ssdt iops,i", []),
+        ("tkperf ssd n x -ssdt iops,i", plain("iops,interference")),
         ("tkperf ssd n x -ssdt iops mi", paths("mine.toml")),
         ("tkperf ssd n x -ssdt iops --engine l", plain("libaio")),
         ("tkperf ssd n x --profile ", plain(*built_in_profiles())),

@@ -61,7 +61,7 @@ def test_a_file_that_came_in_the_place_of_the_planned_one_stays(tmp_path: Path) 
     """A file that somebody created under the planned name between plan and run is not overwritten."""
     plan = tkperf.make_plan("ssd", tmp_path / "s", size="64MiB", profile="quick", tests=["lat"])
     (tmp_path / "s").write_text("precious")
-    with pytest.raises(DeviceError, match="exists already"):
+    with pytest.raises(DeviceError, match="already exists"):
         tkperf.run(plan, "n", folder=tmp_path, confirm=str(tmp_path / "s"))
     assert (tmp_path / "s").read_text() == "precious"
 

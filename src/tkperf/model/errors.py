@@ -47,7 +47,7 @@ class ExitCode(IntEnum):
     RUN_FILE = 6, "run file"
     DEFECT = 70, "a defect of tkperf"  # EX_SOFTWARE of sysexits.h
     STOPPED = 130, "stopped by the user"  # 128 + SIGINT, as in shells
-    READER_GONE = 141, "the output's reader has gone"  # 128 + SIGPIPE
+    READER_GONE = 141, "the program that reads the output has ended"  # 128 + SIGPIPE
 
 
 BY_SIGNAL = 128
