@@ -23,7 +23,7 @@ def test_an_existing_file_is_never_touched(tmp_path: Path) -> None:
     """--size on an existing file is refused."""
     path = tmp_path / "a"
     path.write_text("precious")
-    with pytest.raises(DeviceError, match="exists already"):
+    with pytest.raises(DeviceError, match="already exists"):
         create_file_target(path, 1 << 20)
     assert path.read_text() == "precious"
 
