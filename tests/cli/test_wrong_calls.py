@@ -53,7 +53,7 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
         (
             ["ssd", "n", "x", "-ssdt", "iops,lta"],
             "test 'lta': choose from auto-demand, iops, lat, tp, writesat, cbw, dirth, hir, xsr, sweep, demand, "
-            "qos, all; did you mean lat?",
+            "qos, interference, neighbours, all; did you mean lat?",
         ),
         (
             ["ssd", "n", "x", "--profile", "qick"],

@@ -33,7 +33,7 @@ def test_every_preset_is_on_the_page() -> None:
         (r"take (\d+) times as long", service._RARE_TIMES),
         (r"but at most (\d+) ms longer\.", service._RARE_MOST_NS / 1e6),
         (r"every (\d+) s and every minute", service._SCALES_S[1]),
-        (r"never less than (\d+) %", 100 * service._LEAST_SHARE),
+        (r"never falls below (\d+) %", 100 * service._LEAST_SHARE),
     ],
 )
 def test_constants_are_the_codes(words: str, value: float) -> None:
