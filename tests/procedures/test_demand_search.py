@@ -163,7 +163,7 @@ def test_a_sequential_sweep_is_sequential() -> None:
         ("--mix 101", "table sweep, key read_percents: 101 is not allowed, it takes a whole number, 0 to 100"),
         ("--compressibility 101", "key compressible_percents: 101 is not allowed"),
         (f"--threads {','.join(map(str, range(1, 41)))} --depth {','.join(map(str, range(1, 41)))}", "more than 1,024"),
-        ("--profile tkperf-2.2", "no table sweep: tkperf ssd measures test sweep with"),
+        ("--profile tkperf-2.2", "no table sweep: to run test sweep with tkperf ssd"),
     ],
 )
 def test_values_that_nobody_means_are_refused(options: str, reason: str, tmp_path: Path) -> None:
