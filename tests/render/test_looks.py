@@ -264,7 +264,8 @@ def test_axes_reach_beyond_the_data(charts: Charts) -> None:
         part = find_curve(spec)
         y = part.get("encoding", {}).get("y") or {}
         scale = y.get("scale") or {}
-        if "values" not in (y.get("axis") or ()):
+        # The ticks of a grid are its rows, which have names.
+        if "values" not in (y.get("axis") or ()) or "squares" in spec["datasets"]:
             continue
         low, high = scale["domain"]
         rows = spec["datasets"][part["data"]["name"]]

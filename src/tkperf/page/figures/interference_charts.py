@@ -185,7 +185,7 @@ def show_neighbours(shown: ShownSection, figure: Figure) -> Views:
         chart=Chart(
             title=title,
             x=Axis(title="Neighbour", scale=Scale.ORDINAL, places=tuple(one.name for one in effects)),
-            y=Axis(title="Times as long as alone"),
+            y=Axis(title="Latency next to it, divided by that alone (×)"),
             curves=(
                 Curve(
                     points=tuple(

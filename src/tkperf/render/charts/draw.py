@@ -17,7 +17,6 @@ from tkperf.render.charts.frame import (
     FLAGGED,
     GREY,
     HEIGHT_PX,
-    INK,
     LOW_PX,
     RULES,
     SHADES,
@@ -212,7 +211,7 @@ class _Drawing:
         elif first.mark is Mark.BAR:
             yield self._layer(group.name, {"type": "bar", **plain}, encoding | tip)
             uncoloured = {key: each for key, each in encoding.items() if key != "color"}
-            yield from self._whiskers(group, uncoloured, {"color": INK, "strokeWidth": 1.5})
+            yield from self._whiskers(group, uncoloured, {"color": GREY, "strokeWidth": 2})
         elif first.mark is Mark.BOX:
             box = {"type": "boxplot", "extent": "min-max", **plain}
             yield self._layer(group.name, box, encoding)

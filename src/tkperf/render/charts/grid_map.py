@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tkperf.page.chart import PALETTE, GridMap
-from tkperf.render.charts.frame import COLOURS, FLAGGED, GREY, INK, Row, Spec, build_frame, tooltip
+from tkperf.render.charts.frame import COLOURS, FLAGGED, GREY, Row, Spec, build_frame, tooltip
 
 _SQUARE_PX, _LEAST_PX, _MOST_PX = 34, 200, 460
 _PALEST = 0.06
@@ -71,7 +71,7 @@ def _texts(axes: Spec, *, dark: bool, tip: list[Row]) -> Spec:
             {"calculate": "datum.x + 0.5", "as": "middle"},
             {"calculate": "datum.y + 0.5", "as": "centre"},
         ],
-        "mark": {"type": "text", "fontSize": 12, "color": "white" if dark else INK},
+        "mark": {"type": "text", "fontSize": 12} | ({"color": "white"} if dark else {}),
         "encoding": {
             "x": {**axes["x"], "field": "middle"},  # type: ignore[dict-item]
             "y": {**axes["y"], "field": "centre"},  # type: ignore[dict-item]
