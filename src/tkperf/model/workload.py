@@ -243,14 +243,9 @@ class Workload:
         return self.jobs * self.io_depth
 
     @property
-    def io_depths(self) -> frozenset[int]:
-        """Return the queue depths of all streams."""
-        return frozenset(each.workload.io_depth for each in self.streams)
-
-    @property
     def flushes_from_queue(self) -> bool:
         """Return whether a thread issues flushes while other I/Os of this thread are outstanding."""
-        return any(each.workload.flush_every is not None and each.workload.io_depth > 1 for each in self.streams)
+        return self.flush_every is not None and self.io_depth > 1
 
     @property
     def outstanding_bytes(self) -> int:

@@ -98,7 +98,7 @@ def find_ioengine(wanted: str | None, fitted: FittedProfile, permit: ErasePermit
         wanted,
         jobs=heaviest.jobs,
         io_depth=heaviest.io_depth,
-        io_depths=frozenset[int]().union(*(load.io_depths for load in fitted.workloads)),
+        io_depths={load.io_depth for load in fitted.workloads},
         flushes_from_queue=any(load.flushes_from_queue for load in fitted.workloads),
     )
 

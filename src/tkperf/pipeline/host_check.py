@@ -80,7 +80,7 @@ def try_ioengines(identity: DeviceIdentity | None, workloads: Sequence[Workload]
     one of its own files. None: the engine cannot try any interface.
     """
     heaviest = find_heaviest(workloads)
-    io_depths = frozenset[int]().union(*(load.io_depths for load in workloads))
+    io_depths = frozenset(load.io_depth for load in workloads)
     flushes = any(load.flushes_from_queue for load in workloads)
     if identity is not None and identity.kind is not TargetKind.SIMULATED:
         block_bytes = identity.logical_block_bytes

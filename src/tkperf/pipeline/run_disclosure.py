@@ -106,8 +106,7 @@ def build_run_info(request: RunRequest, title: RunTitle, equipment: Equipment, h
 
 def _are_flushes_omitted(fitted: FittedProfile) -> bool:
     """Return whether a load flushes a device to which the kernel sends no flushes, now that its cache is set."""
-    loads = (stream.workload for load in fitted.workloads for stream in load.streams)
-    if not any(load.flush_every is not None for load in loads):
+    if not any(load.flush_every is not None for load in fitted.workloads):
         return False
     number = fitted.identity.major_minor
     return number is not None and not takes_flushes(find_node(number))
