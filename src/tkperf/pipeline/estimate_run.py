@@ -31,6 +31,8 @@ _FACTORS = {"GBW": 10**9, "TBW": 10**12, "PBW": 10**15}
 # The most durable drives have ratings of 100 drive writes a day.
 _MOST_DWPD = 1000.0
 _Walked = list[tuple[Phase, float]]
+# By section, kind, and number of earlier rows of this section and kind.
+_WalkedByRow = dict[tuple[str, type[Phase], int], _Walked]
 
 _FASTEST_BYTES_PER_S = 10**12
 
@@ -202,6 +204,7 @@ def estimate_run(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> R
     if rated_as is not None and drives > 1:
         rated_as += f" of each of {drives} drives, parity and mirrors not counted"
     host = describe_host(plan.audit, plan.request.device)
+    best = {test.test.name: _walk(plan, test, rates, Case.BEST) for test in plan.tests}
     return RunEstimate(
         target=plan.request.device,
         device=plan.dut.facts.values,
@@ -212,9 +215,9 @@ def estimate_run(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> R
         alterations=plan.alterations,
         purges_first=not plan.request.no_purge,
         conditions=(*plan.dut.lines, *((("host", host),) if host else ())),
-        warnings=(*plan.warnings, *_find_excessive_offers(plan, rates)),
+        warnings=(*plan.warnings, *_find_excessive_offers(best, rates)),
         asks=plan.confirm_id is not None and not _is_to_be_made(identity),
-        stages=tuple(stage for test in plan.tests for stage in _stages(plan, test, rates)),
+        stages=tuple(stage for test in plan.tests for stage in _stages(plan, test, rates, best[test.test.name])),
         rates=rates,
         capacity_bytes=identity.capacity_bytes,
         rated_bytes=rated_bytes,
@@ -223,9 +226,8 @@ def estimate_run(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> R
     )
 
 
-def _stages(plan: RunPlan, test: TestPhases, rates: Rates) -> Iterator[Stage]:
+def _stages(plan: RunPlan, test: TestPhases, rates: Rates, best: _WalkedByRow) -> Iterator[Stage]:
     rates_known = rates.source is RateSource.RUN and all(map(rates.knows, test.workloads))
-    best = _walk(plan, test, rates, Case.BEST)
     unsteady = _walk(plan, test, rates, Case.UNSTEADY)
     # If the rates are only bounds, the writes may never reach an amount.
     longest = unsteady if rates_known else _walk(plan, test, rates, Case.WORST)
@@ -245,7 +247,7 @@ def _stages(plan: RunPlan, test: TestPhases, rates: Rates) -> Iterator[Stage]:
         )
 
 
-def _walk(plan: RunPlan, test: TestPhases, rates: Rates, case: Case) -> dict[tuple[str, type[Phase], int], _Walked]:
+def _walk(plan: RunPlan, test: TestPhases, rates: Rates, case: Case) -> _WalkedByRow:
     """Simulate the phases of a test, and group consecutive phases of one kind: by section, kind, and number of earlier
     such rows.
 
@@ -254,7 +256,7 @@ def _walk(plan: RunPlan, test: TestPhases, rates: Rates, case: Case) -> dict[tup
     length_bytes = plan.active_range.length_bytes
     procedure = test.test.procedure(plan.profile, length_bytes)
     walked = phases_ahead(procedure, case, active_range_bytes=length_bytes, pace=rates.rate_of)
-    groups: dict[tuple[str, type[Phase], int], _Walked] = {}
+    groups: _WalkedByRow = {}
     before: tuple[str, type[Phase], int] | None = None
     for phase, duration_s in walked:
         pauses = isinstance(phase, Idle) and before is not None and before[0] == phase.section
@@ -298,27 +300,30 @@ def _written_bytes_per_s(workload: Workload, rates: Rates) -> float:
     return min(written, rates.bytes_per_s)
 
 
-def _find_excessive_offers(plan: RunPlan, rates: Rates) -> Iterator[RunNote]:
+def _find_excessive_offers(best: Mapping[str, _WalkedByRow], rates: Rates) -> Iterator[RunNote]:
     """Yield a warning for each section whose streams together offer more writes than the device can do.
 
     An assumed rate says nothing about the device.
+
+    Args:
+        best: the phases of each test, by the name of the test.
     """
     if rates.source is RateSource.ASSUMED:
         return
-    for test in plan.tests:
-        offers = {
-            section: max(map(_offered_bytes_per_s, loads), default=0.0)
-            for (section, *_), phases in _walk(plan, test, rates, Case.BEST).items()
-            if (loads := [load for phase, _ in phases for load in _list_loads(phase)])
-        }
-        for section, offered in offers.items():
-            if offered > rates.bytes_per_s:
+    for test, rows in best.items():
+        offers: dict[str, float] = {}
+        for (section, *_), phases in rows.items():
+            offered = (_offered_bytes_per_s(load) for phase, _ in phases for load in _list_loads(phase))
+            offers[section] = max(offers.get(section, 0.0), *offered, 0.0)
+        for section, offered_bytes_per_s in offers.items():
+            if offered_bytes_per_s > rates.bytes_per_s:
                 text = (
-                    f"test {test.test.name}, section '{section}': its streams together offer "
-                    f"{format_capacity(offered)}/s of writes, more than the {format_capacity(rates.bytes_per_s)}/s of "
-                    f"large sequential writes ({rates.note}); a device that is no faster does less than is offered"
+                    f"test {test}, section '{section}': its streams together offer "
+                    f"{format_capacity(offered_bytes_per_s)}/s of writes, more than the "
+                    f"{format_capacity(rates.bytes_per_s)}/s of large sequential writes ({rates.note}); a device that "
+                    "is no faster does less than is offered"
                 )
-                yield RunNote(code="offer-above-rate", text=text, test=test.test.name)
+                yield RunNote(code="offer-above-rate", text=text, test=test)
 
 
 def _list_loads(phase: Phase) -> tuple[Workload, ...]:
