@@ -85,14 +85,12 @@ class _OneStream:
 
         An I/O at an offered rate waits as it would alone on the drive, at the rate that keeps the drive as busy.
         """
-        found: Second | None = None
-        for _, _, deep in self._parts:
-            rate = min(use, _BUSIEST) / look.cost_s
-            alone = replace(
-                deep, jobs=self.load.jobs, io_depth=self.load.io_depth, offered_iops=rate, arrival=self.load.arrival
-            )
-            found = found or self._drive.serve(alone, _LOOK_S)
-        return found or look.second
+        _, _, deep = self._parts[0]
+        rate = min(use, _BUSIEST) / look.cost_s
+        alone = replace(
+            deep, jobs=self.load.jobs, io_depth=self.load.io_depth, offered_iops=rate, arrival=self.load.arrival
+        )
+        return self._drive.serve(alone, _LOOK_S)
 
     def rate(self, latency_s: float, flush_s: float) -> float:
         """Return the I/Os a second with this latency, in a closed loop of threads that pause and flush."""
