@@ -17,7 +17,7 @@ from tkperf.analysis.uncertainty.estimate import Uncertainty, build_between, bui
 from tkperf.model.figures import FigureKind
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MEAN, Quantity, percentile
 from tkperf.model.workload import Workload
-from tkperf.procedures.building_blocks import did_offered
+from tkperf.procedures.building_blocks import KEPT_UP_PERCENT, did_offered
 from tkperf.procedures.interference import READER, WRITER
 
 READ_P99 = percentile(99)
@@ -275,10 +275,6 @@ class NeighbourEffect:
     factor: float | None
     kept_share: float | None
     uncertainty: Uncertainty | None
-
-
-# A reader that does less of its offered rate has waited for places in its queue.
-KEPT_UP_PERCENT = 99
 
 
 def find_neighbours(sections: Sequence[SectionResult], quantity: Quantity = READ_P99) -> tuple[NeighbourEffect, ...]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 
 from tkperf.model.measurement import Measurement
 from tkperf.model.phases import (
@@ -23,13 +24,17 @@ from tkperf.model.phases import (
 from tkperf.model.quantity import BACKLOG, Window
 from tkperf.model.steady_state import SteadyStateVerdict, judge
 from tkperf.model.units import KIB, format_capacity, format_count, format_mix, format_window
-from tkperf.model.workload import Access, Step, Workload
+from tkperf.model.workload import Access, Arrival, Step, Workload
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import SteadyStateTable
 
 HISTOGRAM_SECTION = "Response time histogram"
 ARRIVALS_SPREAD = 3.0  # standard deviations of the number of arrivals
+# As in the Myce/OakGate tests: if a load did less than this share of its offered rate, the device did not keep up with
+# it.
+KEPT_UP_PERCENT = 99
+NOT_OF_PTS = "Not a test of the PTS, but purge, preconditioning and steady state follow the rules of the PTS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,6 +334,33 @@ def slices_of(
         )
 
 
+def after_lead_in(
+    section: str, number: int, workload: Workload, *, lead_in_s: float, duration_s: float
+) -> tuple[Round, Round]:
+    """Return a lead-in with a workload, which is not among the results, and then the round that measures it."""
+    lead_in, measured = (Step(workload=workload, duration_s=length_s) for length_s in (lead_in_s, duration_s))
+    return (
+        Round(section=section, number=number, steps=(lead_in,), warm_up=True),
+        Round(section=section, number=number, steps=(measured,)),
+    )
+
+
+def find_rate_alone(
+    section: str, workload: Workload, *, lead_in_s: float, duration_s: float
+) -> Generator[Yielded, Reply, float]:
+    """Measure a workload once after a lead-in, as a section of its own, and return its IOPS."""
+    lead_in, measured = after_lead_in(section, 1, workload, lead_in_s=lead_in_s, duration_s=duration_s)
+    yield lead_in
+    answer = expect_round((yield measured))
+    yield unjudged(section, f"ran for {duration_s:g} s", (1,))
+    return answer[workload].iops
+
+
+def place_by_seed(seed: int, *numbers: int) -> bytes:
+    """Return a key that sorts numbered items in an order that only the seed decides, on every host."""
+    return sha256(" ".join(map(str, (seed, *numbers))).encode()).digest()
+
+
 def response_time_histogram(
     workload: Workload,
     duration_s: float,
@@ -459,6 +491,10 @@ def until_steady(
 def mixes_and_sizes(read_percents: Sequence[int], block_sizes_kib: Sequence[float]) -> tuple[tuple[str, str], ...]:
     """Return the loops over R/W mixes and block sizes in words."""
     return ("R/W mix", mixes(read_percents)), ("block size", f"{numbers(block_sizes_kib)} KiB")
+
+
+def describe_arrival(arrival: Arrival) -> str:
+    return "evenly spaced" if arrival is Arrival.LINEAR else "at random times (Poisson process)"
 
 
 def demand(profile: Profile, jobs: int | None = None, io_depth: int | None = None) -> str:

@@ -5,9 +5,8 @@ ScyllaDB's diskplorer measures the same grid, but without a purge and without re
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from itertools import product
 from math import ceil
 from typing import Annotated, ClassVar, Self
@@ -18,10 +17,17 @@ from tkperf.model.figures import LATENCIES, TAIL, FigureKind, SectionPlan, askin
 from tkperf.model.measurement import Measurement
 from tkperf.model.phases import PhaseSequence, Procedure, Purge, Reply, Round, SectionOutcome, Yielded
 from tkperf.model.units import format_count
-from tkperf.model.workload import Access, Arrival, Step, Stream, Workload, combine
+from tkperf.model.workload import Access, Arrival, Stream, Workload, combine
 from tkperf.procedures import building_blocks
-from tkperf.procedures.building_blocks import expect_round, unjudged, write_until_steady
+from tkperf.procedures.building_blocks import (
+    after_lead_in,
+    find_rate_alone,
+    place_by_seed,
+    unjudged,
+    write_until_steady,
+)
 from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.own_workloads.parts import MOST_THREADS_TOGETHER
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import (
     ARRIVAL,
@@ -43,8 +49,7 @@ FIRST_CELL_AGAIN = "First cell again"
 READER, WRITER = "reader", "writer"
 # fio's random arrivals are accurate if each thread offers a rate within these limits (docs/explanation/method.md).
 LEAST_IOPS_OF_THREAD, MOST_IOPS_OF_THREAD = 50, 20_000
-# Reads and writes together have at most 256 threads.
-MOST_THREADS = 128
+MOST_THREADS = MOST_THREADS_TOGETHER // 2
 HOW_SLOW = "How slow are reads next to writes?"
 HOW_MANY = "How many reads stay below the limit next to writes?"
 
@@ -110,12 +115,9 @@ def order_cells(table: InterferenceTable) -> tuple[GridCell, ...]:
     third = max(1, (table.levels - 1) // 3)
     cells = [GridCell(read_level=reads, write_level=writes) for reads, writes in product(range(table.levels), repeat=2)]
 
-    def place(cell: GridCell) -> bytes:
-        return sha256(f"{table.seed} {cell.read_level} {cell.write_level}".encode()).digest()
-
     first = GridCell(read_level=third, write_level=third)
     others = (cell for cell in cells if cell != first and (cell.read_level or cell.write_level))
-    return (first, *sorted(others, key=place))
+    return (first, *sorted(others, key=lambda cell: place_by_seed(table.seed, cell.read_level, cell.write_level)))
 
 
 def find_jobs(offered_iops: float, jobs: int) -> int:
@@ -153,19 +155,13 @@ def interference(profile: Profile, _active_range_bytes: int) -> Procedure:
         results=slices,
     )
     yield written
-    warm_up = Round(
-        section=READS_ALONE, number=1, steps=(Step(workload=reads, duration_s=table.lead_in_s),), warm_up=True
-    )
-    yield warm_up
-    alone_step = Step(workload=reads, duration_s=table.alone_s)
-    answer = expect_round((yield Round(section=READS_ALONE, number=1, steps=(alone_step,))))
-    yield unjudged(READS_ALONE, f"ran for {table.alone_s:g} s", (1,))
+    read_iops = yield from find_rate_alone(READS_ALONE, reads, lead_in_s=table.lead_in_s, duration_s=table.alone_s)
     # Without steady state, the last slices come closest to it.
     window = [slices[number - 1] for number in written.window] or slices[-profile.steady_state.window_rounds :]
     alone = Alone(
         reads=reads,
         writes=writes,
-        read_iops=max(1.0, answer[reads].iops),
+        read_iops=max(1.0, read_iops),
         write_iops=max(1.0, sum(measured.iops for measured in window) / len(window)),
     )
     yield (yield from measure_grid(table, alone))
@@ -188,14 +184,12 @@ def measure_grid(table: InterferenceTable, alone: Alone) -> Generator[Yielded, R
 def measure_first_again(table: InterferenceTable, alone: Alone) -> Generator[Yielded, Reply, SectionOutcome]:
     """Measure the first cell once more, so that its change during the test is known."""
     load = load_of(order_cells(table)[0], table, alone)
-    yield PhaseSequence(phases=tuple(_lead_in_and_cell(FIRST_CELL_AGAIN, 1, load, table)))
+    yield PhaseSequence(phases=_lead_in_and_cell(FIRST_CELL_AGAIN, 1, load, table))
     return unjudged(FIRST_CELL_AGAIN, "measured the first cell of the grid once more", (1,))
 
 
-def _lead_in_and_cell(section: str, number: int, load: Workload, table: InterferenceTable) -> Iterator[Round]:
-    lead_in = Step(workload=load, duration_s=table.lead_in_s)
-    yield Round(section=section, number=number, steps=(lead_in,), warm_up=True)
-    yield Round(section=section, number=number, steps=(Step(workload=load, duration_s=table.cell_s),))
+def _lead_in_and_cell(section: str, number: int, load: Workload, table: InterferenceTable) -> tuple[Round, Round]:
+    return after_lead_in(section, number, load, lead_in_s=table.lead_in_s, duration_s=table.cell_s)
 
 
 def load_of(cell: GridCell, table: InterferenceTable, alone: Alone) -> Workload:
@@ -253,10 +247,9 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     demand = f"TC {table.jobs} / QD {table.io_depth}"
     judged = building_blocks.judged_slices(table.slice_s, table.round_every_slices, f"slices of {table.slice_s:g} s")
     share = 100 / (table.levels - 1)
-    arrivals = {Arrival.LINEAR: "evenly spaced", Arrival.POISSON: "at random times (Poisson process)"}[table.arrival]
-    cells = table.levels**2 - 1
+    arrival, cells = building_blocks.describe_arrival(table.arrival), table.levels**2 - 1
     return (
-        "Not a test of the PTS, but purge, preconditioning and steady state follow the rules of the PTS",
+        building_blocks.NOT_OF_PTS,
         *building_blocks.purge(circumstances),
         building_blocks.preconditioning(profile, circumstances),
         f"RND {table.write_block_size_kib:g} KiB writes, {demand}, one unbroken stream until steady state of "
@@ -264,7 +257,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         f"RND {table.read_block_size_kib:g} KiB reads, {demand}, {table.alone_s:g} s: the rate R of the reads alone",
         f"For each of {cells} cells, in an order made from seed {table.seed}:",
         f"    Reads at 0 to 100 % of R next to writes at 0 to 100 % of W, in steps of {share:.3g} %, offered "
-        f"{arrivals}: {table.lead_in_s:g} s lead-in, then {table.cell_s:g} s measured",
+        f"{arrival}: {table.lead_in_s:g} s lead-in, then {table.cell_s:g} s measured",
         f"    Threads are chosen so that each offers {LEAST_IOPS_OF_THREAD} to {MOST_IOPS_OF_THREAD:,} IOPS",
         "The first cell once more",
         f"A cell counts if reads and writes both reach {table.kept_up_percent:g} % of their offered rates",

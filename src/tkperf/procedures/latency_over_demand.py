@@ -175,7 +175,7 @@ def choose_increment(saturated_iops: float, table: LatencyOverDemandTable) -> in
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(LatencyOverDemandTable)
-    arrivals = {Arrival.LINEAR: "evenly spaced", Arrival.POISSON: "at random times (Poisson process)"}[table.arrival]
+    arrivals = building_blocks.describe_arrival(table.arrival)
     outstanding = f"TC {table.jobs} / QD {table.io_depth}"
     return (
         *random_write_state.describe(profile, table, circumstances),

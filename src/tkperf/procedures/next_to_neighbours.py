@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Annotated, ClassVar, Self
 
 import msgspec
@@ -12,16 +11,18 @@ import msgspec
 from tkperf.model.figures import LATENCIES, FigureKind, SectionPlan, asking, drawn
 from tkperf.model.phases import Fill, PhaseSequence, Procedure, Purge, Reply, Round, SectionOutcome, Yielded
 from tkperf.model.units import KIB, MIB, format_count
-from tkperf.model.workload import Access, ActiveRange, Arrival, Step, Stream, Workload, combine
+from tkperf.model.workload import Access, ActiveRange, Arrival, Stream, Workload, combine
 from tkperf.procedures import building_blocks
 from tkperf.procedures.building_blocks import (
-    expect_round,
+    after_lead_in,
+    find_rate_alone,
+    place_by_seed,
     unjudged,
     workload_independent_preconditioning,
     write_until_steady,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.procedures.interference import find_jobs
+from tkperf.procedures.interference import READER, find_jobs
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import (
     ARRIVAL,
@@ -40,7 +41,7 @@ WRITES_FIRST = "Random writes before the neighbours"
 READS_ALONE = "Reads at full rate"
 NEXT_TO_OTHERS = "Reader next to others"
 NEXT_TO_TRIMMER = "Reader next to a trimmer"
-READER, TRIMMER = "reader", "trimmer"
+TRIMMER = "trimmer"
 WORST = "Which neighbour slows reads down most?"
 
 
@@ -169,12 +170,8 @@ def neighbours(profile: Profile, active_range_bytes: int) -> Procedure:
             profile, WRITES_FIRST, writes, "random writes", slice_s=table.slice_s, every=table.round_every_slices
         )
     )
-    lead_in = Step(workload=reads, duration_s=table.lead_in_s)
-    yield Round(section=READS_ALONE, number=1, steps=(lead_in,), warm_up=True)
-    at_full_rate = Step(workload=reads, duration_s=table.alone_s)
-    answer = expect_round((yield Round(section=READS_ALONE, number=1, steps=(at_full_rate,))))
-    yield unjudged(READS_ALONE, f"ran for {table.alone_s:g} s", (1,))
-    reader = _reader_of(reads, answer[reads].iops, table)
+    full_iops = yield from find_rate_alone(READS_ALONE, reads, lead_in_s=table.lead_in_s, duration_s=table.alone_s)
+    reader = _reader_of(reads, full_iops, table)
     yield (yield from _next_to_others(table, reader, parts))
     if parts.trimmed is not None:
         yield (yield from _next_to_trimmer(profile, table, reader, parts.trimmed))
@@ -200,10 +197,7 @@ def _next_to_others(
 def _shuffle(loads: Sequence[Workload], seed: int, turn: int) -> list[Workload]:
     """Return the loads in the order that the seed gives to a round."""
 
-    def place(number: int) -> bytes:
-        return sha256(f"{seed} {turn} {number}".encode()).digest()
-
-    return [loads[number] for number in sorted(range(len(loads)), key=place)]
+    return [loads[number] for number in sorted(range(len(loads)), key=lambda number: place_by_seed(seed, turn, number))]
 
 
 def _together(reader: Workload, neighbour: Stream) -> Workload:
@@ -243,9 +237,7 @@ def _phases(
             yield between
         for load in loads:
             number += 1
-            lead_in = Step(workload=load, duration_s=table.lead_in_s)
-            yield Round(section=section, number=number, steps=(lead_in,), warm_up=True)
-            yield Round(section=section, number=number, steps=(Step(workload=load, duration_s=table.step_s),))
+            yield from after_lead_in(section, number, load, lead_in_s=table.lead_in_s, duration_s=table.step_s)
 
 
 def section_plan(name: str) -> SectionPlan:
@@ -284,7 +276,6 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     judged = building_blocks.judged_slices(table.slice_s, table.round_every_slices, f"slices of {table.slice_s:g} s")
     own = f"TC {table.neighbour_jobs} / QD {table.neighbour_io_depth}"
     one = f"TC {table.neighbour_jobs} / QD 1"
-    arrivals = {Arrival.LINEAR: "evenly spaced", Arrival.POISSON: "at random times (Poisson process)"}[table.arrival]
     measured = f"{table.lead_in_s:g} s lead-in, then {table.step_s:g} s measured"
     trimming = (
         (
@@ -297,14 +288,14 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         else ()
     )
     return (
-        "Not a test of the PTS, but purge, preconditioning and steady state follow the rules of the PTS",
+        building_blocks.NOT_OF_PTS,
         *building_blocks.purge(circumstances),
         building_blocks.preconditioning(profile, circumstances),
         f"RND {table.write_block_size_kib:g} KiB writes, {demand}, one unbroken stream until steady state of "
         f"{judged}, at most {profile.steady_state.max_rounds} of them",
         f"RND {table.read_block_size_kib:g} KiB reads, {demand}, {table.alone_s:g} s: the full rate of reads",
         f"Reader: RND {table.read_block_size_kib:g} KiB reads at {table.reader_percent} % of this rate, offered "
-        f"{arrivals}",
+        f"{building_blocks.describe_arrival(table.arrival)}",
         f"{format_count(table.rounds, 'round')}, in each of them the reader alone and next to each of the following, "
         f"in an order made from seed {table.seed}, {measured}:",
         f"    SEQ {table.sequential_block_size_kib:g} KiB writes, {own}",

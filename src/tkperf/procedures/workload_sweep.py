@@ -177,10 +177,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     )
     step = f"{table.access.order}, {table.step_s:g} s"
     tracking = f"Tracking variable: IOPS of {find_hardest(combine_steps(table))}"
-    return (
-        "Not a test of the PTS, but purge, preconditioning and steady state follow the rules of the PTS",
-        *building_blocks.until_steady(profile, circumstances, loops, step, tracking),
-    )
+    return (building_blocks.NOT_OF_PTS, *building_blocks.until_steady(profile, circumstances, loops, step, tracking))
 
 
 TEST = Test(

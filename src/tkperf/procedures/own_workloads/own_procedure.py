@@ -24,6 +24,7 @@ from tkperf.model.quantity import QUANTITIES, Quantity, Window
 from tkperf.model.units import format_count, format_duration
 from tkperf.model.workload import Workload, key_of_stream
 from tkperf.procedures.building_blocks import (
+    KEPT_UP_PERCENT,
     Stream,
     Tracked,
     describe_enough,
@@ -55,10 +56,6 @@ from tkperf.procedures.own_workloads.parts import (
 from tkperf.procedures.own_workloads.workload_file import OwnWorkloadTable
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import SteadyStateTable
-
-# As in the Myce/OakGate tests: if a load did less than this share of its offered rate, the device did not keep up with
-# it.
-KEPT_UP_PERCENT = 99
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

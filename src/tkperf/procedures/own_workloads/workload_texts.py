@@ -24,7 +24,6 @@ from tkperf.model.figures import (
 from tkperf.model.histogram import PercentileUse
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import capital, format_count, format_duration, format_mix
-from tkperf.model.workload import Arrival
 from tkperf.procedures import building_blocks
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.procedures.own_workloads.parts import (
@@ -163,7 +162,7 @@ def describe_load(load: Load, profile: Profile, looped: Collection[str] = ()) ->
     if load.range_text:
         words.append(f"within {load.range_text} of the range")
     if load.offered_iops is not None and "offered_iops" not in looped:
-        arrival = "evenly spaced" if load.arrival is Arrival.LINEAR else "at random times (Poisson process)"
+        arrival = building_blocks.describe_arrival(load.arrival)
         words.append(f"{load.offered_iops:,.6g} IOPS offered {arrival}")
     if load.offered_megabytes_per_s is not None:
         words.append(f"{load.offered_megabytes_per_s:g} MB/s offered")
