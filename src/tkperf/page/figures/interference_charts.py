@@ -148,8 +148,7 @@ def _frontier_curve(grid: InterferenceGrid) -> Curve:
 
 def _frontier_point(grid: InterferenceGrid, point: LimitPoint) -> Point:
     """Return a point with the flags of the two cells that decide it: the last within the limit, and the next one."""
-    decisive = (grid.cells.get((rate or 0.0, point.write_iops)) for rate in (point.read_iops, point.next_read_iops))
-    flags = dict.fromkeys(flag(cell.reads) for cell in decisive if cell is not None and cell.reads is not None)
+    flags = dict.fromkeys(map(flag, grid.decisive_cells(point)))
     beyond = NOT_MEASURED if point.next_read_iops is None else f"{point.next_read_iops:,.0f} IOPS"
     return Point(
         point.write_bytes_per_s / 1e6,

@@ -34,7 +34,7 @@ from tkperf.page.findings.choice import (
     find_shared,
     is_grid,
 )
-from tkperf.page.findings.interference_findings import find_doubt, label_grid, label_neighbours
+from tkperf.page.findings.interference_findings import label_grid, label_neighbours
 from tkperf.page.findings.section_findings import name_demand, say_value
 from tkperf.page.findings.stream_findings import StreamFigures, find_streams
 from tkperf.page.naming import name_figure
@@ -213,11 +213,11 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
 def _of_loads_together(test: TestResult, sections: Sequence[SectionResult]) -> Iterator[_Candidate]:
     """Yield what one load does to another, in a test that is about this. Its other figures are steps on the way."""
     for section in sections:
-        labelled = label_grid(section)
+        labelled = label_grid(test, section)
         if labelled is not None:
-            found, label, text = labelled
+            found, label, text, doubt = labelled
             headline = _made(test, section, found, label, text, value=found.value)
-            yield _Candidate(rank=0, headline=_with_doubt(headline, find_doubt(test, section)))
+            yield _Candidate(rank=0, headline=_with_doubt(headline, doubt))
     factors = [(one, section) for section in sections for one in label_neighbours(section)]
     factors.sort(key=lambda one: -(one[0][3].factor or 0.0))
     for place, ((found, label, text, effect), section) in enumerate(factors):

@@ -85,8 +85,10 @@ def _megabytes(point: LimitPoint) -> str:
     return format_number(point.write_bytes_per_s / 1e6)
 
 
-def label_grid(section: SectionResult) -> tuple[Characteristic, str, str] | None:
-    """Return the headline figure of a grid, with its label and its text; None: the section has no complete grid."""
+def label_grid(test: TestResult, section: SectionResult) -> tuple[Characteristic, str, str, str] | None:
+    """Return the headline figure of a grid with its label, its text, and why it needs care; None: the section has no
+    complete grid.
+    """
     grid, found = build_grid(section), find_characteristic(section, READS_WITHIN_LIMIT)
     point = None if grid is None else grid.at_middle_writes
     if grid is None or found is None or point is None:
@@ -95,16 +97,11 @@ def label_grid(section: SectionResult) -> tuple[Characteristic, str, str] | None
         f"{name_read_blocks(grid)} reads with {describe_limit(grid.limit_us)}, next to {_megabytes(point)} MB/s of "
         "writes"
     )
-    return found, label, f"{found.text()} {found.measure.unit}"
+    return found, label, f"{found.text()} {found.measure.unit}", _find_doubt(grid, point, find_drift(test, section))
 
 
-def find_doubt(test: TestResult, section: SectionResult) -> str:
-    """Return why the headline of a grid needs care: a drift, or cells that the host limited; empty: no reason."""
-    grid = build_grid(section)
-    point = None if grid is None else grid.at_middle_writes
-    if grid is None or point is None:
-        return ""
-    drift = find_drift(test, section)
+def _find_doubt(grid: InterferenceGrid, point: LimitPoint, drift: float | None) -> str:
+    """Return why a limit needs care: a drift, or cells that the host limited; empty: no reason."""
     if drift is not None and abs(drift) > grid.rules.max_drift_percent:
         return f"the drive changed by {drift:+.2g} % meanwhile"
     return next((words for cell in grid.decisive_cells(point) if (words := describe_flags(cell))), "")

@@ -13,7 +13,7 @@ _DARK = 0.85
 
 def draw_grid_map(chart: GridMap) -> Spec:
     """Draw the squares from the lower left corner, and the limit above them."""
-    columns, rows = len(chart.x.places), len(chart.y.places)
+    rows = len(chart.y.places)
     facts = [(f"fact{number}", title) for number, title in enumerate(chart.facts)]
     tip = tooltip(("across", chart.x.title), ("up", chart.y.title), *facts, ("flag", "Not the device alone"))
     axes: Spec = {
@@ -59,7 +59,7 @@ def draw_grid_map(chart: GridMap) -> Spec:
             }
         )
     height = max(_LEAST_PX, min(_MOST_PX, _SQUARE_PX * rows))
-    return {**build_frame(chart, height), "usermeta": {"columns": columns}, "datasets": datasets, "layer": layers}
+    return {**build_frame(chart, height), "datasets": datasets, "layer": layers}
 
 
 def _texts(axes: Spec, *, dark: bool, tip: list[Row]) -> Spec:
