@@ -15,9 +15,8 @@ from tkperf.interop.imported import one_line, without_round
 from tkperf.model.figures import LoadCaution
 from tkperf.model.measurement import NO_IO, IoStats, Measurement, StreamPart, add_all
 from tkperf.model.workload import Stream, combine
+from tkperf.procedures.own_workloads.parts import MOST_STREAMS
 
-# A page has a row for each stream. More loads than this have a section each.
-MOST_STREAMS = 16
 # A group of more loads is too large for a search of the other loads of each drive.
 _MOST_LOADS = 256
 _LONGEST_NAME = 64
