@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -57,36 +58,18 @@ Figures = Mapping[str, Mapping[str, float]]
 def build_step(duration_s: float, reader_iops: float | None) -> Step:
     """The three streams, each in a part of the device of its own."""
     parts = [ActiveRange(offset_bytes=third * (320 << 20), length_bytes=320 << 20) for third in range(3)]
-    loads = {
-        "reader": Workload(
-            access=Access.RANDOM,
-            read_percent=100,
-            block_size_bytes=4096,
-            jobs=1,
-            io_depth=4,
-            offered_iops=reader_iops,
-            region=parts[0],
-        ),
-        "writer": Workload(
-            access=Access.RANDOM,
-            read_percent=0,
-            block_size_bytes=4096,
-            jobs=1,
-            io_depth=4,
-            offered_iops=2000.0,
-            region=parts[1],
-        ),
-        "log": Workload(
-            access=Access.SEQUENTIAL,
-            read_percent=0,
-            block_size_bytes=4096,
-            jobs=1,
-            io_depth=1,
-            offered_iops=1200.0,
-            flush_every=2,
-            region=parts[2],
-        ),
-    }
+    reader = Workload(
+        access=Access.RANDOM,
+        read_percent=100,
+        block_size_bytes=4096,
+        jobs=1,
+        io_depth=4,
+        offered_iops=reader_iops,
+        region=parts[0],
+    )
+    writer = replace(reader, read_percent=0, offered_iops=2000.0, region=parts[1])
+    log = replace(writer, access=Access.SEQUENTIAL, io_depth=1, offered_iops=1200.0, flush_every=2, region=parts[2])
+    loads = {"reader": reader, "writer": writer, "log": log}
     return Step(
         workload=combine([Stream(name=name, workload=load) for name, load in loads.items()]), duration_s=duration_s
     )
