@@ -163,7 +163,7 @@ def _why_no_queued_flushes(ioengine: str) -> str | None:
     if numbers >= EXACT_QUEUED_FLUSHES:
         return None
     return (
-        f"{version} would flush too often at a queue depth above 1, fio 3.38 and newer flush as requested: "
+        f"{version} would flush too often at a queue depth above 1 (fio 3.38 and newer flush as requested): "
         "write io_depth = 1 for loads that flush, and more jobs for more load"
     )
 

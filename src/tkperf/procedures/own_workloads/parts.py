@@ -338,8 +338,8 @@ Measuring = RoundsPhase | StreamPhase
 def workload_of(load: Load, profile: Profile, active_range_bytes: int) -> Workload:
     """Return the workload of a load on an active range of this length. The profile gives a missing TC and QD."""
     sizes_kib = [size_kib for size_kib, _ in load.block_shares] or [load.block_size_kib or 0]
-    # fio trims one block at a time: where the kernel can trim from a queue, fio 3.38 and newer use it, and otherwise
-    # they do without, and never say which. A queue of flushes needs fio 3.38.
+    # fio 3.38 and newer trim from a queue if the kernel can do it. Otherwise fio trims one block at a time, and its
+    # results do not say which of the two happened. Flushes from a queue need fio 3.38 or newer.
     default_depth = 1 if load.trims or load.flush_every else profile.demand.io_depth
     workload = Workload(
         access=load.access,
