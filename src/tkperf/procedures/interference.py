@@ -86,7 +86,8 @@ class InterferenceTable(TestTable, frozen=True, kw_only=True):
         float,
         msgspec.Meta(gt=0, le=1e6),
         means(
-            "largest change of the first cell's mean read latency until the end of the test, in %; a larger change is a caution"
+            "largest change of the first cell's mean read latency until the end of the test, in %; a larger change is "
+            "a caution"
         ),
     ]
     latency_limit_ms: Annotated[
