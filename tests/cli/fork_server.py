@@ -1,9 +1,9 @@
-"""The command as a user runs it, in a copy of a process that has loaded tkperf already.
+"""Runs of the tkperf command in a copy of a process that has loaded tkperf already.
 
-Most of the CPU time of a short call of tkperf is spent on starting Python and loading modules. ``run_forked`` asks a
-server process for the call. The server forks, and the child runs ``tkperf.cli.main`` with its own arguments,
-environment, folder and streams. No state of pytest is in the child: the server is a process of its own, which loads
-tkperf and nothing of the tests.
+Most of the CPU time of a short call of tkperf is spent on starting Python and loading modules. ``run_forked`` sends the
+call to a server process. The server forks, and the child runs ``tkperf.cli.main`` with the arguments, environment,
+folder and streams of the call. The child contains no state of pytest, because the server is a separate process that
+loads tkperf and none of the tests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import IO
 
 CHECKOUT = Path(__file__).parents[2]
-# What the commands load when they are called.
+# The server loads these packages before the first call, because the commands import their modules only when they are
+# called.
 PACKAGES = (
     "cli.commands",
     "cli",
@@ -46,7 +47,7 @@ def run_forked(
     """Run tkperf with these arguments in the current folder, as ``subprocess.run`` would.
 
     Raises:
-        subprocess.TimeoutExpired: it took longer; it was killed.
+        subprocess.TimeoutExpired: The call took longer than ``limit_s``, and the child was killed.
     """
     words = [str(word) for word in argv]
     with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -78,7 +79,9 @@ def _ask(words: list[str], env: Mapping[str, str], streams: tuple[int, ...], lim
 
 @cache
 def _start_server(_pid: int) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    """Start the server of this process. It ends with this process, which has the other end of its socket."""
+    """Start the server of this process. The server ends with this process, because this process holds the other end of
+    the server's socket.
+    """
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with its:
         process = subprocess.Popen(
@@ -97,7 +100,9 @@ def _text(file: IO[bytes]) -> str:
 
 
 def serve(connection: socket.socket) -> None:
-    """Answer each request with the number of the child, and with its status when it has ended."""
+    """Answer each request with the PID of the child, and with the exit status of the child after the child has
+    ended.
+    """
     import_module("tkperf.cli.main")
     for package in PACKAGES:
         module = import_module(f"tkperf.{package}")
@@ -122,7 +127,7 @@ def serve(connection: socket.socket) -> None:
 
 
 def _become(order_file: int, *streams: int) -> None:
-    """Run the command; never returns."""
+    """Run the command in the child. This function never returns."""
     with open(order_file) as file:
         order = json.load(file)
     for number, stream in enumerate(streams):
@@ -146,7 +151,8 @@ def _become(order_file: int, *streams: int) -> None:
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
-        # Threads and handlers of Python's end are those of a process that was started for this.
+        # The child ends here without Python's own shutdown, because Python's threads and exit handlers belong to the
+        # server.
         _end(code)
 
 

@@ -1,4 +1,4 @@
-"""A terminal that obeys what the live view writes to it."""
+"""A terminal emulator that executes the control sequences which the live view writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PIECE = re.compile(r"\x1b\[(\??\d*)([A-Za-z])|([\r\n])|([^\x1b\r\n]+)")
 
 
 class Screen(io.StringIO):
-    """Rows of text. An unknown control sequence is an error."""
+    """Rows of text on a terminal. An unknown control sequence raises an AssertionError."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,6 @@
-"""Views in their own thread: the caller never waits, order is kept, what was dropped is counted."""
+"""A view runs in its own thread: the caller never waits for the view, events keep their order, and dropped events are
+counted.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def step(number: int) -> StepEnded:
 
 
 class Stuck:
-    """A view that takes nothing until it is let go."""
+    """A view that blocks at its first event until the test sets ``go``."""
 
     def __init__(self) -> None:
         self.seen: list[Event] = []
@@ -70,7 +72,9 @@ def test_order_is_kept_and_nothing_is_lost_while_there_is_room() -> None:
 
 
 def test_samples_give_way_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The view gets the first samples and every step. In place of the dropped events it gets their number."""
+    """A view that is behind receives the first samples and every step. In place of the dropped events, the view
+    receives their number.
+    """
     monkeypatch.setattr(run_views, "MOST_SAMPLES", 3)
     view, notes = Stuck(), list[Event]()
     observer = InBackground(view.open, name="progress", on_note=notes.append)
@@ -95,8 +99,8 @@ def test_samples_give_way_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_even_what_matters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal that is stopped for weeks does not fill the memory. Steps wait without their samples, and the view
-    shows the end.
+    """The queue of a view is bounded, so that a terminal that is stopped for weeks does not fill the memory. Steps wait
+    in the queue without their samples, and the view still shows the end of the run.
     """
     monkeypatch.setattr(run_views, "MOST_EVENTS", 5)
     view = Stuck()
@@ -117,7 +121,9 @@ def test_even_what_matters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_view_that_hangs_is_left_to_itself() -> None:
-    """Closing ends even so. When the view returns, it learns that nobody waits for it."""
+    """Closing the observer returns even if the view hangs. When the view returns later, an Abandoned exception
+    ends it.
+    """
     view = Stuck()
     observer = InBackground(view.open, name="view")
     observer(ENDED)
@@ -132,7 +138,9 @@ def test_a_view_that_hangs_is_left_to_itself() -> None:
 
 
 def test_json_lines_say_how_many_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Through a pipe that was full: each line is whole, and lines and dropped add up."""
+    """If the reader of a pipe is slow, each JSON line is complete, and the number of lines plus the number of dropped
+    events is the number of all events.
+    """
     monkeypatch.setattr(run_views, "MOST_SAMPLES", 10)
     reader, writer = os.pipe()
     lines = JsonLines(cast(TextIO, DirectText(writer)))
@@ -155,8 +163,8 @@ def test_json_lines_say_how_many_are_missing(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_log_that_hangs_is_not_waited_for() -> None:
-    """tkperf does not wait without end for a log that hangs, such as a log on a network file system whose server is
-    gone. The test uses a pipe that nobody reads.
+    """tkperf stops waiting for a log that hangs, such as a log on a network file system whose server is gone. The test
+    uses a pipe that nobody reads.
     """
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
@@ -166,6 +174,6 @@ def test_a_log_that_hangs_is_not_waited_for() -> None:
         observer(step(number + 1))
     observer.close(grace_s=0.2)
     assert observer._thread.is_alive()
-    os.close(reader)  # lets the thread go
+    os.close(reader)  # The log's thread can end after the pipe is closed.
     observer._thread.join(60)
     assert not observer._thread.is_alive()

@@ -1,4 +1,6 @@
-"""Bad input of any kind: one clear line, the right exit code, nothing lost, never a traceback."""
+"""Bad input of any kind leads to one clear line and the right exit code. Nothing is lost, and no traceback is
+printed.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ GOLDEN_XML = str(Path(__file__).parents[1] / "golden/tkperf-2.2-tp.xml")
 
 
 def tkperf(*argv: str | Path, path: str | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """The command as a user runs it."""
+    """Run the command as a user runs it."""
     return run_forked(argv, env=ENV if path is None else {**ENV, "PATH": path}, stdin=stdin)
 
 
@@ -27,7 +29,7 @@ def assert_clear(done: subprocess.CompletedProcess[str], code: int, *says: str) 
     lines = done.stderr.strip().splitlines()
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr + done.stdout
-    # After a wrong call the usage follows.
+    # After a wrong call, a usage line and a help line follow the error message.
     if lines[-1].startswith("help:  tkperf"):
         assert lines[-2].startswith("usage: tkperf")
         lines = lines[:-2]
@@ -79,8 +81,8 @@ def assert_clear(done: subprocess.CompletedProcess[str], code: int, *says: str) 
 def test_wrong_use_gets_one_clear_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str], code: int, says: str
 ) -> None:
-    """A wrong call is one clear line that says what is wrong, with the exit code for the kind of mistake. It leaves no
-    file.
+    """A wrong call prints one clear line with the mistake, and the exit code is the code for this kind of mistake. No
+    file is created.
     """
     monkeypatch.chdir(tmp_path)
     assert_clear(tkperf(*argv), code, says)
@@ -88,14 +90,16 @@ def test_wrong_use_gets_one_clear_line(
 
 
 def test_an_existing_name_is_not_overwritten(tmp_path: Path) -> None:
-    """A result of that NAME remains unchanged, and tkperf does not even look at the device."""
+    """A result with the same NAME remains unchanged, and tkperf does not even look at the device."""
     (tmp_path / "n.tkperf").write_text("precious")
     assert_clear(tkperf("ssd", "n", "/nowhere", "--output", tmp_path), 6, "not overwritten")
     assert (tmp_path / "n.tkperf").read_text() == "precious"
 
 
 def test_a_new_output_folder_is_named(tmp_path: Path) -> None:
-    """tkperf names an output folder that it created, because the user may have misspelled the name of another one."""
+    """tkperf prints the name of an output folder that it created, because the user may have misspelled the name of an
+    existing folder.
+    """
     words = ("ssd", "n", "sim:sata-ssd", "--profile", "quick", "-ssdt", "lat", "--no-report", "--output")
     new = tkperf(*words, tmp_path / "new")
     assert (tmp_path / "new/n.tkperf").is_file()
@@ -105,14 +109,14 @@ def test_a_new_output_folder_is_named(tmp_path: Path) -> None:
 
 
 def test_a_run_file_needs_no_import(tmp_path: Path) -> None:
-    """The message names the commands that read such a file."""
+    """``tkperf import`` refuses a run file of tkperf, and the message names the commands that read run files."""
     (tmp_path / "n.tkperf").write_bytes(b"SQLite format 3\0" + bytes(84))
     done = tkperf("import", tmp_path / "n.tkperf", "--output", tmp_path)
     assert_clear(done, 2, "show, report and compare read run files")
 
 
 def test_an_output_folder_that_cannot_be_written_is_found_at_once(tmp_path: Path) -> None:
-    """The error appears before a purge of an hour, not after it."""
+    """An output folder that cannot be written is reported before the purge, which may take an hour."""
     (tmp_path / "file").write_text("")
     done = tkperf("ssd", "n", "sim:sata-ssd", "--output", tmp_path / "file" / "sub")
     assert_clear(done, 6, "cannot write to the output folder")
@@ -128,7 +132,7 @@ def test_a_profile_with_a_typo_is_named_with_file_key_and_reason(tmp_path: Path)
 
 
 def test_a_file_system_without_direct_io_is_named(tmp_path: Path) -> None:
-    """Measuring the page cache is refused, with the file system's name."""
+    """tkperf refuses a file whose file system has no direct I/O, because it would measure the page cache."""
     done = tkperf("ssd", "n", "/proc/kallsyms", "--output", tmp_path)
     assert_clear(done, 4)
     big = Path("/proc/kcore")
@@ -137,8 +141,8 @@ def test_a_file_system_without_direct_io_is_named(tmp_path: Path) -> None:
 
 
 def test_a_device_smaller_than_a_step_needs_is_refused(tmp_path: Path) -> None:
-    """A device too small for a step is refused: four jobs with blocks of 1 MiB do not fit into 2 MiB. The scratch file
-    is removed.
+    """A device too small for a step is refused. For example, four jobs with blocks of 1 MiB do not fit into 2 MiB. The
+    scratch file that tkperf created is removed.
     """
     scratch = tmp_path / "s"
     done = tkperf("ssd", "n", scratch, "--size", "2MiB", "--output", tmp_path)
@@ -147,14 +151,14 @@ def test_a_device_smaller_than_a_step_needs_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_anybody_to_ask_nothing_is_destroyed(scratch: Path, tmp_path: Path) -> None:
-    """A pipe does not give consent. The message names the way to give it."""
+    """A call without a terminal does not count as consent. The message names the option that gives consent."""
     done = tkperf("ssd", "n", scratch, "--profile", "quick", "--output", tmp_path)
     assert_clear(done, 3, f"--yes-destroy {scratch}")
     assert set(scratch.read_bytes()) == {0xA5}
 
 
 def test_the_wrong_id_destroys_nothing(scratch: Path, tmp_path: Path) -> None:
-    """--yes-destroy must name this very device."""
+    """Consent with ``--yes-destroy`` must name the very device that the call measures."""
     done = tkperf("ssd", "n", scratch, "--profile", "quick", "--output", tmp_path, "--yes-destroy", "/dev/sda")
     assert_clear(done, 3, "does not confirm", str(scratch))
     assert set(scratch.read_bytes()) == {0xA5}
@@ -162,7 +166,7 @@ def test_the_wrong_id_destroys_nothing(scratch: Path, tmp_path: Path) -> None:
 
 
 def test_force_does_not_skip_the_checks(scratch: Path, tmp_path: Path) -> None:
-    """-ft skips the question, never the refusal of a file in use."""
+    """``--yes-destroy`` skips the question, but tkperf still refuses a file that is in use."""
     with scratch.open("rb") as file, subprocess.Popen(["sleep", "60"], stdin=file) as user:
         done = tkperf("ssd", "n", scratch, "--yes-destroy", scratch, "--profile", "quick", "--output", tmp_path)
         user.kill()
@@ -175,7 +179,7 @@ FakeFio = Callable[[str], str]
 
 @pytest.fixture
 def fake_fio(tmp_path: Path) -> FakeFio:
-    """A PATH on which fio is a script of ours."""
+    """Return a function that creates a PATH on which fio is a given shell script."""
 
     def make(script: str) -> str:
         folder = tmp_path / "bin"
@@ -212,7 +216,9 @@ PROBE_OK = 'case "$*" in *--version*) echo fio-3.33; exit;; *probe*) echo \'{"jo
 def test_a_fio_that_does_not_work_is_named(
     scratch: Path, tmp_path: Path, fake_fio: FakeFio, script: str, says: str
 ) -> None:
-    """If fio is missing, too old, another program or ends at once, the message says so and names the remedy."""
+    """If fio is missing, too old, another program, or ends at once, the message describes the problem and names the
+    remedy.
+    """
     out = tmp_path / "out"
     done = tkperf(
         "ssd", "n", scratch, "--yes-destroy", scratch, "--profile", "quick", "--output", out, path=fake_fio(script)
@@ -221,7 +227,7 @@ def test_a_fio_that_does_not_work_is_named(
 
 
 def test_an_unknown_ioengine_is_refused_by_fio_itself(scratch: Path, tmp_path: Path, fake_fio: FakeFio) -> None:
-    """If no I/O engine works, the message contains the reasons of both engines."""
+    """If fio accepts none of the I/O engines, the message contains fio's error for both engines."""
     script = 'case "$*" in *--version*) echo fio-3.33;; *) echo "no such engine" >&2; exit 1;; esac'
     done = tkperf(
         "ssd", "n", scratch, "--yes-destroy", scratch, "--profile", "quick", "--output", tmp_path, path=fake_fio(script)

@@ -1,5 +1,5 @@
-"""Both forms of a call of ``tkperf batch`` give the same request. A wrong call is refused before a
-drive is looked at.
+"""A call of ``tkperf batch`` with options and a call with a file give the same request. A wrong call is refused before
+tkperf looks at a drive.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Call = tuple[BatchRequest, BatchOptions]
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Call]:
-    """What would have run."""
+    """Return the list of the requests that the command would have run."""
     calls: list[Call] = []
 
     def run_batch(request: BatchRequest, options: BatchOptions) -> int:
@@ -91,7 +91,9 @@ def test_options_prevail_over_the_file(asked: list[Call]) -> None:
 
 
 def test_a_file_in_another_folder(asked: list[Call], tmp_path: Path) -> None:
-    """Paths in the file begin in its folder, and paths of the call begin in the current folder."""
+    """Paths in the batch file are relative to the folder of this file. Paths on the command line are relative to the
+    current folder.
+    """
     (tmp_path / "there").mkdir()
     (tmp_path / "there/claims.toml").write_text(CLAIMS)
     (tmp_path / "there/lab.toml").write_text(
@@ -150,8 +152,8 @@ def test_a_strangers_file_is_not_used(asked: list[Call]) -> None:
 
 
 def test_the_suites_have_their_own_options() -> None:
-    """A batch has all options of its suite except those of one drive or one run, so that a new option of a suite is
-    also one of its batches.
+    """A batch has all options of its suite except those of one drive or one run. A new option of a suite therefore also
+    becomes an option of its batches.
     """
     of_one = {"name", "force", "yes_destroy"}
     for suite in (ssd, hdd):
@@ -161,7 +163,9 @@ def test_the_suites_have_their_own_options() -> None:
 
 
 def test_every_option_of_a_batch_goes_somewhere(asked: list[Call]) -> None:
-    """Every option has an effect: in the form with a file, it is a field of the batch or of its options."""
+    """Every option has an effect. In the form with a file, each option is a field of the batch request or of the batch
+    options.
+    """
     own = {field.name for field in fields(BatchOptions)}
     known = own | set(BatchRequest.__struct_fields__) | {"stagger"}
     names = {param.name for param in batch.commands[FILE].params}
@@ -190,7 +194,9 @@ except TkperfError as error:
 
 
 def test_another_drive_at_the_path(tmp_path: Path) -> None:
-    """The kernel may name drives again between the look for them and the hold: nothing but the drive meant is taken."""
+    """If the kernel names the drives again between the survey and the hold, tkperf refuses a drive whose serial number
+    differs from the requested one.
+    """
     other = tmp_path / "other.img"
     other.write_bytes(b"x" * (64 << 20))
     done = subprocess.run(

@@ -1,4 +1,6 @@
-"""Batches over hosts with a real sshd on each: what a user gets, and what cut links, kills and reboots cost."""
+"""Batches over hosts with a real sshd on each host: what users see, and what is lost after cut links, kills and
+reboots.
+"""
 
 from __future__ import annotations
 
@@ -82,8 +84,8 @@ def state(folder: Path) -> BatchState:
 def test_drives_of_two_hosts_have_one_answer_and_their_run_files_here(lab: Lab, folder: Path) -> None:
     lab3, lab4 = lab.hosts
     write_batch(lab, folder, on(lab3, "sim:sata-ssd", ', slot = "bay 1"'), on(lab4, "sim:nvme-4kn"))
-    # The order contains the content of this host's files. The paths of these files do not exist on
-    # the hosts.
+    # The order to a host contains the content of the files on this host, because the paths of these files do not exist
+    # on the other hosts.
     (folder / "own.toml").write_text(WORKLOAD)
     batch = folder / "b.toml"
     batch.write_text(batch.read_text().replace('tests = ["lat"]', 'tests = ["lat", "./own.toml"]'))
@@ -107,10 +109,10 @@ def test_drives_of_two_hosts_have_one_answer_and_their_run_files_here(lab: Lab, 
         assert not _is_snapshot(path, "b-03", host.user)
         assert not _is_snapshot(path, name, "another")
     assert (folder / "b.html").exists()
-    # The drive of this run is on another machine.
+    # The run file belongs to a drive of another machine.
     again = lab.run("resume", "b-01.tkperf", "--repeat", "lat", cwd=folder)
     assert_clear(again, 2, lab3.user, "cannot be resumed on this machine")
-    # Nothing is left, and nothing is begun again.
+    # The batch is complete, so the resumption begins nothing.
     over = lab.run("resume", "b.batch", "--no-report", cwd=folder)
     assert over.returncode == 0, over.stderr
 
@@ -194,7 +196,7 @@ def test_runs_go_on_whatever_becomes_of_link_sshd_and_batch(lab: Lab, folder: Pa
 
     log.write_text("")
     batch = lab.start("resume", "b.batch", "--no-report", "--progress", "json", cwd=folder, log=log)
-    # An event in a run there.
+    # This line reports an event of a run on the host lab4.
     said('"PhaseStarted","drive":2,"name":"b-02","slot":null,"host":"measure@lab4"')
     lab4.boot()
     said("measure@lab4 was rebooted meanwhile")
@@ -219,7 +221,7 @@ def test_a_typed_answer_begins_on_all_hosts_and_one_with_a_full_disk_waits(lab: 
     write_batch(lab, folder, *map(on, lab.hosts, map(str, disks)))
 
     def runs_fio() -> bool:
-        """Whether fio measures, and is not asked for its version."""
+        """Return whether fio is measuring. A call of ``fio --version`` does not count."""
         return bool(pids_with(lab3, b"--status-interval"))
 
     terminal = Terminal(call=lab.call("batch", "b", "b.toml", "--no-report", cwd=folder))
@@ -243,8 +245,8 @@ def test_a_typed_answer_begins_on_all_hosts_and_one_with_a_full_disk_waits(lab: 
 
 
 def test_holds_end_with_the_connection_and_nothing_is_lost(lab: Lab, folder: Path) -> None:
-    """A host releases its drive untouched when a host has no room, when consent is missing and when the consent is for
-    another drive.
+    """A host releases its drive unchanged in three cases: the host has no room, consent is missing, or the consent is
+    for another drive.
     """
     lab3, lab4 = lab.hosts
     disk = folder / "a.img"
@@ -270,12 +272,12 @@ def test_holds_end_with_the_connection_and_nothing_is_lost(lab: Lab, folder: Pat
 
 
 def tkperfs(host: Host) -> list[int]:
-    """Processes of tkperf on a host, and their sudo."""
+    """Return the PIDs of tkperf on a host, including the PIDs of the ``sudo`` that started it."""
     return pids_with(host, b"on-host")
 
 
 def pids_with(host: Host, word: bytes) -> list[int]:
-    """Processes on a host that have a word in their call."""
+    """Return the PIDs of the processes on a host whose command line contains a word."""
     found = []
     for pid in host.processes:
         with suppress(OSError):
@@ -285,7 +287,9 @@ def pids_with(host: Host, word: bytes) -> list[int]:
 
 
 def make_archive(folder: Path, libc: str = "2.17", machine: str | None = None) -> Path:
-    """An archive like that of ``scripts/archive.py``, whose tkperf is this one."""
+    """Create an archive like the archive that ``scripts/archive.py`` creates, except that it starts the tkperf under
+    test.
+    """
     name = f"tkperf-{__version__}-linux-{machine or platform.machine()}"
     tree = folder / name
     (tree / "bin").mkdir(parents=True)
@@ -328,8 +332,8 @@ def test_an_archive_is_put_only_where_root_may_run_it(lab: Lab, folder: Path) ->
 
 @pytest.mark.skipif("TKPERF_ARCHIVE" not in os.environ, reason="TKPERF_ARCHIVE is not set")
 def test_the_archive_of_make_archive_measures_there(lab: Lab, folder: Path) -> None:
-    """The archive of 'make archive' can measure on a host. The test runs only if TKPERF_ARCHIVE names this archive:
-    dist/tkperf-VERSION-linux-MACHINE.tar.gz.
+    """The archive that 'make archive' creates can measure on a host. The test runs only if TKPERF_ARCHIVE names this
+    archive: dist/tkperf-VERSION-linux-MACHINE.tar.gz.
     """
     lab3 = lab.hosts[0]
     lab3.run("mount", "-o", "remount,size=1g", "/opt")

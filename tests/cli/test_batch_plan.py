@@ -1,5 +1,5 @@
-"""``tkperf plan batch`` shows the cost of each drive, what the drives share, and whether the batch would be refused. It
-changes nothing.
+"""``tkperf plan batch`` shows the estimate of each drive, the links that drives share, and whether the batch would be
+refused. The command changes nothing.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def drives(estimate: BatchEstimate) -> TableView:
 
 
 def test_a_plan_leaves_nothing_and_changes_nothing(tmp_path: Path) -> None:
-    """The plan is for files with data, without a user who could answer."""
+    """Planning a batch for files with data needs no consent, changes no data, and leaves no file."""
     files = [tmp_path / name for name in ("a.img", "b.img")]
     for file in files:
         file.write_bytes(os.urandom(16 << 20))
@@ -79,7 +79,9 @@ def test_a_plan_leaves_nothing_and_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_faults_are_rows(tmp_path: Path) -> None:
-    """The plan still contains the other drives, and the verdict says that the batch would be refused."""
+    """A drive that cannot be measured is a row with its refusal. The plan still contains the other drives, and the
+    verdict reports that the batch would be refused.
+    """
     path = tmp_path / "lab.toml"
     path.write_text(
         'suite = "ssd"\nprofile = "quick"\n'
@@ -137,7 +139,9 @@ def test_what_cannot_be_is_one_line(words: tuple[str, ...], says: str) -> None:
 
 
 def test_simulated_drives_alone_are_simulated(tmp_path: Path) -> None:
-    """A drive that is not known shares no link."""
+    """The plan of a batch is called simulated only if all drives are simulated. An unknown drive or a real file makes
+    the plan a real one.
+    """
     assert look("sim:sata-ssd", "sim:hdd").simulated
     assert not look("sim:sata-ssd", "no-such-serial").simulated
     assert not look("no-such-serial").simulated
@@ -146,14 +150,16 @@ def test_simulated_drives_alone_are_simulated(tmp_path: Path) -> None:
 
 
 def test_simulated_drives_share_nothing() -> None:
-    """A simulated drive uses no link, and its figures do not depend on CPUs, so the plan does not mention either."""
+    """A simulated drive uses no link, and its figures do not depend on CPUs, so the plan mentions neither links nor
+    CPUs.
+    """
     simulated = look("sim:sata-ssd", "sim:sata-ssd")
     assert simulated.groups[0].drives
     assert list(describe_neighbours(simulated.groups, simulated.cpus)) == []
 
 
 def test_no_drive_at_all_is_left() -> None:
-    """The plan has no time and no amount, only the refusal."""
+    """If no drive can be measured, the plan contains the refusal, but no time and no amount."""
     estimate = look("no-such-serial", "another")
     page = build_batch_plan_page(estimate)
     assert page.verdict.title == "Would be refused"
@@ -162,7 +168,9 @@ def test_no_drive_at_all_is_left() -> None:
 
 
 def test_a_link_over_its_budget() -> None:
-    """A link over its budget is a caution with the name of the link. A strict batch is refused for the same reason."""
+    """If the drives exceed the budget of a link, the plan has a caution with the name of the link. A strict batch is
+    refused for the same reason.
+    """
     estimate = look("sim:sata-ssd", "sim:sata-ssd")
     part = Part(key="x", kind=PartKind.CONTROLLER, name="SAS controller 0000:01:00.0", bytes_per_s=10**9)
     budget = PartBudget(part=part, drives=("lab-01", "lab-02"), demand_bytes_per_s=12 * 10**8)
@@ -179,8 +187,8 @@ def test_a_link_over_its_budget() -> None:
 
 
 def test_warnings_of_the_host_are_said_once() -> None:
-    """Warnings of the host about the same matter are printed once for all drives, although their numbers differ.
-    Warnings with different words remain separate.
+    """Warnings of the host about the same matter are printed once for all drives, even if the numbers in these warnings
+    differ. Warnings with different words remain separate.
     """
     estimate = look("sim:sata-ssd", "sim:sata-ssd", "sim:sata-ssd")
 
@@ -210,8 +218,8 @@ def test_much_of_a_life_names_the_drives() -> None:
 
 
 def test_conditions_of_all_drives_are_said_once(tmp_path: Path) -> None:
-    """Conditions that all drives share are printed once, even if they differ in the path of the drive. Other conditions
-    name their drives.
+    """Conditions that all drives share are printed once, even if they differ in the path of the drive. A condition of
+    some drives only names these drives.
     """
     estimate = look("sim:sata-ssd", "sim:sata-ssd", "sim:client-tlc", parallel=2, stagger_s=30.0)
     drives_with_host = tuple(

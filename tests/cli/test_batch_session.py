@@ -1,4 +1,6 @@
-"""Batches as a user runs them: one question, a process for each drive, kills of any of them."""
+"""Batches as a user runs them: one question for all drives, one process for each drive, and kills of any of these
+processes.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ fio = pytest.mark.fio
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder in which no run is left when the test ends."""
+    """Yield a folder, and stop the runs that are left in this folder when the test ends."""
     yield tmp_path
     for path in tmp_path.glob("*.tkperf"):
         if is_being_written(path) and (writer := find_writer(path)) is not None and writer.pid:
@@ -44,7 +46,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def images(folder: Path) -> list[Path]:
-    """Files with something to lose."""
+    """Return files with data that must not be lost."""
     paths = [folder / f"{name}.img" for name in "abc"]
     for path in paths:
         path.write_bytes(b"\xa5" * (16 * MIB))
@@ -68,7 +70,7 @@ def stages(folder: Path) -> list[DriveStage]:
 
 
 def has_begun(run_path: Path) -> bool:
-    """Return whether a run can be resumed. Its file exists a moment earlier."""
+    """Return whether a run can be resumed. The run file exists a moment before the run can be resumed."""
     with suppress(RunFileError):
         return bool(run_path.exists() and read_run(run_path).planned)
     return False
@@ -82,7 +84,9 @@ def supervisor(folder: Path) -> int:
 
 
 def test_each_drive_has_its_run_file_and_the_run_says_with_how_many_it_was_measured(folder: Path) -> None:
-    """Simulated drives use no link, so those that are measured at the same time overload none."""
+    """Each drive of a batch has a run file. The run file records with how many others the drive was measured, and that
+    simulated drives overload no link.
+    """
     done = tkperf(*batch(folder, *SIMULATED, others=("--parallel", "2")))
     assert done.returncode == 0, done.stderr
     assert stages(folder) == [DriveStage.DONE] * 3
@@ -220,7 +224,7 @@ def test_when_the_batch_s_process_is_killed_at_the_question_consent_can_no_longe
     terminal.read_until("to continue")
     os.kill(terminal.pid, signal.SIGKILL)
     assert terminal.wait() == -signal.SIGKILL
-    # The processes no longer hold the files.
+    # The processes no longer hold the files if tkperf can ask about them again.
     wait_for(lambda: tkperf(*batch(folder, *images)).stderr.count("--yes-destroy-file"))
     assert digests(images) == before
 
@@ -252,8 +256,8 @@ def test_a_killed_supervisor_stops_no_drive_and_the_rest_is_asked_about_again(fo
 def test_drives_exchanged_before_a_resumption_are_refused_and_the_others_go_on(
     folder: Path, loop_device: Callable[..., Path]
 ) -> None:
-    """A resumed batch refuses drives with another serial number at the old path, whether their run had begun or waited.
-    The other drives continue.
+    """A resumed batch refuses a drive with another serial number at the old path, whether the run of this path had
+    begun or was waiting. The other drives continue.
     """
     drives = [loop_device(size=16 * MIB) for _ in range(4)]
     consent = folder / "yes.txt"
@@ -351,7 +355,8 @@ def test_what_gets_a_drive_s_name_after_consent_is_not_erased(folder: Path, imag
     images[1].write_bytes(b"\x5a" * (16 * MIB))
     loved = digests([images[1], moved])
     assert terminal.wait() == 3
-    # A new name changes the ctime, which tkperf compares at the drive's turn: the held file is not erased, either.
+    # The new name changed the ctime of the held file. tkperf compares the ctime when the drive's turn begins, so it
+    # does not erase the held file either.
     assert stages(folder) == [DriveStage.DONE, DriveStage.FAILED]
     assert digests([images[1], moved]) == loved
 
@@ -366,7 +371,7 @@ def test_data_written_while_a_drive_waits_is_not_erased(folder: Path, images: li
     terminal.read_until("to continue")
     terminal.type("b 2\n")
     wait_for((folder / "b-01.tkperf").exists)
-    # An ext4 file system, as far as its magic number goes.
+    # The data looks like an ext4 file system, because it contains the magic number of ext4.
     with images[1].open("r+b") as file:
         file.seek(1024)
         file.write(bytes(56) + b"\x53\xef" + b"\1" * 400)
@@ -387,8 +392,8 @@ def test_the_state_can_be_asked_for_from_anywhere(folder: Path) -> None:
 
 @fio
 def test_drives_that_slow_each_other_down_are_measured_once_more_alone(folder: Path, images: list[Path]) -> None:
-    """The host decides which drives slow each other down. The results state in each case which drives were measured
-    again alone.
+    """With ``--alone-again``, the drives that slowed each other down are measured again alone, and the results name
+    these drives. Whether drives slow each other down depends on the host.
     """
     consent = folder / "yes.txt"
     consent.write_text("".join(f"{image}\n" for image in images[:2]))

@@ -1,4 +1,4 @@
-"""Views of a batch under way that write lines."""
+"""Views that print lines about a running batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FULL = "/results is full: new results wait in memory"
 
 
 def look_three_times(view: Callable[[BatchFollower], None]) -> None:
-    """The disk becomes full, stays so, and has room again."""
+    """Show the view a disk that becomes full, remains full, and then has room again."""
     state = batch(drive(1, DriveStage.RUNNING), supervisor=1)
     watched = WatchedHosts(state)
     for notes in ((), (FULL,), (FULL,), ()):

@@ -1,4 +1,4 @@
-"""``tkperf check`` of many runs: a matrix whose cells pass only if nothing speaks against them."""
+"""``tkperf check`` of many runs prints a matrix. A cell passes only if its value meets the claim without any doubt."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def judge(results: Iterable[RunResult], *claims: str) -> tuple[CheckedFile, ...]
 
 
 def test_the_answer_comes_first_and_a_failure_is_the_exit_code(folder: Path) -> None:
-    """The verdict names the drive that fails, and its claim. A drive whose value cannot be judged does not fail."""
+    """The verdict names the drive that fails and the claim that it misses. A drive whose value cannot be judged does
+    not count as a failure.
+    """
     done = check(folder, "good.tkperf", "slow.tkperf", "high.toml")
     assert isinstance(done.exception, ClaimsNotMetError)
     assert done.stdout.startswith(
@@ -84,7 +86,7 @@ def test_the_answer_comes_first_and_a_failure_is_the_exit_code(folder: Path) -> 
 
 
 def test_a_report_names_the_claims_that_fail_in_its_verdict(folder: Path) -> None:
-    """The reader need not look for them in the table of claims."""
+    """The verdict of a report names the claims that fail, so that the reader need not search the table of claims."""
     page = folder / "claimed.md"
     claims = ["--claims", str(folder / "high.toml"), "--markdown", str(page)]
     done = CliRunner().invoke(cli, ["report", str(folder / "good.tkperf"), *claims])
@@ -109,7 +111,7 @@ def test_what_is_not_steady_does_not_pass_though_its_value_is_good(folder: Path)
 
 
 def test_only_a_missed_claim_is_a_failure(good: RunResult) -> None:
-    """Each doubt about a value makes its claim neither met nor missed. Only a missed claim is a failure."""
+    """A claim about a doubtful value is neither met nor missed. Only a missed claim is a failure."""
     doubtful = (
         replace(good, status=RunStatus.RUNNING),
         replace(good, left_out=(LeftOut(what="a step", reason="damaged"),)),
@@ -126,7 +128,9 @@ def test_only_a_missed_claim_is_a_failure(good: RunResult) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_a_row_that_does_not_pass(folder: Path, tmp_path: Path) -> None:
-    """Every page has the reason, and the notices of all runs."""
+    """A file that cannot be read is a row that does not pass. Every output format contains the reason, and the notices
+    of all runs.
+    """
     page, words, suites = (tmp_path / name for name in ("c.html", "c.md", "c.xml"))
     done = check(
         folder,
@@ -151,8 +155,8 @@ def test_a_file_that_cannot_be_read_is_a_row_that_does_not_pass(folder: Path, tm
 
 
 def test_runs_that_fail_come_first_and_runs_alike_share_their_lines(good: RunResult) -> None:
-    """The runs with something to look at are the first rows, whatever their names, so that they are on the first screen
-    of 24 drives.
+    """Runs that fail or cannot be judged are the first rows, whatever their names, so that the first screen of 24
+    drives shows them.
     """
     doubtful = (replace(good, tests=()), replace(good, tests=()))
     results = [
@@ -183,7 +187,7 @@ def test_junit_has_no_value_that_is_not_judged_as_passed(folder: Path) -> None:
 
 
 def test_files_of_one_run_count_once(folder: Path, tmp_path: Path) -> None:
-    """A copy, and a file that was given twice, are named."""
+    """A copy of a run, and a file that was given twice, count as one run. A note names the files."""
     copy = tmp_path / "copy.tkperf"
     shutil.copy(folder / "good.tkperf", copy)
     done = check(folder, "good.tkperf", str(copy), "good.tkperf", "low.toml", "--json")
@@ -195,8 +199,8 @@ def test_files_of_one_run_count_once(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_fullest_file_of_a_run_is_shown(good: RunResult) -> None:
-    """A copy from the middle of a run counts as the same run, and the fuller file is shown. Runs without a seed are the
-    same only if their values are.
+    """A copy from the middle of a run counts as the same run, and the fuller file is shown. Two runs without a seed
+    count as the same run only if their values are equal.
     """
     (test, *_) = good.tests
     early = replace(good, tests=(replace(test, steps=test.steps[:1]),))
@@ -215,7 +219,9 @@ def test_runs_of_one_name_are_told_apart(good: RunResult) -> None:
 
 
 def test_columns_are_in_words(good: RunResult) -> None:
-    """Two claims with the same words also name their tests. A claim that no run measured omits the unknown facts."""
+    """A column title describes its claim in words. Two claims with the same words also name their tests. A claim that
+    no run measured omits the unknown facts.
+    """
     alike = CLAIMS.format(limit=1)
     unknown = alike.replace("4k", "3k").replace("= 100", "= 65")
     latency = alike.replace('metric = "iops"', 'metric = "p99_us"').replace("at_least", "at_most")
@@ -230,7 +236,9 @@ def test_columns_are_in_words(good: RunResult) -> None:
 
 
 def test_a_single_run_has_a_row_for_each_claim(folder: Path, tmp_path: Path) -> None:
-    """The rule is that of many: a doubtful value is not judged, so nothing passes by it."""
+    """A single run has a row for each claim. As with many runs, a doubtful value is not judged, so its claim does not
+    pass.
+    """
     page, words = tmp_path / "c.html", tmp_path / "c.md"
     done = check(folder, "slow.tkperf", "low.toml", "--html", str(page), "--markdown", str(words))
     assert done.exit_code == ExitCode.CLAIMS_NOT_MET, done.output
@@ -256,7 +264,7 @@ def test_a_report_with_claims_counts_them_in_its_verdict(folder: Path, tmp_path:
 
 
 def test_a_notice_of_several_runs_is_one_badge(good: RunResult) -> None:
-    """A notice that several runs share is one banner with the names of these runs."""
+    """A notice that several runs share is printed as one banner with the names of these runs."""
     infos = [replace(good.info, name=name, notices=(f"DAMAGED: {name}",)) for name in ("A", "B")]
     page = build_check_page(judge(replace(good, info=info) for info in infos))
     assert page.banners == ("DAMAGED: A: A; B: B",)

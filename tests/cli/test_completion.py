@@ -1,4 +1,6 @@
-"""A shell offers tests, profiles, presets and run files at Tab. It never offers every file where one kind is meant."""
+"""The shell completes tests, profiles, presets and run files at Tab. Where one kind of file is meant, the shell never
+offers every file.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ SSD = (*choices.tests_of("ssd"), ALL_TESTS)
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder: run files, profiles, and other files."""
+    """Change to a folder with run files, profiles and other files, and return it."""
     for name in ("a.tkperf", "b.tkperf", "a.log", "mine.toml", "raid.json", ".hidden.tkperf", "a b.tkperf"):
         (tmp_path / name).write_text("")
     (tmp_path / "results").mkdir()
@@ -29,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def offered(line: str) -> list[str]:
-    """What tkperf answers to bash, of a line up to the cursor: kind and value."""
+    """Return the kinds and values that tkperf answers to bash for a line up to the cursor."""
     done = subprocess.run(
         [sys.executable, "-m", "tkperf"],
         env={**ENV, "COMP_LINE": line, "_TKPERF_COMPLETE": "bash_complete"},
@@ -97,12 +99,12 @@ def paths(*values: str) -> list[str]:
     ],
 )
 def test_a_tab_offers(folder: Path, line: str, values: list[str]) -> None:
-    """The completions fit the place: files of the kind, or else folders that may contain such files."""
+    """The completions fit the place in the line: files of the expected kind, or folders that may contain such files."""
     assert offered(line) == values
 
 
 def test_block_devices_are_offered_by_their_folder() -> None:
-    """The completions are the existing drives, and nothing else under /dev."""
+    """For a device, the shell offers the existing drives and nothing else under /dev."""
     found = offered("tkperf doctor /dev/")
     for line in found:
         kind, _, path = line.partition(",")
@@ -113,7 +115,7 @@ def test_block_devices_are_offered_by_their_folder() -> None:
 @pytest.mark.parametrize(
     ("line", "replies"),
     [
-        ("tkperf ssd n sim:sa", ["sata-ssd"]),  # bash replaces what comes after the colon
+        ("tkperf ssd n sim:sa", ["sata-ssd"]),  # bash replaces only the part after the colon
         ("tkperf ssd n sim:", [*PRESETS]),
         ("tkperf sho", ["show"]),
         ("tkperf show a", ["a b.tkperf", "a.tkperf"]),
@@ -138,8 +140,8 @@ def test_bash_gets_what_it_has_to_add(folder: Path, line: str, replies: list[str
 
 
 def test_bash_is_told_what_is_a_files_name(folder: Path) -> None:
-    """tkperf marks file names as paths so that bash quotes them. A name of two lines is not offered, because bash would
-    read it as two answers.
+    """tkperf marks file names as paths so that bash quotes them. A file name that contains a newline is not offered,
+    because bash would read it as two answers.
     """
     for name in ("$(reboot).tkperf", "x;reboot.tkperf", "c\nplain,reboot.tkperf", "c\x1b[2J.tkperf"):
         (folder / name).write_text("")
@@ -150,7 +152,9 @@ def test_bash_is_told_what_is_a_files_name(folder: Path) -> None:
 
 
 def test_a_pipe_is_not_waited_for_at_a_tab(folder: Path) -> None:
-    """The text of -dsc is read when a run is made, not while somebody types."""
+    """tkperf does not read the file of ``-dsc`` while the user presses Tab, because the file may be a pipe that
+    blocks.
+    """
     import os
 
     os.mkfifo(folder / "pipe")
@@ -159,7 +163,7 @@ def test_a_pipe_is_not_waited_for_at_a_tab(folder: Path) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_its_script(shell: str) -> None:
-    """The script names the variable that requests completions from tkperf."""
+    """The script of each shell contains the variable that requests completions from tkperf."""
     done = tkperf("completion", shell)
     assert "_TKPERF_COMPLETE" in done.stdout
     assert click.__name__ not in done.stdout

@@ -1,4 +1,4 @@
-"""The question on the terminal."""
+"""The question on the terminal that asks for consent."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ QUESTION = Question(devices=("/dev/sdb", "/dev/sdc"), ids=("A1", "B2"), data=("e
 
 
 def test_the_question_names_devices_data_and_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The question is one line with devices, data and the text to type. The answer is returned without the spaces
-    around it.
-    """
+    """The question is one line with devices, data and the text to type. The returned answer has no spaces around it."""
     asked: list[str] = []
 
     def prompt(text: str, **_: object) -> str:
@@ -37,8 +35,8 @@ def test_the_question_names_devices_data_and_what_to_type(monkeypatch: pytest.Mo
 
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """Return a function that lets somebody at the terminal give these answers. The function returns a list of the
-    questions.
+    """Return a function that simulates a user who types the given answers. The function returns a list that receives
+    the questions.
     """
 
     def type_(*answers: str) -> list[str]:
@@ -58,7 +56,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
 
 @pytest.mark.parametrize("answers", [("A1,B2",), ("A1", "A1,B2"), ("", "a1,b2", "A1, B2"), ("x", "", "A1,B2")])
 def test_a_slip_is_asked_again_twice(typed: Callable[..., list[str]], answers: tuple[str, ...]) -> None:
-    """The right answer counts at any attempt, and no question follows it."""
+    """A right answer counts at the first, second or third attempt, and tkperf does not ask again after it."""
     asked = typed(*answers)
     consenting = Consent(ask=consent_prompt.ask_on_terminal)
     assert obtain(QUESTION, consenting) == ("A1", "B2")
@@ -66,7 +64,7 @@ def test_a_slip_is_asked_again_twice(typed: Callable[..., list[str]], answers: t
 
 
 def test_each_question_says_what_was_wrong(typed: Callable[..., list[str]]) -> None:
-    """The question also names the answer to type, and how to leave."""
+    """After a wrong answer, the next question repeats the mistake, the text to type, and how to leave."""
     asked = typed("sdb", "", "A1,B2")
     consent_prompt.ask_on_terminal(QUESTION)
     assert asked[1:] == [
@@ -76,7 +74,7 @@ def test_each_question_says_what_was_wrong(typed: Callable[..., list[str]]) -> N
 
 
 def test_the_third_wrong_answer_is_refused(typed: Callable[..., list[str]]) -> None:
-    """The last wrong answer ends with the exit code of a refusal, and nothing is touched."""
+    """The third wrong answer ends the command with the exit code of a refusal, and nothing is touched."""
     asked = typed("A1", "B2", "B2,A1", "A1,B2")
     with pytest.raises(RefusedError, match=r"'B2,A1' does not confirm .* Nothing was touched") as no:
         obtain(QUESTION, Consent(ask=consent_prompt.ask_on_terminal))
@@ -85,7 +83,9 @@ def test_the_third_wrong_answer_is_refused(typed: Callable[..., list[str]]) -> N
 
 
 def test_an_answer_given_beforehand_is_not_asked_again(typed: Callable[..., list[str]]) -> None:
-    """--yes-destroy with another ID is a script's mistake, or a drive that was swapped."""
+    """A wrong answer in ``--yes-destroy`` is refused without a question, because it is a mistake in a script or the
+    drive was swapped.
+    """
     asked = typed("A1,B2")
     with pytest.raises(RefusedError, match="'WRONG' does not confirm"):
         obtain(QUESTION, Consent(confirm="WRONG", ask=consent_prompt.ask_on_terminal))
@@ -93,7 +93,7 @@ def test_an_answer_given_beforehand_is_not_asked_again(typed: Callable[..., list
 
 
 def test_the_path_as_it_was_given_is_no_slip(typed: Callable[..., list[str]]) -> None:
-    """./x confirms DEVICE ./x, although the question names its full path."""
+    """The answer ./x confirms the DEVICE ./x, although the question names the full path of the file."""
     file = Question(devices=("/tmp/x",), ids=("/tmp/x",), given_as="./x")
     asked = typed("./x")
     assert obtain(file, Consent(ask=consent_prompt.ask_on_terminal)) == ("/tmp/x",)
@@ -101,7 +101,7 @@ def test_the_path_as_it_was_given_is_no_slip(typed: Callable[..., list[str]]) ->
 
 
 def test_without_a_terminal_the_way_to_confirm_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message tells a script which answer to pass."""
+    """Without a terminal, the error names the option and the answer with which a script confirms."""
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False))
     with pytest.raises(RefusedError, match=r"It holds: ext4 .* --yes-destroy A1,B2$"):
         consent_prompt.ask_on_terminal(QUESTION)
@@ -110,7 +110,7 @@ def test_without_a_terminal_the_way_to_confirm_is_named(monkeypatch: pytest.Monk
 def test_ctrl_c_at_the_question_touches_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Ctrl-C at the question ends the command. The message says that nothing was touched."""
+    """Ctrl-C at the question ends the command, and the message states that nothing was touched."""
 
     def prompt(*_: object, **__: object) -> str:
         raise click.Abort

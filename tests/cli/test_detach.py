@@ -1,4 +1,4 @@
-"""Runs without their terminal: begun, left, watched, asked about, stopped."""
+"""Detached runs: starting them, leaving the terminal, watching, asking for the status, and stopping."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def wait_for(true: Callable[[], object], *, limit_s: float = 180.0) -> None:
 
 
 class Terminal:
-    """A terminal with tkperf as the leader of its session, as a shell would be; ``call``: the words before those of a
-    call.
+    """A terminal in which tkperf leads the session, as a shell would. ``call`` contains the words before the
+    arguments.
     """
 
     def __init__(self, *argv: str | Path, call: Sequence[str] = TKPERF) -> None:
         self.pid, self._master = pty.fork()
         if self.pid == 0:
-            for each in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):  # nohup hands them on ignored
+            for each in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):  # nohup passes these signals on as ignored
                 signal.signal(each, signal.SIG_DFL)
             os.execvpe(call[0], [*call, *map(str, argv)], {**ENV, "TERM": "xterm"})
         self.text = ""
@@ -63,8 +63,8 @@ class Terminal:
         os.close(self._master)
 
     def wait(self) -> int:
-        """Return the exit code of the process after everything that it printed was read."""
-        with suppress(OSError):  # nobody has the other end open any more
+        """Return the exit code of the process after the test has read all its output."""
+        with suppress(OSError):  # the read fails as soon as no process has the other end open
             while True:
                 self._read()
         _, status = os.waitpid(self.pid, 0)
@@ -79,7 +79,7 @@ class Terminal:
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
-    """The file has data, so tkperf asks the question."""
+    """Return a file with data, so that tkperf asks for consent."""
     path = tmp_path / "scratch.img"
     path.write_bytes(b"\xa5" * (64 * MIB))
     return path
@@ -87,7 +87,7 @@ def image(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run_path(tmp_path: Path) -> Iterator[Path]:
-    """Yield the path of a test's run file. Nobody writes to the file afterwards."""
+    """Yield the path of a test's run file, and stop the run that still writes to this file when the test ends."""
     path = tmp_path / "n.tkperf"
     yield path
     if path.exists() and is_being_written(path):
@@ -122,8 +122,8 @@ def descendants_of(pid: int) -> list[int]:
 
 @fio
 def test_a_run_outlives_the_terminal_that_it_was_confirmed_on(image: Path, run_path: Path) -> None:
-    """A detached run shows plan, question and answer on the terminal. It then continues in its own session with a log
-    and without a terminal.
+    """A detached run prints the plan and the question on the terminal and reads the answer there. The run then
+    continues in its own session, with a log and without a terminal.
     """
     with_report = [each for each in options(image, "-rt", "3") if each != "--no-report"]
     terminal = Terminal(*with_report)
@@ -134,7 +134,7 @@ def test_a_run_outlives_the_terminal_that_it_was_confirmed_on(image: Path, run_p
     assert "hole punched in the scratch file" in terminal.text
     assert f"n runs without this terminal now, as process {pid}\n" in terminal.text
     assert f"watch:    tkperf attach {run_path}\n" in terminal.text
-    # Before that was said the run was in its file.
+    # The run was in its file before the command printed the line about the process.
     assert look(run_path).record.planned == ("lat",)
     assert os.getsid(pid) == pid
     assert Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[4] == "0"  # tty
@@ -149,7 +149,7 @@ def test_a_run_outlives_the_terminal_that_it_was_confirmed_on(image: Path, run_p
     record = read_run(run_path)
     assert record.status is RunStatus.COMPLETE
     assert [warning.code for warning in record.warnings if "lost" in warning.code] == []
-    # The report follows when the run has ended and no process writes its file.
+    # The report is written after the run has ended, when no process writes to the run file any more.
     said = f"report:   {run_path.with_suffix('.html')}"
     wait_for(lambda: said in run_path.with_suffix(".log").read_text())
     log = run_path.with_suffix(".log").read_text()
@@ -161,7 +161,7 @@ def test_a_run_outlives_the_terminal_that_it_was_confirmed_on(image: Path, run_p
 
 @fio
 def test_ctrl_c_at_the_question_ends_all_of_it(image: Path, run_path: Path) -> None:
-    """If the user refuses on the terminal, no process continues in the background."""
+    """After Ctrl-C at the question, no process continues in the background."""
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")
     (pid,) = descendants_of(terminal.pid)
@@ -177,8 +177,8 @@ def test_ctrl_c_at_the_question_ends_all_of_it(image: Path, run_path: Path) -> N
 @fio
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_to_the_command_alone_ends_both(image: Path, run_path: Path, number: signal.Signals) -> None:
-    """A signal that reaches only the command, as ``kill PID`` sends it, ends the command and its detached process
-    before the user confirmed anything.
+    """A signal that reaches only the command, as ``kill PID`` sends it, ends the command and its detached process if
+    the user has not confirmed yet.
     """
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")
@@ -191,7 +191,7 @@ def test_a_signal_to_the_command_alone_ends_both(image: Path, run_path: Path, nu
 
 @fio
 def test_a_terminal_closed_at_the_question_ends_all_of_it(image: Path, run_path: Path) -> None:
-    """A terminal that is closed at the question ends the command and its process, because nobody has confirmed
+    """Closing the terminal at the question ends the command and its detached process, because nobody has confirmed
     anything.
     """
     terminal = Terminal(*options(image))
@@ -199,7 +199,7 @@ def test_a_terminal_closed_at_the_question_ends_all_of_it(image: Path, run_path:
     (pid,) = descendants_of(terminal.pid)
     terminal.close()
     _, status = os.waitpid(terminal.pid, 0)
-    # The second SIGHUP, which the command passes on, may kill the command itself: 128 + 1.
+    # The second SIGHUP, which the command passes on, may kill the command itself. The exit code is then 128 + 1.
     assert os.waitstatus_to_exitcode(status) in (129, 130)
     wait_for(lambda: not Path(f"/proc/{pid}").exists())
     assert not run_path.exists()
@@ -207,8 +207,8 @@ def test_a_terminal_closed_at_the_question_ends_all_of_it(image: Path, run_path:
 
 @fio
 def test_what_waits_killed_leaves_nothing_behind(image: Path, run_path: Path) -> None:
-    """A process that waits for the answer ends when its command is killed, because the kernel takes its terminal.
-    Nothing is left.
+    """If the command is killed at the question, the process that waits for the answer also ends, because the kernel
+    hangs up its terminal. No run file remains.
     """
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")
@@ -221,7 +221,9 @@ def test_what_waits_killed_leaves_nothing_behind(image: Path, run_path: Path) ->
 
 @fio
 def test_a_run_killed_before_it_began_is_an_error(image: Path, run_path: Path) -> None:
-    """A run that was killed before it began is an error that says so, with the shell's exit code for the signal."""
+    """If a run is killed before it began, the command reports the kill as an error. Its exit code is the shell's exit
+    code for the signal.
+    """
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")
     (pid,) = descendants_of(terminal.pid)
@@ -231,7 +233,7 @@ def test_a_run_killed_before_it_began_is_an_error(image: Path, run_path: Path) -
 
 
 def test_errors_before_the_beginning_are_on_the_terminal(image: Path, run_path: Path) -> None:
-    """With --detach, errors before the start are printed on the terminal with the exit codes that they have without
+    """With --detach, errors before the start are printed on the terminal. Their exit codes are the same as without
     --detach.
     """
     assert_clear(tkperf(*options(image)), 3, "there is no terminal to ask on")
@@ -250,7 +252,7 @@ def test_errors_before_the_beginning_are_on_the_terminal(image: Path, run_path: 
 
 
 def test_a_simulated_run_leaves_its_terminal(tmp_path: Path) -> None:
-    """A simulated run can be detached. With -q, tkperf then prints nothing but errors."""
+    """A simulated run can be detached. With -q, the command prints nothing but errors."""
     argv: list[str | Path] = ["ssd", "n", "sim:sata-ssd", "--profile", SHORT, "-ssdt", "iops", "--output", tmp_path]
     done = tkperf(*argv, "--detach", "-q")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -260,9 +262,9 @@ def test_a_simulated_run_leaves_its_terminal(tmp_path: Path) -> None:
 
 @fio
 def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_path: Path) -> None:
-    """Other terminals reach the run through its file. Only ``stop`` affects the run."""
+    """Other terminals reach a detached run through its run file. Only ``stop`` affects the run."""
     image = tmp_path / "scratch.img"
-    # There is no terminal, and there is nothing to lose, so tkperf does not ask.
+    # tkperf does not ask, because there is no terminal and the file holds no data.
     done = tkperf(*options(image, "--size", "64MiB", "-ft", "-ssdt", "iops", "-rt", "6"))
     assert done.returncode == 0, done.stderr
     writer = find_writer(run_path)
@@ -332,7 +334,7 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
     assert len(look(run_path).record.resumptions) == 1
     assert_clear(tkperf("resume", run_path, "--detach"), 6, "its run has not ended")
 
-    # After kill -9, the status in the file is wrong.
+    # After kill -9, the status in the run file is outdated.
     running = find_writer(run_path)
     assert running is not None
     os.kill(running.pid or 0, signal.SIGKILL)
@@ -366,7 +368,7 @@ def test_what_is_no_run_gets_one_clear_line(command: str, tmp_path: Path) -> Non
 
 
 def test_an_import_runs_nowhere(tmp_path: Path) -> None:
-    """The message distinguishes it from a run that has ended."""
+    """The commands attach, stop and status describe an imported result as imported, and not as a run that has ended."""
     golden = Path(__file__).parents[1] / "golden/tkperf-2.2-tp.xml"
     assert tkperf("import", golden, "--output", tmp_path, "--name", "old").returncode == 0
     path = tmp_path / "old.tkperf"
@@ -380,7 +382,7 @@ def test_an_import_runs_nowhere(tmp_path: Path) -> None:
 
 
 def a_run(folder: Path) -> Path:
-    """The file of a run that has ended."""
+    """Return the file of a run that has ended."""
     done = tkperf(
         "ssd", "n", "sim:sata-ssd", "--profile", SHORT, "-ssdt", "iops", "--output", folder, "-q", "--no-report"
     )
@@ -389,7 +391,9 @@ def a_run(folder: Path) -> Path:
 
 
 def test_a_file_of_a_newer_tkperf_is_refused(tmp_path: Path) -> None:
-    """The refusal names the file and the format version of the newer tkperf."""
+    """The commands attach, status and stop refuse the file of a newer tkperf, and name the file and its format
+    version.
+    """
     import sqlite3
     from contextlib import closing
 
@@ -401,7 +405,9 @@ def test_a_file_of_a_newer_tkperf_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_merely_locks_a_run_file_is_not_stopped(tmp_path: Path) -> None:
-    """The lock alone does not make a tkperf: flock(1) would be signalled, and worse."""
+    """``tkperf stop`` signals a process only if the process is tkperf. Another program, such as flock(1), may also hold
+    the lock on a run file.
+    """
     path = a_run(tmp_path)
     with subprocess.Popen(["flock", path, "sleep", "60"]) as other:
         try:
@@ -414,7 +420,7 @@ def test_what_merely_locks_a_run_file_is_not_stopped(tmp_path: Path) -> None:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """Yield a folder that everybody may look into. The folders of pytest above it are root's alone."""
+    """Yield a folder that every user may read. The folders of pytest are readable by root alone."""
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
@@ -422,7 +428,9 @@ def open_folder() -> Iterator[Path]:
 
 @pytest.mark.root
 def test_a_run_of_somebody_else_is_named_and_left_alone(open_folder: Path) -> None:
-    """A run of another user is named with its process and not stopped, because the user may not stop that process."""
+    """``tkperf stop`` does not stop the run of another user, because the user may not signal that process. The message
+    names the process.
+    """
     path = a_run(open_folder)
     stranger = ["setpriv", "--reuid", "65534", "--clear-groups"]
     source = str(Path(tkperf_package.__file__).parents[1])
@@ -448,7 +456,9 @@ def test_a_run_of_somebody_else_is_named_and_left_alone(open_folder: Path) -> No
 
 
 def test_stop_says_that_a_run_is_paused() -> None:
-    """The message must name the remedy, because a purge or a full disk does not show it."""
+    """If a run is paused by SIGSTOP, ``tkperf stop`` reports the pause and the command that continues the process.
+    Otherwise the wait would look like a purge in progress.
+    """
     with subprocess.Popen(["sleep", "60"]) as process:
         try:
             assert describe_wait(process.pid).startswith(
@@ -463,7 +473,9 @@ def test_stop_says_that_a_run_is_paused() -> None:
 
 
 def test_status_of_an_empty_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Status of an empty folder lists no run of that folder, whatever runs elsewhere on this machine."""
+    """``tkperf status`` in an empty folder lists no run of this folder, even if runs elsewhere on the machine are in
+    progress.
+    """
     monkeypatch.chdir(tmp_path)
     document = json.loads(tkperf("status", "--json").stdout)
     assert [each for each in document["runs"] if "/" not in each["run_file"]] == []

@@ -1,5 +1,5 @@
-"""``tkperf doctor`` prints a verdict first and then the facts. A file has no row for facts that
-only a drive can have.
+"""``tkperf doctor`` prints a verdict first and then the facts. For a file, doctor prints no row about facts that only a
+drive can have.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ def a_device(*findings: AuditResult, **more: Any) -> dict[str, Any]:
 
 
 def test_a_file_is_not_asked_for_what_only_drives_have(tmp_path: Path) -> None:
-    """A file has no row without a value, and its only purge is not described as the choice of an option."""
+    """The output for a file has no row without a value. doctor does not mention ``--purge``, because a file has only
+    one purge method.
+    """
     file = tmp_path / "scratch.img"
     file.write_bytes(bytes(8192))
     done = CliRunner().invoke(cli, ["doctor", str(file)])
@@ -70,9 +72,7 @@ def test_a_file_is_not_asked_for_what_only_drives_have(tmp_path: Path) -> None:
 
 
 def test_a_simulated_drive_is_called_one() -> None:
-    """doctor says of a simulated drive that it is a model and can be tested. Such a drive has no
-    host settings to tune.
-    """
+    """doctor calls a simulated drive a model that can be tested. Such a drive has no host settings to tune."""
     done = CliRunner().invoke(cli, ["doctor", "sim:client-tlc"])
     assert done.exit_code == 0, done.output
     assert done.output.startswith("SIMULATED. Can be tested: a model, no device; ")
@@ -87,8 +87,8 @@ def test_a_simulated_drive_is_called_one() -> None:
 
 
 def test_what_disturbs_stands_first_and_nothing_is_left_out() -> None:
-    """The findings that disturb are printed first, with reason and remedy. Each finding that needs no action has one
-    line.
+    """Findings that disturb a measurement are printed first, with reason and remedy. Each finding that needs no action
+    has one line.
     """
     text = drawn(build_device_page(a_device(OK, UNKNOWN, ADVICE, DISTURBS)))
     assert 0 < text.index("link: would disturb, x1") < text.index("idle states: advice, C6")
@@ -120,8 +120,8 @@ def test_what_disturbs_stands_first_and_nothing_is_left_out() -> None:
     ],
 )
 def test_a_device_has_a_verdict(device: dict[str, Any], says: str, level: NoteLevel) -> None:
-    """The verdict on a device names each objection, there or below. Only a device that can be tested has a line about
-    its confirmation.
+    """The verdict on a device names each objection, or the text below the verdict does. The line about confirmation
+    appears only if the device can be tested.
     """
     page = build_device_page(device)
     assert (page.verdict.text, page.verdict.level) == (says, level)
@@ -179,8 +179,8 @@ def a_setting(**changed: Any) -> dict[str, Any]:
 
 
 def test_settings_have_a_verdict() -> None:
-    """The lists contain settings that would be changed, were changed, or remain. A tuned setting is not in the list of
-    settings that are left to the user.
+    """The page lists the settings that would be changed, were changed, or remain. A tuned setting does not appear among
+    the settings that are left to the user.
     """
     stays, alike = a_setting(now="performance"), a_setting(path="/sys/1")
     document: dict[str, Any] = {
@@ -215,7 +215,9 @@ def test_settings_have_a_verdict() -> None:
 
 
 def test_lines_have_whole_words_and_commands_can_be_copied() -> None:
-    """Lines break between words at 80 columns. A long command is broken so that a shell reads it as one command."""
+    """Lines break between words at 80 columns. A long command is broken with a backslash, so that a shell reads the
+    lines as one command.
+    """
     command = f"echo performance | sudo tee /sys/{'devices/' * 6}scaling_governor"
     words = "a word next to another word " * 8
     finding = replace(DISTURBS, found=words, why=words, command=command, otherwise=None)
@@ -241,7 +243,7 @@ def test_lines_have_whole_words_and_commands_can_be_copied() -> None:
 def test_each_document_has_its_verdict(
     call: list[str], state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The findings are under one key, with the same parts as those of a run."""
+    """Each JSON document has its findings under the key ``verdict``, with the same parts as the verdict of a run."""
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli, [*call, "--json"])
     assert done.exit_code == 0, done.output
@@ -251,7 +253,7 @@ def test_each_document_has_its_verdict(
 
 
 def test_reasons_have_codes() -> None:
-    """The JSON gives each reason of a device its code and the names that the reason is about."""
+    """Each reason in the JSON verdict of a device has a code and the names that the reason is about."""
     page = build_device_page(a_device(ADVICE, DISTURBS, data=["ext4"]))
     verdict = build_verdict(page.verdict)
     assert verdict["state"] == "can be tested with cautions"
@@ -264,8 +266,8 @@ def test_reasons_have_codes() -> None:
 
 @pytest.mark.parametrize("names", [1, 2])
 def test_fio_reads_no_device_that_cannot_be_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: int) -> None:
-    """If another program uses or measures a drive, doctor does not read the drive, because reads
-    would disturb that program.
+    """If another program uses or measures a drive, doctor does not read the drive, because reads would disturb that
+    program.
     """
     image = tmp_path / "image"
     image.write_bytes(bytes(1 << 16))
