@@ -1,4 +1,4 @@
-"""A run that has ended gets its report. The report never changes how the run ended."""
+"""tkperf writes the report after a run has ended. The report never changes how the run ended."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def resume(folder: Path, *options: str) -> Result:
 
 @pytest.fixture
 def cut_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Ctrl-C in the second step."""
+    """Interrupt the run with Ctrl-C in its second step, until the test calls ``undo``."""
     measure, steps = SimulatedEngine.measure, iter(range(100))
 
     def until_second(self: SimulatedEngine, *args: Any, **options: Any) -> object:
@@ -57,7 +57,9 @@ def test_a_run_leaves_its_report_and_says_where(tmp_path: Path) -> None:
 
 
 def test_without_report_none_is_written(tmp_path: Path) -> None:
-    """The last line says how to make a report."""
+    """With ``--no-report``, no report is written, and the last line of output contains the command that creates the
+    report.
+    """
     ran = run(tmp_path, "--no-report")
     assert ran.exit_code == 0, ran.output
     assert not (tmp_path / "n.html").exists()
@@ -65,7 +67,7 @@ def test_without_report_none_is_written(tmp_path: Path) -> None:
 
 
 def test_it_is_written_when_the_device_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report is written after the device was released, so that whoever waits for the drive does not wait for
+    """The report is written after the device was released, so that users who wait for the drive need not wait for the
     charts.
     """
     happened: list[str] = []
@@ -88,7 +90,9 @@ def test_it_is_written_when_the_device_is_released(tmp_path: Path, monkeypatch: 
 
 
 def test_a_file_that_is_no_page_of_tkperfs_stays(tmp_path: Path) -> None:
-    """A user's notes have the first right to a name."""
+    """If another program wrote the file with the name of the report, tkperf does not replace this file. A warning
+    states the reason.
+    """
     (tmp_path / "n.html").write_text("<html>mine</html>")
     ran = run(tmp_path)
     assert ran.exit_code == 0, ran.output
@@ -111,7 +115,9 @@ def test_what_is_no_file_stays_too(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_run_that_was_stopped_has_a_report_of_what_was_measured(tmp_path: Path, cut_off: pytest.MonkeyPatch) -> None:
-    """The error of the run remains. After a resumption, the report is written again."""
+    """A stopped run has a report about its measured steps, and the command still ends with the error of the run. After
+    a resumption, the report is written again.
+    """
     ran = run(tmp_path)
     assert isinstance(ran.exception, Interrupted)
     page = (tmp_path / "n.html").read_text()
@@ -126,7 +132,7 @@ def test_a_run_that_was_stopped_has_a_report_of_what_was_measured(tmp_path: Path
 
 
 def test_of_nothing_there_is_no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that ended before its first step has no report."""
+    """If a run ends before its first step, no report is written."""
 
     def ends(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -148,8 +154,8 @@ def test_of_nothing_there_is_no_report(tmp_path: Path, monkeypatch: pytest.Monke
 def test_trouble_with_the_report_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, says: str
 ) -> None:
-    """A failure of the report, Ctrl-C included, is one warning line. The results are still shown, and the exit code is
-    the exit code of the run.
+    """If the report fails, also because of Ctrl-C, tkperf prints one warning line. The results are still shown, and the
+    exit code is the exit code of the run.
     """
 
     def fails(*_: object) -> None:
@@ -165,7 +171,9 @@ def test_trouble_with_the_report_is_one_line(
 
 
 def test_without_the_packages_a_run_is_as_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A drive is measured with the base install."""
+    """A run needs only the packages of the base install. Without jinja2, the run succeeds, and a warning states that no
+    report was written.
+    """
     monkeypatch.setitem(sys.modules, "jinja2", None)
     forget_renderers(monkeypatch)
     ran = run(tmp_path)
@@ -195,6 +203,8 @@ main.main()
 
 
 def test_a_second_interrupt_does_not_cut_the_last_message() -> None:
-    """A terminal and a waiting process may both send one Ctrl-C."""
+    """A second SIGINT neither cuts the last message nor changes the exit code. A terminal and a waiting parent process
+    may both send SIGINT after one Ctrl-C.
+    """
     ended = subprocess.run([sys.executable, "-c", TWICE], capture_output=True, text=True, check=False, timeout=60)
     assert (ended.returncode, ended.stderr) == (130, "\ntkperf: stopped by the user\n")

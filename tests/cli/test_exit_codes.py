@@ -1,4 +1,6 @@
-"""The exit codes of the code, the page and the help are the same. A real command line gives each of them."""
+"""The source code, the documentation page and the help have the same exit codes, and for each code a real command line
+returns it.
+"""
 
 from __future__ import annotations
 
@@ -36,21 +38,23 @@ QUICK = ("--profile", "quick", "-ssdt", "iops", "-q", "--no-report")
 
 
 def rows() -> dict[int, tuple[str, str]]:
-    """Return the rows of the page's table: for each code its meaning and the commands that give it."""
+    """Return the rows of the page's table. The key is the exit code, and the value contains its meaning and the
+    commands that return it.
+    """
     found = re.findall(r"^\| (\d+) \| ([^|]+) \| ([^|]+) \| [^|]+", PAGE, re.MULTILINE)
     return {int(code): (meaning, given) for code, meaning, given in found}
 
 
 def kinds_of_errors(kind: type[TkperfError] = TkperfError) -> Iterator[type[TkperfError]]:
     for below in kind.__subclasses__():
-        if below.__module__.startswith("tkperf."):  # other tests make some of their own
+        if below.__module__.startswith("tkperf."):  # test modules define their own errors
             yield below
             yield from kinds_of_errors(below)
 
 
 def test_the_page_and_the_help_have_the_table_of_the_code() -> None:
-    """The documented table and the help contain the codes and meanings of the program. The table names only commands
-    that exist.
+    """The documented table and the help contain the codes and meanings of the program. The table names only existing
+    commands.
     """
     assert {code: meaning for code, (meaning, _) in rows().items()} == {code.value: code.meaning for code in ExitCode}
     for _, given in rows().values():
@@ -61,8 +65,8 @@ def test_the_page_and_the_help_have_the_table_of_the_code() -> None:
 
 
 def test_every_error_ends_with_one_of_them() -> None:
-    """Each kind of error has its own code or the code of its parent. No error has the code of success or of a verdict
-    by accident.
+    """Each kind of error has its own exit code or the code of its parent. No error has the code of success, and only
+    ClaimsNotMetError has code 1.
     """
     found = {kind.exit_code for kind in kinds_of_errors()}
     assert found == set(ExitCode) - {ExitCode.DONE, ExitCode.DEFECT, ExitCode.READER_GONE}
@@ -71,8 +75,8 @@ def test_every_error_ends_with_one_of_them() -> None:
 
 
 def test_nothing_else_ends_the_process() -> None:
-    """Only cli/main.py ends the process, with a code of the table. No other module contains the
-    number of an exit code.
+    """Only cli/main.py and the main functions of child processes end a process, with a code of the table. No other
+    module contains the number of an exit code.
     """
     exits: dict[str, list[str]] = {}
     for path in SOURCE.rglob("*.py"):
@@ -85,16 +89,16 @@ def test_nothing_else_ends_the_process() -> None:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "exit_code":
                 assert not isinstance(node.value, ast.Constant), path
     assert {where: sorted(codes) for where, codes in exits.items()} == {
-        # The process of a drive of a batch ends by itself: nothing of its parent's is cleaned up there.
+        # The process of a drive in a batch ends with os._exit. It must not clean up what belongs to its parent.
         "cli/batch_drive.py": ["code"],
         "cli/main.py": ["ExitCode.READER_GONE", "exit_code"],
         "batch/drive_processes.py": ["ExitCode.DEFECT"],
-        # A forked process has sent its answer. It must not clean up what belongs to its parent.
+        # A forked worker ends after it has sent its answer. It must not clean up what belongs to its parent.
         "web/worker_process.py": ["ExitCode.DONE"],
     }
 
 
-# ---- each code, given by a command as a user runs it
+# ---- Each code, returned by a command as a user runs it
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +124,7 @@ def wrong_use(run_file: Path, folder: Path) -> int:
 
 
 def refused(run_file: Path, folder: Path) -> int:
-    """A file with somebody's data, and nobody there to ask."""
+    """Return the exit code of a run on a file with a user's data, without a terminal for the question."""
     target = folder / "data.img"
     target.write_bytes(b"somebody's" * 200_000)
     ended = tkperf("ssd", "n", target, *QUICK, "--output", folder)
@@ -148,7 +152,7 @@ def damaged(run_file: Path, folder: Path) -> int:
 
 
 def defect(run_file: Path, folder: Path) -> int:
-    """Injected: what reads results divides by zero."""
+    """Return the exit code after a defect: the function that prints results divides by zero."""
     program = (
         "import sys, tkperf.cli.ending as show; from tkperf.cli.main import main\n"
         "show.print_run = lambda path, full: 1 / 0\n"
@@ -161,7 +165,7 @@ def defect(run_file: Path, folder: Path) -> int:
 
 
 def stopped(run_file: Path, folder: Path) -> int:
-    """SIGINT, as Ctrl-C sends it, in the middle of a run of hours by the real clock."""
+    """Return the exit code after SIGINT, as Ctrl-C sends it, in a run that would take hours."""
     argv = [*TKPERF, "ssd", "long", str(folder / "scratch.img"), "--size", "64MiB", "-q"]
     argv += ["-ssdt", "iops", "--profile", "pts-e-1.1", "--output", str(folder)]
     with subprocess.Popen(argv, env=ENV, stderr=subprocess.PIPE, text=True) as running:
@@ -174,7 +178,7 @@ def stopped(run_file: Path, folder: Path) -> int:
 
 
 def has_begun(path: Path) -> bool:
-    """Whether its first test has: a run that is stopped before leaves no file."""
+    """Return whether the first test of a run has begun. A run that is stopped earlier leaves no file."""
     try:
         with tkperf_.open_run(path) as run_file:
             return bool(run_file.record().tests)
@@ -208,13 +212,13 @@ GIVEN: dict[ExitCode, Callable[[Path, Path], int]] = {
 
 @pytest.mark.parametrize("code", ExitCode, ids=lambda code: code.name)
 def test_each_code_is_given(code: ExitCode, run_file: Path, tmp_path: Path) -> None:
-    """The page must not have a code that no command can return."""
+    """For each exit code of the page, some command returns this code."""
     assert GIVEN[code](run_file, tmp_path) == code
 
 
 def test_what_the_page_says_is_no_error(run_file: Path, tmp_path: Path) -> None:
-    """Showing a stopped run is no error. Claims that were not measured count as not met, and importing one file of two
-    is a success.
+    """Showing a stopped run is no error. Claims that were not measured count as not met. An import of two files
+    succeeds if one of them is imported.
     """
     assert stopped(run_file, tmp_path) == ExitCode.STOPPED
     cut_off = tmp_path / "long.tkperf"

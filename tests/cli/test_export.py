@@ -1,4 +1,6 @@
-"""``tkperf export``: one data set of many runs, a folder for each, incremental and never half of a run."""
+"""``tkperf export`` writes one data set of many runs, with one folder for each run. The export is incremental and never
+leaves half of a run.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def runs(source: Path, tmp_path: Path) -> Path:
-    """Two run files of two drives."""
+    """Return a folder with two run files of two drives."""
     folder = tmp_path / "runs"
     folder.mkdir()
     for name, uuid in zip("AB", UUIDS, strict=False):
@@ -55,7 +57,7 @@ def said(result: Result) -> str:
 
 
 def write_later_state(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write a file of the same run whose log seems to have one more entry; return its path."""
+    """Write a file of the same run with a log that seems to have one more entry, and return the path of the file."""
     later, log_of = path.with_name("later.tkperf"), RunFile.log
     vary_run_file(path, later, device={"serial": "later"})
 
@@ -68,15 +70,15 @@ def write_later_state(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def read(dataset: Path, table: str) -> dict[str, list[dict[str, object]]]:
-    """The rows of a table by the name of the run's folder."""
+    """Return the rows of a table. The key is the folder of the run."""
     return {
         path.parent.name: pq.read_table(path).to_pylist() for path in sorted(dataset.glob(f"run_id=*/{table}.parquet"))
     }
 
 
 def test_each_run_has_a_folder_with_all_tables(runs: Path, tmp_path: Path) -> None:
-    """Each run gets a folder with all tables, the empty ones included, so that a query over all runs finds a file in
-    each folder.
+    """Each run has a folder with all tables, including the empty tables, so that a query over all runs finds each table
+    in each folder.
     """
     dataset = tmp_path / "fleet"
     assert said(export(runs, "--parquet", dataset)) == "2 exported; 2 runs in all"
@@ -97,7 +99,7 @@ def test_each_run_has_a_folder_with_all_tables(runs: Path, tmp_path: Path) -> No
 def test_only_what_is_new_is_exported(
     runs: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An export opens only new run files. It leaves the folders of unchanged runs untouched."""
+    """An export opens only run files that are new or have changed. The folders of unchanged runs remain untouched."""
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
     times = {path.name: path.stat().st_ino for path in dataset.glob("run_id=*")}
@@ -110,8 +112,8 @@ def test_only_what_is_new_is_exported(
 
 
 def test_a_changed_file_replaces_its_run(runs: Path, tmp_path: Path) -> None:
-    """A changed run file, for instance after a resumption, replaces its run in the data set. Options that change the
-    tables export every run again.
+    """A changed run file, for instance after a resumption, replaces its run in the data set. If the options of the
+    export change the tables, every run is exported again.
     """
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
@@ -126,7 +128,9 @@ def test_a_changed_file_replaces_its_run(runs: Path, tmp_path: Path) -> None:
 
 
 def test_a_changed_status_of_a_file_is_no_change(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file with other rights, or restored from a backup, is read once, and not at the call after that."""
+    """If only the status of a run file changed, such as its permissions, the next export reads the file once and leaves
+    the data set as it is. Later exports do not open the file.
+    """
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
     folder = dataset / f"run_id={UUIDS[0]}"
@@ -141,7 +145,9 @@ def test_a_changed_status_of_a_file_is_no_change(runs: Path, tmp_path: Path, mon
 def test_an_older_copy_does_not_replace_a_later_state_after_an_upgrade(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other code exports the state again that the data set has, and no earlier one."""
+    """After an upgrade of tkperf, the export refuses an older copy of a run, and exports the same state again that the
+    data set already contains.
+    """
     dataset = tmp_path / "fleet"
     later = write_later_state(runs / "A.tkperf", monkeypatch)
     export(later, "--parquet", dataset)
@@ -152,8 +158,8 @@ def test_an_older_copy_does_not_replace_a_later_state_after_an_upgrade(
 
 
 def test_names_of_others_are_no_names_of_folders(source: Path, tmp_path: Path) -> None:
-    """The folder of a run is named by the run's id or by a digest, because names of drives and files may contain any
-    characters.
+    """The folder of a run is named after the run's id or a digest. Names of drives and files are unsuitable, because
+    they may contain any characters.
     """
     dataset, folder = tmp_path / "fleet", tmp_path / "runs"
     folder.mkdir()
@@ -171,7 +177,9 @@ def test_names_of_others_are_no_names_of_folders(source: Path, tmp_path: Path) -
 
 
 def test_two_files_of_a_run_are_one(runs: Path, tmp_path: Path) -> None:
-    """A copy counts once. A file with other content and as long a log does not replace the first one."""
+    """A copy of a run file counts once. A file of the same run with other content and an equally long log does not
+    replace the exported one.
+    """
     dataset = tmp_path / "fleet"
     shutil.copy(runs / "A.tkperf", runs / "copy.tkperf")
     result = export(runs, "--parquet", dataset)
@@ -183,7 +191,9 @@ def test_two_files_of_a_run_are_one(runs: Path, tmp_path: Path) -> None:
 
 
 def test_a_longer_log_wins(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of a run that was resumed elsewhere replaces the exported one, and not the other way round."""
+    """A file of a run that was resumed elsewhere has a longer log, so it replaces the exported file of this run. The
+    file with the shorter log does not replace the longer one.
+    """
     dataset = tmp_path / "fleet"
     export(runs / "A.tkperf", "--parquet", dataset)
     later = write_later_state(runs / "A.tkperf", monkeypatch)
@@ -193,7 +203,9 @@ def test_a_longer_log_wins(runs: Path, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_failure_leaves_the_former_run(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the disk is full, neither a part of a run nor a hidden folder remains."""
+    """If the disk is full, the data set keeps the earlier state of the run. Neither a part of a run nor a hidden folder
+    remains.
+    """
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
     before = read(dataset, "figures")
@@ -210,8 +222,8 @@ def test_a_failure_leaves_the_former_run(runs: Path, tmp_path: Path, monkeypatch
 
 
 def test_what_a_killed_export_left_is_removed(runs: Path, tmp_path: Path) -> None:
-    """The next export deletes the hidden folder of a killed export. It writes a folder again if a file in the folder is
-    too short.
+    """The next export deletes the hidden folder that a killed export left. If a table of a run is too short, the next
+    export writes this run again.
     """
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
@@ -226,7 +238,7 @@ def test_what_a_killed_export_left_is_removed(runs: Path, tmp_path: Path) -> Non
 
 
 def test_a_file_that_cannot_be_read_does_not_hide_others(runs: Path, tmp_path: Path) -> None:
-    """The exit code says that a run is missing."""
+    """If a run file cannot be read, the other runs are exported, and the exit code reports the missing run."""
     (runs / "bad.tkperf").write_text("no run file")
     result = export(runs, "--parquet", tmp_path / "fleet")
     assert isinstance(result.exception, RunFileError)
@@ -252,7 +264,7 @@ def test_links_in_a_data_set_lead_nowhere(runs: Path, tmp_path: Path) -> None:
 
 
 def test_an_export_that_was_killed_at_its_beginning_can_be_repeated(runs: Path, tmp_path: Path) -> None:
-    """A folder in which only an unfinished file of tkperf is left counts as empty."""
+    """A folder that contains only an unfinished file of tkperf counts as empty, so a killed export can be repeated."""
     dataset = tmp_path / "fleet"
     dataset.mkdir()
     (dataset / ".tkperf-0123456789abcdef.part").write_text("{")
@@ -269,7 +281,7 @@ def test_an_export_that_was_killed_at_its_beginning_can_be_repeated(runs: Path, 
     ],
 )
 def test_other_folders_are_refused(runs: Path, tmp_path: Path, prepare: object, says: str) -> None:
-    """An export refuses a folder that is no data set and writes nothing to it."""
+    """An export refuses a folder that is no data set, and writes nothing into this folder."""
     folder = tmp_path / "folder"
     folder.mkdir()
     prepare(folder)  # type: ignore[operator]
@@ -281,7 +293,7 @@ def test_other_folders_are_refused(runs: Path, tmp_path: Path, prepare: object, 
 
 
 def test_files_of_others_in_a_run_are_not_deleted(runs: Path, tmp_path: Path) -> None:
-    """A folder of a run with a file that no export wrote is not replaced."""
+    """An export does not replace the folder of a run if the folder contains a file that no export wrote."""
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
     mine = dataset / f"run_id={UUIDS[0]}" / "notes.txt"
@@ -293,7 +305,9 @@ def test_files_of_others_in_a_run_are_not_deleted(runs: Path, tmp_path: Path) ->
 
 
 def test_one_export_at_a_time(runs: Path, tmp_path: Path) -> None:
-    """A second one is refused while the first one writes, and works afterwards."""
+    """While one export writes to a data set, a second export to the same data set is refused. Afterwards, an export
+    succeeds.
+    """
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
     descriptor = os.open(dataset, os.O_RDONLY)
@@ -308,18 +322,18 @@ def test_one_export_at_a_time(runs: Path, tmp_path: Path) -> None:
 def test_folders_are_exchanged_without_the_kernels_help(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some file systems cannot exchange two names in one step."""
+    """An export also replaces the folder of a run on a file system that cannot exchange two names in one step."""
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
-    monkeypatch.setattr(output_files, "_RENAME_EXCHANGE", 1 << 30)  # the kernel answers: no such flag
+    monkeypatch.setattr(output_files, "_RENAME_EXCHANGE", 1 << 30)  # the kernel rejects this unknown flag
     assert said(export(runs, "--parquet", dataset, "--no-seconds")) == "2 exported; 2 runs in all"
     assert not list(dataset.glob(".*"))
     assert len(Dataset(dataset).runs) == 2
 
 
 def test_other_code_exports_again(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A different version of the exporting code exports every run again. Otherwise one data set would contain columns
-    and figures of two versions.
+    """If the version of the exporting code differs, every run is exported again. Otherwise one data set would contain
+    columns and figures of two versions.
     """
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
@@ -328,8 +342,8 @@ def test_other_code_exports_again(runs: Path, tmp_path: Path, monkeypatch: pytes
 
 
 def test_report_does_not_replace_the_tables_of_another_run(runs: Path, tmp_path: Path) -> None:
-    """report writes the tables of the same run again. It refuses to replace those of another run, a file of another
-    program and a data set.
+    """``tkperf report --parquet`` overwrites the tables of the same run. It refuses to overwrite tables of another run
+    and files of another program.
     """
 
     def report(name: str, folder: Path) -> Exception | None:

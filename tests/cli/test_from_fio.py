@@ -1,4 +1,4 @@
-"""tkperf workload from-fio: a job file becomes a workload file, or nothing is written."""
+"""``tkperf workload from-fio`` either converts a job file of fio to a workload file, or writes nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def job(tmp_path: Path) -> Path:
 
 
 def test_the_account_stands_on_the_terminal_and_in_the_file(job: Path, tmp_path: Path) -> None:
-    """The output lists option after option. stdout contains only the workload file."""
+    """The list of converted and omitted options is printed and is also part of the workload file. Without ``-o``,
+    stdout contains only the workload file.
+    """
     output = tmp_path / "drive.toml"
     done = tkperf("workload", "from-fio", job, "-o", output)
     assert done.returncode == 0, done.stderr
@@ -50,7 +52,7 @@ def test_the_account_stands_on_the_terminal_and_in_the_file(job: Path, tmp_path:
 
 
 def test_nothing_is_overwritten_without_force(job: Path, tmp_path: Path) -> None:
-    """A workload file is replaced only with --force. The job file that is read is never overwritten."""
+    """An existing workload file is replaced only with ``--force``. The job file of the call is never overwritten."""
     output = tmp_path / "mine.toml"
     output.write_text("precious")
     assert_clear(tkperf("workload", "from-fio", job, "-o", output), 2, "pass --force to replace it")
@@ -62,7 +64,7 @@ def test_nothing_is_overwritten_without_force(job: Path, tmp_path: Path) -> None
 
 
 def test_refused_options_are_a_line_each(job: Path, tmp_path: Path) -> None:
-    """The message has the file, line, job, option and reason, and then the remedy."""
+    """Each refused option has one line with file, line, job, option and reason. The last line contains the remedy."""
     job.write_text(GOOD + "verify=md5\nexec_prerun=touch ran\nsync=1\n")
     output = tmp_path / "drive.toml"
     done = tkperf("workload", "from-fio", job, "-o", output)
@@ -91,7 +93,7 @@ def test_refused_options_are_a_line_each(job: Path, tmp_path: Path) -> None:
     ],
 )
 def test_no_job_file(content: bytes, reason: str, job: Path, tmp_path: Path) -> None:
-    """If the file is not a job file of fio, one clear line appears, and nothing is written."""
+    """If the file is not a job file of fio, tkperf prints one clear line and writes nothing."""
     job.write_bytes(content)
     output = tmp_path / "drive.toml"
     done = tkperf("workload", "from-fio", job, "-o", output)
@@ -109,8 +111,8 @@ rate=${RATE}m,
 
 
 def test_what_the_file_leaves_open_is_asked_for_and_said(job: Path) -> None:
-    """--set, --direct and --runtime give what the file leaves open. The output says so, and what is missing is one
-    line with the options to add.
+    """The options ``--set``, ``--direct`` and ``--runtime`` supply values that the job file lacks. The workload file
+    lists these values. If a value is missing, the error names the option to add.
     """
     job.write_text(TEMPLATE)
     assert_clear(tkperf("workload", "from-fio", job), 2, "add --set DEV=.. --set BS=.. --set RATE=..")
@@ -142,13 +144,13 @@ def test_what_the_file_leaves_open_is_asked_for_and_said(job: Path) -> None:
     ],
 )
 def test_impossible_values_are_named(job: Path, wrong: tuple[str, ...], reason: str) -> None:
-    """An impossible value of an option is one clear line."""
+    """If an option of the call has an impossible value, tkperf prints one clear line."""
     assert_clear(tkperf("workload", "from-fio", job, *wrong), 2, reason)
 
 
 def test_a_name_of_its_own(job: Path) -> None:
-    """A job file named after a built-in test gets another test name. An impossible name, or the name of a built-in
-    test, is refused.
+    """A workload from a job file with the name of a built-in test receives another name. With ``--name``, an impossible
+    name and the name of a built-in test are refused.
     """
     iops = job.with_name("iops.fio")
     iops.write_text(GOOD)
@@ -158,7 +160,9 @@ def test_a_name_of_its_own(job: Path) -> None:
 
 
 def test_it_runs_and_reports_where_it_comes_from(job: Path, tmp_path: Path) -> None:
-    """A converted job file runs on a simulated drive, and the report says where the test comes from."""
+    """A converted job file runs on a simulated drive, and the report names the job file from which the test was
+    converted.
+    """
     output = tmp_path / "drive.toml"
     assert tkperf("workload", "from-fio", job, "-o", output).returncode == 0
     run = tkperf(

@@ -1,4 +1,6 @@
-"""What others may have laid ready: links and pipes, names that are commands to a terminal, mail."""
+"""Traps that other users may prepare: links and pipes in place of files, names with control sequences, and mail
+servers.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def tkperf(*argv: object, **env: str) -> subprocess.CompletedProcess[bytes]:
 
 @pytest.mark.parametrize("laid", ["a link", "a dangling link", "a hard link", "a pipe", "a folder"])
 def test_a_log_goes_to_no_other_file(tmp_path: Path, laid: str) -> None:
-    """The run does not begin, what the link leads to stays as it is, and nothing hangs."""
+    """If a link, a pipe or a folder has the name of the log, the run does not begin. The target of the link remains
+    unchanged, and the command does not hang.
+    """
     victim, log = tmp_path / "victim", tmp_path / "n.log"
     victim.write_text("precious")
     match laid:
@@ -67,7 +71,7 @@ def test_a_log_goes_to_no_other_file(tmp_path: Path, laid: str) -> None:
 
 
 def test_an_old_log_is_added_to(tmp_path: Path) -> None:
-    """A log of the same user is extended, and its old lines remain."""
+    """A log that the same user wrote earlier is extended, and its old lines remain."""
     path = tmp_path / "n.log"
     path.write_text("old\n")
     with open(open_log(path), "w") as log:
@@ -78,7 +82,7 @@ def test_an_old_log_is_added_to(tmp_path: Path) -> None:
 @root
 @pytest.mark.parametrize("place", ["the file", "its folder", "a pipe"])
 def test_links_of_others_are_not_followed(tmp_path: Path, place: str) -> None:
-    """Root writes no output through a link or a pipe that another user made. The file behind the link remains
+    """Root writes no output through a link or a pipe that another user created. The target of the link remains
     unchanged.
     """
     target = tmp_path / "etc"
@@ -103,8 +107,8 @@ def test_links_of_others_are_not_followed(tmp_path: Path, place: str) -> None:
 
 @root
 def test_root_follows_no_link_where_others_can_write(tmp_path: Path) -> None:
-    """Root follows no link in a folder that others can write to, even if root owns the link, because another user can
-    move such a link there.
+    """In a folder that other users can write to, root follows no link, even if root owns the link, because another user
+    can move such a link into the folder.
     """
     (tmp_path / "precious").write_text("precious")
     everybodys = tmp_path / "everybodys"
@@ -122,7 +126,9 @@ def test_root_follows_no_link_where_others_can_write(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_exchanged_for_a_link_meanwhile_is_not_followed(tmp_path: Path) -> None:
-    """If a file is replaced between the check and the write, tkperf writes to the checked file."""
+    """If a folder is replaced by a link between the check and the write, tkperf still writes into the folder that it
+    checked.
+    """
     for name in ("ours", "others"):
         (tmp_path / name).mkdir()
     with reach(tmp_path / "ours" / "x") as place:
@@ -134,7 +140,9 @@ def test_a_folder_that_is_exchanged_for_a_link_meanwhile_is_not_followed(tmp_pat
 
 
 def test_a_hard_link_keeps_what_it_had(tmp_path: Path) -> None:
-    """Replacing a file leaves the content under its other name, which another user may have given it."""
+    """Replacing an output file does not change the old content under another hard link of the file. Another user may
+    have created this hard link.
+    """
     (tmp_path / "precious").write_text("precious")
     (tmp_path / "x.html").hardlink_to(tmp_path / "precious")
     write_output(tmp_path / "x.html", "REPORT", say=False)
@@ -143,7 +151,9 @@ def test_a_hard_link_keeps_what_it_had(tmp_path: Path) -> None:
 
 
 def test_only_an_outputs_own_folder_is_made(tmp_path: Path) -> None:
-    """A folder that is not there is a slip, or a disk that is not mounted."""
+    """tkperf creates only the last folder of an output path. A missing parent folder is refused, because it may be a
+    typing error or a disk that is not mounted.
+    """
     missing = tmp_path / "not-mounted"
     for file in (missing / "x.html", missing / "tables" / "x.csv"):
         with pytest.raises(UsageError, match=r"there is no folder .*not-mounted; .*mkdir -p"):
@@ -154,15 +164,15 @@ def test_only_an_outputs_own_folder_is_made(tmp_path: Path) -> None:
         Destination(name="n", folder=missing / "runs").require_free("sim:sata-ssd")
     assert list(tmp_path.iterdir()) == []
     outputs = Outputs([tmp_path / "tables/x.csv"], folders=[tmp_path / "tables"])
-    assert list(tmp_path.iterdir()) == []  # so far only looked at
+    assert list(tmp_path.iterdir()) == []  # the check of the outputs creates no folder
     outputs.write(tmp_path / "tables/x.csv", "a,b")
     Destination(name="n", folder=tmp_path / "runs").require_free("sim:sata-ssd")
     assert {path.name for path in tmp_path.iterdir()} == {"tables", "runs"}
 
 
 def test_own_links_are_followed(tmp_path: Path) -> None:
-    """An output is written through the user's own link, and the link remains, because the user may have placed the
-    report elsewhere.
+    """An output is written through the user's own link, and the link remains, because the user may keep the report in
+    another folder.
     """
     (tmp_path / "www").mkdir()
     link = tmp_path / "x.html"
@@ -174,7 +184,7 @@ def test_own_links_are_followed(tmp_path: Path) -> None:
 
 @pytest.mark.root
 def test_a_report_never_goes_to_a_drive(loop_device) -> None:  # type: ignore[no-untyped-def]
-    """A report is never written to a drive, even if somebody passes the device with -o."""
+    """A report is never written to a drive, even if the user passes the device with ``-o``."""
     device = loop_device()
     with pytest.raises(UsageError, match="is a drive, so tkperf does not overwrite it"):
         write_output(device, "REPORT")
@@ -196,8 +206,8 @@ def test_a_report_never_goes_to_a_drive(loop_device) -> None:  # type: ignore[no
     ],
 )
 def test_no_error_is_obeyed_by_a_terminal(argv: list[str]) -> None:
-    """An error never contains a control character that the terminal would obey, even if click reports the error. Each
-    error is one line, whatever name it contains.
+    """An error message contains no control character that a terminal would execute, even if click prints the message.
+    Each error is one line, whatever name it contains.
     """
     done = tkperf(*argv)
     assert done.returncode in (2, 4, 6)
@@ -206,7 +216,9 @@ def test_no_error_is_obeyed_by_a_terminal(argv: list[str]) -> None:
 
 
 def test_no_line_of_progress_or_log_is_obeyed_or_forged(tmp_path: Path) -> None:
-    """The name that a drive reports cannot become a separate line."""
+    """A line break or a control character in the name that a drive reports cannot forge a separate line of progress or
+    log.
+    """
     path = tmp_path / "log"
     with path.open("w") as stream:
         text = f"drive {ESC}\n2026-01-01T00:00:00Z run complete"
@@ -217,8 +229,8 @@ def test_no_line_of_progress_or_log_is_obeyed_or_forged(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_text_are_spelled_out(tmp_path: Path) -> None:
-    """A path with bytes that are not UTF-8 is spelled out in every output. It causes no traceback and no wrong exit
-    code.
+    """A path with bytes that are not UTF-8 is printed with escapes in every output. Such a path causes neither a
+    traceback nor a wrong exit code.
     """
     folder = tmp_path / os.fsdecode(b"od\xffd")
     folder.mkdir()
@@ -238,7 +250,7 @@ def test_names_that_are_no_text_are_spelled_out(tmp_path: Path) -> None:
 
 
 def test_a_defect_is_not_taken_for_claims_that_are_not_met() -> None:
-    """A defect has an exit code of its own. Python's code 1 would mean that claims are not met."""
+    """A defect of tkperf has its own exit code, because Python's exit code 1 would mean that claims are not met."""
     script = "import tkperf.cli.main as m; m.cli.main = lambda **_: 1 / 0; import sys; sys.exit(m.main())"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
     assert done.returncode == 70
@@ -246,8 +258,8 @@ def test_a_defect_is_not_taken_for_claims_that_are_not_met() -> None:
 
 
 def test_exit_statuses_are_known_whatever_was_handed_down() -> None:
-    """tkperf knows the exit statuses of programs even if its parent ignored SIGCHLD. If SIGCHLD is ignored, the
-    kernel forgets exit statuses, and Python reports success for every program.
+    """tkperf receives the exit statuses of programs even if its parent ignored SIGCHLD. If SIGCHLD is ignored, the
+    kernel discards exit statuses, and Python reports success for every program.
     """
     handed_down = (
         "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
@@ -262,12 +274,12 @@ def test_exit_statuses_are_known_whatever_was_handed_down() -> None:
 
 
 def test_the_password_reaches_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SMTP password is in the environment of no tool and of no other process that tkperf starts."""
+    """No tool and no other process that tkperf starts has the SMTP password in its environment."""
     monkeypatch.setenv("TKPERF_SMTP_PASSWORD", "secret-of-mine")
     assert "secret-of-mine" not in run_command(["env"], timeout_s=60).stdout
-    with start_module("tkperf.render.pdf") as process:  # which waits for its document
+    with start_module("tkperf.render.pdf") as process:  # the process waits for its document
         environment = b""
-        while not environment:  # the kernel shows none until the program is loaded
+        while not environment:  # the kernel shows an empty environment until the program is loaded
             assert process.poll() is None
             environment = Path(f"/proc/{process.pid}/environ").read_bytes()
         process.kill()
@@ -281,7 +293,9 @@ def test_the_password_reaches_no_program(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_password_is_not_sent_in_clear_unasked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], refused: bool
 ) -> None:
-    """The error appears before the run, not after 30 hours."""
+    """A call that would send the SMTP password without encryption is refused before the run, and not after a run of 30
+    hours. ``--smtp-plain-login`` allows it.
+    """
     monkeypatch.setenv("TKPERF_SMTP_USER", "me")
     monkeypatch.setenv("TKPERF_SMTP_PASSWORD", "secret-of-mine")
     argv = ["ssd", "n", "sim:none", "--output", str(tmp_path), "-m", "me@example.org", *options]
@@ -291,11 +305,13 @@ def test_the_password_is_not_sent_in_clear_unasked(
 
 
 def test_a_server_that_echoes_the_password_is_not_quoted() -> None:
-    """An error does not quote a server that echoes the password, because errors appear on screens and in logs."""
+    """An error about a failed login does not contain the answer of the mail server, because the answer may repeat the
+    password. Errors appear on screens and in logs.
+    """
 
     class Server(smtplib.SMTP):
         def __init__(self) -> None:
-            """No connection."""
+            """Open no connection."""
 
         def login(self, user: str, password: str, **_: object) -> tuple[int, bytes]:
             raise smtplib.SMTPAuthenticationError(535, f"bad password {password}".encode())

@@ -1,4 +1,4 @@
-"""The live view shows what an eye has to distinguish at any size of the terminal, and leaves nothing behind."""
+"""The live view fits into a terminal of any size, shows the current state of the run, and leaves no lines behind."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def begin(kind: StepKind, workload: Workload, *, planned_bytes: int | None = Non
 
 
 def in_a_round(ioengine: str = "io_uring") -> RunState:
-    """Return a run in the middle of the sixth round of the IOPS test."""
+    """Return the state of a run in the middle of the sixth round of the IOPS test."""
     state = RunState()
     state.take(RunStarted(info=run_info(name="D3", ioengine=ioengine), tests=("iops", "lat", "tp", "writesat")))
     state.take(TestStarted(test="iops", at_s=0))
@@ -99,7 +99,7 @@ def lines_of(state: RunState, width: int = 79, height: int = 23, **options: str)
 
 
 def test_a_round_is_told_in_24_lines_of_80_columns() -> None:
-    """A round is shown in 24 lines of 80 columns: the number of the round, the progress of step and run, the end, the
+    """In a round, 24 lines of 80 columns show the number of the round, the progress of step and run, the end, the
     current second and every cell.
     """
     lines = lines_of(in_a_round())
@@ -122,7 +122,7 @@ COMBINATION = combine(
 
 
 def with_streams() -> RunState:
-    """Return a run in the middle of a step in which a reader runs next to a log writer that flushes."""
+    """Return the state of a run in the middle of a step in which a reader runs next to a log writer that flushes."""
     state = in_a_round()
     state.take(begin(StepKind.ROUND, COMBINATION))
     reads, writes = io_stats([100_000] * 1990), io_stats([20_000] * 400)
@@ -134,8 +134,8 @@ def with_streams() -> RunState:
 
 
 def test_each_stream_of_a_combination_has_a_line() -> None:
-    """The rate, the offered rate and the latencies of a stream are those of its own I/Os in the last second. Flushes
-    have a line of their own without MB/s. A percentile of too few I/Os is not shown.
+    """In a combination, the rate, the offered rate and the latencies of a stream are calculated from the stream's I/Os
+    in the last second. Flushes have a separate line without MB/s. A percentile of too few I/Os is not shown.
     """
     lines = lines_of(with_streams())
     first = next(number for number, line in enumerate(lines) if line.startswith("stream"))
@@ -150,7 +150,9 @@ def test_each_stream_of_a_combination_has_a_line() -> None:
 
 
 def test_each_stream_has_a_history() -> None:
-    """The end of a step adds a value to the history of each stream, of its flushes, and of all streams."""
+    """At the end of a step, the history of each stream, the history of its flushes, and the history of all streams
+    receive one value each.
+    """
     state = with_streams()
     assert state.sample is not None
     measured = Measurement(
@@ -167,8 +169,8 @@ def test_each_stream_has_a_history() -> None:
 
 
 def after_sections(count: int) -> RunState:
-    """Return a run in a round after ``count`` finished sections. The first section was judged, and the other sections
-    have a newest value.
+    """Return the state of a run in a round after ``count`` finished sections. The first section has a verdict, and the
+    other sections have their newest value.
     """
     state = RunState()
     state.take(RunStarted(info=run_info(name="D3"), tests=("iops", "lat")))
@@ -187,7 +189,9 @@ def after_sections(count: int) -> RunState:
 @pytest.mark.parametrize("height", [23, 49, 59])
 @pytest.mark.parametrize("count", [1, 4, 40])
 def test_a_tall_terminal_shows_more_of_seconds_and_sections(count: int, height: int) -> None:
-    """Free lines go to a chart of the seconds, with its greatest value, and to the sections that the run has left."""
+    """In a tall terminal, the free lines show a chart of the last seconds with its greatest value, and the finished
+    sections of the run.
+    """
     state = after_sections(count)
     lines = lines_of(state, height=height)
     assert len(lines) <= height
@@ -212,7 +216,7 @@ def test_a_section_that_the_run_enters_again_is_not_one_it_has_left() -> None:
 
 
 def test_the_newest_second_is_always_the_last_of_its_line() -> None:
-    """The newest second is always the last value of its line. Older values disappear at the left."""
+    """The newest second is always the last value of the line of seconds. Older values disappear at the left."""
     state = in_a_round()
     for number in range(300):
         state.take(second(1 if number < 299 else 88_000, 16_030 + number))
@@ -224,7 +228,9 @@ def test_the_newest_second_is_always_the_last_of_its_line() -> None:
 @pytest.mark.parametrize("width", [20, 40, 79, 119, 199])
 @pytest.mark.parametrize("height", [1, 2, 5, 9, 15, 23, 60])
 def test_it_never_is_larger_than_the_terminal(width: int, height: int) -> None:
-    """The current second is visible at any height, however many remarks there are."""
+    """The view is never larger than the terminal. The line of the current second is visible at any height above one
+    line, however many remarks the view has.
+    """
     state = in_a_round()
     state.verdict = judge([2, 3, 4, 5, 6], [9e4, 8.8e4, 8.9e4, 1e4, 8e4], tracking="T", unit="IOPS")
     state.notices = ("QUICK PROFILE: " + "how the tool works " * 9,)
@@ -249,7 +255,9 @@ def test_the_share_of_a_fill_is_told_with_its_own_end() -> None:
 
 
 def test_a_simulated_run_has_no_time_of_the_end() -> None:
-    """The clock of a simulated run is not the clock of the host."""
+    """The view of a simulated run shows no time of day at which the run ends, because a simulated run does not use the
+    clock of the host.
+    """
     assert "ends" not in " ".join(lines_of(in_a_round("simulated")))
 
 
@@ -269,7 +277,9 @@ def test_disturbed_steps_and_temperature_are_told() -> None:
 
 
 def test_steps_told_before_their_phase_are_in_the_histories() -> None:
-    """``attach`` passes on these verdicts, but not those of another section."""
+    """Steps that arrive before their phase enter the histories of the phase, as ``attach`` needs. Steps of another
+    section do not.
+    """
     state = RunState()
     state.take(TestStarted(test="iops", at_s=0))
     state.take(StepEnded(test="iops", record=a_step(1, section="Before")))
@@ -282,7 +292,9 @@ def test_steps_told_before_their_phase_are_in_the_histories() -> None:
 
 
 def test_areas_of_a_disk_are_a_history_of_each_cell() -> None:
-    """A cell is the same in each area, though it is measured in another place."""
+    """A cell of a hard disk test has one history over all areas, although each area measures the cell at another place
+    of the disk.
+    """
     state = RunState()
     state.take(TestStarted(test="iops", at_s=0))
     for number in (1, 2, 3):
@@ -297,7 +309,7 @@ def test_areas_of_a_disk_are_a_history_of_each_cell() -> None:
 
 
 def test_a_terminal_without_blocks_gets_ascii() -> None:
-    r"""A terminal without block characters gets ASCII. Otherwise each block would be printed as \u2588."""
+    r"""A terminal without block characters receives ASCII. Otherwise the view would print each block as \u2588."""
     state = in_a_round()
     state.temperatures_c = {"sda": 40.0}
     for width in (30, 79):
@@ -305,8 +317,8 @@ def test_a_terminal_without_blocks_gets_ascii() -> None:
 
 
 def test_warnings_are_told_apart_and_earlier_ones_are_counted() -> None:
-    """The view shows the last two warnings in separate lines and counts the earlier ones, because more would push the
-    figures away.
+    """The view shows the last two warnings in separate lines and counts the earlier warnings, because more lines would
+    push the figures off the screen.
     """
     state = RunState()
     for text in ("one", "two", "three", "four"):
@@ -333,7 +345,9 @@ def frame_on(screen: Screen, width: int = 40) -> RedrawnLines:
 
 
 def test_each_frame_replaces_the_one_before_and_the_last_leaves_nothing() -> None:
-    """What stood above stays, also where the view got shorter and the user pressed Ctrl-C."""
+    """Each frame replaces the frame before, and after the last frame no line of the view is left. The lines above the
+    view remain, even if the view became shorter and the user pressed Ctrl-C.
+    """
     screen = Screen()
     screen.write("the plan\r\n")
     frame = frame_on(screen)
@@ -356,14 +370,16 @@ def test_lines_that_a_narrower_terminal_broke_are_found_again() -> None:
     frame = RedrawnLines(console)
     frame.show([Text("x" * 30)])
     console.width = 20
-    screen.rows = ["x" * 20, "x" * 10, ""]  # as the terminal has it now
+    screen.rows = ["x" * 20, "x" * 10, ""]  # the terminal has broken the line
     screen.row = 2
     frame.show([Text("y")])
     assert screen.rows == ["y", ""]
 
 
 def test_a_frame_is_written_at_once_and_erases_nothing_first() -> None:
-    """A terminal that draws in between would flicker."""
+    """A frame is written in one call and erases nothing beforehand. Otherwise a terminal that draws between two writes
+    would flicker.
+    """
     written: list[str] = []
 
     class Written(Screen):
@@ -380,7 +396,7 @@ def test_a_frame_is_written_at_once_and_erases_nothing_first() -> None:
 
 
 def test_nothing_is_drawn_where_it_could_not_be_replaced() -> None:
-    """The live view writes nothing into a file, because it could not replace its lines there."""
+    """The live view writes nothing to a file, because the view could not replace its lines there."""
     screen = Screen()
     with LiveView(Console(file=screen, force_terminal=False, width=80)) as view:
         view.draw()

@@ -1,4 +1,4 @@
-"""Output that nobody reads never ends a run and never looks like a result."""
+"""Output that cannot be written never ends a run and never looks like a result."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FULL = Path("/dev/full")
 
 @pytest.fixture(scope="module")
 def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run file, next to another one, ``other.tkperf``, with the same values."""
+    """Return a run file. The file ``other.tkperf`` in the same folder contains the same values."""
     folder = tmp_path_factory.mktemp("run")
     simulate(folder, run_info())
     vary_run_file(folder / "run.tkperf", folder / "other.tkperf", device={})
@@ -48,7 +48,7 @@ def assert_measured_to_its_end(folder: Path) -> None:
 
 
 def start(folder: Path, *options: str, stdout: int, stderr: int, nohup: bool = False) -> subprocess.Popen[bytes]:
-    # The tests themselves may have been started by nohup.
+    # The tests themselves may have been started with nohup, so SIGHUP is set to its default.
     before = ["nohup"] if nohup else ["env", "--default-signal=HUP"]
     argv = [*before, *TKPERF, *RUN, "--output", str(folder), *options]
     return subprocess.Popen(argv, env={**ENV, "TERM": "xterm"}, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
@@ -61,8 +61,8 @@ def start(folder: Path, *options: str, stdout: int, stderr: int, nohup: bool = F
 def test_a_run_goes_on_without_anybody_to_watch_it(
     tmp_path: Path, options: tuple[str, ...], stream: str, trouble: str
 ) -> None:
-    """A run whose progress output fails is measured to its end with exit code 0. The log says once that progress was
-    given up.
+    """A run continues to its end with exit code 0 even if its progress output fails. The log reports once that progress
+    is no longer shown.
     """
     if trouble == "disk full":
         lost = os.open(FULL, os.O_WRONLY)
@@ -86,7 +86,7 @@ def test_a_run_goes_on_without_anybody_to_watch_it(
 
 @pytest.mark.parametrize(("progress", "shown"), [("live", b" gone, "), ("plain", b"round 1")])
 def test_a_run_goes_on_without_its_terminal(tmp_path: Path, progress: str, shown: bytes) -> None:
-    """A run continues to its end when its terminal window is closed, with the live view and with plain lines."""
+    """A run with a live view or plain lines continues to its end after its terminal window was closed."""
     terminal, ours = pty.openpty()
     running = start(tmp_path, "--progress", progress, stdout=subprocess.DEVNULL, stderr=ours)
     os.close(ours)
@@ -99,7 +99,7 @@ def test_a_run_goes_on_without_its_terminal(tmp_path: Path, progress: str, shown
 
 
 def test_a_run_goes_on_without_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run whose log is lost continues, and each step is in the run file."""
+    """A run continues to its end even if writing its log fails, and the run file contains each step."""
     monkeypatch.setattr("tkperf.cli.run_views.open_log", lambda _: os.open(FULL, os.O_WRONLY))
     ran = CliRunner().invoke(cli, [*RUN, "--output", str(tmp_path), "-q"])
     assert ran.exit_code == 0, ran.output
@@ -107,7 +107,7 @@ def test_a_run_goes_on_without_its_log(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_log_in_place_of_which_somebody_laid_a_link_is_refused(tmp_path: Path) -> None:
-    """What it leads to is not written to, and nothing is measured that would have no log."""
+    """If the name of the log is a link, tkperf refuses the run and does not write to the target of the link."""
     (tmp_path / "n.log").symlink_to(tmp_path / "precious")
     ran = CliRunner().invoke(cli, [*RUN, "--output", str(tmp_path), "-q"])
     assert isinstance(ran.exception, RunFileError), ran.output
@@ -116,7 +116,7 @@ def test_a_log_in_place_of_which_somebody_laid_a_link_is_refused(tmp_path: Path)
 
 @pytest.mark.parametrize("nohup", [True, False])
 def test_nohup_is_obeyed(tmp_path: Path, nohup: bool) -> None:
-    """A lost terminal ends a run in order, unless the user said beforehand that it shall not."""
+    """A lost terminal (SIGHUP) ends a run in an orderly way. A run that was started with nohup continues."""
     running = start(tmp_path, "--progress", "json", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, nohup=nohup)
     assert running.stdout is not None
     running.stdout.readline()
@@ -126,7 +126,9 @@ def test_nohup_is_obeyed(tmp_path: Path, nohup: bool) -> None:
 
 
 def test_a_view_that_failed_is_left_alone() -> None:
-    """A view that fails is reported once and then called no more. The other views still receive its event."""
+    """If a view fails, the failure is reported once, and the view is not called again. The other views still receive
+    the event.
+    """
     seen: list[Event] = []
     notes: list[Event] = []
 
@@ -150,7 +152,9 @@ SHORT = Path(__file__).parents[1] / "short.toml"
 def start_on_a_file(
     folder: Path, *options: str, stdout: int = subprocess.DEVNULL, stderr: int = subprocess.DEVNULL
 ) -> subprocess.Popen[bytes]:
-    """Some seconds of real I/O, as a simulation waits for its reader."""
+    """Start a run with some seconds of real I/O on a file. A simulation would not do, because it waits for the reader
+    of its output.
+    """
     argv = [
         *TKPERF,
         "ssd",
@@ -171,7 +175,7 @@ def start_on_a_file(
 
 @pytest.mark.fio
 def test_a_pipe_that_nobody_reads_holds_up_nothing(tmp_path: Path) -> None:
-    """A run is measured to its end although nobody reads its output pipe, as with a stalled ssh. tkperf exits although
+    """A run continues to its end although nobody reads its output pipe, as with a stalled ssh. tkperf exits although
     its output thread hangs.
     """
     reader, full = os.pipe()
@@ -190,7 +194,7 @@ def test_a_pipe_that_nobody_reads_holds_up_nothing(tmp_path: Path) -> None:
 @pytest.mark.fio
 @pytest.mark.parametrize("progress", ["live", "plain"])
 def test_a_stopped_terminal_holds_up_nothing(tmp_path: Path, progress: str) -> None:
-    """A stopped terminal (Ctrl-S) does not delay the run. Its output appears after Ctrl-Q."""
+    """A stopped terminal (Ctrl-S) does not delay the run. The output appears after Ctrl-Q."""
     terminal, ours = pty.openpty()
     running = start_on_a_file(tmp_path, "--progress", progress, "-d", stderr=ours)
     try:
@@ -258,8 +262,8 @@ def on_a_full_disk(*argv: str | Path) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_a_full_stdout_is_one_clear_line(run_file: Path, argv: tuple[str, ...]) -> None:
-    """A full standard output is one clear error with exit code 2 and no traceback. Exit code 1 would mean "claims not
-    met".
+    """If standard output is full, the command prints one clear error with exit code 2 and no traceback. Exit code 1
+    would mean "claims not met".
     """
     claims = run_file.with_name("claims.toml")
     claims.write_text("[[claim]]\ntest='iops'\nmetric='iops'\nread_percent=0\nblock_size='4k'\nat_least=1")
@@ -272,7 +276,9 @@ def test_a_full_stdout_is_one_clear_line(run_file: Path, argv: tuple[str, ...]) 
 
 
 def test_results_that_cannot_be_printed_are_kept(tmp_path: Path) -> None:
-    """After a run its results are in the run file, and the message says so."""
+    """If the results of a run cannot be printed, they remain in the run file, and the error names the command that
+    shows them.
+    """
     done = on_a_full_disk(*RUN, "-q", "--output", tmp_path)
     assert_clear(done, 2, "No space left on device", f"tkperf show {tmp_path}/n.tkperf")
     assert_measured_to_its_end(tmp_path)
@@ -280,7 +286,9 @@ def test_results_that_cannot_be_printed_are_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["show", "compare", "doctor"])
 def test_a_reader_that_left_is_told_from_claims_not_met(run_file: Path, command: str) -> None:
-    """The exit code is 141 and nothing is printed, as with other programs that SIGPIPE ends."""
+    """If the reader of standard output has closed the pipe, the exit code is 141 and no error is printed, as with other
+    programs that SIGPIPE ends. Exit code 1 would mean "claims not met".
+    """
     reader, lost = os.pipe()
     os.close(reader)
     files = [] if command == "doctor" else [str(run_file), str(run_file.with_name("other.tkperf"))]
@@ -291,7 +299,9 @@ def test_a_reader_that_left_is_told_from_claims_not_met(run_file: Path, command:
 
 
 def test_a_reader_that_left_takes_no_file_with_it(run_file: Path, tmp_path: Path) -> None:
-    """`tkperf compare ... --csv FILE | head` writes FILE."""
+    """If the reader of standard output has closed the pipe, the command still writes its files, as in ``tkperf compare
+    ... --csv FILE | head``.
+    """
     reader, lost = os.pipe()
     os.close(reader)
     wanted = tmp_path / "compared.csv"

@@ -1,4 +1,4 @@
-"""A mail and a notify command tell the end and the status of a run. Their failure changes nothing else."""
+"""A mail and a notify command report the end and the status of a run. A failed notification changes nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tkperf.model.errors import UsageError
 
 
 class Mailbox(socketserver.ThreadingTCPServer):
-    """A mail server that keeps one mail."""
+    """A mail server that stores one mail."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -68,8 +68,8 @@ def run(folder: Path, *options: str) -> Result:
 
 
 def test_the_results_are_mailed(tmp_path: Path, mailbox: Mailbox) -> None:
-    """The results are mailed to the address, with the status in the subject, the tables in the text, and the report and
-    run file attached.
+    """The results are mailed to the address of ``-m``. The subject contains the status, the text contains the tables,
+    and the report and the run file are attached.
     """
     server = f"127.0.0.1:{mailbox.server_address[1]}"
     ran = run(tmp_path, "-m", "me@example.org", "-s", server, "--mail-from", "lab@example.org")
@@ -86,7 +86,7 @@ def test_the_results_are_mailed(tmp_path: Path, mailbox: Mailbox) -> None:
     assert report.get_filename() == "mailed.html"
     assert report.get_content_type() == "text/html"
     assert "<!DOCTYPE html>" in report.get_content()
-    # Without them a mail counts as spam.
+    # A mail without Date and Message-ID headers would count as spam.
     assert abs((datetime.now(UTC) - message["Date"].datetime).total_seconds()) < 600
     assert re.fullmatch(r"<[^@\s]+@[^@\s]+>", message["Message-ID"])
 
@@ -95,8 +95,8 @@ def test_the_results_are_mailed(tmp_path: Path, mailbox: Mailbox) -> None:
 def test_a_report_that_cannot_be_made_holds_up_no_mail(
     tmp_path: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, module: str | None, says: str
 ) -> None:
-    """A report that cannot be created does not delay the mail. The mail says why the report is missing and contains the
-    results.
+    """If the report cannot be created, the mail is still sent. Its text contains the results and the reason why the
+    report is missing.
     """
     if module is None:
 
@@ -123,7 +123,7 @@ def test_a_report_that_cannot_be_made_holds_up_no_mail(
 def test_what_is_too_large_for_a_mail_stays_out(
     tmp_path: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Attachments that are together too large for a mail are left out and named in its text."""
+    """Attachments that are together too large for a mail are left out, and the text of the mail names them."""
     monkeypatch.setattr("tkperf.cli.ending.MOST_ATTACHED_BYTES", 10)
     server = f"127.0.0.1:{mailbox.server_address[1]}"
     assert run(tmp_path, "-m", "me@example.org", "-s", server).exit_code == 0
@@ -135,7 +135,9 @@ def test_what_is_too_large_for_a_mail_stays_out(
 
 
 def test_a_mail_server_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
-    """An unreachable mail server is a warning that names the recipient. The run keeps its success."""
+    """If the mail server cannot be reached, tkperf prints a warning with the recipient. The exit code of the run
+    remains 0.
+    """
     ran = run(tmp_path, "-m", "me@example.org", "-s", "127.0.0.1:9")
     assert ran.exit_code == 0
     assert "warning: the mail to me@example.org was not sent" in ran.stderr
@@ -143,7 +145,7 @@ def test_a_mail_server_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
 
 
 def test_a_mail_without_a_named_server_names_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message names the server that refused the mail, even if no option named a server."""
+    """If a mail is refused, the warning names the mail server, even if no option named a server."""
 
     def refuse(host: str, port: int, **options: object) -> None:
         raise ConnectionRefusedError(111, "Connection refused")
@@ -153,7 +155,9 @@ def test_a_mail_without_a_named_server_names_the_default(tmp_path: Path, monkeyp
 
 
 def test_the_command_gets_name_status_and_file(tmp_path: Path) -> None:
-    """The notify command gets its placeholders filled in, each as one argument."""
+    """tkperf replaces the placeholders of the notify command with the name, the status and the run file, each as one
+    argument.
+    """
     told = tmp_path / "told"
     command = f"sh -c 'printf %s \"$0 $1 $2\" >{told}' {{name}} {{status}} {{run_file}}"
     assert run(tmp_path, "--notify-command", command).exit_code == 0
@@ -161,8 +165,8 @@ def test_the_command_gets_name_status_and_file(tmp_path: Path) -> None:
 
 
 def test_a_failing_command_is_a_warning(tmp_path: Path) -> None:
-    """A notify command that fails is a warning with its exit status and its error output. The exit code of the run
-    remains 0.
+    """If the notify command fails, tkperf prints a warning with the exit status and error output of the command. The
+    exit code of the run remains 0.
     """
     ran = run(tmp_path, "--notify-command", "sh -c 'echo no >&2; exit 3'")
     assert ran.exit_code == 0
@@ -179,7 +183,7 @@ def test_a_failing_command_is_a_warning(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_show_before_the_run(tmp_path: Path, options: tuple[str, ...], says: str) -> None:
-    """Mistakes in the options of notifications are refused before the run, not after 30 hours."""
+    """Mistakes in notification options are refused before the run, and not after a run of 30 hours."""
     ran = run(tmp_path, *options)
     assert isinstance(ran.exception, UsageError)
     assert says in str(ran.exception)
@@ -209,8 +213,8 @@ def test_what_no_mail_can_be_sent_with_is_refused_before_the_run(tmp_path: Path,
 def test_trouble_with_a_mail_changes_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    """Any failure of a mail, Ctrl-C and unexpected errors included, is a warning. The report is still written and the
-    notify command still runs.
+    """If a mail fails for any reason, including Ctrl-C and unexpected errors, tkperf prints a warning. The report is
+    still written, and the notify command still runs.
     """
 
     def fails(*_: object) -> None:
@@ -238,8 +242,8 @@ def run_a_batch(folder: Path, *options: str) -> subprocess.CompletedProcess[str]
 
 
 def test_the_outcome_of_a_batch_is_mailed(tmp_path: Path, mailbox: Mailbox) -> None:
-    """One mail of at most 12 lines tells the outcome of all drives of a batch. The notify command gets the name of the
-    ledger.
+    """For a batch, one mail of at most 12 lines reports the outcome of all drives. The notify command receives the name
+    of the ledger.
     """
     server = f"127.0.0.1:{mailbox.server_address[1]}"
     command = f"sh -c 'echo {{name}} {{status}} {{run_file}} > {tmp_path}/said'"
@@ -260,7 +264,7 @@ def test_the_outcome_of_a_batch_is_mailed(tmp_path: Path, mailbox: Mailbox) -> N
 
 
 def test_a_batch_without_its_mail_server(tmp_path: Path) -> None:
-    """A failed notification changes nothing but a line on stderr."""
+    """If the notification about a batch fails, tkperf prints a warning, and the exit code remains 0."""
     ran = run_a_batch(tmp_path, "-m", "me@example.org", "-s", "127.0.0.1:1")
     assert ran.returncode == 0
     assert "warning: the mail to me@example.org was not sent through 127.0.0.1:1" in ran.stderr

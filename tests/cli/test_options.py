@@ -1,4 +1,4 @@
-"""TKperf's flags: spelling and meaning."""
+"""The flags of the earlier TKperf keep their spelling and their meaning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TESTS = ("iops", "lat", "tp", "writesat")
     ],
 )
 def test_several_tests_may_follow_one_flag(given: list[str], expanded: list[str]) -> None:
-    """``-ssdt iops lat`` means ``-ssdt iops -ssdt lat``. A NAME that is also the name of a test stays the NAME."""
+    """``-ssdt iops lat`` means ``-ssdt iops -ssdt lat``. A NAME that is also the name of a test remains the NAME."""
     assert expand_lists(given, ("-ssdt", "--ssd-type"), TESTS) == expanded
 
 
@@ -34,7 +34,7 @@ def test_the_help_names_every_test_of_the_suite(suite: str) -> None:
     """The help lists the tests of the suite from the registry: first the tests that run by default, then the other
     tests.
     """
-    # Lines may end within a name, after its hyphen.
+    # The help may break a line within a name, after a hyphen of the name.
     said = " ".join(tkperf(suite, "-h").stdout.split()).replace("- ", "-")
     names = [name for name, test in SUITES[suite].items() if test.by_default]
     others = [name for name, test in SUITES[suite].items() if not test.by_default]
@@ -56,8 +56,8 @@ def test_the_help_names_every_test_of_the_suite(suite: str) -> None:
     ],
 )
 def test_tests_are_chosen_by_name(words: tuple[str, ...], chosen: tuple[str, ...]) -> None:
-    """Tests can be chosen with one option or several, with or without commas. They run once each, in the order of the
-    suite.
+    """The user can choose tests with one option or several options, with or without commas. Each chosen test runs once,
+    and the tests run in the order of the suite.
     """
     parent = click.Context(cli, **cli.context_settings)
     given = ["n", "sim:sata-ssd", "--profile", "quick", *words]
@@ -70,8 +70,8 @@ def test_tests_are_chosen_by_name(words: tuple[str, ...], chosen: tuple[str, ...
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_typo_in_a_test_names_the_closest_one(suite: str) -> None:
-    """A typo in a list of tests is refused with exit code 2 in each suite. The error proposes the closest name, and no
-    device is looked at.
+    """A typing error in a list of tests is refused with exit code 2 in each suite. The error proposes the closest name,
+    and tkperf looks at no device.
     """
     config = ["-c", "none.json"] if suite == "raid" else []
     done = tkperf(suite, "n", "/dev/none", *config, "--test", "iops,ipos")
@@ -85,14 +85,14 @@ def test_a_typo_in_a_test_names_the_closest_one(suite: str) -> None:
     ("begun", "offered"), [("w", ["writesat"]), ("lat,w", ["lat,writesat"]), ("al", ["all"]), ("no-such", [])]
 )
 def test_completion_offers_the_suites_tests(begun: str, offered: list[str]) -> None:
-    """Completion offers the tests of the suite, after a comma as well."""
+    """Completion offers the tests of the suite, also after a comma."""
     (option,) = (each for each in ssd.params if each.name == "tests")
     found = option.shell_complete(click.Context(ssd, **cli.context_settings), begun)
     assert [item.value for item in found if item.type == "plain"] == offered
 
 
 def test_completion_offers_profiles() -> None:
-    """Completion offers the shipped profiles by name. For a path it lets the shell complete files in a folder."""
+    """Completion offers the shipped profiles by name. For a path, tkperf lets the shell complete files in a folder."""
     (option,) = (each for each in ssd.params if each.name == "profile")
     context = click.Context(ssd, **cli.context_settings)
     assert [item.value for item in option.shell_complete(context, "pts-2")] == ["pts-2.0", "pts-2.0-client"]
@@ -103,7 +103,7 @@ def test_completion_offers_profiles() -> None:
     "command", [[], ["ssd"], ["show"], ["report"], ["profiles"], ["profiles", "show"], ["completion"]]
 )
 def test_every_command_explains_itself_with_examples(command: list[str]) -> None:
-    """Every command explains itself with -h, which prints an example and exits with 0."""
+    """With ``-h``, every command prints its description and an example, and exits with 0."""
     done = tkperf(*command, "-h")
     assert done.returncode == 0
     assert "Example" in done.stdout
@@ -111,6 +111,6 @@ def test_every_command_explains_itself_with_examples(command: list[str]) -> None
 
 @pytest.mark.parametrize("flag", ["-nj", "-iod", "-rt", "-rfb", "-dsc", "-fm", "-ft", "-ssdt", "-q", "-d"])
 def test_tkperfs_flags_are_there_each_with_a_long_form(flag: str) -> None:
-    """TKperf's flags are accepted in their spelling, and each has a readable long form."""
+    """TKperf's flags are accepted with their old spelling, and each flag has a readable long form."""
     (line,) = [line for line in tkperf("ssd", "-h").stdout.splitlines() if line.strip().startswith(f"{flag},")]
     assert f"{flag}, --" in line
