@@ -1,4 +1,4 @@
-"""What leaves the command line: no run file is ever overwritten, no text from outside is obeyed."""
+"""No output overwrites a run file, and the terminal executes no control character from a foreign text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def test_a_run_file_is_never_overwritten(run_file: Path, tmp_path: Path, option:
 
 
 def test_a_pipe_gets_each_text_as_one_line(tmp_path: Path) -> None:
-    """A search finds words even at places where a terminal would break the line."""
+    """If standard output is a pipe, tkperf prints each text as one line without breaks. A search then finds words at
+    places where a terminal would break the line.
+    """
     described = " ".join(f"word{number}" for number in range(100))
     simulate(tmp_path, run_info(device_description=described))
     shown = CliRunner().invoke(cli, ["show", "--full", str(tmp_path / "run.tkperf")]).stdout
@@ -52,7 +54,7 @@ def test_a_pipe_gets_each_text_as_one_line(tmp_path: Path) -> None:
 
 
 def test_what_was_written_before_stays_until_the_new_one_is_complete(tmp_path: Path) -> None:
-    """An error in the middle leaves the old file, and no piece of the new one."""
+    """If an error occurs while an output is written, the old file remains, and no part of the new file is left."""
     path = tmp_path / "report.csv"
     write_output(path, "old", say=False)
 
@@ -67,7 +69,7 @@ def test_what_was_written_before_stays_until_the_new_one_is_complete(tmp_path: P
 
 
 def test_a_new_file_can_be_read_by_those_who_may(tmp_path: Path) -> None:
-    """A new output file gets the permissions of the user's umask, also when it replaces another file."""
+    """A new output file receives the permissions of the user's umask, also if the output replaces another file."""
     before = os.umask(0o022)
     try:
         for _ in range(2):
@@ -79,8 +81,8 @@ def test_a_new_file_can_be_read_by_those_who_may(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["see [/b]", "[bold]", "a\x1b[2Jb", "a\x1b]0;title\x07b", "a\u202eb"])
 def test_text_from_outside_is_shown_and_not_obeyed(tmp_path: Path, text: str) -> None:
-    """Brackets in a foreign text are shown and control characters are dropped, in the tables of a run and in single
-    lines.
+    """Brackets in a text from outside are printed, and control characters are dropped. This holds for the tables of a
+    run and for single lines.
     """
     device = {"model": text, "serial": text, "kind": "simulated drive"}
     info = run_info(name=text, device=device, notices=(text,), fio_version=text)
@@ -111,7 +113,7 @@ def test_text_from_outside_is_printed_as_it_is(text: str) -> None:
     printable = "".join(each for each in text if each.isprintable() or each in "\n\u00a0")
     file = io.StringIO()
     Console(file=file, width=100_000).print(plain(text), emoji=False, end="", soft_wrap=True)
-    # rich adds a backslash to one at the end, and takes one from a bracket that opens no tag.
+    # rich doubles a backslash at the end of the text, and removes a backslash before a bracket that opens no tag.
     assert file.getvalue().replace("\\", "") == printable.replace("\\", "")
 
 
@@ -123,8 +125,8 @@ def test_control_and_direction_characters_are_dropped() -> None:
 
 
 def test_a_link_laid_in_wait_is_not_followed(tmp_path: Path) -> None:
-    """An output never follows a link that waits under its temporary name, because root may write into a folder of
-    others. The temporary name cannot be foreseen.
+    """An output never follows a link that another user prepared under the temporary name of the output, because the
+    temporary name is random. Root may write into a folder of other users.
     """
     precious = tmp_path / "precious"
     precious.write_text("mine")
@@ -136,7 +138,9 @@ def test_a_link_laid_in_wait_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_device_as_output_says_no_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What goes to /dev/stdout or into a pipe is the document alone."""
+    """For an output to a device or a pipe, such as /dev/stdout, tkperf prints no line with the name of the output. The
+    reader receives the document alone.
+    """
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)

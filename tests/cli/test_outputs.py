@@ -1,4 +1,6 @@
-"""Several outputs of one command: none is lost to another, or for a reason known beforehand."""
+"""Several outputs of one command: no output overwrites another one, and an error that can be known beforehand is
+reported before any output is written.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(simulated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with two runs and claims, and nothing else."""
+    """Change to a folder that contains two run files and a claims file, and return the folder."""
     for name in ("a", "b"):
         vary_run_file(simulated, tmp_path / f"{name}.tkperf", device={})
     (tmp_path / "claims.toml").write_text(CLAIMS)
@@ -50,7 +52,9 @@ def made(folder: Path) -> set[str]:
 
 
 def test_a_report_has_series_for_other_tools(here: Path) -> None:
-    """Every second of the run in both forms, and nothing else is made."""
+    """A report in OpenMetrics and in line protocol contains every second of the run in both files. No other file is
+    created.
+    """
     run_of = run("report a.tkperf --openmetrics a.om --line-protocol a.lp")
     assert (run_of.exit_code, made(here)) == (0, {"a.om", "a.lp"})
     lines = (here / "a.lp").read_text().splitlines()
@@ -59,7 +63,7 @@ def test_a_report_has_series_for_other_tools(here: Path) -> None:
     assert text.endswith("# EOF\n")
     points = [line for line in text.splitlines() if line.startswith("tkperf_write_iops{")]
     assert len(points) == len(seconds) > 100
-    # The same second in both, in s and in ns.
+    # Both files contain the same second, in s and in ns.
     assert float(points[0].split()[-1]) == pytest.approx(int(seconds[0].split()[-1]) / 1e9)
 
 
@@ -85,7 +89,9 @@ def test_a_report_has_series_for_other_tools(here: Path) -> None:
     ],
 )
 def test_outputs_in_each_others_way_are_refused(here: Path, command: str) -> None:
-    """Two outputs at the same place are refused before the first is written, whatever paths name the place."""
+    """Two outputs at the same place are refused before either is written, even if two different paths lead to this
+    place.
+    """
     done = run(command)
     assert isinstance(done.exception, UsageError), done.output
     assert made(here) == set()
@@ -115,7 +121,9 @@ def test_a_missing_package_is_found_before_anything_is_written(
 def test_charts_that_could_not_be_drawn_are_found_before_anything_is_written(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Vega is loaded late, and by few reports: that it is there is asked of what is installed."""
+    """A missing Vega package is found before any output is written. Few reports need Vega, and they load it late, so
+    tkperf looks for it among the installed packages.
+    """
 
     def version(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
@@ -129,8 +137,8 @@ def test_charts_that_could_not_be_drawn_are_found_before_anything_is_written(
 
 
 def test_how_to_install_fits_the_set_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The command that installs a missing package fits the installation. It never names tkperf on a package index,
-    where another project may have this name.
+    """The command that installs a missing package fits the way in which tkperf was installed. The command never takes
+    tkperf from a package index, where another project may have this name.
     """
     checkout = Path(tkperf.__file__).parents[2]
 
@@ -151,7 +159,9 @@ def test_how_to_install_fits_the_set_up(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_an_impossible_xml_says_that_nothing_was_written(here: Path) -> None:
-    """The run has no place in TKperf's format: the other outputs are not written either."""
+    """If a run cannot be expressed in TKperf's XML format, ``report --xml`` is refused, and the other outputs are not
+    written either.
+    """
     (here / "a.tkperf").unlink()
     simulate(here, run_info(suite="hdd"))
     (here / "run.tkperf").rename(here / "a.tkperf")
@@ -161,7 +171,7 @@ def test_an_impossible_xml_says_that_nothing_was_written(here: Path) -> None:
 
 
 def test_a_dash_is_stdout(here: Path) -> None:
-    """With a dash as name, the document and nothing else is written to standard output, and no file is created."""
+    """If the name of an output is a dash, only the document is written to standard output, and no file is created."""
     assert json.loads(run("report a.tkperf --json -").stdout)["schema"]
     assert run("report a.tkperf --markdown - --xml x.xml").stdout.startswith("# ")
     assert run("report a.tkperf -o -").stdout.startswith("<!DOCTYPE html>")
@@ -172,8 +182,8 @@ def test_a_dash_is_stdout(here: Path) -> None:
 
 
 def test_a_comparisons_folder_holds_all_of_it(here: Path) -> None:
-    """The folder of a comparison contains every format, as -f asks, whatever other outputs are asked for. The zip file
-    contains the same files.
+    """The folder of a comparison contains every format that ``-f`` names, whatever other outputs the call requests. The
+    zip file contains the same files.
     """
     done = run("compare a.tkperf b.tkperf -f all -z --csv one.csv --html one.html")
     assert done.exit_code == 0, done.output

@@ -1,4 +1,4 @@
-"""Plain lines: a line alone says what was measured, and under what."""
+"""Plain progress: each line alone states the result and the place and workload of the step."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def line_of(**changes: object) -> str:
     ],
 )
 def test_a_step_is_named_by_its_place_and_its_whole_workload(kind: StepKind, place: str) -> None:
-    """A step is named by its place and its whole workload, so that steps of a grid that differ only in threads and
-    depth can be distinguished.
+    """A line about a step contains the place of the step and the whole workload, so that steps of a grid that differ
+    only in threads and queue depth can be distinguished.
     """
     deeper = replace(a_step().workload, jobs=2, io_depth=16)
     assert line_of(kind=kind, workload=deeper) == (
@@ -60,7 +60,9 @@ def second(at_s: float) -> SampleSeen:
 
 
 def test_seconds_are_told_only_to_who_asks_for_them() -> None:
-    """Plain progress prints no seconds. With -v it prints each second, and the log gets one line a minute."""
+    """Plain progress prints no seconds. With -v it prints each second, and the log contains one line for each
+    minute.
+    """
     seconds = [second(float(number)) for number in range(1, 131)]
     assert lines_of(*seconds) == []
     assert lines_of(*seconds, every_s=0.0) == ["iops: 7.00 IOPS, 0.0287 MB/s"] * 130
@@ -68,7 +70,7 @@ def test_seconds_are_told_only_to_who_asks_for_them() -> None:
 
 
 def test_rounds_purges_and_fills_are_told_when_they_begin() -> None:
-    """Rounds, purges and fills are reported when they begin, because each may take hours."""
+    """Rounds, purges and fills are reported when they begin, because each of them may take hours."""
     workload = a_step().workload
     steps = (Step(workload=workload, duration_s=60),) * 2
 
@@ -95,7 +97,7 @@ def test_rounds_purges_and_fills_are_told_when_they_begin() -> None:
 
 
 def test_a_verdict_names_its_variable() -> None:
-    """Each of several tracked variables has a verdict line with the name of the variable."""
+    """If a test has several tracking variables, each has a verdict line with the name of the variable."""
     assert lines_of(
         *(
             Judged(test="mini", section="mini", number=7, verdict=judge([6, 7], [1.0, 2.0], tracking=name, unit="IOPS"))

@@ -1,4 +1,4 @@
-"""tkperf plan: the options of a run, its estimate, and nothing done."""
+"""``tkperf plan`` accepts the options of a run, prints the estimate of the run, and changes nothing."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.cli.test_bad_input import assert_clear, tkperf
 
 @pytest.mark.parametrize("suite", ["ssd", "hdd"])
 def test_a_plan_tells_time_amount_and_life_and_leaves_nothing(suite: str, tmp_path: Path) -> None:
-    """A plan of a file with data, without anybody to ask, tells time, amount and share of life. It leaves nothing
-    behind.
+    """A plan of a file with data prints time, amount written and share of the drive's life. The plan needs no consent
+    and leaves no file behind.
     """
     device = tmp_path / "scratch.img"
     device.write_bytes(os.urandom(64 << 20))
@@ -32,7 +32,9 @@ def test_a_plan_tells_time_amount_and_life_and_leaves_nothing(suite: str, tmp_pa
 
 
 def test_a_plan_opens_with_its_answer() -> None:
-    """A block size that the sector leaves out is a fact among the conditions, and no caution."""
+    """The plan begins with its verdict. If the sectors of a drive are too large for a block size, the omission of this
+    block size is a fact among the conditions, and no caution.
+    """
     done = tkperf("plan", "ssd", "n", "sim:nvme-4kn", "--test", "iops")
     assert done.stdout.startswith("SIMULATED. Can run: 1 test, ")
     assert " below" not in done.stdout
@@ -40,7 +42,7 @@ def test_a_plan_opens_with_its_answer() -> None:
 
 
 def test_a_plan_as_json_adds_up(tmp_path: Path) -> None:
-    """The whole is the sum of its stages."""
+    """The amount and the longest time in the JSON plan are the sums over the stages of the plan."""
     done = tkperf("plan", "ssd", "n", "sim:sata-ssd", "-ssdt", "iops", "tp", "--rated", "20TBW", "--json")
     told = json.loads(done.stdout)
     assert (told["schema"], told["rate_source"]) == ("tkperf-plan/1", "assumed")
@@ -52,7 +54,9 @@ def test_a_plan_as_json_adds_up(tmp_path: Path) -> None:
 
 
 def test_the_same_stands_before_a_run(tmp_path: Path) -> None:
-    """A run shows the same estimate before it starts. It warns if the run takes a twentieth of the drive's life."""
+    """A run prints the estimate before it starts. The run warns if it uses up a twentieth of the drive's life
+    or more.
+    """
     done = tkperf(
         "ssd",
         "n",
@@ -74,8 +78,8 @@ def test_the_same_stands_before_a_run(tmp_path: Path) -> None:
 
 
 def test_a_quiet_run_warns_of_its_cost_alone(tmp_path: Path) -> None:
-    """A quiet run that may be confirmed beforehand warns only of its cost. The warning promises no question and no
-    warnings below.
+    """A quiet run whose consent is given by an option warns only of the share of life that it uses up. The warning
+    promises neither a question nor further warnings.
     """
     target = tmp_path / "target.img"
     target.write_bytes(b"x" * (64 << 20))
@@ -113,11 +117,11 @@ def test_a_quiet_run_warns_of_its_cost_alone(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_is_one_line(argv: list[str], says: str) -> None:
-    """An impossible option of a plan is one line of error with exit code 2, as for a run."""
+    """An impossible option of a plan leads to one line of error with exit code 2, as for a run."""
     assert_clear(tkperf("plan", "ssd", "n", "sim:sata-ssd", *argv), 2, says)
 
 
 def test_a_run_that_cannot_be_read_tells_no_rate() -> None:
-    """A run file for --like that cannot be read is an error with exit code 6, as in other commands."""
+    """If the run file of --like cannot be read, the plan ends with an error and exit code 6, as other commands do."""
     done = tkperf("plan", "ssd", "n", "sim:sata-ssd", "--like", "nowhere.tkperf")
     assert_clear(done, 6, "--like: there is no run file nowhere.tkperf")

@@ -1,4 +1,4 @@
-"""tkperf profiles: what there is, and what one says."""
+"""``tkperf profiles`` lists the shipped profiles and explains a profile."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ QUICK = (resources.files("tkperf.procedures.profiles") / "quick.toml").read_text
 
 
 def test_every_profile_is_listed_with_its_tests() -> None:
-    """Every profile is listed with its name, title, the tests of each suite, and the suites whose default it is."""
+    """Every profile is listed with its name, its title, the tests of each suite, and the suites that use it by
+    default.
+    """
     lines = tkperf("profiles").stdout.splitlines()
     for name in built_in_profiles():
         (row,) = [line for line in lines if line.split()[:1] == [name]]
@@ -48,8 +50,8 @@ def test_a_profile_is_explained_key_by_key() -> None:
 
 
 def test_what_a_run_takes_is_said_before_anybody_tries() -> None:
-    """The explanation of a profile says beforehand what its runs need, here a whole block device and root. The JSON
-    says it in the same words.
+    """The explanation of a profile states the requirements of its runs, such as a whole block device and root. The JSON
+    contains the same words.
     """
     said = " ".join(tkperf("profiles", "show", "pts-c-1.2").stdout.split())
     assert "tests 16 GiB in 2,048 segments of 80 %, which takes a whole block device, root and" in said
@@ -61,7 +63,7 @@ def test_what_a_run_takes_is_said_before_anybody_tries() -> None:
 
 
 def test_an_own_profile_is_explained_and_its_mistakes_named(tmp_path: Path) -> None:
-    """A profile of the user is explained when its path is given. A mistake in the profile is one clear line with the
+    """A user's own profile is explained if its path is given. A mistake in the profile leads to one clear line with the
     file and the key.
     """
     path = tmp_path / "mine.toml"
@@ -77,7 +79,7 @@ def test_an_own_profile_is_explained_and_its_mistakes_named(tmp_path: Path) -> N
 
 
 def test_a_test_that_has_to_be_named_says_how() -> None:
-    """The explanation of a profile names the --test option for each test that does not run by default."""
+    """The explanation of a profile names the option --test for each test that does not run by default."""
     said = tkperf("profiles", "show", "quick").stdout
     for suite, name in (("ssd", each) for each in SUITES["ssd"]):
         option = "" if SUITES[suite][name].by_default else f", with --test {name}"

@@ -1,4 +1,4 @@
-"""``tkperf rank``: the run files of folders, read once, in the order of one figure."""
+"""``tkperf rank`` lists the run files of folders in the order of one figure, and reads each file once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from tkperf.procedures import SSD_TESTS
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two drives in two folders, a model, a file that is no run file, and a link to a run file."""
+    """Return a folder with the runs of two drives in two folders, the run of a simulated drive, a file that is no run
+    file, and a link to a run file.
+    """
     folder = tmp_path_factory.mktemp("library")
     source = folder / "source"
     below = folder / "runs/below"
@@ -43,7 +45,7 @@ def call(*words: object) -> Result:
 
 
 def test_folders_are_looked_through(library: Path) -> None:
-    """Below a folder no link is followed. A file that cannot be read is named, and the others are ranked."""
+    """In a folder, no link is followed. A file that cannot be read is named, and the other runs are ranked."""
     result = call(library)
     assert result.exception is None
     assert "fast is the best of 2 drives at random reads" in result.stdout
@@ -56,7 +58,9 @@ def test_folders_are_looked_through(library: Path) -> None:
 
 
 def test_a_second_call_analyses_nothing(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The figures of unchanged files are kept, whatever figure ranks."""
+    """The figures of unchanged files are cached, so that a second call analyses no run, even if it ranks by another
+    figure.
+    """
     first = json.loads(call(library, "--json").stdout)
 
     def fail(*_: object) -> object:
@@ -85,7 +89,7 @@ def test_json_has_the_reasons(library: Path) -> None:
 
 @pytest.mark.parametrize("fact", ["model=model FAST", "capacity=960gb", "interface=NVMe", "form=not known"])
 def test_only_drives_with_a_fact(library: Path, fact: str) -> None:
-    """Blanks and capitals do not matter."""
+    """``--only`` selects the runs whose drive has the given fact. Spaces and capital letters make no difference."""
     document = json.loads(call(library, "--json", "--only", fact).stdout)
     names = {run["run"] for run in (*document["ranked"], *document["not_ranked"])}
     assert "fast" in names
@@ -94,7 +98,7 @@ def test_only_drives_with_a_fact(library: Path, fact: str) -> None:
 
 
 def test_files_hold_the_same(library: Path, tmp_path: Path) -> None:
-    """HTML, CSV and Markdown have all runs."""
+    """The HTML, CSV and Markdown files contain all runs of the ranking."""
     files = [tmp_path / f"ranking.{kind}" for kind in ("html", "csv", "md")]
     result = call(library, *sum(zip(("--html", "--csv", "--markdown"), map(str, files), strict=True), ()))
     assert result.exception is None
@@ -118,7 +122,7 @@ def test_wrong_calls(library: Path, words: tuple[str, ...], says: str) -> None:
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:
-    """A folder without run files, and one without any that can be read."""
+    """A folder without run files, and a folder without any readable run file, lead to an error."""
     error = call(tmp_path).exception
     assert isinstance(error, UsageError)
     assert "there is no run file (NAME.tkperf)" in str(error)

@@ -1,4 +1,4 @@
-"""Errors are explained in words, without error numbers, codecs and None. Each test provokes a real error."""
+"""Errors are explained in words, without error numbers, codec names or None. Each test provokes a real error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUICK = ("--profile", "quick", "-ssdt", "iops", "-q")
 
 
 def binary(path: Path) -> Path:
-    """A file that is no text."""
+    """Write a file that is no text, and return its path."""
     path.write_bytes(bytes(range(256)) * 4)
     return path
 
@@ -127,7 +127,7 @@ def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", PROVOKED)
 def test_a_provoked_error_is_told_in_words(run_file: Path, tmp_path: Path, name: str) -> None:
-    """A provoked error is one line that says what is wrong. It contains no notation of Python or the kernel."""
+    """A provoked error leads to one line that describes the mistake, without any notation of Python or the kernel."""
     (tmp_path / "run.tkperf").write_bytes(run_file.read_bytes())
     make, code, says = PROVOKED[name]
     done = tkperf(*(str(word) for word in make(tmp_path)))
@@ -138,7 +138,7 @@ def test_a_provoked_error_is_told_in_words(run_file: Path, tmp_path: Path, name:
 
 
 def test_a_mail_server_that_is_not_there_is_told_in_words(tmp_path: Path) -> None:
-    """A mail server that cannot be reached after a run is a warning in words."""
+    """If the mail server cannot be reached after a run, the warning describes the reason in words."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -170,5 +170,5 @@ def raised(act: Callable[[], object]) -> BaseException:
     ],
 )
 def test_the_reason_of_an_error(act: Callable[[], object], says: str) -> None:
-    """The reason of an error contains only the words of the error."""
+    """``reason_of`` returns the text of an error without the number and the type of the error."""
     assert reason_of(raised(act)) == says

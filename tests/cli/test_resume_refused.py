@@ -1,4 +1,6 @@
-"""Runs that cannot continue: one clear line, the right exit code, and the run file as it was."""
+"""Resumptions that are refused: one clear line is printed with the right exit code, and the run file does not
+change.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ SIZE = 16 << 20
 
 @pytest.fixture(scope="module")
 def cut_off(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A simulated run that was killed in its third round."""
+    """Return the run file of a simulated run that was killed in its third round."""
     folder = tmp_path_factory.mktemp("whole")
     plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=("lat",))
     run(plan, "run", folder=folder, observers=(cuts(folder / "run.tkperf", folder / "cuts"),))
@@ -76,7 +78,7 @@ def assert_refused(path: Path, code: int, *says: str, **wishes: object) -> None:
 
 
 def test_on_the_command_line(run_file: Path, tmp_path: Path) -> None:
-    """No option of a run is accepted by resume, because the run continues as it began."""
+    """``tkperf resume`` accepts no option of a run, because the run continues with its original options."""
     assert_clear(tkperf("resume", run_file, "--profile", "quick"), 2, "there is no option --profile")
     assert_clear(tkperf("resume", run_file, "-nj", "4"), 2, "there is no option -nj")
     assert_clear(tkperf("resume", tmp_path / "none.tkperf"), 6, "there is no run file")
@@ -103,7 +105,9 @@ def test_wrong_wishes(wishes: dict[str, tuple[str, ...]], says: str, run_file: P
 
 
 def test_an_added_test_whose_alterations_nobody_can_tell(run_file: Path) -> None:
-    """What the profile's own numbers were is not in the run file."""
+    """If a run had changed numbers of a user's own profile, a test cannot be added at a resumption, because the run
+    file does not contain the original numbers of the profile.
+    """
     options = fact(run_file, "options")
     assert isinstance(options, dict)
     edit(run_file, options=options | {"jobs": 7})
@@ -112,7 +116,9 @@ def test_an_added_test_whose_alterations_nobody_can_tell(run_file: Path) -> None
 
 @pytest.mark.parametrize("option", [{"device": "/dev/null"}, {"suite": "hdd"}, {"profile": "quick"}, {"force": True}])
 def test_an_option_that_no_run_has(option: dict[str, object], run_file: Path) -> None:
-    """Only a damaged or forged file contains such a value, and tkperf must not use the value."""
+    """A run file with an option or a value that no run has is refused as damaged, because only a damaged or forged file
+    contains it.
+    """
     options = fact(run_file, "options")
     assert isinstance(options, dict)
     edit(run_file, options=options | option)
@@ -125,8 +131,8 @@ def test_a_run_that_still_goes_on(run_file: Path) -> None:
 
 
 def test_one_who_only_looks_is_waited_for(run_file: Path) -> None:
-    """A process that only looks at the run, such as tkperf status, is waited for, because it tries the lock for a
-    moment.
+    """If another process reads the run file, such as tkperf status, the resumption waits for it, because such a process
+    holds the lock only for a moment.
     """
     descriptor = os.open(run_file, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_SH)
@@ -177,7 +183,7 @@ def test_a_run_of_no_suite(run_file: Path) -> None:
 
 @pytest.mark.parametrize(("option", "value"), [("no_purge", "no"), ("tune", "/etc"), ("strict", 1)])
 def test_a_switch_that_is_neither_on_nor_off(option: str, value: object, run_file: Path) -> None:
-    """A switch in a run file must be true or false. Otherwise every text that is not empty would count as yes."""
+    """A switch in a run file must be true or false. Otherwise tkperf would read every non-empty text as true."""
     options = fact(run_file, "options")
     assert isinstance(options, dict)
     edit(run_file, options=options | {option: value})
@@ -238,7 +244,9 @@ def test_a_plan_that_is_another_now(run_file: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run file on a disk that became read-only, as after errors of its file system, is refused."""
+    """A run file that cannot be opened for writing, as on a disk that became read-only after errors of its file system,
+    is refused.
+    """
     opened: Callable[..., int] = os.open
 
     def refuse(path: object, flags: int, *more: object, **named: object) -> int:
@@ -284,7 +292,7 @@ def test_another_fio(on_a_file: tuple[Path, Path]) -> None:
 
 
 def test_a_file_that_was_changed_meanwhile(run_file: Path) -> None:
-    """A run file that was changed while somebody was asked for consent is refused."""
+    """A run file that changed while tkperf asked for consent is refused."""
     plan = make_resume_plan(ResumeRequest(path=run_file))
     edit(run_file, name="other")
     with pytest.raises(TkperfError, match="was changed after it was read"):
@@ -299,8 +307,8 @@ def with_command(path: Path, command: str) -> None:
 
 @pytest.mark.parametrize("given", [None, "", "other {device}", "touch  /x {device}"])
 def test_a_purge_command_is_given_again(given: str | None, run_file: Path) -> None:
-    """A purge command must be given again for a resumption. It is never taken from a run file, which may be a
-    stranger's.
+    """The user must repeat a purge command for a resumption. tkperf never uses the purge command of a run file, because
+    the file may belong to a stranger.
     """
     with_command(run_file, "touch /x {device}")
     says = "begun with --purge-command 'touch /x {device}': pass the same option again if the command is yours"
@@ -310,14 +318,14 @@ def test_a_purge_command_is_given_again(given: str | None, run_file: Path) -> No
 
 
 def test_a_purge_command_is_not_added(run_file: Path) -> None:
-    """A purge command cannot be added at a resumption, because the results of one run need one purge."""
+    """A purge command cannot be added at a resumption, because all results of a run need the same purge."""
     assert_refused(run_file, 3, "was begun without --purge-command", purge_command="x {device}")
 
 
 @pytest.mark.fio
 @pytest.mark.parametrize("detach", [(), ("--detach",)])
 def test_no_command_of_a_run_file_is_run(detach: tuple[str, ...], on_a_file: tuple[Path, Path], tmp_path: Path) -> None:
-    """tkperf never runs a command that a run file contains, even if the user confirmed everything else."""
+    """tkperf never executes a command that a run file contains, even if the user confirmed everything else."""
     path, scratch = on_a_file
     command = f"touch {tmp_path / 'made'} {{device}}"
     with_command(path, command)
@@ -331,7 +339,7 @@ def test_no_command_of_a_run_file_is_run(detach: tuple[str, ...], on_a_file: tup
 
 
 def test_a_file_that_others_can_write(run_file: Path) -> None:
-    """A run file that others can write to is shown, but not resumed."""
+    """A run file that others can write to can be shown, but not resumed."""
     run_file.chmod(0o646)
     assert_refused(run_file, 3, "is shown, but not resumed: others can write to")
     assert_clear(tkperf("resume", run_file, "-q"), 3, "chmod go-w")
@@ -339,8 +347,8 @@ def test_a_file_that_others_can_write(run_file: Path) -> None:
 
 
 def test_a_file_that_became_another_meanwhile(run_file: Path) -> None:
-    """A run file that was replaced after it was read is an error, even if size and time are equal. Results go only to
-    the file that was read.
+    """A run file that was replaced by another file after it was read is refused, even if size and time of both files
+    are equal. Results are written only to the file that was read.
     """
     plan = make_resume_plan(ResumeRequest(path=run_file))
     other = Path(shutil.copy2(run_file, run_file.with_name("other")))
@@ -351,7 +359,7 @@ def test_a_file_that_became_another_meanwhile(run_file: Path) -> None:
 
 @pytest.mark.fio
 def test_an_engine_that_fio_would_load_as_a_library(on_a_file: tuple[Path, Path]) -> None:
-    """The I/O engine of a resumed run must be one of tkperf's, because fio would load ``external:PATH`` as code."""
+    """A resumed run must use an I/O engine that tkperf supports, because fio would load ``external:PATH`` as code."""
     path, _ = on_a_file
     edit(path, ioengine="external:/tmp/x.so")
     assert_refused(path, 2, "I/O engine 'external:/tmp/x.so'")

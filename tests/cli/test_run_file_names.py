@@ -1,5 +1,5 @@
-"""A run file can be named as a file, by its run or by its folder. A name that fits several run files is refused with a
-list.
+"""A user can name a run file with its file name, with the name of its run or with its folder. A name that fits several
+run files is refused with a list of these files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path, measured: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with demo.tkperf in it."""
+    """Change to a folder that contains demo.tkperf, and return the folder."""
     shutil.copy(measured, tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -46,20 +46,22 @@ def folder(tmp_path: Path, measured: Path, monkeypatch: pytest.MonkeyPatch) -> P
     ],
 )
 def test_a_run_file_is_found_by(folder: Path, given: str, found: str) -> None:
-    """A run file is found by its file name, by the name of the run and by the folder that contains no other run.
-    Another file with the name of the run does not hide it.
+    """A run file is found with its file name, with the name of the run, or with a folder that contains no other run. A
+    different file with the name of the run does not hide the run file.
     """
     (folder / "results").mkdir()
     shutil.copy("demo.tkperf", "results/late.tkperf")
     (folder / "results/late.log").write_text("")
     shutil.copy("demo.tkperf", "copy.db")
     shutil.copy("demo.tkperf", "scratch.tkperf")
-    (folder / "scratch").write_bytes(bytes(4096))  # what the run was on
+    (folder / "scratch").write_bytes(bytes(4096))  # the target that the run measured
     assert find_run_file(given) == Path(found)
 
 
 def test_several_that_could_be_meant_are_listed(folder: Path) -> None:
-    """A name that fits several run files is refused with a list of them. The full name of a file selects it."""
+    """A name that fits several run files is refused with a list of these files. The full name of a file selects that
+    file.
+    """
     (folder / "demo").mkdir()
     for name in ("a", "b"):
         shutil.copy("demo.tkperf", f"demo/{name}.tkperf")
@@ -92,7 +94,7 @@ def test_of_very_many_some_are_listed(folder: Path) -> None:
     ],
 )
 def test_every_command_that_takes_one_finds_it(folder: Path, words: tuple[str, ...]) -> None:
-    """Every command that takes a run file finds the file by the name of the run."""
+    """Every command that accepts a run file finds the file with the name of the run."""
     (folder / "claims.toml").write_text(
         '[[claim]]\ntest = "iops"\nmetric = "iops"\nread_percent = 100\nblock_size = "4k"\nat_least = 1\n'
     )
@@ -102,14 +104,16 @@ def test_every_command_that_takes_one_finds_it(folder: Path, words: tuple[str, .
 
 
 def test_stop_finds_it_by_its_name(folder: Path) -> None:
-    """The command stop finds a run by its name. If the run has ended, the command says so, as attach does."""
+    """``tkperf stop`` finds a run with its name. If the run has ended, the command reports the end, as attach does."""
     done = tkperf("stop", "demo")
     assert done.returncode == 0
     assert "demo has ended" in done.stderr
 
 
 def test_a_typo_names_the_closest_run_file(folder: Path) -> None:
-    """A typo names the closest run file in the named folder. The exit code is 6, as for any missing run file."""
+    """A typing error in the name of a run file leads to an error that proposes the closest run file in the same folder.
+    The exit code is 6, as for any missing run file.
+    """
     (folder / "sub").mkdir()
     shutil.copy("demo.tkperf", "sub/later.tkperf")
     for given, closest in (("dmeo", "demo.tkperf"), ("demo2.tkperf", "demo.tkperf"), ("sub/latre", "sub/later.tkperf")):

@@ -1,5 +1,5 @@
-"""The examples for schedulers, run for real, on demand: TKPERF_SCHEDULERS=1, with ansible-core on the PATH, and Slurm's
-daemons.
+"""The examples for schedulers run for real if TKPERF_SCHEDULERS=1 is set. The tests need ansible-core on the PATH, and
+Slurm's daemons.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def lab() -> Iterator[Lab]:
 
 @pytest.mark.skipif(find("ansible-playbook") is None, reason="there is no ansible-playbook")
 def test_the_playbook_measures_fetches_and_compares(lab: Lab, tmp_path: Path) -> None:
-    """The playbook measures, fetches and compares. A second call changes nothing, because all runs exist."""
+    """The Ansible playbook measures drives, fetches the run files and compares the runs. A second call of the playbook
+    changes nothing, because all runs exist.
+    """
     drives = "\n".join(
         f"{host.name} ansible_user=measure ansible_python_interpreter=/usr/bin/python3 "
         f"""tkperf_drives='[{{"name": "{host.name}-1", "device": "sim:sata-ssd"}}]'"""

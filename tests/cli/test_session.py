@@ -1,4 +1,4 @@
-"""What surrounds a run: room for its file, a host that does not sleep."""
+"""Conditions around a run: enough space for the run file, and a host that does not sleep."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUN = [sys.executable, "-m", "tkperf", "ssd", "n", "sim:sata-ssd", "-ssdt", "iop
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MiB."""
+    """Yield a mounted file system of 1 MiB."""
     if os.geteuid() != 0:
         pytest.skip("needs root to mount a file system")
     folder = tmp_path / "disk"
@@ -37,8 +37,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.root
 def test_a_disk_too_small_for_the_run_file_is_refused_before_the_start(small_disk: Path) -> None:
-    """A run whose run file may not fit on the disk is refused before anything is asked or created. The error contains
-    the free and the needed space.
+    """If the run file may not fit on the disk, the run is refused before tkperf asks or creates anything. The error
+    contains the free space and the needed space.
     """
     done = subprocess.run(
         [*RUN, "--output", small_disk],
@@ -61,7 +61,7 @@ while [ "${1#--}" != "$1" ]; do echo "$1" >> "$INHIBITED"; shift; done
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A PATH with what starting a child needs, and nothing else."""
+    """Set PATH to a folder with only the programs that starting a child process needs, and return this folder."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("setpriv", "sh", "sleep", "echo"):
@@ -83,7 +83,7 @@ def sleepers() -> int:
 
 
 def test_the_host_is_kept_awake_as_long_as_the_run(programs: Path, tmp_path: Path) -> None:
-    """The host is kept awake as long as the run. No process that keeps it awake remains afterwards."""
+    """tkperf keeps the host awake as long as the run lasts. Afterwards, the process that prevents sleep has ended."""
     install(programs, INHIBITS)
     told: list[Event] = []
     before = sleepers()
@@ -106,7 +106,7 @@ def test_the_host_is_kept_awake_as_long_as_the_run(programs: Path, tmp_path: Pat
     ],
 )
 def test_a_host_that_may_sleep_is_said_to(programs: Path, script: str | None, says: str) -> None:
-    """A host that may go to sleep does not stop the run. A note gives the reason."""
+    """If tkperf cannot keep the host awake, the run continues, and a note gives the reason."""
     if script is not None:
         install(programs, script)
     told: list[Event] = []
@@ -128,7 +128,9 @@ def test_the_target_is_none_of_tkperfs_own_files(tmp_path: Path, target: str) ->
 
 
 def test_what_a_killed_run_left_beside_its_file_is_not_taken(tmp_path: Path) -> None:
-    """SQLite would remove a journal whose run file was moved away, and the last steps with it."""
+    """If a killed run left a journal without its run file, a new run with the same NAME is refused. SQLite would delete
+    the journal, which contains the last steps of the killed run.
+    """
     left = tmp_path / "n.tkperf-journal"
     left.write_bytes(b"the last steps")
     ran = CliRunner().invoke(cli, ["ssd", "n", "sim:sata-ssd", "--output", str(tmp_path)])

@@ -1,5 +1,5 @@
-"""Help, completion and wrong calls are answered at once, because they load nothing that only the work of a command
-needs.
+"""Help, completion and wrong calls load none of the modules that only the work of a command needs, so that tkperf
+answers at once.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pytest
 
 from tkperf.cli.main import COMMANDS
 
-# The test checks which modules were loaded, because a time would depend on the machine. bench/start_up.py measures the
-# times.
+# The test checks which modules were loaded, because a measured time would depend on the machine. bench/start_up.py
+# measures the times.
 WATCHED = """
 import sys
 before = set(sys.modules)
@@ -31,7 +31,8 @@ for words in json.loads(sys.argv[1]):
 new = {name for name in sys.modules if name not in before}
 print(json.dumps([ours, sorted(new)]), file=sys.__stderr__)
 """
-# Modules of Python's library that take milliseconds to load. click, or Python before tkperf, loads the others.
+# These modules of Python's library take milliseconds to load. Modules that click loads, or that Python loads before
+# tkperf, are not listed.
 HEAVY = {
     "asyncio",
     "concurrent",
@@ -50,7 +51,7 @@ HEAVY = {
     "xml",
     "zoneinfo",
 }
-# Modules of tkperf that exist for help and completion alone.
+# Modules of tkperf that help and completion need.
 LIGHT = {
     "tkperf",
     "tkperf.model",
@@ -70,7 +71,7 @@ LIGHT = {
 
 
 def loaded_by(calls: list[list[str]], **environment: str) -> tuple[list[int], set[str]]:
-    """How each call ended, and all that was loaded by any of them."""
+    """Return the exit code of each call, and the names of all modules that any of the calls loaded."""
     done = subprocess.run(
         [sys.executable, "-c", WATCHED, json.dumps(calls)],
         env={**os.environ, **environment},
@@ -93,7 +94,7 @@ def assert_light(names: set[str]) -> None:
 
 
 def test_the_list_of_commands_loads_none_of_them() -> None:
-    """tkperf --help, tkperf --version and an unknown command load none of the commands."""
+    """tkperf --help and tkperf --version load none of the modules of the commands."""
     codes, names = loaded_by([["--help"], ["--version"]])
     assert codes == [0, 0]
     assert_light(names)
@@ -127,14 +128,16 @@ def test_the_help_of_no_command_loads_what_it_works_with() -> None:
     ],
 )
 def test_a_tab_loads_nothing_but_names(tmp_path: Path, line: str) -> None:
-    """Completion loads only light modules, whatever is completed."""
+    """Completion loads only light modules, whatever word is completed."""
     codes, names = loaded_by([[]], COMP_LINE=line, _TKPERF_COMPLETE="bash_complete")
     assert codes == [0]
     assert_light(names)
 
 
 def test_what_is_loaded_is_seen() -> None:
-    """A command at work loads more than the light modules, and the check of the other tests would notice that."""
+    """The check of the other tests detects heavy modules: a command that does its work loads more than the light
+    modules, and the check then fails.
+    """
     _, names = loaded_by([["profiles", "--json"]])
     assert "msgspec" in names
     with pytest.raises(AssertionError):

@@ -1,4 +1,4 @@
-"""How runs stand: found in milliseconds, and never told what nobody looked for."""
+"""The overview of a run is read in milliseconds, and does not state what tkperf did not look for."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ FOREIGN, GAP, REPEATED = (
 
 
 def test_at_a_simulated_drive_nobody_looked_for_disturbances(tmp_path: Path) -> None:
-    """A simulated run has no count of disturbed steps. A count of 0 would mean that tkperf looked for disturbances."""
+    """The overview of a simulated run has no count of disturbed steps. A count of 0 would mean that tkperf looked for
+    disturbances.
+    """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=str(SHORT), tests=("lat",))
     run(plan, "n", folder=tmp_path)
     state = read_overview(tmp_path / "n.tkperf")
@@ -48,7 +50,9 @@ def test_at_a_simulated_drive_nobody_looked_for_disturbances(tmp_path: Path) -> 
 
 
 def ended(folder: Path, *disturbed: bool, looked: bool) -> Path:
-    """A run that has ended, of steps of which some were disturbed."""
+    """Write an ended run and return its path. Each element of ``disturbed`` is a step, and is true for a disturbed
+    step.
+    """
     path, writer = a_run(folder)
     for number, is_disturbed in enumerate(disturbed, 1):
         step = a_step(
@@ -80,7 +84,9 @@ def test_disturbed_steps_are_counted(
 
 
 def test_of_a_run_that_is_complete_no_step_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There may be thousands in each of a thousand files."""
+    """The overview of a complete run reads no step, because an archive may contain a thousand run files with thousands
+    of steps each.
+    """
     path = ended(tmp_path, False, True, looked=True)
     before = read_overview(path)
 
@@ -93,8 +99,8 @@ def test_of_a_run_that_is_complete_no_step_is_read(tmp_path: Path, monkeypatch: 
 
 
 def test_the_verdict_is_that_of_the_results(tmp_path: Path) -> None:
-    """The verdict of a run's overview equals the verdict of its results. It is computed only when asked for, because it
-    needs every step.
+    """The verdict of a run's overview equals the verdict of its results. The overview contains the verdict only on
+    request, because tkperf needs every step to compute it.
     """
     path = ended(tmp_path, True, False, looked=True)
     assert read_overview(path).verdict is None
@@ -105,7 +111,9 @@ def test_the_verdict_is_that_of_the_results(tmp_path: Path) -> None:
 
 
 def test_of_many_runs_none_is_judged_but_those_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list of an archive must not take minutes."""
+    """``tkperf status`` judges only runs that the user names, because judging all runs of an archive would take
+    minutes.
+    """
     path = ended(tmp_path, False, looked=True)
     for number in range(25):
         shutil.copy(path, tmp_path / f"r{number}.tkperf")
@@ -120,8 +128,8 @@ def test_of_many_runs_none_is_judged_but_those_named(tmp_path: Path, monkeypatch
 
 
 def test_every_output_counts_the_same_disturbed_steps(tmp_path: Path) -> None:
-    """Every output counts the same disturbed steps: fills included, each step once, and no step
-    that was only repeated.
+    """Every output counts the same disturbed steps. Fills are included, each step counts once, and a step that was only
+    repeated does not count.
     """
     path, writer = a_run(tmp_path)
     found = [(FOREIGN, GAP), (FOREIGN,), (REPEATED,)]
@@ -143,7 +151,7 @@ def test_every_output_counts_the_same_disturbed_steps(tmp_path: Path) -> None:
 
 def test_a_disturbed_step_that_was_set_aside_does_not_count(tmp_path: Path) -> None:
     """A disturbed step that was measured again after an interruption does not count, because no result is computed from
-    it.
+    the disturbed step.
     """
     path, writer = a_run(tmp_path)
     writer(StepEnded(test="iops", record=a_step(1, disturbances=(FOREIGN,), foreign_read_bytes=0)))
@@ -176,7 +184,9 @@ OF_ROOT = Writer(pid=4321, user="root")
 
 @pytest.fixture
 def run_of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A run file in the current folder that a process of root writes, as an ordinary user sees it."""
+    """Yield a run file in the current folder while a process of root writes to it. The test sees the run as an ordinary
+    user does.
+    """
     path, writer = a_run(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -187,8 +197,8 @@ def run_of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 
 
 def test_status_names_the_command_that_ends_the_run_of_another_user(run_of_root: Path) -> None:
-    """If the table has a row for a run, the process of this run is not listed again among the
-    processes whose runs are hidden.
+    """For the run of another user, ``tkperf status`` names the command with sudo that ends the run. The process of such
+    a run is not listed again among the processes whose runs are hidden.
     """
     done = CliRunner().invoke(cli, ["status"])
     assert f"'sudo tkperf stop {run_of_root.name}' ends it" in done.stderr
@@ -209,8 +219,8 @@ def test_stop_names_the_command_that_ends_the_run_of_another_user(run_of_root: P
 
 
 def test_a_view_names_the_command_that_ends_the_run(run_of_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command for the run of another user begins with sudo. The command for the user's own run
-    does not.
+    """If the run belongs to another user, the view names a stop command that begins with sudo. The stop command for the
+    user's own run does not contain sudo.
     """
 
     def left_by_the_user(*_: object, **__: object) -> None:
@@ -230,7 +240,9 @@ def test_a_view_names_the_command_that_ends_the_run(run_of_root: Path, monkeypat
 def test_a_file_that_only_root_may_read_is_tried_with_sudo(
     command: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message to root does not contain sudo."""
+    """If a file is readable by root alone, the error proposes sudo. If root runs the command, the error does not
+    mention sudo.
+    """
 
     def refuse(*_: object, **__: object) -> None:
         raise RunFileError("cannot read it") from PermissionError()

@@ -1,4 +1,4 @@
-"""Tables in the terminal: figures as everywhere else, words kept whole."""
+"""Tables in the terminal contain the same figures as all other outputs, and no word is broken."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def shown(result: RunResult, width: int = 200) -> str:
 
 
 def test_every_output_has_the_facts_tables_and_sentences_of_the_page(result: RunResult) -> None:
-    """The terminal and Markdown contain every fact, table and sentence of the page, in the same words."""
+    """The terminal and Markdown contain every fact, table and sentence of the report page, in the same words."""
     view = build_view(result)
     for text in (shown(result), render_markdown(view).replace("\\", "")):
         said = " ".join(text.replace("|", " ").split())
@@ -72,8 +72,8 @@ FOOTNOTE = "fewer than 10 I/Os expected beyond that percentile"
 
 
 def test_a_percentile_left_out_is_explained_where_its_dash_is(result: RunResult) -> None:
-    """The terminal, Markdown and the report put a footnote below each table that leaves out a percentile, and below no
-    other table.
+    """The terminal, Markdown and the report print a footnote below each table in which a percentile is left out. Other
+    tables have no such footnote.
     """
     latency = result.tests[1].sections[0]
     shown_of = [QUANTITIES[key] for key in matrix_keys(latency.plan) if key.startswith("p")]
@@ -103,7 +103,7 @@ def test_a_percentile_left_out_is_explained_where_its_dash_is(result: RunResult)
 
 
 def test_one_of_anything_is_singular(result: RunResult) -> None:
-    """A run that was stopped early has one round, one slice."""
+    """Nouns after the number 1 are singular. For example, a run that was stopped early has one round and one slice."""
     test, stream = result.tests[0], result.tests[3]
     section = replace(test.sections[0], window=(1,))
     slices = replace(stream.sections[0], slices=stream.sections[0].slices[:1])
@@ -129,7 +129,7 @@ FINDING = ClaimResult(
 
 @pytest.mark.parametrize("width", [50, 80, 200])
 def test_claims_are_legible_at_any_width(result: RunResult, width: int) -> None:
-    """Claims fit any width: no line is wider than the terminal and no word is cut."""
+    """Claims fit a terminal of any width: no line is wider than the terminal, and no word is broken."""
     file = io.StringIO()
     quiet = replace(result, info=replace(result.info, notices=()))
     view = build_claims_page(Checked(claim_results=(FINDING,), result=quiet))
@@ -142,7 +142,7 @@ def test_claims_are_legible_at_any_width(result: RunResult, width: int) -> None:
 
 
 def test_the_number_of_claims_not_met_is_said(tmp_path: Path) -> None:
-    """The number of claims that are not met is stated, whether it is one or several."""
+    """The error states how many claims pass, with a singular noun for a single claim."""
     from click.testing import CliRunner
 
     from tkperf.cli.main import cli
@@ -155,7 +155,9 @@ def test_the_number_of_claims_not_met_is_said(tmp_path: Path) -> None:
 
 
 def test_disturbed_figures_are_marked_everywhere(tmp_path: Path) -> None:
-    """Terminal, Markdown, HTML, CSV and JSON say which figures, of what, and how many steps."""
+    """The terminal, Markdown, HTML, CSV and JSON mark disturbed figures, and state the kind of disturbance and the
+    number of disturbed steps.
+    """
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")
     test = record.tests[0]
@@ -188,8 +190,8 @@ def test_disturbed_figures_are_marked_everywhere(tmp_path: Path) -> None:
 
 
 def test_the_longest_gap_is_between_any_two_steps(tmp_path: Path) -> None:
-    """The longest gap is the longest time between any two steps, planned pauses excluded. Gaps above the limit are
-    counted.
+    """The longest gap is the longest time between any two steps. Planned pauses do not count as gaps. Gaps above the
+    limit are counted.
     """
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")
@@ -204,9 +206,7 @@ def test_the_longest_gap_is_between_any_two_steps(tmp_path: Path) -> None:
 
 
 def test_steps_that_overlap_have_no_gap(tmp_path: Path) -> None:
-    """Each step may begin a moment before the end of the previous step. The longest gap is then 0,
-    and not negative.
-    """
+    """If each step begins a moment before the previous step ends, the longest gap is 0, and not negative."""
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")
     test = record.tests[0]
@@ -219,8 +219,8 @@ def test_steps_that_overlap_have_no_gap(tmp_path: Path) -> None:
     ("gap_s", "said"), [(2.5, "2500.0 ms, none flagged"), (0.02, "20.0 ms, none flagged"), (0.0, "none")]
 )
 def test_a_gap_is_called_too_long_only_where_it_was(tmp_path: Path, gap_s: float, said: str) -> None:
-    """A gap is called too long only above the limit of its place, because a cold start may take longer than a
-    hand-over. The terminal and the report agree.
+    """A gap counts as too long only if it exceeds the limit of its place, because a cold start may take longer than a
+    hand-over. The terminal and the report print the same words.
     """
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")
@@ -234,8 +234,8 @@ def test_a_gap_is_called_too_long_only_where_it_was(tmp_path: Path, gap_s: float
 
 
 def test_a_run_whose_other_io_nobody_could_tell_does_not_pass_for_undisturbed(tmp_path: Path) -> None:
-    """A run on a file is not called undisturbed, because a file has no counters to compare with. A simulated drive has
-    no other users.
+    """A run on a file is not called undisturbed, because a file has no counters to which tkperf could compare its own
+    I/O. A simulated drive has no other users.
     """
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")
@@ -257,7 +257,9 @@ def test_a_run_whose_other_io_nobody_could_tell_does_not_pass_for_undisturbed(tm
 
 
 def test_reads_and_writes_that_nobody_told_apart_have_no_table(result: RunResult) -> None:
-    """TKperf's files keep mixes together: a table of dashes would only look like a loss."""
+    """If reads and writes of mixed workloads were not recorded separately, as in TKperf's files, the table that
+    separates reads and writes is left out. A table of dashes would look like lost data.
+    """
     test = result.tests[0]
     section = test.sections[0]
     cells = tuple(replace(cell, read=None, write=None) for cell in section.cells)
@@ -274,7 +276,7 @@ def test_an_unknown_load_generator_is_called_so(result: RunResult) -> None:
 
 
 def test_figures_are_not_broken_in_80_columns(result: RunResult) -> None:
-    """A table of seven mixes breaks no figure in 80 columns."""
+    """In a terminal of 80 columns, a table with seven mixes breaks no figure."""
     section = result.tests[0].sections[0]
     mixes = (100, 95, 65, 50, 35, 5, 0)
     cells = tuple(

@@ -1,4 +1,6 @@
-"""tkperf tune and the audit on the command line: shown, refused where strict, on record."""
+"""``tkperf tune`` and the audit on the command line: findings are shown, lead to a refusal with --strict, and are
+recorded.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ def finding_of(monkeypatch: pytest.MonkeyPatch, *findings: AuditResult) -> None:
 
 
 def test_strict_refuses_and_names_each_command(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--strict refuses with exit code 3 before anything is asked or written, and names each command. A finding that
-    only may disturb does not count.
+    """With --strict, a finding that disturbs refuses the run with exit code 3, before tkperf asks or writes anything.
+    The error names the command for each such finding. A finding that only may disturb does not refuse the run.
     """
     finding_of(monkeypatch, BUSY, SLOW, SWAP)
     with pytest.raises(RefusedError) as caught:
@@ -65,7 +67,7 @@ def test_one_line_before_the_question() -> None:
 
 
 def test_tuning_needs_root_and_a_device(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tuning without root or without a device is refused before anything is asked."""
+    """Tuning without root and tuning for a simulated drive are refused before tkperf asks anything."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(DeviceError, match=r"--tune changes settings of .*: run tkperf as root"):
         tkperf.make_plan("ssd", str(scratch), profile="quick", tune=True)
@@ -75,14 +77,14 @@ def test_tuning_needs_root_and_a_device(scratch: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.audited
 def test_a_simulated_drive_is_measured_on_no_host() -> None:
-    """A simulated drive has no findings of the host, so rehearsals warn of nothing."""
+    """The plan for a simulated drive has no findings about the host, so that rehearsals print no warnings."""
     assert tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick").audit == Audit()
 
 
 @pytest.mark.audited
 def test_this_machine_can_be_audited(scratch: Path) -> None:
-    """Any machine can be audited. The audit contains each kind of finding, and each finding has a
-    reason, in JSON too.
+    """Any machine can be audited. The audit contains the expected subjects, and each finding has a reason, also in
+    JSON.
     """
     audited = tkperf.make_plan("ssd", str(scratch), profile="quick").audit
     subjects = {finding.subject for finding in audited.findings}
@@ -120,7 +122,9 @@ def test_wrong_use_is_named(words: list[str], says: str) -> None:
 @pytest.mark.root
 @pytest.mark.skipif(why_no_loop_devices() is not None, reason=str(why_no_loop_devices()))
 def test_a_loop_device_is_tuned_and_put_back(loop_device: Callable[..., Path]) -> None:
-    """tune --apply changes the kernel's settings of a loop device, and the old settings can be restored."""
+    """``tkperf tune --apply`` changes the kernel's settings of a loop device, and tkperf can restore the old
+    settings.
+    """
     device = loop_device()
     queue = Path("/sys/block", device.name, "queue")
     others = ("scheduler", "rq_affinity", "wbt_lat_usec", "nr_requests")
@@ -144,8 +148,8 @@ def test_a_loop_device_is_tuned_and_put_back(loop_device: Callable[..., Path]) -
 @pytest.mark.root
 @pytest.mark.skipif(why_no_loop_devices() is not None, reason=str(why_no_loop_devices()))
 def test_a_run_has_its_settings_and_puts_them_back(loop_device: Callable[..., Path]) -> None:
-    """A run with --tune restores its settings at the end. The run file contains what was set, and the audit describes
-    the host with these settings.
+    """A run with --tune restores the changed settings at its end. The run file records the changes, and the audit
+    describes the host with the changed settings.
     """
     device = loop_device()
     scheduler = Path("/sys/block", device.name, "queue/scheduler")

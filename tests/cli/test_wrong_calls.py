@@ -1,4 +1,4 @@
-"""A wrong call: one line that begins with tkperf:, the usage after it, exit code 2."""
+"""A wrong call prints one line that begins with ``tkperf:`` and then the usage, and ends with exit code 2."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
     ],
 )
 def test_a_wrong_call_is_told_in_a_line_and_the_usage(words: list[str], says: str) -> None:
-    """A wrong call prints one line with the mistake, the usage of the command that was meant, and
-    the call of its help.
+    """A wrong call prints one line with the mistake, the usage of the closest command, and the command that prints the
+    help.
     """
     done = tkperf(*words)
     assert (done.returncode, done.stdout) == (2, "")
@@ -92,12 +92,14 @@ def test_a_wrong_call_is_told_in_a_line_and_the_usage(words: list[str], says: st
 
 
 def test_the_usage_names_what_a_command_takes() -> None:
-    """The usage of a command names all arguments that the command takes."""
+    """The usage of a command contains all arguments of the command."""
     assert tkperf("ssd", "n").stderr == f"tkperf: Missing argument 'DEVICE'.\n{SSD}"
 
 
 def test_a_file_with_a_mistake_is_no_wrong_call(tmp_path: object) -> None:
-    """The usage would not help: the file has to be changed."""
+    """A mistake in an input file leads to an error without a usage line, because the user must change the file and not
+    the call.
+    """
     done = tkperf("ssd", "n", "sim:sata-ssd", "--profile", __file__)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
@@ -108,7 +110,7 @@ def test_a_file_with_a_mistake_is_no_wrong_call(tmp_path: object) -> None:
 def commands(
     command: click.Command = cli, parent: click.Context | None = None, name: str = "tkperf"
 ) -> Iterator[tuple[click.Context, click.Command]]:
-    """Every command there is, those of commands, too."""
+    """Yield the context and the command of every command, including subcommands."""
     context = click.Context(command, info_name=name, parent=parent, **command.context_settings)
     yield context, command
     if isinstance(command, click.Group):
@@ -120,7 +122,7 @@ def commands(
 
 def test_options_of_runs_stand_under_headings() -> None:
     """The help of ssd, hdd, raid and sweep groups the options of a run under headings. The common options are first,
-    and TKperf's are last.
+    and TKperf's options are last.
     """
     for name in ("ssd", "hdd", "raid", "sweep"):
         (command,) = (each for context, each in commands() if context.command_path == f"tkperf {name}")
@@ -136,8 +138,8 @@ def test_options_of_runs_stand_under_headings() -> None:
 
 
 def test_the_common_case_of_each_command_fits_on_a_screen() -> None:
-    """The help shows purpose, examples and common options in 42 lines of 80 columns; the top-level help shows all
-    commands there.
+    """The help shows purpose, examples and common options in 42 lines of 80 columns. The top-level help lists all
+    commands in the same space.
     """
     for context, command in commands():
         context.terminal_width, context.max_content_width = 80, 80
@@ -167,7 +169,7 @@ def test_the_headings_share_one_column() -> None:
     ],
 )
 def test_several_tests_are_named_in_any_of_these_ways(words: tuple[str, ...]) -> None:
-    """Several tests can be named as ``-ssdt iops,lat`` or as ``-ssdt iops lat``, with the same result."""
+    """The user can name several tests as ``-ssdt iops,lat`` or as ``-ssdt iops lat``, with the same result."""
     (command,) = (each for context, each in commands() if context.command_path == "tkperf ssd")
     for given in (["n", "x", *words], [*words, "n", "x"]):
         with command.make_context("ssd", list(given), click.Context(cli, **cli.context_settings)) as context:
@@ -188,7 +190,9 @@ def test_several_tests_are_named_in_any_of_these_ways(words: tuple[str, ...]) ->
 def test_an_input_file_that_does_not_exist_is_no_wrong_call(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An input file that does not exist is an error of one line with its name, and no wrong call."""
+    """A missing input file leads to an error of one line with the name of the file, and without the usage of a wrong
+    call.
+    """
     monkeypatch.chdir(tmp_path)
     simulate(tmp_path, run_info())
     done = CliRunner().invoke(cli, [{"RUN": "run.tkperf"}.get(word, word) for word in words])
@@ -198,8 +202,8 @@ def test_an_input_file_that_does_not_exist_is_no_wrong_call(
 
 
 def test_a_size_too_small_for_a_sector_is_blamed_on_the_size() -> None:
-    """A size smaller than a sector is refused with the name of --size. The error does not mention the active range,
-    which nobody gave.
+    """A size smaller than a sector is refused with the name of the option --size. The error does not mention the active
+    range, because the user gave none.
     """
     done = CliRunner().invoke(cli, ["ssd", "n", "./x.img", "--size", "10"])
     assert "--size: '10'" in str(done.exception)
@@ -209,7 +213,9 @@ def test_a_size_too_small_for_a_sector_is_blamed_on_the_size() -> None:
 
 @pytest.mark.parametrize("name", ["quick", "./mine.toml", "pts-2"])
 def test_a_profile_where_a_command_is_expected_leads_to_show(name: str) -> None:
-    """``tkperf profiles quick`` looks natural."""
+    """If a profile follows ``tkperf profiles``, as in ``tkperf profiles quick``, the error proposes ``tkperf profiles
+    show``.
+    """
     error = CliRunner().invoke(cli, ["profiles", name], standalone_mode=False).exception
     assert "profiles show" in str(error)
     assert "no command" not in str(error)
@@ -217,7 +223,7 @@ def test_a_profile_where_a_command_is_expected_leads_to_show(name: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_points_to_nothing_that_only_a_checkout_has(command: str) -> None:
-    """An installed tkperf has no docs folder."""
+    """The help of a command mentions no file of the docs folder, because an installed tkperf has no docs folder."""
     assert "docs/" not in CliRunner().invoke(cli, [command, "--help"]).output
 
 
@@ -229,7 +235,7 @@ def test_help_of_hdd_offers_the_profiles_that_it_takes() -> None:
 
 @pytest.fixture
 def two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run, a batch and a claims file in the current folder."""
+    """Create a run file, a batch file and a claims file in the current folder."""
     monkeypatch.chdir(tmp_path)
     simulate(tmp_path, run_info())
     Path("run.tkperf").rename("A.tkperf")
@@ -254,8 +260,8 @@ def two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_check_names_what_it_lacks(words: list[str], says: str) -> None:
-    """click takes a single word for the claims file, and reports that RUN_FILES is missing before
-    it.
+    """If a file is missing in a call of ``tkperf check``, the error names the missing file. click would use a single
+    word as the claims file and report that RUN_FILES is missing.
     """
     error = CliRunner().invoke(cli, ["check", *words], standalone_mode=False).exception
     assert isinstance(error, UsageError | click.UsageError)
@@ -264,7 +270,7 @@ def test_check_names_what_it_lacks(words: list[str], says: str) -> None:
 
 @pytest.mark.usefixtures("two_files")
 def test_a_claims_file_that_shares_the_name_of_a_run_is_read() -> None:
-    """Other files may have the same names as the short forms for run files."""
+    """If a claims file has the same name as a run, ``tkperf check`` reads the claims file."""
     Path("claims.toml").rename("A")
     error = CliRunner().invoke(cli, ["check", "A.tkperf", "A"], standalone_mode=False).exception
     assert error is not None
@@ -281,6 +287,8 @@ def test_a_claims_file_that_shares_the_name_of_a_run_is_read() -> None:
     ],
 )
 def test_a_run_file_in_place_of_an_input_file_is_called_one(words: list[str]) -> None:
-    """The message does not speak of a wrong byte in a text, or of a file that is too large."""
+    """If a run file is given in place of an input file, the error states that the file is a run file. The error does
+    not mention a wrong byte or a file that is too large.
+    """
     error = CliRunner().invoke(cli, words, standalone_mode=False).exception
     assert "it is a run file or another database of SQLite" in str(error)

@@ -1,4 +1,6 @@
-"""``tkperf`` where each loop device has a serial number: the name of the file behind it, without its ending."""
+"""Run ``tkperf`` with a serial number for each loop device: the name of the file behind the device, without the suffix
+of the name.
+"""
 
 from __future__ import annotations
 
