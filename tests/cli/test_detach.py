@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -54,7 +55,7 @@ class Terminal:
         until_s = time.monotonic() + limit_s
         while words not in self.text:
             assert time.monotonic() < until_s, self.text
-            self._read()
+            self._read(until_s)
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
@@ -62,15 +63,19 @@ class Terminal:
     def close(self) -> None:
         os.close(self._master)
 
-    def wait(self) -> int:
+    def wait(self, limit_s: float = 300.0) -> int:
         """Return the exit code of the process after the test has read all its output."""
+        until_s = time.monotonic() + limit_s
         with suppress(OSError):  # the read fails as soon as no process has the other end open
             while True:
-                self._read()
+                self._read(until_s)
         _, status = os.waitpid(self.pid, 0)
         return os.waitstatus_to_exitcode(status)
 
-    def _read(self) -> None:
+    def _read(self, until_s: float) -> None:
+        """Read what the process printed. Fail at ``until_s`` (monotonic) if it prints nothing until then."""
+        ready, _, _ = select.select([self._master], [], [], max(0.0, until_s - time.monotonic()))
+        assert ready, f"nothing more was printed: {self.text}"
         piece = os.read(self._master, 4096)
         if not piece:
             raise OSError("closed")

@@ -22,7 +22,7 @@ LIMITS_S = {"core": 2400.0, "full": 7200.0}
 PYTEST = (
     "export TKPERF_LAB={which} PATH=$PWD/.venv/bin:$PATH PYTEST_DISABLE_PLUGIN_AUTOLOAD=1; "
     ".venv/bin/python -m pytest tests/lab/cases -p no:cacheprovider "
-    "-o addopts= --import-mode=importlib --strict-markers -q --tb=no --no-header "
+    "-o addopts= -p pytest_timeout -o timeout=0 --import-mode=importlib --strict-markers -q --tb=no --no-header "
 )
 
 
