@@ -28,7 +28,9 @@ def run_file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("option", ["-o", "--pdf", "--json", "--xml", "--markdown"])
 @pytest.mark.parametrize("through", ["itself", "a link", "another run"])
 def test_a_run_file_is_never_overwritten(run_file: Path, tmp_path: Path, option: str, through: str) -> None:
-    """An output never overwrites a run file: the reported file, a link to it or another run file."""
+    """An output never overwrites a run file, whether it is the reported file, a link to this file or another
+    run file.
+    """
     victim = run_file
     if through == "a link":
         victim = tmp_path / "link.html"
@@ -107,8 +109,8 @@ def test_a_name_of_two_lines_forges_none(tmp_path: Path) -> None:
 
 @given(st.one_of(st.text(), st.text(alphabet="[]/\\ab:=#@\n")))
 def test_text_from_outside_is_printed_as_it_is(text: str) -> None:
-    """tkperf prints the printable characters, line ends and no-break spaces of a foreign text unchanged, and drops all
-    others. Such a text is never read as markup.
+    """tkperf prints the printable characters, line ends and no-break spaces of a text from outside unchanged, and drops
+    all other characters. Such a text is never read as markup.
     """
     printable = "".join(each for each in text if each.isprintable() or each in "\n\u00a0")
     file = io.StringIO()

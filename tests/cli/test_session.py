@@ -119,8 +119,8 @@ def test_a_host_that_may_sleep_is_said_to(programs: Path, script: str | None, sa
 
 @pytest.mark.parametrize("target", ["n.tkperf", "n.log", "n.tkperf-wal", "./n.tkperf-journal"])
 def test_the_target_is_none_of_tkperfs_own_files(tmp_path: Path, target: str) -> None:
-    """The target must not be a file of tkperf's own, because a scratch file with that name would be written to as a log
-    or removed by SQLite.
+    """The target of a run must not have the name of the run file, the log or a file of SQLite. Otherwise tkperf would
+    write to the scratch file as a log, or SQLite would delete it.
     """
     ran = CliRunner().invoke(cli, ["ssd", "n", str(tmp_path / target), "--size", "64MiB", "--output", str(tmp_path)])
     assert isinstance(ran.exception, RunFileError), ran.output

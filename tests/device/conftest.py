@@ -1,5 +1,5 @@
-"""Users of a target other than tkperf: processes that are not children of the test, and loop
-devices. Both end with the test.
+"""Fixtures for users of a target other than tkperf: processes that are not children of the test, and loop devices. All
+of them end with the test.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 
 from tests.conftest import attach_loop, why_no_loop_devices
 
-# Runs PROGRAM with its arguments in ``words``, tells its number, and stays.
+# The process executes PROGRAM with its arguments in ``words``, writes its PID to a file, and then waits.
 _STAY = """
 import os, sys, time
 words = sys.argv[3:]
@@ -34,7 +34,7 @@ Foreign = Callable[..., int]
 
 @contextmanager
 def loop_on(backing: Path, *options: str) -> Iterator[Path]:
-    """A loop device on an existing file or device. It is detached at the end of the test."""
+    """Yield a loop device on an existing file or device, and detach it at the end of the test."""
     if reason := why_no_loop_devices():
         pytest.skip(reason)
     device = attach_loop(*options, backing)
@@ -46,7 +46,9 @@ def loop_on(backing: Path, *options: str) -> Iterator[Path]:
 
 @pytest.fixture
 def foreign(tmp_path: Path) -> Iterator[Foreign]:
-    """Starts a python program that is no child of ours, and waits until it has done its lines."""
+    """Yield a function that starts a Python program in a process that is no child of the test. The function waits until
+    the program has executed its lines.
+    """
     started: list[int] = []
 
     def start(program: str, *words: str | Path) -> int:

@@ -1,9 +1,9 @@
-"""Stand-ins for hdparm, nvme, sg3-utils and storcli, because the tests have no such drives.
+"""Stand-ins for hdparm, nvme, sg3-utils and storcli, because the tests have no real drives with these commands.
 
-They print only forms of ``tests/golden/tools``, each of which has a source.
+The stand-ins print only forms of ``tests/golden/tools``. Each of these forms has a source.
 
-Each keeps its drive's state in a JSON file and writes every call to a log, so that tests can check
-what was commanded and in which order.
+Each stand-in keeps the state of its drive in a JSON file and writes every call to a log, so that tests can check which
+commands tkperf sent, and in which order.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ if args[0] == "--zero-superblock":
 
 
 class FakeTools:
-    """Programs in a folder at the front of PATH, one state for all."""
+    """Programs in a folder at the front of PATH, with one state for all programs."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         folder.mkdir()
@@ -257,7 +257,7 @@ class FakeTools:
         return [json.loads(line) for line in self._log.read_text().splitlines()]
 
     def commanded(self, *words: str) -> list[list[str]]:
-        """Calls that have any of these words."""
+        """Return the calls that contain any of these words."""
         return [call for call in self.calls if set(call) & set(words)]
 
 

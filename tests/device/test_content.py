@@ -1,5 +1,5 @@
-"""tkperf notices each change on a device after the question and before the first write, even if the
-kind of the data is not known.
+"""tkperf notices each change on a device after the question and before the first write, even if it does not recognise
+the kind of the data.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def write(path: Path, place: int = BETWEEN) -> None:
 
 
 def open_while(path: Path, act: Callable[[], object]) -> None:
-    """Answer the question about a target, and do something before the answer."""
+    """Ask the question about a target, call ``act``, and then answer the question."""
 
     def ask(question: Question) -> str:
         act()
@@ -44,9 +44,7 @@ def open_while(path: Path, act: Callable[[], object]) -> None:
 
 
 def with_old_times(path: Path) -> None:
-    """Write to a file, and then restore its times, as a program that copies a file with its times
-    does.
-    """
+    """Write to a file and then restore its times, as a program that preserves times does when it copies a file."""
     status = path.stat()
     write(path)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -54,8 +52,8 @@ def with_old_times(path: Path) -> None:
 
 @pytest.mark.parametrize("act", [write, with_old_times, lambda path: write(path, 0)])
 def test_other_data_in_a_file_is_a_change(scratch: Path, act: Callable[[Path], object]) -> None:
-    """Random bytes replace other random bytes, at samples or between them. libblkid recognises
-    neither.
+    """If random bytes replace other random bytes in a file, at samples or between them, tkperf reports the write.
+    libblkid recognises neither the old nor the new bytes.
     """
     with pytest.raises(RefusedError, match=r"has been written to since tkperf showed it: .*Nothing was touched"):
         open_while(scratch, lambda: act(scratch))
@@ -64,7 +62,7 @@ def test_other_data_in_a_file_is_a_change(scratch: Path, act: Callable[[Path], o
 @pytest.mark.root
 @pytest.mark.parametrize("through_file", [True, False])
 def test_other_data_behind_a_loop_device_is_a_change(loop_device: MakeLoop, tmp_path: Path, through_file: bool) -> None:
-    """Data written to the device, or to the file behind the device, counts as a change."""
+    """Data written to a loop device, or to the file behind the device, counts as a change."""
     device = loop_device()
     target = tmp_path / "loop0.img" if through_file else device
     with pytest.raises(RefusedError, match="has been written to since tkperf showed it: "):
@@ -73,7 +71,7 @@ def test_other_data_behind_a_loop_device_is_a_change(loop_device: MakeLoop, tmp_
 
 @pytest.mark.root
 def test_writes_to_a_block_device_are_counted(loop_device: MakeLoop) -> None:
-    """The same bytes are written again between the samples, so only the kernel's counter shows the
+    """A write of the same bytes between the samples counts as a change, because the kernel's counter shows the
     write.
     """
     under = loop_device()
@@ -93,7 +91,7 @@ def test_writes_to_a_block_device_are_counted(loop_device: MakeLoop) -> None:
 
 @contextmanager
 def partitions_of(disk: Path) -> Iterator[tuple[Path, Path]]:
-    """Two partitions of 16 MiB, which begin at 8 and 32 MiB."""
+    """Yield two partitions of 16 MiB, which begin at 8 MiB and 32 MiB."""
     starts = 8 * MIB, 32 * MIB
     for number, start in enumerate(starts, 1):
         run_tool("addpart", disk, str(number), str(start // 512), str(16 * MIB // 512))
@@ -112,10 +110,11 @@ def partitions_of(disk: Path) -> Iterator[tuple[Path, Path]]:
 def test_a_write_that_reaches_a_partition_in_another_way_is_a_change(
     loop_device: MakeLoop, tmp_path: Path, way: str
 ) -> None:
-    """The same bytes are written again between the samples.
+    """A write that reaches a partition through another node counts as a change, even if it repeats the same bytes
+    between the samples.
 
-    The kernel's counter of the partition does not show any of these writes. A write to another
-    partition of a loop device counts, because the file behind the device may have changed here, too.
+    The kernel's counter of the partition shows none of these writes. A write to another partition of a loop device also
+    counts, because the file behind the device may have changed at the measured partition.
     """
     below = loop_device()
     with (
@@ -138,10 +137,10 @@ def test_a_write_that_reaches_a_partition_in_another_way_is_a_change(
 
 
 def a_disk(sys_root: Path, name: str, number: str, **partitions: tuple[int, int, int]) -> Path:
-    """A disk in sysfs.
+    """Return a disk in a made-up sysfs.
 
     Args:
-        partitions: number, start and size in sectors of each.
+        partitions: partition number, start and size in sectors.
     """
     disk = sys_root / "block" / name
     (disk / "queue").mkdir(parents=True)
@@ -158,14 +157,15 @@ def a_disk(sys_root: Path, name: str, number: str, **partitions: tuple[int, int,
 
 
 def count(node: Path, *, written: int = 0, discarded: int = 0) -> None:
-    """Set the kernel's counters, in sectors."""
+    """Set the kernel's counters of a node. Both counts are in sectors."""
     (node / "stat").write_text(f"9 9 9 9 9 9 {written} 9 9 9 9 9 9 {discarded} 9 9 9\n")
 
 
 def test_writes_through_other_nodes_of_a_drive_count_for_a_partition(tmp_path: Path) -> None:
-    """The kernel counts a write for the node that it goes through, and for the whole disk.
+    """For a partition, tkperf counts the writes to the partition, to the whole disk and to overlapping partitions, but
+    not the writes to partitions elsewhere on the disk.
 
-    All writes count except those through partitions elsewhere on the disk.
+    The kernel counts a write twice: for the node through which it was written, and for the whole disk.
     """
     parts = {"sda1": (1, 2048, 1000), "sda2": (2, 4096, 1000), "sda3": (3, 2500, 100)}
     disk = a_disk(tmp_path, "sda", "8:0", **parts)
@@ -197,7 +197,7 @@ def test_writes_through_other_nodes_of_a_drive_count_for_a_partition(tmp_path: P
 def test_a_partition_that_is_in_use_is_read_until_its_counters_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A write to another partition during a reading does not count as a write to this partition."""
+    """A write to another partition while tkperf reads the counters does not count as a write to this partition."""
     disk = a_disk(tmp_path, "sda", "8:0", sda1=(1, 2048, 1000), sda2=(2, 4096, 1000))
     whole = iter((10, 20, 30))
 
@@ -213,7 +213,7 @@ def test_a_partition_that_is_in_use_is_read_until_its_counters_rest(
 
 @pytest.mark.root
 def test_what_only_reads_is_no_change(loop_device: MakeLoop, scratch: Path) -> None:
-    """A program that reads the target while the question is open does not prevent the run."""
+    """A program that only reads the target while the question is open does not prevent the run."""
     device = loop_device()
     for target in (scratch, device):
 
@@ -227,8 +227,8 @@ def test_what_only_reads_is_no_change(loop_device: MakeLoop, scratch: Path) -> N
 
 @pytest.mark.root
 def test_a_write_after_the_answer_is_noticed_before_the_first_phase(loop_device: MakeLoop, scratch: Path) -> None:
-    """The first check before a phase compares again. After this check, the run itself writes the
-    data.
+    """A write after the answer and before the first phase is refused. After the first check before a phase, tkperf
+    compares no more, because the run itself writes data.
     """
     for target in (scratch, loop_device()):
         for begun in (False, True):
@@ -248,7 +248,7 @@ def test_a_write_after_the_answer_is_noticed_before_the_first_phase(loop_device:
 
 
 def test_a_new_name_after_the_answer_is_no_change_of_content(scratch: Path) -> None:
-    """The confirmed file is measured, whatever its name is."""
+    """If the confirmed file is renamed after the answer, the run continues with this file."""
     identity = read_identity(scratch)
     permit = grant_permit(hold_target(identity), confirmed_id=identity.confirm_id).redeem()
     scratch.rename(scratch.with_name("moved"))
@@ -257,9 +257,10 @@ def test_a_new_name_after_the_answer_is_no_change_of_content(scratch: Path) -> N
 
 
 def test_counters_that_do_not_count_are_not_compared() -> None:
-    """With iostats off, the kernel counts no writes of a device. Samples and times then decide.
+    """Missing counters are not compared, because the kernel counts no writes of a device whose iostats are off. A
+    change is then found with samples and times.
 
-    A counter that stops or is reset may hide a write.
+    A counter that stops or becomes smaller counts as a change, because it may hide a write.
     """
     marks = WriteMarks(written_bytes=None)
     assert describe_write(marks, WriteMarks(written_bytes=5)) is None
@@ -269,8 +270,8 @@ def test_counters_that_do_not_count_are_not_compared() -> None:
 
 
 def test_a_drive_gives_its_samples_in_one_digest(tmp_path: Path) -> None:
-    """The digest covers the beginning, the end and the samples. If any of these contains data, the
-    content is not zero.
+    """The digest of a content covers the beginning, the end and the samples of a drive. If any of them contains data,
+    the content is not zero.
     """
     image = tmp_path / "image"
     subprocess.run(["truncate", "-s", "64M", image], check=True)
@@ -287,9 +288,9 @@ def test_a_drive_gives_its_samples_in_one_digest(tmp_path: Path) -> None:
 
 
 def test_a_few_bad_blocks_may_hold_data(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few bad blocks do not prevent the measurement of a worn drive.
+    """A few unreadable blocks do not prevent the measurement of a worn drive, but they count as possible data.
 
-    A drive that cannot be read is refused.
+    A drive whose blocks cannot be read at all is refused.
     """
     scratch.write_bytes(bytes(64 * MIB))
     preadv = os.preadv

@@ -1,4 +1,4 @@
-"""tkperf finds written data at any place of a file, because it reads all written places."""
+"""tkperf finds written data at any place of a file, because it reads all allocated places."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tkperf.device.usage.target_nodes import FileRange, find_file_ranges
 
 MIB = 1 << 20
 GIB = 1 << 30
-# This place lies between two of the 1,024 samples of a device of 4 GiB, which are 4 MiB apart.
+# This place lies between two of the 1,024 samples of a device of 4 GiB. The samples are 4 MiB apart.
 BETWEEN = 2049 * MIB
 
 
@@ -33,7 +33,7 @@ def data_on(path: Path) -> str:
 
 @pytest.fixture
 def sparse(tmp_path: Path) -> Path:
-    """An empty image of 4 GiB."""
+    """Return an empty image of 4 GiB."""
     image = tmp_path / "disk.img"
     with image.open("wb") as file:
         file.truncate(4 * GIB)
@@ -47,7 +47,7 @@ def write(path: Path, place: int, data: bytes = b"diary") -> None:
 
 
 def map_and_write(path: Path, place: int) -> None:
-    """Write through a memory mapping. The kernel has not written the data out yet."""
+    """Write through a memory mapping, so that the kernel has not written the data to the file system yet."""
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 4 * GIB) as memory:
         memory[place : place + 5] = b"diary"
 
@@ -61,8 +61,8 @@ def preallocate_and_write(path: Path, place: int) -> None:
 
 @pytest.mark.parametrize("way", [write, map_and_write, preallocate_and_write])
 def test_a_few_bytes_between_samples_are_found(sparse: Path, way: Callable[[Path, int], object]) -> None:
-    """The bytes are found in a file and behind a loop device, although the kernel has not written
-    them out yet.
+    """A few bytes between two samples are found in a file and behind a loop device, even if the kernel has not written
+    these bytes to the file system yet.
     """
     assert data_on(sparse) == ""
     way(sparse, BETWEEN + 77)
@@ -72,9 +72,7 @@ def test_a_few_bytes_between_samples_are_found(sparse: Path, way: Callable[[Path
 
 
 def test_an_empty_image_holds_nothing(sparse: Path) -> None:
-    """A sparse, preallocated or zero-filled image needs no question, because no data can be
-    lost.
-    """
+    """A sparse, preallocated or zero-filled image contains no data, so that tkperf need not ask for consent."""
     image = sparse.with_name("small.img")
     image.write_bytes(bytes(8 * MIB))
     with image.open("r+b") as file:
@@ -87,14 +85,16 @@ def test_an_empty_image_holds_nothing(sparse: Path) -> None:
 
 
 def test_what_was_written_to_a_loop_device_is_found(sparse: Path) -> None:
-    """Data that is only in the page cache of the loop device is found, too."""
+    """Data that was written to a loop device is found, even if it is only in the page cache of the loop device."""
     with loop_on(sparse) as device:
         write(device, BETWEEN)
         assert data_on(device)
 
 
 def test_only_the_part_that_a_loop_device_shows_counts(sparse: Path) -> None:
-    """A run cannot write before the offset of a loop device, or after its size limit."""
+    """Only the part of a file between offset and size limit of a loop device is searched, because a run cannot write
+    outside this part.
+    """
     for place, found in ((0, False), (3 * GIB, False), (BETWEEN, True)):
         write(sparse, place)
         with loop_on(sparse, "--offset", str(GIB), "--sizelimit", str(2 * GIB)) as device:
@@ -102,8 +102,8 @@ def test_only_the_part_that_a_loop_device_shows_counts(sparse: Path) -> None:
 
 
 def test_data_is_found_through_layers(sparse: Path) -> None:
-    """tkperf searches only the part of the file that belongs to a loop device on a loop device, or
-    to a partition.
+    """For a loop device on a loop device and for a partition, tkperf searches only the part of the file that belongs to
+    this device.
     """
     with loop_on(sparse) as under, loop_on(under, "--offset", str(GIB)) as upper:
         write(sparse, MIB)
@@ -118,7 +118,9 @@ def test_data_is_found_through_layers(sparse: Path) -> None:
 
 @contextmanager
 def partitioned(image: Path, *parts: tuple[int, int]) -> Iterator[Path]:
-    """A loop device with partitions of 3 MiB, each given by its number and first byte."""
+    """Yield a loop device with partitions of 3 MiB. Each element of ``parts`` contains the number and the first byte of
+    a partition.
+    """
     with loop_on(image) as disk:
         for number, start in parts:
             run_tool("addpart", disk, str(number), str(start // 512), str(3 * MIB // 512))
@@ -132,7 +134,8 @@ def partitioned(image: Path, *parts: tuple[int, int]) -> Iterator[Path]:
 
 
 def test_a_whole_disk_is_searched_with_its_partitions(sparse: Path) -> None:
-    """Data that libblkid recognises on a partition is named with the partition.
+    """If a whole disk is measured, data that libblkid recognises on a partition is reported with the name of the
+    partition.
 
     An empty disk with partitions contains no data.
     """
@@ -144,8 +147,8 @@ def test_a_whole_disk_is_searched_with_its_partitions(sparse: Path) -> None:
 
 @pytest.mark.parametrize(("written", "measured"), [("", "p1"), ("p1", "")])
 def test_what_was_written_through_another_node_is_found(sparse: Path, written: str, measured: str) -> None:
-    """A disk and its partition have separate page caches. The kernel keeps written data in the
-    cache while a program has the node open for reading.
+    """Data that was written through another node of the same disk is found. A disk and its partition have separate page
+    caches, and the kernel keeps written data in the cache while a program has the node open.
     """
     with partitioned(sparse, (1, GIB)) as disk, Path(f"{disk}{written}").open("rb"):
         target = Path(f"{disk}{measured}")
@@ -163,8 +166,8 @@ def look(path: Path, file_system: str | None) -> PartContent:
 
 
 def test_the_map_of_an_unknown_file_system_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network file system or FUSE may report a hole at a place where another machine has written
-    data.
+    """tkperf trusts the map of holes only on known local file systems. A network file system or FUSE may report a hole
+    at a place where another machine has written data.
     """
     image = tmp_path / "image"
     write_holes(image, 64 * MIB)
@@ -184,8 +187,8 @@ def write_holes(image: Path, size: int) -> None:
 
 
 def test_what_was_not_read_to_its_end_counts_as_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file whose content was not read to its end counts as data, even if it began with zeros. Data before the limit
-    is recognised as data.
+    """If tkperf did not read the content of a file to its end, the file counts as possible data, even if it begins with
+    zeros. Data before the limit is recognised as data.
     """
     monkeypatch.setattr(content, "READ_LIMIT_BYTES", 8 * MIB)
     image = tmp_path / "image"
@@ -200,9 +203,10 @@ def test_what_was_not_read_to_its_end_counts_as_data(tmp_path: Path, monkeypatch
 
 
 def test_a_volume_on_a_loop_device_leads_to_the_whole_file(tmp_path: Path) -> None:
-    """tkperf does not read the layout of the volume, so any data in the file counts.
+    """For a volume on a loop device, any data in the file behind the loop device counts, because tkperf does not read
+    the layout of the volume.
 
-    A driver that does not answer reports no file.
+    If the driver of a loop device does not answer, no file is found.
     """
     sys_root = tmp_path / "sys"
     loop, volume = sys_root / "devices/loop7", sys_root / "devices/dm-0"

@@ -1,4 +1,6 @@
-"""The kernel's counts of a device, from sysfs as it is and as it is made up here."""
+"""Counters of a device that the kernel publishes in sysfs. Some tests read a made-up sysfs, and others read a loop
+device.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ PART = "6 0 300 5 20 2 1600 9 1 7 14 0 0 0 0 0 0"
 
 @pytest.fixture
 def made_up_sysfs(tmp_path: Path) -> Path:
-    """A disk 8:0 with a partition 8:1, and a disk 8:16."""
+    """Return a made-up sysfs with a disk 8:0 that has a partition 8:1, and a disk 8:16."""
     for place, stat in (("sda", DISK), ("sda/sda1", PART), ("sdb", DISK)):
         (tmp_path / "block" / place).mkdir(parents=True)
         (tmp_path / "block" / place / "stat").write_text(f"  {stat}\n")
@@ -41,7 +43,9 @@ def read_counts(majors_minors: Sequence[str], sys_root: Path) -> Counts | None:
 
 
 def test_sectors_are_512_bytes_and_merged_ios_count(made_up_sysfs: Path) -> None:
-    """The unit of sysfs does not depend on the device's sectors."""
+    """One sector in sysfs is 512 bytes, whatever the sector size of the device is. Merged I/Os are included in the
+    number of I/Os.
+    """
     counts = read_counts(["8:0"], made_up_sysfs)
     assert counts is not None
     assert (counts.read_bytes, counts.write_bytes) == (800 * 512, 1600 * 512)
@@ -50,8 +54,8 @@ def test_sectors_are_512_bytes_and_merged_ios_count(made_up_sysfs: Path) -> None
 
 
 def test_of_a_partition_the_rest_of_its_disk_is_known(made_up_sysfs: Path) -> None:
-    """The counters of the partition are compared with fio's bytes. Whatever its disk did beyond these counters belongs
-    to other users of the disk.
+    """fio's bytes are compared with the counters of the partition. The I/O of the disk outside this partition is
+    counted as I/O of others.
     """
     counts = read_counts(["8:1"], made_up_sysfs)
     assert counts is not None
@@ -60,15 +64,15 @@ def test_of_a_partition_the_rest_of_its_disk_is_known(made_up_sysfs: Path) -> No
 
 
 def test_members_of_a_set_are_added_up(made_up_sysfs: Path) -> None:
-    """The counters of the members are added up, because one fio preconditions all members at once."""
+    """The counters of the members of a set are added up, because one fio preconditions all members at once."""
     counts = read_counts(["8:0", "8:16"], made_up_sysfs)
     assert counts is not None
     assert (counts.write_bytes, counts.in_flight) == (2 * 1600 * 512, 6)
 
 
 def test_whether_the_kernel_is_to_count_is_said_by_the_disk(made_up_sysfs: Path) -> None:
-    """A partition gives the answer of its disk, and a set gives yes only if all members say yes. The answer is None if
-    a device does not say.
+    """For a partition, tkperf reads whether the kernel counts the I/Os of its disk. For a set, the result is yes only
+    if the kernel counts for all members. If a device is missing or has no such setting, the result is None.
     """
     for disk, asked in (("sda", "1"), ("sdb", "0")):
         (made_up_sysfs / "block" / disk / "queue").mkdir()
@@ -81,17 +85,17 @@ def test_whether_the_kernel_is_to_count_is_said_by_the_disk(made_up_sysfs: Path)
 
 
 def test_what_is_not_there_is_not_counted(made_up_sysfs: Path) -> None:
-    """A device that is gone, or that never was one, has no counts instead of zeros."""
+    """A device that is missing has no counts. tkperf does not use zeros in place of missing counts."""
     assert read_counts(["8:0", "9:9"], made_up_sysfs) is None
     assert read_counts([], made_up_sysfs) is None
 
 
 def test_a_set_made_anew_is_counted_again(made_up_sysfs: Path) -> None:
-    """A set that was removed and created again is counted again. There are no counts while it is missing."""
+    """A set that was removed and created again is counted again. While the set is missing, it has no counts."""
     files = StatFiles(["8:16"], made_up_sysfs)
     node = made_up_sysfs / "dev/block/8:16"
     assert files.counts(files.read()) is not None
-    files.close()  # as when the kernel answers "no such device"
+    files.close()  # as if the kernel answered "no such device"
     node.rename(node.with_name("gone"))
     assert files.read() == ()
     node.symlink_to(made_up_sysfs / "block/sda/sda1")
@@ -102,7 +106,7 @@ def test_a_set_made_anew_is_counted_again(made_up_sysfs: Path) -> None:
 
 
 def test_a_file_is_looked_at_for_the_time_only(tmp_path: Path) -> None:
-    """Looks tell whether tkperf stood still even where nothing is counted."""
+    """For a file target, the looks have a time but no counts. The times show whether tkperf was paused."""
     path = tmp_path / "file"
     path.write_bytes(b"x" * 4096)
     with watching(read_identity(path)) as counters:
@@ -112,7 +116,7 @@ def test_a_file_is_looked_at_for_the_time_only(tmp_path: Path) -> None:
 
 
 def test_glances_come_all_the_time_and_in_order(made_up_sysfs: Path) -> None:
-    """Readings between two calls of take() are kept, in the order of their times. The last reading is made during the
+    """Looks between two calls of take() are kept in the order of their times, and the last look is made during the
     call.
     """
     counters = DeviceCounters(["8:0"], made_up_sysfs)
@@ -134,7 +138,9 @@ def times_of(counters: DeviceCounters) -> list[float]:
 
 
 def test_a_look_within_a_step_is_a_fiftieth_of_it_away() -> None:
-    """The interval between two looks in a step grows with the step, from at least 0.1 s to at most 0.2 s."""
+    """The interval between two looks inside a step is a fiftieth of the inside of the step, but at least 0.1 s and at
+    most 0.2 s.
+    """
     assert [round(seldom_every_s(10.0, 10.0 + inside_s), 3) for inside_s in (1, 5, 8, 58)] == [0.1, 0.1, 0.16, 0.2]
 
 
@@ -156,7 +162,7 @@ def test_within_a_step_ten_looks_a_second_will_do(made_up_sysfs: Path) -> None:
 
 @pytest.mark.root
 def test_a_loop_device_counts_what_anybody_writes(loop_device: Callable[..., Path]) -> None:
-    """The counters also include I/O through the descriptor of another process."""
+    """The counters of a loop device include I/O of other processes."""
     device = loop_device()
     with watching(read_identity(device)) as counters:
         before = counters.take()[-1].counts

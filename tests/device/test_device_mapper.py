@@ -1,4 +1,4 @@
-"""Mappings against a kernel that keeps its tables in memory and takes the real structures."""
+"""Mappings of tkperf against a fake kernel that accepts the real ioctl structures and keeps its tables in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ TABLE = (Target(0, 16, "linear", "259:0 2048"), Target(16, 16, "linear", "259:0 
 
 
 class FakeKernel:
-    """A kernel whose ``changes`` contain each command that changes something. It refuses the commands in ``fails``."""
+    """A fake kernel whose ``changes`` contain each command that changes something. It refuses the commands in
+    ``fails``.
+    """
 
     def __init__(self) -> None:
         self.changes: list[str] = []
@@ -75,7 +77,9 @@ class FakeKernel:
         buffer[312 : 312 + len(data)] = data
 
     def _answer(self) -> bytes:
-        """Where the next target is, the kernel counts from the start of all, the caller from each."""
+        """Return the table. The kernel counts the place of the next target from the start of the whole table, and
+        tkperf counts it from the current target.
+        """
         answer, place = bytearray(self.active), 0
         for _ in range(self.counts[1]):
             (following,) = struct.unpack_from("=I", answer, place + 20)
@@ -86,7 +90,7 @@ class FakeKernel:
 
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
-    """Return a kernel with a node in a folder of its own. A file has the device number 0:0."""
+    """Return a fake kernel with a node in a separate folder. The node is a file, so it has the device number 0:0."""
     fake = FakeKernel()
     (tmp_path / "control").touch()
     (tmp_path / "dm-0").touch()
@@ -97,8 +101,8 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
 
 
 def test_a_mapping_lies_on_nothing_until_it_is_marked_for_removal(kernel: FakeKernel) -> None:
-    """A mapping lies on the drive only after the kernel was told to remove the mapping when it closes. The drive is
-    therefore free whenever tkperf is killed. The event cookie tells udev's rules to ignore the mapping.
+    """tkperf puts a mapping on the drive only after it told the kernel to remove the mapping at its close. The drive is
+    therefore free again whenever tkperf is killed. The event cookie tells udev's rules to ignore the mapping.
     """
     mapping = create_mapping("tkperf-segments-sdx", TABLE)
     assert kernel.changes == ["create", "load error", "remove deferred", "load linear", "suspend"]
@@ -110,7 +114,9 @@ def test_a_mapping_lies_on_nothing_until_it_is_marked_for_removal(kernel: FakeKe
 
 
 def test_a_long_table_is_read_in_full(kernel: FakeKernel) -> None:
-    """The kernel says when it needs more room than it was given."""
+    """A long table is read completely: if the kernel reports that the buffer is too small, tkperf reads the table again
+    with a larger buffer.
+    """
     table = tuple(Target(16 * n, 16, "linear", f"259:0 {64 * n}") for n in range(5000))
     create_mapping("tkperf-segments-sdx", table).let_go()
     assert tuple(read_table("tkperf-segments-sdx")) == table
@@ -121,8 +127,8 @@ def test_a_long_table_is_read_in_full(kernel: FakeKernel) -> None:
     [("create", ["create"]), ("suspend", ["create", "load error", "remove deferred", "load linear", "suspend"])],
 )
 def test_what_the_kernel_refuses_is_said_in_its_words(kernel: FakeKernel, fails: str, changes: list[str]) -> None:
-    """A mapping that is marked for removal disappears when it is closed. An error of the kernel is reported in the
-    kernel's words.
+    """An error of the kernel is reported in the kernel's words. A mapping that is marked for removal disappears when
+    tkperf closes it.
     """
     kernel.fails[fails] = errno.EBUSY
     with pytest.raises(DeviceError, match="device-mapper: Device or resource busy"):
@@ -131,7 +137,9 @@ def test_what_the_kernel_refuses_is_said_in_its_words(kernel: FakeKernel, fails:
 
 
 def test_without_a_node_nothing_is_left(kernel: FakeKernel, tmp_path: Path) -> None:
-    """A mapping without a node, as in a container, is an error and is removed at once, because nobody has it open."""
+    """If a mapping has no node, as in a container, tkperf reports an error and removes the mapping at once, because no
+    process has it open.
+    """
     (tmp_path / "dm-0").unlink()
     with pytest.raises(DeviceError, match=r"dm-0 cannot be opened: No such file"):
         create_mapping("tkperf-segments-sdx", TABLE)
@@ -140,8 +148,8 @@ def test_without_a_node_nothing_is_left(kernel: FakeKernel, tmp_path: Path) -> N
 
 
 def test_what_a_killed_tkperf_left_is_cleared_away(kernel: FakeKernel) -> None:
-    """The mapping of a killed tkperf is removed. Such a mapping lies on no device, because it was not yet marked for
-    removal.
+    """A mapping that a killed tkperf left is removed before a new mapping is created. A mapping that is left lies on no
+    device, because it was not yet marked for removal.
     """
     kernel.uuid = "TKPERF-tkperf-segments-sdx"
     create_mapping("tkperf-segments-sdx", TABLE).let_go()
@@ -150,8 +158,8 @@ def test_what_a_killed_tkperf_left_is_cleared_away(kernel: FakeKernel) -> None:
 
 @pytest.mark.parametrize("theirs", ["LVM-abc", "TKPERF-tkperf-segments-sdx"])
 def test_what_lies_on_something_or_is_not_ours_is_left_alone(kernel: FakeKernel, theirs: str) -> None:
-    """A mapping that lies on a device, or that tkperf did not create, is an error. tkperf does not change it, even if
-    the mapping bears tkperf's name.
+    """If a mapping with the same name lies on a device, or if another program created it, tkperf reports an error and
+    does not change the mapping.
     """
     create_mapping("tkperf-segments-sdx", TABLE).let_go()
     kernel.uuid = theirs
@@ -162,7 +170,9 @@ def test_what_lies_on_something_or_is_not_ours_is_left_alone(kernel: FakeKernel,
 
 
 def test_where_there_is_no_device_mapper_the_reason_is_told(kernel: FakeKernel, tmp_path: Path) -> None:
-    """Without the control node, the error names the node and the modprobe command. With the node, there is no error."""
+    """Without the control node of the device mapper, the error contains the name of the node and the modprobe command.
+    With the node, no error occurs.
+    """
     require_device_mapper()
     (tmp_path / "control").unlink()
     with pytest.raises(DeviceError, match=r"control: No such file or directory; try 'modprobe dm-mod'"):
@@ -177,8 +187,8 @@ def permit(scratch: Path) -> Iterator[ErasePermit]:
 
 
 def test_a_drive_under_a_mapping_is_reached_but_not_held(permit: ErasePermit) -> None:
-    """A drive is out of reach between the two holds. Under a mapping it can be filled, but nothing that needs the
-    exclusive hold is possible.
+    """While a drive is lent, it cannot be reached. Under a mapping of tkperf, the drive can be filled, but no action
+    that needs the exclusive hold is possible.
     """
     permit.lend(shared=True)
     with pytest.raises(RefusedError, match="lent to another program"):
@@ -196,7 +206,7 @@ def test_a_drive_under_a_mapping_is_reached_but_not_held(permit: ErasePermit) ->
 
 
 def test_a_lent_drive_is_checked_again_before_it_is_taken_back(permit: ErasePermit, scratch: Path) -> None:
-    """A program that began to use the drive while it was lent ends the run, and tkperf does not claim the drive."""
+    """If a program began to use the drive while it was lent, the run ends, and tkperf does not hold the drive again."""
     permit.lend()
     scratch.with_name("another name").hardlink_to(scratch)
     with pytest.raises(RefusedError, match="hard links"):
@@ -212,7 +222,7 @@ SEGMENTS = Segments(seed=1, length_bytes=8192, within_bytes=1 << 20, starts_byte
 
 
 def test_segments_are_mapped_one_behind_the_other_and_gone_afterwards(kernel: FakeKernel, permit: ErasePermit) -> None:
-    """Segments are mapped in sectors, in the order of their places. The mapping holds the drive while it exists."""
+    """Segments are mapped in sectors, in the order of their places. While the mapping exists, it holds the drive."""
     assert build_table(SEGMENTS, "8:16") == (Target(0, 16, "linear", "8:16 8"), Target(16, 16, "linear", "8:16 128"))
     mapping = SegmentMapping(permit, SEGMENTS)
     with pytest.raises(DeviceError, match="not mapped at the moment"):
@@ -229,8 +239,8 @@ def test_segments_are_mapped_one_behind_the_other_and_gone_afterwards(kernel: Fa
 def test_who_takes_the_drive_between_the_holds_keeps_it(
     kernel: FakeKernel, permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A program that takes the drive between the two holds keeps it, because the kernel maps no claimed drive. The run
-    then ends, and nothing more is written.
+    """A program that claims the drive between the two holds keeps the drive, because the kernel does not map a claimed
+    drive. The run then ends, and nothing more is written.
     """
     real: Callable[..., int] = kernel.__call__
 

@@ -1,4 +1,4 @@
-"""An answer names exactly one target, even if several disks of a host report the same serial
+"""An answer to the consent question names exactly one target, even if several disks of a host report the same serial
 number.
 """
 
@@ -16,7 +16,7 @@ from tkperf.pipeline.consent import Consent, Question, obtain
 
 
 def make_disks(sys_root: Path, *disks: dict[str, str]) -> list[Path]:
-    """Disks in sysfs with these attributes.
+    """Create disks with these attributes in a made-up sysfs, and return their folders.
 
     ``lun`` is the last part of the SCSI address. ``hidden`` marks a disk without a node in /dev.
     """
@@ -53,14 +53,13 @@ EUI = {"wwid": "eui.0025385b0140a3c1"}
         # Two namespaces of an NVMe drive, and two LUNs of a drive with two actuators.
         ([{"serial": "A", "nsid": "1"}, {"serial": "A", "nsid": "2"}], ["namespace-1", "namespace-2"]),
         ([{"serial": "A", "lun": "0"}, {"serial": "A", "lun": "1"}], ["LUN-0", "LUN-1"]),
-        # Two paths to one namespace: two visible disks, or hidden paths of the kernel's NVMe
-        # multipath.
+        # Two paths to one namespace: either two visible disks, or hidden paths of the kernel's NVMe multipath.
         ([{"serial": "A", "nsid": "1", **EUI}, {"serial": "A", "nsid": "1", **EUI}], [None, None]),
         ([{"serial": "A", "nsid": "1"}, {"serial": "A", "nsid": "1", "hidden": "1"}], [None]),
-        # Docks and cheap drives that report the same number for all disks.
+        # Docks and cheap drives may report the same serial number for all disks.
         ([{"serial": "A", "lun": "0", "wwid": f"naa.500{number}"} for number in (1, 2)], ["naa.5001", "naa.5002"]),
         ([{"serial": "A", "lun": "0", "wwid": "t10.ATA DOCK"} for _ in (1, 2)], ["disk0", "disk1"]),
-        # Each boot area of eMMC has its own name, so the drive itself needs none.
+        # Each boot area of eMMC has a distinct name, so the drive itself needs no addition.
         (
             [
                 {"serial": "A", "name": "mmcblk0"},
@@ -74,8 +73,8 @@ EUI = {"wwid": "eui.0025385b0140a3c1"}
 def test_what_an_answer_names_besides_the_serial_number(
     tmp_path: Path, disks: list[dict[str, str]], found: list[str | None]
 ) -> None:
-    """If no other disk reports the serial number, the answer needs nothing more. Otherwise it needs
-    the namespace, LUN, world-wide name or name of the disk.
+    """If no other disk reports the serial number, the serial number alone is the answer. Otherwise the answer also
+    needs the namespace, LUN, world-wide name or name of the disk.
     """
     folders = make_disks(tmp_path, *disks)
     shown = [find_distinction(folder, sys_root=tmp_path) for folder in folders]
@@ -94,7 +93,7 @@ SECOND = DeviceIdentity(
 
 
 def test_the_serial_number_of_two_namespaces_confirms_neither() -> None:
-    """A serial number that two namespaces share confirms neither of them. The message contains the exact answer, and a
+    """A serial number that two namespaces share confirms neither of them. The message contains the exact answer. A
     partition is confirmed with its path.
     """
     assert SECOND.confirm_id == "S1/namespace-2"

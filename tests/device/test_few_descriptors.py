@@ -1,5 +1,5 @@
-"""Without descriptors, a search for users of a device would find none, and a used device would seem
-unused.
+"""A search for users of a device reports an error if it lacks file descriptors. Otherwise the search would find no
+user, and a used device would seem unused.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tkperf.model.errors import EngineError
 
 @pytest.mark.parametrize("held", [False, True])
 def test_a_look_that_lacks_descriptors_is_an_error(held: bool, tmp_path: Path) -> None:
-    """Every limit below the number that the search needs gives an error. Every higher limit gives
-    none.
+    """Every limit of open files below the number that the search needs leads to an error. Every higher limit leads to
+    no error.
     """
     path = tmp_path / "a.img"
     path.write_bytes(bytes(1 << 20))
-    # A process of its own: threads that other tests left behind open files at any moment.
+    # The search runs in a separate process, because threads of other tests may open files at any moment.
     subprocess.run([sys.executable, __file__, str(path), *(["held"] if held else [])], check=True)
 
 
@@ -36,7 +36,7 @@ def _look_below_every_limit(path: Path, held: bool) -> None:
     hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     descriptor = os.open(path, os.O_RDONLY)
     taken = [os.dup(0)]
-    # No free number below the highest one: a process starts with gaps.
+    # The dup calls fill the gaps between the open descriptors, so that no number below the highest one is free.
     highest = max(int(each.name) for each in Path("/proc/self/fd").iterdir())
     while taken[-1] < highest:
         taken.append(os.dup(0))

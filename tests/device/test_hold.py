@@ -1,4 +1,4 @@
-"""Holding: what was confirmed is what is written to, whatever its name comes to stand for."""
+"""tkperf writes only to the device or file that the user confirmed, even if its name later leads to another one."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def purge(permit: ErasePermit) -> None:
 
 @pytest.fixture
 def secret(tmp_path: Path) -> Path:
-    """What nobody confirmed."""
+    """Return a file that the user did not confirm."""
     path = tmp_path / "secret"
     path.write_bytes(b"\x5a" * (64 * MIB))
     return path
 
 
 def test_a_link_that_took_the_place_of_a_file_is_not_followed(scratch: Path, secret: Path) -> None:
-    """A link that took the place of the shown file before the hold is not followed to somebody else's file."""
+    """If a link replaced the shown file before the hold, tkperf does not follow the link to another file."""
     shown = read_identity(scratch)
     scratch.unlink()
     scratch.symlink_to(secret)
@@ -60,7 +60,9 @@ def test_a_link_that_took_the_place_of_a_file_is_not_followed(scratch: Path, sec
 
 
 def test_another_file_of_the_same_size_is_not_held(scratch: Path, secret: Path) -> None:
-    """The inode was confirmed, not the name."""
+    """If another file of the same size has the name of the shown file, tkperf refuses to hold it, because the user
+    confirmed the inode and not the name.
+    """
     shown = read_identity(scratch)
     secret.rename(scratch)
     with pytest.raises(DeviceError, match="no longer the device that tkperf showed"):
@@ -69,7 +71,7 @@ def test_another_file_of_the_same_size_is_not_held(scratch: Path, secret: Path) 
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator[Path]:
-    """The root folder of a process whose mount namespace has another folder at ``tmp_path``."""
+    """Yield the root folder of a process whose mount namespace has another folder at ``tmp_path``."""
     if os.geteuid():
         pytest.skip("needs root for a mount namespace")
     other = tmp_path / "other"
@@ -91,8 +93,8 @@ def elsewhere(tmp_path: Path) -> Iterator[Path]:
 def test_a_file_of_another_mount_namespace_is_not_taken_for_that_of_the_same_path(
     scratch: Path, elsewhere: Path
 ) -> None:
-    """The text of a link in /proc is a path in another mount namespace. In tkperf's own namespace,
-    another file has that path.
+    """A file in another mount namespace is refused. The link in /proc contains the path in that other namespace, and in
+    tkperf's own namespace another file has this path.
     """
     (scratch.parent / "other" / scratch.name).write_bytes(b"theirs" * MIB)
     theirs = elsewhere / scratch.relative_to("/")
@@ -104,7 +106,9 @@ def test_a_file_of_another_mount_namespace_is_not_taken_for_that_of_the_same_pat
 
 
 def test_no_scratch_file_is_made_in_another_mount_namespace(tmp_path: Path, elsewhere: Path) -> None:
-    """The path could belong to another file in this mount namespace."""
+    """tkperf creates no scratch file in another mount namespace, because the path may belong to another file in
+    tkperf's own namespace.
+    """
     request = RunRequest(suite="ssd", device=str(elsewhere / tmp_path.relative_to("/") / "new.img"), size="16MiB")
     with pytest.raises(DeviceError, match="not the same as"):
         ScratchFileUnderTest(request)
@@ -112,7 +116,9 @@ def test_no_scratch_file_is_made_in_another_mount_namespace(tmp_path: Path, else
 
 
 def test_a_file_without_a_name_is_not_taken_for_one_that_has_its_text_as_a_name(scratch: Path) -> None:
-    """The kernel shows a deleted file as ``PATH (deleted)``, which may be the name of another file."""
+    """tkperf refuses a deleted file. The kernel shows such a file as ``PATH (deleted)``, which may be the name of
+    another file.
+    """
     with scratch.open("rb") as file:
         way = Path(f"/proc/{os.getpid()}/fd/{file.fileno()}")
         assert read_identity(way) == read_identity(scratch)
@@ -134,8 +140,8 @@ def test_what_is_held_is_erased_and_not_what_has_its_name(scratch: Path, secret:
 
 
 def test_swapping_all_the_time_never_gets_an_unconfirmed_file_written(tmp_path: Path, secret: Path) -> None:
-    """An unconfirmed file is never written to, even if a user swaps the scratch file for a link and back while it is
-    purged 60 times.
+    """An unconfirmed file is never written to, even if a program swaps the scratch file and a link all the time during
+    60 purges.
     """
     name, own, link = tmp_path / "s.img", tmp_path / "own", tmp_path / "link"
     over = threading.Event()
@@ -158,7 +164,7 @@ def test_swapping_all_the_time_never_gets_an_unconfirmed_file_written(tmp_path: 
             with suppress(TkperfError, FileNotFoundError):
                 identity = read_identity(name)
                 if identity.capacity_bytes != MIB:
-                    continue  # what was shown is the other file: the user sees its name
+                    continue  # tkperf showed the other file, so the user would see its name
                 permit = grant_permit(hold_target(identity), confirmed_id=identity.confirm_id)
                 try:
                     purge(permit.redeem())
@@ -172,7 +178,9 @@ def test_swapping_all_the_time_never_gets_an_unconfirmed_file_written(tmp_path: 
 
 
 def test_another_node_of_the_same_name_is_not_held(loop_device: Callable[..., Path], tmp_path: Path) -> None:
-    """A device node is compared by device number and the disk's sequence number."""
+    """A node of the same name is held only if it has the device number and the disk sequence number that tkperf
+    showed.
+    """
     first, second = loop_device(size=8 * MIB), loop_device(size=8 * MIB)
     node = tmp_path / "disk"
     os.mknod(node, 0o600 | stat.S_IFBLK, first.stat().st_rdev)
@@ -185,7 +193,9 @@ def test_another_node_of_the_same_name_is_not_held(loop_device: Callable[..., Pa
 
 
 def test_a_device_is_written_to_by_its_descriptor(loop_device: Callable[..., Path], tmp_path: Path) -> None:
-    """A node exchanged after consent changes nothing: the confirmed device is purged."""
+    """If the node is replaced after consent, the confirmed device is still purged, because tkperf writes through its
+    descriptor.
+    """
     first, second = loop_device(size=8 * MIB), loop_device(size=8 * MIB)
     node = tmp_path / "disk"
     os.mknod(node, 0o600 | stat.S_IFBLK, first.stat().st_rdev)
@@ -200,7 +210,9 @@ def test_a_device_is_written_to_by_its_descriptor(loop_device: Callable[..., Pat
 
 
 def test_a_held_device_is_claimed_except_while_it_is_lent(loop_device: Callable[..., Path]) -> None:
-    """A claim (O_EXCL) keeps mounts, RAID sets and other programs that claim the device away from it."""
+    """A held device is claimed with O_EXCL, so that mounts, RAID sets and other programs that claim devices cannot use
+    it. While the device is lent, it is not claimed.
+    """
     device = loop_device(size=8 * MIB)
     permit = permit_for(device)
 
@@ -219,7 +231,7 @@ def test_a_held_device_is_claimed_except_while_it_is_lent(loop_device: Callable[
 
 
 def test_a_lent_device_is_taken_back_by_its_descriptor(scratch: Path, secret: Path) -> None:
-    """A lent device cannot be used until it is taken back. The permit then reaches the same device, even if another
+    """A lent device cannot be used until tkperf takes it back. The permit then reaches the same device, even if another
     file has its name.
     """
     permit = permit_for(scratch)
@@ -236,7 +248,7 @@ def test_a_lent_device_is_taken_back_by_its_descriptor(scratch: Path, secret: Pa
 
 
 def test_the_lock_stays_while_the_device_is_lent(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second tkperf is refused also while the first one's purge tool has the device."""
+    """A second tkperf is refused even while the purge tool of the first tkperf has the device."""
     monkeypatch.setattr("tkperf.device.hold.LOCK_LIMIT_S", 0.1)
     permit = permit_for(scratch)
     permit.lend()
@@ -248,7 +260,9 @@ def test_the_lock_stays_while_the_device_is_lent(scratch: Path, monkeypatch: pyt
 def test_data_on_a_partition_is_found_by_its_descriptor(
     loop_device: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """wipefs is another process: /proc/self would lead it to a descriptor of its own."""
+    """wipefs reads a partition through the descriptor in the folder of tkperf's PID in /proc. wipefs is another
+    process, so /proc/self would lead to the descriptors of wipefs.
+    """
     device = loop_device(size=8 * MIB)
     run_tool("mkswap", "-q", device)
     held = Hold(read_identity(device))
@@ -263,7 +277,7 @@ def test_data_on_a_partition_is_found_by_its_descriptor(
 
 
 def test_a_scratch_file_exchanged_after_it_was_made_is_not_removed(tmp_path: Path) -> None:
-    """Clearing up removes the file that was made, not what has its name by then."""
+    """If the scratch file was replaced by another file after it was created, tkperf does not remove that other file."""
     path = tmp_path / "s.img"
     made = create_file_target(path, MIB)
     path.rename(tmp_path / "moved")
@@ -281,7 +295,7 @@ def found_in(path: Path) -> str:
 
 
 def test_an_existing_file_is_looked_into(tmp_path: Path) -> None:
-    """An existing file with content counts as data. Holes, and what tkperf itself wrote, do not."""
+    """Content in an existing file counts as data. Holes in a file do not count as data."""
     path = tmp_path / "x"
     path.write_bytes(b"%PDF-1.4\n" + os.urandom(MIB))
     assert found_in(path).endswith(f"on {path}")
@@ -295,7 +309,7 @@ def test_an_existing_file_is_looked_into(tmp_path: Path) -> None:
 
 
 def test_a_loop_device_is_looked_into_like_the_file_behind_it(loop_device: Callable[..., Path]) -> None:
-    """Data that libblkid does not recognise on a loop device also counts as data. Zeros do not."""
+    """Data on a loop device counts as data even if libblkid does not recognise it. Zeros do not count as data."""
     device = loop_device(size=8 * MIB)
     assert "data " in found_in(device)
     device.write_bytes(bytes(8 * MIB))
@@ -303,8 +317,8 @@ def test_a_loop_device_is_looked_into_like_the_file_behind_it(loop_device: Calla
 
 
 def test_a_scratch_file_is_asked_for_once_it_was_written_to(tmp_path: Path) -> None:
-    """A scratch file needs a confirmation after its first written byte, because nobody can tell whose byte it is.
-    Allocated blocks alone contain nothing.
+    """A scratch file needs consent after its first written byte, because tkperf cannot know who wrote this byte.
+    Allocated blocks alone contain no data.
     """
     path = tmp_path / "s.img"
     create_file_target(path, MIB)
@@ -331,7 +345,9 @@ def children_of(pid: int) -> set[int]:
 
 @pytest.mark.fio
 def test_a_purge_that_outlives_tkperf_keeps_its_lock(scratch: Path, tmp_path: Path) -> None:
-    """After kill -9 during a purge, the tool of the purge continues. The next start names the tool and refuses."""
+    """After kill -9 of tkperf during a purge, the purge tool continues and keeps the lock. The next start is refused
+    and names the tool.
+    """
     words = (
         scratch,
         "--profile",
@@ -379,7 +395,7 @@ def test_a_purge_that_outlives_tkperf_keeps_its_lock(scratch: Path, tmp_path: Pa
 @pytest.mark.fio
 @pytest.mark.parametrize("content", [b"%PDF-1.4\n", b"\xa5"])
 def test_force_does_not_erase_a_file_of_the_users(tmp_path: Path, content: bytes) -> None:
-    """-ft skips the question where there is nothing to lose, and no further."""
+    """``-ft`` skips the question only if no data can be lost. For a file with data, tkperf still asks."""
     path = tmp_path / "thesis.pdf"
     path.write_bytes(content + b"\xa5" * (64 * MIB))
     done = start_tkperf("ssd", "n", path, "-ft", "--profile", "quick", "--output", tmp_path)
@@ -391,7 +407,9 @@ def test_force_does_not_erase_a_file_of_the_users(tmp_path: Path, content: bytes
 
 @pytest.mark.fio
 def test_what_could_not_be_looked_at_is_said_before_the_question(scratch: Path, tmp_path: Path) -> None:
-    """In a private PID namespace, tkperf cannot see other users of the device. A line before the question says so."""
+    """In a private PID namespace, tkperf cannot see users of the device outside the namespace. A warning before the
+    question states this limit.
+    """
     words = ("tkperf", "ssd", "n", str(scratch), "-q", "--output", str(tmp_path))
     unshare = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
     done = subprocess.run(
@@ -406,7 +424,7 @@ def test_what_could_not_be_looked_at_is_said_before_the_question(scratch: Path, 
 
 @pytest.mark.fio
 def test_a_path_is_confirmed_as_it_was_given(scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The relative path of DEVICE confirms it if it is spelled the same way. Another spelling is refused."""
+    """The relative path of DEVICE confirms the device if it is spelled as in the call. Another spelling is refused."""
     monkeypatch.chdir(scratch.parent)
     words = ("--profile", "quick", "-ssdt", "iops", "--purge-command", "false {device}")
     for given, status in ((scratch.name, 4), (f"./{scratch.name}", 3)):

@@ -1,4 +1,4 @@
-"""Identity: facts with their sources, links, and the firmware's word on the boot disk."""
+"""Facts of a device with their sources, links, and the disk from which the firmware booted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write(path: Path, content: str | bytes) -> None:
 
 
 def pci_function(folder: Path, **attributes: str) -> Path:
-    """sysfs of a PCI function."""
+    """Create a PCI function in a made-up sysfs, and return its folder."""
     bus = folder.parents[1] / "bus/pci"
     bus.mkdir(parents=True, exist_ok=True)
     write(folder / "class", "0x010802\n")
@@ -36,7 +36,7 @@ def pci_function(folder: Path, **attributes: str) -> Path:
 
 
 def nvme_disk(root: Path, **attributes: str) -> Path:
-    """sysfs of an NVMe namespace behind a PCI function."""
+    """Create an NVMe namespace behind a PCI function in a made-up sysfs, and return the folder of the disk."""
     function = pci_function(root / "devices/pci0000:00/0000:01:00.0", **attributes)
     controller = function / "nvme/nvme0"
     write(controller / "transport", "pcie\n")
@@ -67,8 +67,8 @@ FULL_LINK = {
     ],
 )
 def test_pcie_links(tmp_path: Path, changes: dict[str, str], negotiated: str, downgraded: bool) -> None:
-    """The transfer rate gives the generation of the link. A link below the best speed or width of the drive is reported
-    as downgraded.
+    """The transfer rate determines the generation of a PCIe link. A link below the best speed or width of the drive is
+    reported as downgraded.
     """
     link = read_link(nvme_disk(tmp_path, **{**FULL_LINK, **changes}))
     assert link is not None
@@ -82,8 +82,8 @@ def test_pcie_links(tmp_path: Path, changes: dict[str, str], negotiated: str, do
     ("speed", "word", "downgraded"), [("6.0 Gbps", 0b1110, False), ("3.0 Gbps", 0b1110, True), ("3.0 Gbps", 0, None)]
 )
 def test_sata_links(tmp_path: Path, speed: str, word: int, downgraded: bool | None) -> None:
-    """The link of a SATA drive is the port's speed. It is compared with the speed that identify word 76 gives for the
-    drive.
+    """The link speed of a SATA drive is the speed of its port. The link is reported as downgraded if identify word 76
+    of the drive contains a higher speed.
     """
     disk = tmp_path / "ata7/host6/target6:0:0/6:0:0:0/block/sda"
     disk.mkdir(parents=True)
@@ -122,7 +122,9 @@ def answering(stdout: str, status: int = 0) -> object:
 
 
 def test_each_fact_has_its_source(tmp_path: Path) -> None:
-    """The kernel's value is used before the tool's value. A fact that nobody knows is listed without a value."""
+    """A value of the kernel is preferred to a value of a tool, and each fact has its source. A fact that nobody knows
+    is listed without a value.
+    """
     nvme_disk(tmp_path, **FULL_LINK, numa_node="1", vendor="0x8086", device="0x0a54")
     tool = answering(json.dumps({"mn": "Drive 1 ", "sn": "OTHER", "fr": "F1  ", "oacs": 1}))
     facts = inspect_device(an_nvme_drive(), sys_root=tmp_path, run=tool)  # type: ignore[arg-type]
@@ -139,8 +141,8 @@ def test_each_fact_has_its_source(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["1.16", "2.3", "2.8", "2.13", "2.16", "3.0-rc1"])
 def test_every_nvme_cli_tells_the_controller(tmp_path: Path, version: str) -> None:
-    """Every version of nvme-cli gives model, firmware and security of the controller. The blanks that pad these texts
-    are removed.
+    """Every supported version of nvme-cli prints model, firmware and security of the controller. tkperf removes the
+    blanks that pad these texts.
     """
     nvme_disk(tmp_path)
     tool = answering(text("nvme", "id-ctrl", version, OACS=3))
@@ -151,7 +153,9 @@ def test_every_nvme_cli_tells_the_controller(tmp_path: Path, version: str) -> No
 
 @pytest.mark.parametrize("version", ["2.8", "2.16", "3.0-rc1"])
 def test_an_error_in_json_is_no_controller(tmp_path: Path, version: str) -> None:
-    """nvme-cli from 2.7 on prints errors as JSON objects."""
+    """A JSON object with an error is not used as the data of a controller. nvme-cli prints errors as JSON objects since
+    version 2.7.
+    """
     nvme_disk(tmp_path)
     tool = answering(text("nvme", "smart-log-while-sanitizing", version), 1)
     facts = inspect_device(an_nvme_drive(), sys_root=tmp_path, run=tool)  # type: ignore[arg-type]
@@ -160,7 +164,9 @@ def test_an_error_in_json_is_no_controller(tmp_path: Path, version: str) -> None
 
 @pytest.mark.parametrize("version", ["7.2", "7.3", "7.4", "7.5"])
 def test_every_smartctl_tells_a_sas_drive(tmp_path: Path, version: str) -> None:
-    """smartctl 7.2 has other names for the vendor and the firmware."""
+    """Every supported version of smartctl gives the facts of a SAS drive, although smartctl 7.2 uses other names for
+    the vendor and the firmware.
+    """
     disk = tmp_path / "devices/host0/block/sda"
     write(disk / "dev", "8:0\n")
     write(disk / "device/scsi_level", "7\n")
@@ -187,7 +193,7 @@ def test_a_tool_that_prints_rubbish_costs_only_its_facts(tmp_path: Path, stdout:
 
 
 def test_a_missing_or_hanging_tool_is_a_gap(tmp_path: Path) -> None:
-    """The message that names the package is kept."""
+    """If a tool is missing, the gap contains the message that names the package."""
     nvme_disk(tmp_path)
 
     def missing(_argv: Sequence[str], *, timeout_s: float) -> Completed:
@@ -201,19 +207,25 @@ def test_a_missing_or_hanging_tool_is_a_gap(tmp_path: Path) -> None:
     "change", [{"serial": "S2"}, {"wwn": "x"}, {"capacity_bytes": 1}, {"disk_sequence": 2}, {"major_minor": "259:1"}]
 )
 def test_another_drive_under_the_same_name(change: dict[str, object]) -> None:
-    """Any of serial, WWN, size, numbers or the kernel's sequence tells drives apart."""
+    """Two drives are different if any of serial number, WWN, size, device number or disk sequence number differs. Name
+    and firmware may differ.
+    """
     assert is_same_device(an_nvme_drive(), an_nvme_drive(firmware="new", path="/dev/other"))
     assert not is_same_device(an_nvme_drive(), an_nvme_drive(**change))
 
 
 def test_a_partition_is_confirmed_by_its_path() -> None:
-    """The serial number of the drive would not say which partition is meant."""
+    """A partition is confirmed with its path, because the serial number of the drive would not tell which partition the
+    user means.
+    """
     assert an_nvme_drive().confirm_id == "S1"
     assert an_nvme_drive(partition=2, path="/dev/nvme0n1p2").confirm_id == "/dev/nvme0n1p2"
 
 
 def test_the_disk_that_uefi_booted_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """BootCurrent -> Boot0003 -> its partition's GUID -> the disk, although nothing is mounted."""
+    """tkperf finds the disk from which UEFI booted, although none of its partitions is mounted. BootCurrent names the
+    entry Boot0003, and this entry contains the GUID of a partition on the disk.
+    """
     guid = uuid.UUID("12345678-9abc-def0-1234-56789abcdef0")
     disk = tmp_path / "sys/devices/sdb"
     write(disk / "dev", "8:16\n")
@@ -238,7 +250,7 @@ def test_the_disk_that_uefi_booted_from(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_the_disk_below_the_root_file_system(tmp_path: Path) -> None:
-    """The disk below / is found through a logical volume, an encryption layer and a partition."""
+    """tkperf finds the disk below / through a logical volume, an encryption layer and a partition."""
     devices = tmp_path / "sys/devices"
     write(devices / "sda/dev", "8:0\n")
     write(devices / "sda/sda3/partition", "3\n")

@@ -1,4 +1,4 @@
-"""Stand-ins print only what the programs print. Each form has a source, and a stand-in adds no
+"""Stand-ins print only texts that the real programs print. Each of these forms has a source, and a stand-in adds no
 text.
 """
 
@@ -17,8 +17,8 @@ from tkperf.system.process import find_program
 
 ALL_FORMS = [form for program in programs() for form in load_forms(program).values()]
 SOURCE = re.compile(r"(output|code|manual|report): (\S.*?) (\S+), \S.*", re.DOTALL)
-# Programs of one package, by the package name in `source`. The forms of such programs are in one
-# file or in several files.
+# The key is the name of a stand-in in fakes.py, and the value lists the programs with forms that this stand-in may
+# print.
 STAND_INS = {
     "HDPARM": ["hdparm"],
     "MDADM": ["mdadm"],
@@ -33,7 +33,9 @@ SILENT = {"SG_ERASE"}
 
 @pytest.mark.parametrize("form", ALL_FORMS, ids=lambda form: f"{form.program}-{form.name}")
 def test_each_form_has_a_source_and_a_pattern_for_each_field(form: Form) -> None:
-    """Each form has a version and a source. Exactly the parts that vary have a regular expression."""
+    """Each form has a version and a source. Each part that varies has a regular expression, and no other part
+    has one.
+    """
     assert SOURCE.fullmatch(form.source), form.source
     assert all(re.fullmatch(r"\d+(\.\d+)*\S*", version) for version in form.versions)
     assert set(FIELD.findall(form.stdout + form.stderr)) == set(form.fields)
@@ -42,7 +44,9 @@ def test_each_form_has_a_source_and_a_pattern_for_each_field(form: Form) -> None
 
 
 def test_no_text_lies_about_unused() -> None:
-    """Each file in the folder of a program is named by an entry or a source. No form lies there unused."""
+    """Each file in the folder of a program is named by an entry or a source, so that no form in this folder is
+    unused.
+    """
     for folder in (path for path in FORMS.iterdir() if path.is_dir()):
         entries = (FORMS / f"{folder.name}.toml").read_text()
         for file in folder.iterdir():
@@ -50,7 +54,7 @@ def test_no_text_lies_about_unused() -> None:
 
 
 def test_a_value_that_no_program_prints_is_refused() -> None:
-    """A stand-in can fill a documented part only, and only as its pattern allows."""
+    """A stand-in can fill only a documented field of a form, and only with a value that matches the field's pattern."""
     form = load_forms("hdparm")["sanitize-status-in-process"]
     assert "Progress: 0x4000 (25%)" in form.fill(PROGRESS="4000", PERCENT=25).stdout
     with pytest.raises(AssertionError, match="PERCENT cannot be 'half'"):
@@ -61,7 +65,7 @@ def test_a_value_that_no_program_prints_is_refused() -> None:
 
 @pytest.mark.parametrize("name", sorted(STAND_INS))
 def test_a_stand_in_prints_forms_only(name: str) -> None:
-    """A stand-in calls ``answer`` with the name of a form, and calls nothing else that writes."""
+    """A stand-in calls ``answer`` with the name of a form, and calls no other function that writes."""
     tree = ast.parse(getattr(fakes, name))
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         assert ast.unparse(call.func) not in ("print", "sys.stdout.write", "sys.stderr.write", "os.write")
@@ -79,13 +83,13 @@ def test_a_stand_in_prints_forms_only(name: str) -> None:
 
 
 def test_every_stand_in_is_checked() -> None:
-    """A new stand-in needs forms with a source."""
+    """Every stand-in is in the list of stand-ins whose forms are checked."""
     programs_of_fakes = {name for name, text in vars(fakes).items() if name.isupper() and isinstance(text, str)}
     assert programs_of_fakes - {"PROLOGUE"} == STAND_INS.keys() | SILENT
 
 
 def print_identify(changes: dict[int, int]) -> str:
-    """Have hdparm print the identify data of ``hdparm/identify-words.txt`` with some words changed."""
+    """Return the output of hdparm for the identify data of ``hdparm/identify-words.txt`` with some words changed."""
     words = [int(word, 16) for word in (FORMS / "hdparm/identify-words.txt").read_text().split()]
     for number, word in changes.items():
         words[number] = word
@@ -148,8 +152,8 @@ def print_identify(changes: dict[int, int]) -> str:
     ],
 )
 def test_hdparm_prints_its_form(changes: dict[int, int], reads: AtaSecurity, fields: dict[str, str]) -> None:
-    """The installed hdparm prints exactly the form, and tkperf parses the form to the values in the
-    drive's identify words.
+    """The installed hdparm prints exactly the form. From the form, tkperf parses the values in the drive's identify
+    words.
     """
     printed = print_identify(changes)
     form = load_forms("hdparm")["identify"].fill(

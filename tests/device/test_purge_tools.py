@@ -1,4 +1,4 @@
-"""Purging by the drives' own commands, against fakes of the tools: what no emulator has."""
+"""Purging with the drives' own commands, against stand-ins of the tools, for commands that no emulator has."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tkperf.pipeline.diagnosis import _find_erase
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
-    """The fakes, and no waiting between polls."""
+    """Install the stand-ins, and remove the wait between two polls."""
     monkeypatch.setattr(base, "_POLL_S", 0.0)
     made = FakeTools(tmp_path / "tools", monkeypatch)
     made.install("hdparm", HDPARM)
@@ -55,7 +55,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
 
 @pytest.fixture
 def drive(tmp_path: Path, tools: FakeTools) -> DeviceIdentity:
-    """A file full of data in the place of a SATA drive."""
+    """Return the identity of a file full of data that takes the place of a SATA drive."""
     path = tmp_path / "drive"
     path.write_bytes(bytes(range(1, 256)) * 8224)
     tools.update(drive=str(path))
@@ -95,8 +95,8 @@ def chosen(offers: tuple[Offer, ...], name: str | None = None) -> PurgeMethod:
 
 
 def test_security_erase_leaves_no_password(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
-    """Security erase uses the enhanced form where the drive claims it. The password is recorded before it is set, and
-    it is cleared at the end.
+    """Security erase uses the enhanced form if the drive claims it. tkperf records the password before it sets the
+    password, and clears the password at the end.
     """
     tools.update(supported=True, enhanced=True)
     notes: list[tuple[str, int]] = []
@@ -114,8 +114,8 @@ def test_security_erase_leaves_no_password(tools: FakeTools, drive: DeviceIdenti
 
 
 def test_a_failed_erase_takes_the_password_away(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
-    """If the drive refuses to erase, the password is cleared and the test ends, so that the drive
-    is not left locked.
+    """If the drive refuses to erase, tkperf clears the password and ends the test, so that the drive does not remain
+    locked.
     """
     tools.update(supported=True, erase_fails=True)
     with pytest.raises(DeviceError, match="ended with status 5: SECURITY_ERASE: Input/output error"):
@@ -127,7 +127,7 @@ def test_a_failed_erase_takes_the_password_away(tools: FakeTools, drive: DeviceI
 def test_an_erase_that_hangs_is_given_up(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An erase that hangs is given up after a time limit, and the password is then removed."""
+    """If an erase hangs, tkperf stops waiting after a time limit and then removes the password."""
     monkeypatch.setattr(ata, "LEAST_ERASE_LIMIT_S", 0.5)
     monkeypatch.setattr(ata, "ERASE_LIMIT_FACTOR", 0)
     tools.update(supported=True, erase_hangs=True)
@@ -140,8 +140,8 @@ def test_an_erase_that_hangs_is_given_up(
 def test_the_time_for_an_erase_follows_from_the_drives_estimate(
     minutes: int | None, limit_s: float, permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time limit of an erase is four times the drive's estimate in minutes, and at least half an hour, because an
-    erase cut short locks a drive.
+    """The time limit of an erase is four times the drive's estimate and at least half an hour, because an interrupted
+    erase leaves the drive locked.
     """
     limits: list[float] = []
 
@@ -158,7 +158,9 @@ def test_the_time_for_an_erase_follows_from_the_drives_estimate(
 def test_a_drive_that_ignores_the_password_is_not_believed(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
 ) -> None:
-    """hdparm ends with 0 on drives without this feature, so tkperf reads the identify data."""
+    """tkperf reads the identify data after it set the password, because hdparm ends with status 0 on drives that ignore
+    the password. Without a set password, the erase is refused.
+    """
     tools.update(supported=True, deaf=True)
     with pytest.raises(DeviceError, match="but did not set it"):
         run_purge(permit, chosen(ata.offer_ata(drive)))
@@ -178,15 +180,17 @@ def test_a_drive_that_ignores_the_password_is_not_believed(
 def test_security_states_that_rule_it_out(
     tools: FakeTools, drive: DeviceIdentity, state: dict[str, object], says: str
 ) -> None:
-    """Security erase is not offered for a drive that is frozen, locked, already protected or not supported, or whose
-    state cannot be read.
+    """Security erase is not offered if the drive is frozen, locked, already protected with a password, or lacks the
+    feature. It is not offered either if the state cannot be read.
     """
     tools.update(**state)
     assert says in because(by_name(ata.offer_ata(drive))["ata-security-erase"])
 
 
 def test_the_next_start_can_unlock(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """The next start unlocks a drive whose run was killed between setting the password and the end of the erase."""
+    """If a run was killed between setting the password and the end of the erase, the next start of tkperf unlocks the
+    drive.
+    """
     tools.update(supported=True, enabled=True, locked=True, password=ata.PASSWORD)
     assert ata.clear_password(Handle(name=drive.path, path=drive.path))
     assert not tools.state["enabled"]
@@ -194,14 +198,16 @@ def test_the_next_start_can_unlock(tools: FakeTools, drive: DeviceIdentity) -> N
 
 
 def test_somebody_elses_password_is_reported(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """If the password is not tkperf's, tkperf cannot clear it. The message tells the user how."""
+    """If the password of a drive is not tkperf's, tkperf cannot clear it. The message tells the user how to
+    clear it.
+    """
     tools.update(supported=True, enabled=True, locked=True, password="secret")
     with pytest.raises(DeviceError, match="is not tkperf's"):
         ata.clear_password(Handle(name=drive.path, path=drive.path))
 
 
 def test_identify_data_of_another_program_are_refused() -> None:
-    """Unusable identify data are an error, and never "not supported"."""
+    """Unusable identify data lead to an error, and never count as "not supported"."""
     with pytest.raises(EngineError, match="no identify data"):
         parse_identify("hello", path="/dev/sdx")
 
@@ -210,7 +216,9 @@ def test_identify_data_of_another_program_are_refused() -> None:
 
 
 def test_sanitize_is_preferred_and_watched(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
-    """Block erase precedes security erase where the drive claims it, because it needs no password."""
+    """If the drive claims ATA Sanitize by block erase, tkperf prefers it to security erase, because sanitize needs no
+    password. tkperf reports the progress of the sanitize.
+    """
     tools.update(supported=True, sanitize=["BLOCK_ERASE_EXT"], sanitize_takes_polls=2)
     seen: list[float | None] = []
     best = chosen(ata.offer_ata(drive))
@@ -222,8 +230,8 @@ def test_sanitize_is_preferred_and_watched(tools: FakeTools, drive: DeviceIdenti
 
 
 def test_a_failed_sanitize_ends_the_test(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
-    """A drive in state SD3 aborts even the command that reads its state. hdparm prints the reason
-    and ends with 5.
+    """A failed sanitize ends the test. A drive in state SD3 aborts even the command that reads its state, so hdparm
+    prints the reason and ends with status 5.
     """
     tools.update(sanitize=["BLOCK_ERASE_EXT"], sanitize_takes_polls=1, sanitize_fails=True)
     with pytest.raises(DeviceError, match=r"the last sanitize of \S+ failed \(state SD3\)"):
@@ -233,8 +241,8 @@ def test_a_failed_sanitize_ends_the_test(tools: FakeTools, drive: DeviceIdentity
 def test_a_sanitize_that_reports_no_success_is_not_believed(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A drive that is idle without "Completed Without Error" has not sanitized, or has lost that
-    state.
+    """If a drive is idle but does not report "Completed Without Error", the purge fails. Such a drive has not
+    sanitized, or has lost the state of its sanitize.
     """
     tools.update(sanitize=["BLOCK_ERASE_EXT"])
     method = chosen(ata.offer_ata(drive))
@@ -253,7 +261,9 @@ def test_a_sanitize_that_reports_no_success_is_not_believed(
 def test_a_sanitize_whose_start_or_end_is_hidden_is_not_offered(
     tools: FakeTools, drive: DeviceIdentity, state: dict[str, object], says: str
 ) -> None:
-    """If sanitize is frozen, or the adapter returns no registers, the next method is chosen."""
+    """Sanitize is not offered if it is frozen or if the adapter returns no registers. tkperf then chooses the next
+    method.
+    """
     tools.update(supported=True, sanitize=["BLOCK_ERASE_EXT", "CRYPTO_SCRAMBLE_EXT"], **state)
     offers = by_name(ata.offer_ata(drive))
     assert says in because(offers["ata-sanitize-block"])
@@ -265,22 +275,24 @@ def test_a_sanitize_whose_start_or_end_is_hidden_is_not_offered(
 def test_a_sanitize_is_offered_after_any_end_of_the_last(
     tools: FakeTools, drive: DeviceIdentity, state: dict[str, object]
 ) -> None:
-    """The next sanitize is allowed whether the last one succeeded, failed or never ran. A
-    successful sanitize ends a failure state.
+    """A sanitize is offered whether the last sanitize succeeded, failed or never ran, because a successful sanitize
+    ends a failure state.
     """
     tools.update(sanitize=["BLOCK_ERASE_EXT"], **state)
     assert chosen(ata.offer_ata(drive)).name == "ata-sanitize-block"
 
 
 def test_a_drive_whose_sanitize_failed_is_refused(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """The drive would fail every read and write. The error says how the drive can be used again."""
+    """A drive whose last sanitize failed is refused, because it would fail every read and write. The error contains the
+    command that makes the drive usable again.
+    """
     tools.update(sanitize=["BLOCK_ERASE_EXT"], fails=True)
     with pytest.raises(DeviceError, match="--sanitize-block-erase"):
         ata.find_ata_sanitize(drive.path)
 
 
 def test_overwriting_is_never_chosen_by_itself(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """Overwriting wears flash, so tkperf does it only on request."""
+    """tkperf overwrites a drive only if the user names this method, because overwriting wears flash."""
     tools.update(sanitize=["OVERWRITE_EXT"])
     with pytest.raises(DeviceError, match="offers no purge method"):
         chosen(ata.offer_ata(drive))
@@ -293,7 +305,9 @@ def test_overwriting_is_never_chosen_by_itself(tools: FakeTools, drive: DeviceId
 def test_a_drive_is_overwritten_once_if_hdparm_can_ask_for_it(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, version: str, title: str, passes: bool
 ) -> None:
-    """Without a count the drive makes 16 passes. The title names the number of passes."""
+    """tkperf requests a single overwrite pass if hdparm has an option for it. Otherwise the drive makes 16 passes. The
+    title of the method contains the number of passes.
+    """
     tools.update(sanitize=["OVERWRITE_EXT"], version=version)
     method = chosen(ata.offer_ata(drive), "ata-sanitize-overwrite")
     assert method.title == f"ATA Sanitize, overwrite, {title}"
@@ -308,7 +322,7 @@ def test_a_drive_is_overwritten_once_if_hdparm_can_ask_for_it(
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
-    """sysfs of a controller with one namespace."""
+    """Return the sysfs folder of an NVMe controller's only namespace."""
     controller = tmp_path / "sys/nvme0"
     (controller / "nvme0n1/queue").mkdir(parents=True)
     (controller / "nvme0n1/dev").write_text("259:0\n")
@@ -329,9 +343,10 @@ NVME_CLI = ("1.16", "2.0", "2.3", "2.5", "2.8", "2.11", "2.13", "2.16", "3.0-rc1
 def test_nvme_sanitize(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path, version: str, erased: int
 ) -> None:
-    """Sanitize is offered by capability and watched to its end with every version.
+    """With every version of nvme-cli, tkperf offers sanitize according to the capabilities of the controller, and
+    watches it to its end.
 
-    Only the status in the log decides.
+    Only the status in the sanitize log decides about success.
     """
     tools.update(controller={"sanicap": 2}, namespace={"dlfeat": 1}, polls=2, version=version, erased=erased)
     best = chosen(nvme.offer_nvme(drive, disk))
@@ -347,8 +362,8 @@ def test_nvme_sanitize(
 def test_nvme_commands_get_the_name_of_the_kernel(
     tools: FakeTools, disk: Path, loop_device: Callable[..., Path], tmp_path: Path, name: str
 ) -> None:
-    """nvme-cli 3.0 opens only names in /dev. The name is that of the held device, whatever the user's name leads to
-    now.
+    """nvme commands receive the kernel's name of the held device, because nvme-cli 3.0 opens only names in /dev. The
+    name given by the user may lead to another device by then.
     """
     first, second = loop_device(size=MIB), loop_device(size=MIB)
     node = tmp_path / "disk"
@@ -381,9 +396,9 @@ def test_nvme_commands_get_the_name_of_the_kernel(
 def test_nvme_sanitize_that_fails(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path, version: str, ends: int, says: str
 ) -> None:
-    """The log shows the failure, whatever the exit status of the command was.
+    """If the sanitize log reports a failure, the purge fails, whatever the exit status of the command was.
 
-    A reserved status is not a success.
+    A reserved status in the log does not count as success.
     """
     tools.update(controller={"sanicap": 2}, namespace={}, polls=1, ends=ends, version=version)
     with pytest.raises(DeviceError, match=says):
@@ -393,10 +408,10 @@ def test_nvme_sanitize_that_fails(
 
 @pytest.mark.parametrize("version", NVME_CLI)
 def test_nvme_sanitize_states_before_a_run(version: str, monkeypatch: pytest.MonkeyPatch, scratch: Path) -> None:
-    """A sanitize in progress is found with every version.
+    """With every version of nvme-cli, tkperf finds a sanitize in progress before a run.
 
-    A drive with a failed sanitize is refused unless the log shows that the drive has left the
-    failure state, or the drive can be read. A drive in that state aborts all reads.
+    A drive with a failed sanitize is refused unless the log shows that the drive has left the failure state, or the
+    drive can be read. A drive in the failure state aborts all reads.
     """
     form = find_form("nvme", "sanitize-log", version)
     words = re.findall(r"\(?\\\((\d)\\\) ([^|]*)", form.fields["STATUS"])
@@ -429,9 +444,10 @@ def test_nvme_sanitize_states_before_a_run(version: str, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("version", ["1.16", "2.3", "2.8", "3.0-rc1"])
 def test_an_nvme_drive_that_refuses_its_sanitize_log(tools: FakeTools, version: str) -> None:
-    """Some drives answer with "Sanitize In Progress".
+    """If a drive answers the request for its sanitize log with "Sanitize In Progress", tkperf treats the drive as
+    erasing.
 
-    A drive without that log does not support sanitize.
+    A drive without this log does not support sanitize.
     """
     tools.update(version=version, says="sanitize-log-unsupported")
     with pytest.raises(EngineError, match=r"(?i)invalid.log.page"):
@@ -443,7 +459,9 @@ def test_an_nvme_drive_that_refuses_its_sanitize_log(tools: FakeTools, version: 
 def test_a_drive_that_refuses_its_sanitize_log_is_waited_for(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path
 ) -> None:
-    """tkperf waits until the drive answers again. The progress is not known in the meantime."""
+    """If a drive refuses its sanitize log during a sanitize, tkperf waits until the drive answers again. Until then,
+    the progress is not known.
+    """
     tools.update(controller={"sanicap": 2}, namespace={}, says="sanitize-log-in-progress")
     seen: list[float | None] = []
 
@@ -458,8 +476,8 @@ def test_a_drive_that_refuses_its_sanitize_log_is_waited_for(
 
 @pytest.mark.parametrize("state", ["(2) Restricted Failure State", "(4) Unrestricted Failure State"])
 def test_an_nvme_drive_in_a_failure_state_is_refused(tools: FakeTools, state: str, scratch: Path) -> None:
-    """An NVMe drive in a failure state, which nvme-cli reports since 2.12, is refused. The message contains the
-    commands that end the state.
+    """An NVMe drive in a failure state is refused. nvme-cli reports this state since version 2.12. The message contains
+    the commands that end the state.
     """
     tools.update(ends=3, state=state)
     with pytest.raises(DeviceError, match=r"the last sanitize of \S+ failed") as refused:
@@ -472,7 +490,9 @@ def test_an_nvme_drive_in_a_failure_state_is_refused(tools: FakeTools, state: st
 def test_a_drive_that_cannot_be_read_has_not_left_its_failure_state(
     tools: FakeTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
 ) -> None:
-    """nvme-cli before 2.12 does not report the state, so only a complete read shows that the drive is usable."""
+    """A drive with a failed sanitize is refused if it cannot be read completely. nvme-cli before 2.12 does not report
+    the failure state, so only a complete read shows that the drive is usable.
+    """
     tools.update(ends=3, version="2.3")
     drive = tmp_path / "drive"
     if wrong != "no file":
@@ -499,7 +519,9 @@ def test_a_drive_that_cannot_be_read_has_not_left_its_failure_state(
     ],
 )
 def test_an_unknown_form_of_the_sanitize_log_is_refused(log: dict[str, object]) -> None:
-    """No known version prints these forms, so any number in them could have another meaning."""
+    """A sanitize log in a form that no known version prints is refused, because any number in it could have another
+    meaning.
+    """
     with pytest.raises(DeviceError, match="does not know the status"):
         nvme._parse_status(log, "/dev/nvme0n1")
 
@@ -508,7 +530,7 @@ def test_an_unknown_form_of_the_sanitize_log_is_refused(log: dict[str, object]) 
 def test_nvme_commands_that_the_drive_refuses(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path, version: str
 ) -> None:
-    """If Format or Sanitize fails, the error contains the drive's reason."""
+    """If an NVMe drive refuses Format or Sanitize, the error contains the drive's reason."""
     tools.update(controller={"oacs": 2, "sanicap": 2}, namespace={}, refuses=True, version=version)
     offers = nvme.offer_nvme(drive, disk)
     with pytest.raises(DeviceError, match="a sanitize operation is in progress"):
@@ -529,8 +551,8 @@ def test_nvme_commands_that_the_drive_refuses(
 def test_nvme_methods_by_capability(
     tools: FakeTools, drive: DeviceIdentity, disk: Path, capabilities: dict[str, int], siblings: bool, first: str
 ) -> None:
-    """The capabilities of an NVMe controller decide its purge. User data erase precedes sanitize, and sanitize precedes
-    crypto erase.
+    """The capabilities of an NVMe controller decide its purge method. Format with user data erase is preferred to
+    sanitize, and sanitize is preferred to crypto erase.
     """
     tools.update(controller=capabilities, namespace={})
     if siblings:
@@ -541,7 +563,9 @@ def test_nvme_methods_by_capability(
 def test_a_partition_is_offered_no_command_of_its_drive(
     tools: FakeTools, drive: DeviceIdentity, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A partition is offered no command of its drive, because such a command would erase the other partitions."""
+    """For a partition, tkperf offers no erase command of the drive, because such a command would erase the other
+    partitions.
+    """
     tools.update(controller={"oacs": 2, "sanicap": 3}, namespace={})
     (disk / "nvme0n1p1").mkdir()
     monkeypatch.setattr(purge_plan, "find_node", lambda _: disk / "nvme0n1p1")
@@ -555,8 +579,8 @@ def test_a_partition_is_offered_no_command_of_its_drive(
 def test_nvme_format_of_all_namespaces_is_refused(
     tools: FakeTools, drive: DeviceIdentity, disk: Path, attributes: int
 ) -> None:
-    """Format is refused for a controller that formats all namespaces together, because it would erase somebody else's
-    namespace.
+    """Format is refused if the controller formats all namespaces together, because Format would also erase namespaces
+    that the user did not confirm.
     """
     tools.update(controller={"oacs": 2, "fna": attributes, "sanicap": 2}, namespace={})
     add_sibling(disk)
@@ -568,8 +592,8 @@ def test_nvme_format_of_all_namespaces_is_refused(
 def test_nvme_format_keeps_format_and_protection(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path
 ) -> None:
-    """Format NVM keeps the LBA format (17, in the extended list), the place of metadata and the protection. Its limit
-    is six hours in ms.
+    """Format NVM keeps the LBA format (17, in the extended list), the place of the metadata and the protection. The
+    time limit is six hours, given in ms.
     """
     tools.update(controller={"oacs": 2}, namespace={"flbas": 0b0110001 | 1 << 4, "dps": 0b1001, "dlfeat": 0})
     run_purge(permit, chosen(nvme.offer_nvme(drive, disk)))
@@ -581,8 +605,8 @@ def test_nvme_format_keeps_format_and_protection(
 
 
 def test_scsi_sanitize(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
-    """A SAS SSD that supports block erase is sanitized with it, and the progress indication of the
-    drive is followed.
+    """A SAS SSD that supports block erase is sanitized with block erase. tkperf reports the progress indication of the
+    drive.
     """
     sas = replace(drive, interface="SAS", rotational=False)
     tools.update(sanitize=[2], erase_takes_polls=2)
@@ -608,8 +632,8 @@ def test_scsi_sanitize(tools: FakeTools, drive: DeviceIdentity, permit: ErasePer
 def test_an_erase_that_fails_is_no_end(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, sense: list[int], says: str
 ) -> None:
-    """A device whose erase failed reports no progress either. sg_requests --progress then also ends
-    with 0.
+    """If an erase failed, the purge fails, although the device then indicates no progress and sg_requests --progress
+    ends with status 0.
     """
     tools.update(sanitize=[2], erase_takes_polls=1, sense_after=sense)
     with pytest.raises(DeviceError, match=says):
@@ -617,8 +641,8 @@ def test_an_erase_that_fails_is_no_end(
 
 
 def test_an_erase_ends_when_the_device_is_ready(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
-    """A device that is not ready and indicates no progress, for example while it spins up, has not
-    ended the erase.
+    """The erase has ended only when the device is ready. A device that is not ready and indicates no progress, for
+    example while it spins up, has not ended the erase.
     """
     tools.update(sanitize=[2], erase_takes_polls=2, erase=[0x01])
     seen: list[float | None] = []
@@ -628,7 +652,9 @@ def test_an_erase_ends_when_the_device_is_ready(tools: FakeTools, drive: DeviceI
 
 
 def test_an_erase_whose_end_is_hidden_is_not_offered(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """If an adapter returns no sense data, the erase would seem to have ended."""
+    """If an adapter returns no sense data, no erase is offered, because tkperf would assume at once that the erase had
+    ended.
+    """
     tools.update(sanitize=[2], silent=True)
     offers = by_name(scsi.offer_scsi(replace(drive, interface="SAS")))
     assert "could not see" in because(offers["scsi-sanitize-block"])
@@ -645,7 +671,9 @@ def test_an_erase_whose_end_is_hidden_is_not_offered(tools: FakeTools, drive: De
     ],
 )
 def test_only_the_standards_sanitize_is_offered(tools: FakeTools, drive: DeviceIdentity, state: dict[str, Any]) -> None:
-    """A vendor-specific command with the same code may do anything."""
+    """Only the SANITIZE command of the SCSI standard is offered, because a vendor-specific command with the same code
+    may have any effect.
+    """
     tools.update(**state)
     offers = by_name(scsi.offer_scsi(replace(drive, interface="SAS")))
     assert "no sanitize by block erase" in because(offers["scsi-sanitize-block"])
@@ -664,7 +692,7 @@ def test_scsi_format_keeps_protection_information(
     protection: str,
     options: set[str],
 ) -> None:
-    """sg_format without options would remove the protection information of a device."""
+    """SCSI Format keeps the protection information of a device. Without options, sg_format would remove it."""
     disk = tmp_path / "disk/device/scsi_disk/0:0:0:0"
     disk.mkdir(parents=True)
     (disk / "protection_type").write_text(protection + "\n")
@@ -679,8 +707,8 @@ def test_scsi_format_keeps_protection_information(
 @pytest.mark.parametrize(
     ("dump", "reads"),
     [
-        # Descriptor format: sanitize in progress with the sense key specific descriptor; then with another progress
-        # indication.
+        # Descriptor format: the first dump contains a sanitize in progress with a sense key specific descriptor. The
+        # second dump contains another kind of progress indication.
         (" 00     72 02 04 1b 00 00 00 08  02 06 00 00 80 80 00 00\n", (2, 0x04, 0x1B, 0.5)),
         (" 00     72 00 04 04 00 00 00 08  0a 06 00 04 04 00 40 00\n", (0, 0x04, 0x04, 0.25)),
         (" 00     72 00 00 00 00 00 00 00\n", (0, 0, 0, None)),
@@ -694,14 +722,14 @@ def test_scsi_format_keeps_protection_information(
     ],
 )
 def test_sense_data_of_both_formats(dump: str, reads: tuple[int, int, int, float | None] | None) -> None:
-    """tkperf parses the layouts of SPC, and accepts no other text as sense data."""
+    """tkperf parses the sense data layouts of SPC, and accepts no other text as sense data."""
     sense = parse_sense(dump)
     found = None if sense is None else (sense.key, sense.code, sense.qualifier, sense.progress)
     assert found == reads
 
 
 def test_scsi_format_by_kind_of_drive(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """A SAS SSD may be purged by Format Unit. A USB bridge is never sent such a command."""
+    """A SAS SSD may be purged with Format Unit. tkperf never sends SCSI erase commands through a USB bridge."""
     assert chosen(scsi.offer_scsi(replace(drive, interface="SAS", rotational=False))).name == ("scsi-format")
     usb = by_name(scsi.offer_scsi(replace(drive, interface="USB")))
     assert all("bridges" in because(offer) for offer in usb.values())
@@ -718,7 +746,9 @@ def test_missing_tools_are_named_with_their_package(
 
 
 def test_an_interruption_waits_for_the_erase(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
-    """Ctrl-C while the drive erases takes effect when it has ended, and no password stays."""
+    """Ctrl-C while the drive erases takes effect only after the erase has ended, and no password remains on the
+    drive.
+    """
     tools.update(supported=True, erase_takes_s=1.5)
 
     def interrupt(_share: float | None) -> None:
@@ -731,7 +761,9 @@ def test_an_interruption_waits_for_the_erase(tools: FakeTools, drive: DeviceIden
 
 
 def test_a_left_password_is_cleared_at_the_next_start(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """A SATA drive that an interrupted purge left locked is unlocked at the next start. Other drives are not asked."""
+    """A SATA drive that an interrupted purge left locked is unlocked at the next start. tkperf sends no such command to
+    other drives.
+    """
     tools.update(supported=True, enabled=True, locked=True, password=ata.PASSWORD)
     assert not ata.clear_left_password(replace(drive, interface="SAS"))
     assert not tools.calls
@@ -752,9 +784,9 @@ def test_a_drive_that_still_erases_itself_is_refused(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The drive is refused until the erase has ended, whoever began it.
+    """A drive that is erasing itself is refused until the erase has ended, whoever started the erase.
 
-    This also holds in doctor and for a partition. A missing tool does not matter.
+    This rule also holds in doctor and for a partition. A missing tool does not prevent the run.
     """
     disk = tmp_path / "disk"
     (disk / marker).parent.mkdir(parents=True)
@@ -782,7 +814,7 @@ def test_a_drive_that_still_erases_itself_is_refused(
         with pytest.raises(RefusedError, match=r"/dev/disk is erasing itself"):
             refuse_purge_under_way(replace(whole, interface="device mapper"))
     if bus == "SAS":
-        # A self-test reports its progress, too, and erases nothing.
+        # A self-test also reports progress, but it erases nothing.
         tools.update(polls=1, erase=[0x09, 26542])
         refuse_purge_under_way(whole)
     tools.update(polls=1)
@@ -808,13 +840,17 @@ DATA, OTHER, ZEROS = b"data", b"other", base._ZEROS
 def test_samples_that_cannot_be_read_verify_nothing(
     before: list[bytes | None], after: list[bytes | None], says: str
 ) -> None:
-    """Only zeros, or data that was read before and has changed, prove an erasure."""
+    """An erasure is verified only with samples that read as zeros, or with samples that were read before the purge and
+    have changed since.
+    """
     looks = [base.SampledContent("/dev/sdx", dict(enumerate(each))) for each in (before, after)]
     assert looks[0].compare(looks[1], method="Format", reads_zero=False) == says
 
 
 def test_one_sample_that_holds_its_data_is_enough() -> None:
-    """A purge that erased only a part of the device has failed."""
+    """If a single sample still contains its data, the purge has failed, because only a part of the device was
+    erased.
+    """
     before = base.SampledContent("/dev/sdx", {0: ZEROS, 1: DATA, 2: DATA})
     after = base.SampledContent("/dev/sdx", {0: ZEROS, 1: ZEROS, 2: DATA})
     with pytest.raises(DeviceError, match="1 of 2 samples are unchanged, the first at byte 2"):
@@ -830,7 +866,7 @@ def test_zeros_that_are_promised_must_be_readable() -> None:
 
 
 def test_a_device_that_cannot_be_read_after_a_purge(permit: ErasePermit, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the device cannot be read after a purge, or only in part, the result says that nothing was verified."""
+    """If samples of the device cannot be read after a purge, the result states that nothing was verified."""
     erased = []
     act = PurgeMethod(name="fake", title="fake", reads_zero=False, act=lambda *_: erased.append(True))
     preadv = os.preadv
