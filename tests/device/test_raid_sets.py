@@ -73,14 +73,16 @@ def write(folder: Path, **changes: object) -> Path:
     ],
 )
 def test_a_bad_configuration_names_file_key_and_reason(tmp_path: Path, changes: dict[str, object], says: str) -> None:
-    """A message about a mistake in raid.json names the key."""
+    """An error about a mistake in raid.json contains the file, the key and the reason."""
     with pytest.raises(UsageError, match=r"raid\.json") as raised:
         load_raid_config(write(tmp_path, **changes))
     assert says in str(raised.value)
 
 
 def test_a_missing_or_broken_configuration(tmp_path: Path) -> None:
-    """A missing or invalid configuration is an error. The error for a missing file contains an example."""
+    """A missing or invalid configuration is an error. If the file is missing, the error contains an example of a
+    configuration.
+    """
     with pytest.raises(UsageError, match=r"there is no RAID configuration .* an example"):
         load_raid_config(tmp_path / "raid.json")
     (tmp_path / "raid.json").write_text("{")
@@ -89,7 +91,7 @@ def test_a_missing_or_broken_configuration(tmp_path: Path) -> None:
 
 
 def test_one_device_by_two_names(tmp_path: Path) -> None:
-    """A link to a member is that member."""
+    """A member and a link to this member count as the same device, so they cannot both be members of a set."""
     (tmp_path / "a").write_bytes(b"")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     devices = [str(tmp_path / "a"), str(tmp_path / "b")]
@@ -116,7 +118,7 @@ def permit_for(raid: StorcliSet) -> ControllerPermit:
 
 
 def test_a_set_is_made_initialised_and_deleted(tools: FakeTools, tmp_path: Path) -> None:
-    """The commands of one life of a set, from creation to deletion, are exactly these, in this order."""
+    """The commands for a set, from its creation to its deletion, are exactly the expected ones, in this order."""
     raid = make_set(tmp_path)
     permit = permit_for(raid)
     assert raid.purge_drives(permit, lambda _: None) == "MegaRAID drive erase, simple: overwritten once"
@@ -140,7 +142,9 @@ def test_a_set_is_made_initialised_and_deleted(tools: FakeTools, tmp_path: Path)
 def test_an_operation_that_is_not_seen_is_no_end(
     tools: FakeTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """tkperf reports an error if the operation never begins, or if its state is not known."""
+    """If an operation never begins, or if its state is not known, tkperf reports an error and does not assume that the
+    operation has ended.
+    """
     monkeypatch.setattr(storcli, "BEGIN_LIMIT_S", 0.0)
     tools.update(erase_takes_polls=0)
     raid = make_set(tmp_path)
@@ -156,7 +160,9 @@ def test_an_operation_that_is_not_seen_is_no_end(
 
 
 def test_why_a_controller_refuses_is_passed_on(tools: FakeTools, tmp_path: Path) -> None:
-    """The message contains the reason for a refusal, which storcli prints in the detailed status of each drive."""
+    """If a controller refuses an erase, the error contains the reason that storcli prints in the detailed status of the
+    drive.
+    """
     tools.update(erase_refused=True)
     raid = make_set(tmp_path)
     with pytest.raises(DeviceError, match="state doesn't support requested command"):
@@ -164,7 +170,7 @@ def test_why_a_controller_refuses_is_passed_on(tools: FakeTools, tmp_path: Path)
 
 
 def test_raid_10_says_how_mirrors_are_made(tools: FakeTools, tmp_path: Path) -> None:
-    """RAID 10 passes the number of drives in each mirror, because storcli needs this number."""
+    """For RAID 10, tkperf passes the number of drives in each mirror, because storcli needs this number."""
     devices = ["252:0", "252:1", "252:2", "252:3"]
     raid = make_set(tmp_path, raidlevel=10, devices=devices)
     everything = ",".join(f"SERIAL{slot}" for slot in range(4))
@@ -174,7 +180,9 @@ def test_raid_10_says_how_mirrors_are_made(tools: FakeTools, tmp_path: Path) -> 
 
 
 def test_a_drive_in_use_is_refused(tools: FakeTools, tmp_path: Path) -> None:
-    """tkperf uses only unconfigured good drives. The message contains the state of another drive."""
+    """tkperf accepts only drives in the state "unconfigured good" as members. If a drive is in another state, the error
+    contains this state.
+    """
     drives = tools.state["drives"]
     drives["252:1"]["State"] = "JBOD"
     tools.update(drives=drives)
@@ -190,7 +198,9 @@ def test_a_drive_in_use_is_refused(tools: FakeTools, tmp_path: Path) -> None:
     ("change", "says"), [({"DG": "F"}, "belongs to drive group F"), ({"DG": "0"}, "belongs to drive group 0")]
 )
 def test_a_drive_of_another_set_is_refused(tools: FakeTools, tmp_path: Path, change: dict[str, str], says: str) -> None:
-    """A foreign drive is unconfigured good, too, and still somebody's."""
+    """A drive of another set is refused as a member. A foreign drive is also "unconfigured good", but it may contain
+    data of somebody else.
+    """
     drives = tools.state["drives"]
     drives["252:0"] |= change
     tools.update(drives=drives)
@@ -206,7 +216,9 @@ def test_a_drive_still_being_erased_is_refused(tools: FakeTools, tmp_path: Path)
 
 
 def test_a_node_that_is_taken_is_refused_before_anything_is_made(tools: FakeTools, tmp_path: Path) -> None:
-    """DEVICE is the name the virtual drive will get, not that of a disk already there."""
+    """DEVICE is the name that the new virtual drive will have. If a disk with this name exists already, tkperf refuses
+    the set before it creates anything.
+    """
     raid = StorcliSet(Path("/dev/null"), load_raid_config(write(tmp_path)))
     with pytest.raises(RefusedError, match="exists already"):
         raid.refuse_taken_node()
@@ -215,7 +227,9 @@ def test_a_node_that_is_taken_is_refused_before_anything_is_made(tools: FakeTool
 
 @pytest.mark.parametrize("fault", [{"device": "/dev/sdq"}, {"add_fails": True}])
 def test_what_was_made_in_vain_is_taken_away_again(tools: FakeTools, tmp_path: Path, fault: dict[str, object]) -> None:
-    """A virtual drive that got another name, or whose program failed after creating it, is removed again."""
+    """If the virtual drive has another name than DEVICE, or if storcli fails after it created the virtual drive, tkperf
+    removes the virtual drive again.
+    """
     tools.update(**fault)
     raid = make_set(tmp_path)
     with pytest.raises(DeviceError):
@@ -225,8 +239,8 @@ def test_what_was_made_in_vain_is_taken_away_again(tools: FakeTools, tmp_path: P
 
 
 def test_the_drives_must_be_those_confirmed(tools: FakeTools, tmp_path: Path) -> None:
-    """The serial numbers of a set must be the confirmed ones. A drive that is exchanged in its slot afterwards stops
-    the creation.
+    """The user must confirm the serial numbers of the drives in their order. If a drive is exchanged in its slot after
+    consent, the set is neither purged nor created.
     """
     raid = make_set(tmp_path)
     with pytest.raises(RefusedError, match="expected 'SERIAL0,SERIAL1'"):
@@ -249,7 +263,7 @@ def test_the_drives_must_be_those_confirmed(tools: FakeTools, tmp_path: Path) ->
     ],
 )
 def test_a_set_that_is_not_as_wanted(tools: FakeTools, tmp_path: Path, state: dict[str, str], says: str) -> None:
-    """A set that is degraded, or that appears as another node than the user named, is an error."""
+    """A set that is degraded, or that appears as another node than DEVICE, leads to an error."""
     tools.update(**state)
     raid = make_set(tmp_path)
 
@@ -262,7 +276,9 @@ def test_a_set_that_is_not_as_wanted(tools: FakeTools, tmp_path: Path, state: di
 
 
 def test_rubbish_and_failures_of_storcli(tools: FakeTools, tmp_path: Path) -> None:
-    """tkperf checks the output of the tool, and passes on the tool's own reasons."""
+    """Invalid output of storcli leads to an error, and the error for a failed command contains the reason that storcli
+    prints.
+    """
     raid = make_set(tmp_path, devices=["252:0", "252:9"])
     with pytest.raises(DeviceError, match="No drive found"):
         raid.drives()
@@ -275,9 +291,9 @@ def test_rubbish_and_failures_of_storcli(tools: FakeTools, tmp_path: Path) -> No
 def test_a_set_of_mdadm_is_made_and_removed(
     tools: FakeTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new: bool
 ) -> None:
-    """The words of mdadm 4.2 and 4.4 are understood.
+    """tkperf understands the messages of mdadm 4.2 and 4.4.
 
-    A set that udev has open is stopped later. A member without a superblock is not an error.
+    If udev has the set open, tkperf tries again to stop the set. A member without a superblock is not an error.
     """
     tools.install("mdadm", MDADM)
     tools.update(new=new, busy=2, blank=["/members/b"])
@@ -295,7 +311,7 @@ def test_a_set_of_mdadm_is_made_and_removed(
 
 
 def test_why_mdadm_makes_no_set_is_passed_on(tools: FakeTools, tmp_path: Path) -> None:
-    """A failure of mdadm is passed on with the member's name for people."""
+    """If mdadm fails, the error contains mdadm's reason, with the name of the member that the user knows."""
     tools.install("mdadm", MDADM)
     tools.update(missing=True)
     devices = ["/members/a", "/members/b"]
@@ -306,15 +322,15 @@ def test_why_mdadm_makes_no_set_is_passed_on(tools: FakeTools, tmp_path: Path) -
 
 
 def test_addresses_must_be_enclosure_and_slot(tools: FakeTools, tmp_path: Path) -> None:
-    """A block device cannot be a member of a controller's set, because members are named ENCLOSURE:SLOT."""
+    """A block device cannot be a member of a controller's set, because such members are named ENCLOSURE:SLOT."""
     with pytest.raises(UsageError, match="is not ENCLOSURE:SLOT"):
         make_set(tmp_path, devices=["/dev/sda", "252:1"])
 
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_members_are_purged_at_once_with_their_notes_on_record(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Members are purged at the same time, and each note is written before its purge. A note that cannot be written
-    stops only its own purge.
+    """All members are purged at the same time, and the note of each member is written before this member is purged. If
+    a note cannot be written, only the purge of this member is stopped.
     """
     both_there, erased, reports = threading.Barrier(2, timeout=30), [], []
 
@@ -346,7 +362,9 @@ def test_members_are_purged_at_once_with_their_notes_on_record(kept: bool, monke
 
 
 def test_an_interruption_at_any_moment_of_a_parallel_purge_takes_effect(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C between a note and its answer, too: no purging thread waits forever for an answer."""
+    """Ctrl-C takes effect at any moment of a parallel purge, even between a note and its answer. No purging thread
+    waits forever for an answer.
+    """
     under_way: set[str] = set()
 
     def run_purge(permit: Any, _: object, *, watch: PurgeWatch) -> str:
@@ -360,7 +378,9 @@ def test_an_interruption_at_any_moment_of_a_parallel_purge_takes_effect(monkeypa
         return "verified"
 
     def purge(interrupt: tuple[str, int, int] | None) -> set[tuple[str, int, int]]:
-        """Purge, and raise KeyboardInterrupt at this place. Return all places where Python accepts a signal."""
+        """Purge, and raise KeyboardInterrupt at this place in the code. Return all places at which Python may handle a
+        signal.
+        """
         places = set()
 
         def trace(frame: FrameType, event: str, _: object) -> Any:

@@ -1,4 +1,6 @@
-"""Safety: a device in use is never erased, whatever it is called (issue: refuse by kernel facts)."""
+"""tkperf never erases a device that is in use, whatever name the device has. The kernel's facts decide whether a device
+is in use.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,13 @@ def reasons(path: Path) -> set[Reason]:
 
 
 def purge(permit: ErasePermit) -> str:
-    """The test uses the method that tkperf would choose."""
+    """Purge with the method that tkperf would choose."""
     method = plan_purge(permit.identity).choose(None, device=permit.identity.path)
     return run_purge(permit, method)
 
 
 def assert_refused(path: Path, says: str) -> None:
-    """No permit is given, and the reason is said."""
+    """Assert that no permit is granted and that the refusal contains the reason."""
     identity = read_identity(path)
     with pytest.raises(RefusedError, match=says):
         grant_permit(hold_target(identity), confirmed_id=identity.confirm_id)
@@ -58,7 +60,7 @@ def mounted(device: Path, folder: Path) -> Iterator[None]:
 
 
 def test_a_free_device_has_nothing_against_it(loop_device: MakeLoop) -> None:
-    """A device that nobody uses is permitted and then purged. This test is the counterpart of every refusal."""
+    """A device that nobody uses is permitted and then purged. This test is the counterpart of all refusals."""
     device = loop_device()
     identity = read_identity(device)
     assert find_objections(identity) == ()
@@ -69,7 +71,9 @@ def test_a_free_device_has_nothing_against_it(loop_device: MakeLoop) -> None:
 
 
 def test_a_mounted_device_is_refused_by_every_name(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """A mounted device is refused through its path, a link and a link to a link. The refusal names the mount point."""
+    """A mounted device is refused, whether the user names its path, a link or a link to a link. The refusal names the
+    mount point.
+    """
     device = loop_device()
     link, second = tmp_path / "link", tmp_path / "second"
     link.symlink_to(device)
@@ -82,7 +86,9 @@ def test_a_mounted_device_is_refused_by_every_name(loop_device: MakeLoop, tmp_pa
 
 
 def test_a_disk_with_a_mounted_partition_is_refused(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """One mounted partition protects the whole disk. The free partition remains usable."""
+    """If one partition is mounted, the whole disk is refused. A free partition of the same disk can still be
+    measured.
+    """
     device = loop_device("--partscan")
     subprocess.run(["sfdisk", "--quiet", device], input="size=20MiB\nsize=20MiB\n", text=True, check=True)
     first, second = Path(f"{device}p1"), Path(f"{device}p2")
@@ -97,7 +103,9 @@ def test_a_disk_with_a_mounted_partition_is_refused(loop_device: MakeLoop, tmp_p
 def test_a_file_with_another_name_is_refused_behind_a_loop_device_too(
     loop_device: MakeLoop, scratch: Path, tmp_path: Path
 ) -> None:
-    """Under its other name it may be anybody's data."""
+    """A file with several hard links is refused, also behind a loop device, because another user may need the data
+    under the other name.
+    """
     device = loop_device()
     images = [scratch, next(tmp_path.glob("loop*.img"))]
     for target, image in zip([scratch, device], images, strict=True):
@@ -108,7 +116,7 @@ def test_a_file_with_another_name_is_refused_behind_a_loop_device_too(
 
 @pytest.mark.root
 def test_swap_space_is_refused(loop_device: MakeLoop) -> None:
-    """A device in use as swap space is refused."""
+    """A device that is used as swap space is refused."""
     device = loop_device()
     run_tool("mkswap", device)
     if subprocess.run(["swapon", device], check=False, capture_output=True).returncode:
@@ -132,14 +140,14 @@ def test_a_device_somebody_holds_exclusively_is_refused(loop_device: MakeLoop) -
 
 
 def test_a_read_only_device_is_refused(loop_device: MakeLoop) -> None:
-    """A read-only device is refused with that reason."""
+    """A read-only device is refused, and the refusal states that the device is read-only."""
     device = loop_device("--read-only")
     assert Reason.READ_ONLY in reasons(device)
     assert_refused(device, "read-only")
 
 
 def test_holders_and_mounted_partitions_are_found_in_sysfs(tmp_path: Path) -> None:
-    """A RAID on a partition and a mount elsewhere are found from kernel tables alone."""
+    """A RAID set on a partition, and a mount in another place, are found from kernel tables alone."""
     disk = tmp_path / "sys/devices/disk"
     partition = disk / "sdx1"
     (partition / "holders/md7/md").mkdir(parents=True)
@@ -163,7 +171,7 @@ def test_holders_and_mounted_partitions_are_found_in_sysfs(tmp_path: Path) -> No
 
 
 def test_only_the_holder_that_tkperf_made_is_no_objection(tmp_path: Path) -> None:
-    """While a drive is lent to a set or mapping of tkperf, any other holder is still an objection."""
+    """While tkperf has lent a drive to its own set or mapping, any other holder of the drive is still an objection."""
     disk = tmp_path / "sys/devices/disk"
     for holder in ("dm-0", "dm-1"):
         (disk / "holders" / holder).mkdir(parents=True)
@@ -181,11 +189,12 @@ def test_only_the_holder_that_tkperf_made_is_no_objection(tmp_path: Path) -> Non
 
 
 def test_a_file_in_use_is_refused(scratch: Path, tmp_path: Path) -> None:
-    """A file that is open elsewhere, has several hard links or lies behind a loop device is refused. The content
-    remains untouched.
+    """A file that is open in another process or has several hard links is refused. The content of the file remains
+    unchanged.
     """
     before = scratch.read_bytes()
-    # An orphan: what tkperf itself started is not held against the file.
+    # The shell ends at once, so the reader is an orphan. Child processes of tkperf would not count as users of the
+    # file.
     reader = int(run_tool("sh", "-c", f"sleep 30 < {scratch} > /dev/null 2>&1 & echo $!"))
     try:
         assert Reason.OPEN in reasons(scratch)
@@ -201,26 +210,28 @@ def test_a_file_in_use_is_refused(scratch: Path, tmp_path: Path) -> None:
 
 
 def test_a_file_behind_a_loop_device_is_refused(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """The file is a disk somebody uses."""
+    """A file behind a loop device is refused, because the loop device is a disk that somebody may use."""
     loop_device()
     assert_refused(tmp_path / "loop0.img", "behind loop device")
 
 
 def test_the_wrong_confirmation_is_refused_and_touches_nothing(scratch: Path) -> None:
-    """The typed answer must be the device's own serial number or path."""
+    """A wrong answer is refused, and nothing is touched. The right answer is the serial number or the path of the
+    device.
+    """
     with pytest.raises(RefusedError, match="does not confirm"):
         grant_permit(hold_target(read_identity(scratch)), confirmed_id="yes")
     assert set(scratch.read_bytes()) == {0xA5}
 
 
 def test_a_permit_cannot_be_made_by_hand(scratch: Path) -> None:
-    """Only the safety check makes permits."""
+    """Only grant_permit, which runs the safety check, can create a permit."""
     with pytest.raises(RefusedError, match="grant_permit"):
         ErasePermit(hold_target(read_identity(scratch)), made_by=object())
 
 
 def test_there_is_no_load_without_a_permit_in_use(scratch: Path) -> None:
-    """fio is not started for a permit that was not redeemed, or was given back."""
+    """tkperf does not start fio with a permit that was not redeemed or was released."""
     permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch))
     workload = Workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=1)
     engine = FioEngine(
@@ -247,7 +258,7 @@ def test_there_is_no_load_without_a_permit_in_use(scratch: Path) -> None:
 
 
 def test_a_permit_is_good_for_one_run(scratch: Path) -> None:
-    """A permit can be redeemed once. After its release it permits nothing."""
+    """A permit can be redeemed once. After its release, it permits nothing."""
     permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch))
     permit.redeem()
     with pytest.raises(RefusedError, match="one run"):
@@ -259,7 +270,7 @@ def test_a_permit_is_good_for_one_run(scratch: Path) -> None:
 
 
 def test_two_runs_cannot_hold_one_target(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second tkperf on the same file is refused while the first holds it."""
+    """While one tkperf holds a file, a second tkperf on the same file is refused."""
     monkeypatch.setattr("tkperf.device.hold.LOCK_LIMIT_S", 0.1)
     identity = read_identity(scratch)
     permit = grant_permit(hold_target(identity), confirmed_id=identity.confirm_id)
@@ -269,7 +280,7 @@ def test_two_runs_cannot_hold_one_target(scratch: Path, monkeypatch: pytest.Monk
 
 
 def test_another_device_under_the_same_name_is_refused_before_the_act(scratch: Path, tmp_path: Path) -> None:
-    """A file swapped under its name after consent is not purged."""
+    """If another file has the name of the confirmed file after consent, neither file is purged."""
     permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch)).redeem()
     other = tmp_path / "other"
     other.write_bytes(b"\x5a" * (64 << 20))
@@ -282,14 +293,16 @@ def test_another_device_under_the_same_name_is_refused_before_the_act(scratch: P
 
 @pytest.mark.parametrize("change", [{"serial": "B"}, {"capacity_bytes": 9}, {"wwn": "w"}])
 def test_identity_is_more_than_a_name(change: dict[str, object]) -> None:
-    """Another serial, WWN or size is another device."""
+    """Two devices with different serial numbers, WWNs or sizes are different devices, even if their names are
+    the same.
+    """
     one = DeviceIdentity(path="/dev/sdx", kind=TargetKind.BLOCK, capacity_bytes=8, logical_block_bytes=512, serial="A")
     assert is_same_device(one, replace(one, path="/dev/sdy"))
     assert not is_same_device(one, replace(one, **change))  # type: ignore[arg-type]
 
 
 def test_the_confirmation_is_the_serial_where_there_is_one() -> None:
-    """The user confirms a drive with its serial number, and a device without serial number with its path."""
+    """The user confirms a drive with its serial number. A device without a serial number is confirmed with its path."""
     drive = DeviceIdentity(path="/dev/sdx", kind=TargetKind.BLOCK, capacity_bytes=8, logical_block_bytes=512)
     assert drive.confirm_id == "/dev/sdx"
     assert replace(drive, serial="S1").confirm_id == "S1"
@@ -300,20 +313,22 @@ def test_the_confirmation_is_the_serial_where_there_is_one() -> None:
     [("/nowhere/at/all", "there is no device"), ("/tmp", "is a directory"), ("/dev/null", "is a character device")],
 )
 def test_what_cannot_be_a_target_is_named(path: str, says: str) -> None:
-    """The error says in words that there is no such device, or that the path is a directory or a character device."""
+    """If a path cannot be a target, the error states the reason: the path does not exist, is a directory or is a
+    character device.
+    """
     with pytest.raises(DeviceError, match=says):
         read_identity(path)
 
 
 def test_an_unused_loop_device_has_no_capacity() -> None:
-    """A node without a medium is refused."""
+    """A device node without a medium has no capacity and is refused."""
     with loop_numbers():
         free = subprocess.run(["losetup", "--find"], capture_output=True, text=True, check=False)
         if free.returncode or not Path(free.stdout.strip()).exists() or os.geteuid():
             pytest.skip("no unused loop device here")
         with pytest.raises(DeviceError, match="no capacity"):
             read_identity(free.stdout.strip())
-        # One that had a capacity before has lost its drive since.
+        # If the device had a capacity when tkperf showed it, the drive has been removed since.
         descriptor = os.open(free.stdout.strip(), os.O_RDONLY)
         with pytest.raises(DeviceError, match=r"^/dev/loop\d+ no longer exists: the drive was removed"):
             identify(descriptor, Path(free.stdout.strip()), again=True)
@@ -321,7 +336,9 @@ def test_an_unused_loop_device_has_no_capacity() -> None:
 
 
 def test_a_target_gone_or_exchanged_before_consent_is_refused(scratch: Path, tmp_path: Path) -> None:
-    """A target that disappeared, or was exchanged for another one of its name, between plan and answer is refused."""
+    """If the target disappeared or was exchanged for another one with the same name before consent, the run is
+    refused.
+    """
     shown = read_identity(scratch)
     other = tmp_path / "other"
     other.write_bytes(b"\x5a" * (64 << 20))

@@ -1,4 +1,4 @@
-"""tkperf parses every form of wipefs's output into signatures."""
+"""tkperf finds the signatures in every form of wipefs's output."""
 
 from __future__ import annotations
 
@@ -47,16 +47,17 @@ def find(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_signatures_are_read_from_each_form(
     printed: Printed, found: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The signatures of a partition table count once, because they have the same kind. A label may
-    be missing.
+    """tkperf finds the signatures in each form. The two signatures of a partition table count once, because they have
+    the same kind. A signature may have no label.
     """
     assert find(printed, monkeypatch) == found
 
 
 def test_a_device_that_wipefs_cannot_read_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unreadable device never counts as a device without data.
+    """If wipefs cannot read a device, tkperf reports an error. An unreadable device never counts as a device without
+    data.
 
-    The message contains the user's name of the device.
+    The error contains the name of the device that the user gave.
     """
     printed = said("unreadable", PATH="/proc/self/fd/x", WHY="Input/output error")
     with pytest.raises(DeviceError, match="cannot look for data on /dev/sdx: wipefs: error"):
@@ -64,9 +65,10 @@ def test_a_device_that_wipefs_cannot_read_is_an_error(monkeypatch: pytest.Monkey
 
 
 def test_a_question_quotes_only_short_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Labels and titles are written by strangers.
+    """The consent question quotes labels and titles as short lines without control characters, because strangers may
+    have written these texts.
 
-    The question may be shown on another host, to a user who may not read the file.
+    The question may be shown on another host, to a user who is not allowed to read the file.
     """
     label = r'"a\u001b[31m' + "\u202e" + r"b\nc" + "x" * 300 + '"'
     (found,) = find(said("file-system", OFFSET="438", TYPE="ext2", UUID='"a2"', LABEL=label), monkeypatch)

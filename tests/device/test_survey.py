@@ -1,4 +1,4 @@
-"""One sentence names what tkperf cannot see, and appears only if this matters."""
+"""tkperf names in one sentence each kind of user that it cannot see, and only if such a user could matter."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ BLOCK = DeviceIdentity(
 
 @pytest.fixture
 def trees(tmp_path: Path) -> dict[str, Path]:
-    """A machine on which everything can be seen: the first PID namespace, nothing exported."""
+    """Return the folders of a made-up machine on which tkperf can see everything: the process is in the first PID
+    namespace, and the kernel exports nothing.
+    """
     roots = {name: tmp_path / name for name in ("sys_root", "proc_root", "root")}
     for root in roots.values():
         root.mkdir()
@@ -51,7 +53,9 @@ def spots(identity: DeviceIdentity, trees: dict[str, Path]) -> dict[str, str]:
 
 
 def test_nothing_is_said_where_everything_can_be_seen(trees: dict[str, Path]) -> None:
-    """Marks of a container alone hide nothing, as where it shares the machine's processes."""
+    """If tkperf can see everything, no blind spot is named. A mark of a container alone hides nothing, because a
+    container may share the machine's processes.
+    """
     write(trees["root"] / ".dockerenv", "")
     assert spots(BLOCK, trees) == {}
     assert spots(replace(BLOCK, kind=TargetKind.SIMULATED, major_minor=None), trees) == {}
@@ -68,8 +72,8 @@ def test_nothing_is_said_where_everything_can_be_seen(trees: dict[str, Path]) ->
     ],
 )
 def test_a_private_pid_namespace(trees: dict[str, Path], mark: str, content: str, says: str) -> None:
-    """A private PID namespace is named as a blind spot, because only the first namespace has threads of the kernel. Its
-    creator is named if it is known.
+    """A private PID namespace is named as a blind spot. tkperf recognises it by its missing kernel threads, because
+    only the first namespace contains them. The kind of container is named if it is known.
     """
     write(trees["proc_root"] / "2/stat", "2 (kthreadd) S 1 0 0 0 -1 4194304 0 0\n")
     write(trees["root"].parent / mark, content)
@@ -84,14 +88,16 @@ def test_a_private_pid_namespace(trees: dict[str, Path], mark: str, content: str
     [
         ("pid:[4026531836]", "77", True),
         ("pid:[4026532001]", "77", False),
-        # /proc is that of a namespace above, which may be any.
+        # /proc belongs to a namespace above, which need not be the first one.
         ("pid:[4026531836]", "77\t1", False),
     ],
 )
 def test_the_first_pid_namespace_by_its_number(
     trees: dict[str, Path], namespace: str, numbers: str, seen: bool
 ) -> None:
-    """If the threads of the kernel are hidden, the number of the PID namespace shows whether it is the first one."""
+    """If the kernel threads are hidden, the inode number of the PID namespace shows whether it is the first
+    namespace.
+    """
     (trees["proc_root"] / "2/stat").unlink()
     write(trees["proc_root"] / "self/status", f"NSpid:\t{numbers}\nCapEff:\t1ffffffffff\n")
     (trees["proc_root"] / "self/ns").mkdir()
@@ -101,7 +107,9 @@ def test_the_first_pid_namespace_by_its_number(
 
 @pytest.mark.parametrize("option", ["hidepid=2", "hidepid=invisible", "hidepid=1", "subset=pid"])
 def test_hidden_processes(trees: dict[str, Path], option: str) -> None:
-    """A /proc that hides the processes of others is named as a blind spot, unless the user may trace any process."""
+    """If /proc hides the processes of other users, this is named as a blind spot, unless tkperf may trace any
+    process.
+    """
     proc = trees["proc_root"]
     write(proc / "self/mountinfo", f"1 0 0:5 / {proc} rw - proc proc rw,gid=4,{option}\n")
     assert spots(BLOCK, trees) == {}
@@ -115,7 +123,7 @@ def test_hidden_processes(trees: dict[str, Path], option: str) -> None:
 
 
 def test_loop_devices_that_cannot_be_asked(trees: dict[str, Path]) -> None:
-    """Loop devices without a node, or that tkperf may not ask, are named as a blind spot."""
+    """Loop devices without a node, and loop devices that tkperf may not query, are named as a blind spot."""
     for name, number in (("loop901", "7:901"), ("loop902", "7:902")):
         write(trees["sys_root"] / f"block/{name}/loop/backing_file", "/gone (deleted)\n")
         write(trees["sys_root"] / f"block/{name}/dev", f"{number}\n")
@@ -126,7 +134,9 @@ def test_loop_devices_that_cannot_be_asked(trees: dict[str, Path]) -> None:
 
 
 def test_a_device_that_sysfs_does_not_have(trees: dict[str, Path]) -> None:
-    """If sysfs does not contain a disk, its partitions and the layers above the disk are not known."""
+    """If sysfs does not contain a disk, a blind spot states that the partitions and the layers above the disk are not
+    known.
+    """
     shutil.rmtree(trees["sys_root"] / "dev")
     assert spots(BLOCK, trees) == {
         "sysfs": "the kernel does not describe /dev/sdx here (/sys is missing or incomplete), so its partitions and "
@@ -138,7 +148,7 @@ def test_a_device_that_sysfs_does_not_have(trees: dict[str, Path]) -> None:
     ("module", "folder"), [("nvmet", "nvmet"), ("target_core_mod", "target"), ("usb_f_mass_storage", "usb_gadget")]
 )
 def test_exports_without_configfs(trees: dict[str, Path], module: str, folder: str) -> None:
-    """The module is loaded, but nothing shows what it exports."""
+    """If the module of an export is loaded but configfs is not mounted, the exports are named as a blind spot."""
     (trees["sys_root"] / "module" / module).mkdir(parents=True)
     assert f"what the kernel's {module} exports cannot be seen" in spots(BLOCK, trees)["exports"]
     (trees["sys_root"] / "kernel/config" / folder).mkdir(parents=True)
@@ -146,7 +156,9 @@ def test_exports_without_configfs(trees: dict[str, Path], module: str, folder: s
 
 
 def test_exports_of_what_cannot_be_found(trees: dict[str, Path]) -> None:
-    """A path that leads nowhere from here may have been the target."""
+    """If an exported path leads nowhere in tkperf's namespace, it is named as a blind spot, because the export may use
+    the target.
+    """
     entry = "kernel/config/nvmet/subsystems/a/namespaces/1/device_path"
     write(trees["sys_root"] / entry, "/gone\x1b\n")
     assert spots(BLOCK, trees) == {
@@ -155,7 +167,9 @@ def test_exports_of_what_cannot_be_found(trees: dict[str, Path]) -> None:
 
 
 def test_a_file_that_nobody_else_has_open_needs_none_of_that(trees: dict[str, Path], scratch: Path) -> None:
-    """Loop devices, exports and swap space have their file open, and the kernel counts that."""
+    """For a file that no other process has open, neither loop devices, exports nor swap files are blind spots, because
+    all of them keep their file open, and the kernel counts open files.
+    """
     write(trees["sys_root"] / "block/loop901/loop/backing_file", "/gone (deleted)\n")
     write(trees["sys_root"] / "block/loop901/dev", "7:901\n")
     (trees["sys_root"] / "module/nvmet").mkdir(parents=True)
@@ -168,7 +182,9 @@ def test_a_file_that_nobody_else_has_open_needs_none_of_that(trees: dict[str, Pa
 def test_swap_space_that_cannot_be_found_is_not_passed_over(
     trees: dict[str, Path], loop_device: Callable[..., Path]
 ) -> None:
-    """The file behind a loop device could be it."""
+    """A swap file that cannot be found is named as a blind spot of a loop device, because the file behind the loop
+    device may be this swap file.
+    """
     device = loop_device()
     shutil.rmtree(trees["sys_root"] / "dev")
     (trees["sys_root"] / "dev").symlink_to("/sys/dev")
@@ -188,11 +204,11 @@ def test_an_overlay_whose_folders_cannot_be_reached(trees: dict[str, Path], scra
 
 @pytest.mark.parametrize("kind", ["nfs4", "fuse.sshfs", "9p"])
 def test_a_file_on_a_file_system_of_several_machines(trees: dict[str, Path], scratch: Path, kind: str) -> None:
-    """A file on a network file system is named as a blind spot, because the kernel sees only the
-    users on this machine.
+    """A file on a network file system is named as a blind spot, because the kernel knows only the users on this
+    machine.
     """
     proc = trees["proc_root"]
-    # One descriptor's facts stand for all: which mount it is on.
+    # All descriptors have the same facts, so that every descriptor seems to be on this mount.
     (proc / "self/fd").symlink_to("/proc/self/fd")
     for number in range(200):
         write(proc / f"self/fdinfo/{number}", "mnt_id:\t77\n")
@@ -206,7 +222,9 @@ def test_a_file_on_a_file_system_of_several_machines(trees: dict[str, Path], scr
 def test_a_loop_device_on_a_file_that_other_machines_share(
     loop_device: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another machine may use the file behind the loop device, as it may use a file target."""
+    """A loop device on a file of a network file system is named as a blind spot, because another machine may use this
+    file.
+    """
     device = loop_device()
     assert BlindSpotCode.OTHER_MACHINES not in {spot.code for spot in find_blind_spots(read_identity(device))}
     kind = file_system_of(tmp_path / "loop0.img")
@@ -228,8 +246,8 @@ print(json.dumps({each.code: each.text for each in find_blind_spots(read_identit
 @pytest.mark.root
 @pytest.mark.parametrize("options", [("--mount-proc",), ()])
 def test_a_real_pid_namespace(scratch: Path, loop_device: Callable[..., Path], options: tuple[str, ...]) -> None:
-    """Processes outside are invisible in a PID namespace that has its own /proc. With the machine's /proc, all
-    processes are visible.
+    """In a PID namespace with its own /proc, the processes outside are invisible and named as a blind spot. With the
+    machine's /proc, all processes are visible.
     """
     for target in (scratch, loop_device()):
         argv = ["unshare", "--pid", "--fork", *options, sys.executable, "-c", REAL, str(target)]
@@ -244,7 +262,7 @@ def test_a_real_pid_namespace(scratch: Path, loop_device: Callable[..., Path], o
 
 
 def as_nobody(job: Callable[[], list[list[str]]]) -> list[list[str]]:
-    """What a job finds as an ordinary user, in a process of its own."""
+    """Run a job as an ordinary user in a separate process, and return its result."""
     receive, send = os.pipe()
     child = os.fork()
     if child == 0:
@@ -266,7 +284,7 @@ def as_nobody(job: Callable[[], list[list[str]]]) -> list[list[str]]:
 
 @pytest.fixture
 def own_file() -> Iterator[Path]:
-    """A scratch file of an ordinary user, where he may reach it."""
+    """Yield a scratch file of an ordinary user, in a folder that this user may enter."""
     folder = Path("/var/tmp") / f"tkperf-test-{os.getpid()}"
     folder.mkdir()
     path = folder / "scratch.img"
@@ -281,8 +299,8 @@ def own_file() -> Iterator[Path]:
 @needs_root
 @pytest.mark.root
 def test_an_ordinary_user_on_his_own_file(own_file: Path, foreign: Foreign) -> None:
-    """An ordinary user gets one blind spot, and no objection to his own file. The sentence says that nothing else has
-    the file open now.
+    """An ordinary user who measures a file of this user receives one blind spot and no objection. The sentence adds
+    that no other process has the file open now.
     """
 
     def look() -> list[list[str]]:
@@ -307,8 +325,8 @@ def test_an_ordinary_user_on_his_own_file(own_file: Path, foreign: Foreign) -> N
 @needs_root
 @pytest.mark.root
 def test_an_ordinary_user_on_the_image_behind_a_loop_device(own_file: Path) -> None:
-    """An ordinary user who may not ask the loop driver is still told of the use of the image, because the kernel counts
-    it as open.
+    """An ordinary user may not query the loop driver. If the file is behind a loop device, tkperf still objects,
+    because the kernel counts the file as open.
     """
     with loop_on(own_file):
         hidden = own_file.rename(own_file.with_name("other"))

@@ -1,4 +1,4 @@
-"""Scratch files: created whole, never overwritten, direct I/O or nothing."""
+"""Scratch files are created completely, never replace an existing file, and are measured with direct I/O only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from tkperf.model.errors import DeviceError
 
 
 def test_a_scratch_file_has_all_its_blocks(tmp_path: Path) -> None:
-    """The blocks of a scratch file are allocated, so that reads of blocks never written are no special case."""
+    """All blocks of a scratch file are allocated, so that reads of blocks that were never written are no
+    special case.
+    """
     path = tmp_path / "a"
     create_file_target(path, 8 << 20)
     assert path.stat().st_size == 8 << 20
@@ -20,7 +22,7 @@ def test_a_scratch_file_has_all_its_blocks(tmp_path: Path) -> None:
 
 
 def test_an_existing_file_is_never_touched(tmp_path: Path) -> None:
-    """--size on an existing file is refused."""
+    """``--size`` for an existing file is refused, and the file remains unchanged."""
     path = tmp_path / "a"
     path.write_text("precious")
     with pytest.raises(DeviceError, match="already exists"):
@@ -37,7 +39,7 @@ def test_a_disk_too_small_leaves_no_file_behind(tmp_path: Path) -> None:
 
 
 def test_direct_io_is_tried_for_real(scratch: Path) -> None:
-    """The block size for direct I/O is one with which a read worked. Without direct I/O, the error names the file
+    """The block size for direct I/O is found with a real read. If direct I/O is not possible, the error names the file
     system.
     """
     assert find_direct_io_block_bytes(str(scratch)) in (512, 4096)
@@ -46,7 +48,9 @@ def test_direct_io_is_tried_for_real(scratch: Path) -> None:
 
 
 def test_no_size_is_asked_for_of_a_device_that_is_not_there(tmp_path: Path) -> None:
-    """The message asks for --size only if the path could be a scratch file. A path below /dev never gets this hint."""
+    """For a missing path, the message asks for --size only if the path could be a scratch file. The message for a path
+    below /dev does not contain this hint.
+    """
     told = {}
     for path in (Path("/dev/nvme99n9"), tmp_path / "scratch.img"):
         with pytest.raises(DeviceError) as refused:
@@ -57,7 +61,9 @@ def test_no_size_is_asked_for_of_a_device_that_is_not_there(tmp_path: Path) -> N
 
 
 def test_a_link_to_nothing_is_called_one(tmp_path: Path) -> None:
-    """The error names the link and its missing target, with and without a size, and creates no file at that place."""
+    """If the path is a link without a target, the error names the link and the missing target, with and without a size.
+    No file is created at the target.
+    """
     link = tmp_path / "link.img"
     link.symlink_to("nowhere.img")
     for size in ("1GiB", None):

@@ -1,4 +1,6 @@
-"""Reading drives' logs: tools that are missing, hang or speak rubbish, drives that are exchanged, pauses."""
+"""Reading the logs of drives, with tools that are missing, hang or print invalid output, with drives that are
+exchanged, and with pauses.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ MIB = 1 << 20
 
 
 class Tools:
-    """nvme and smartctl as programs of this test, called instead of run."""
+    """Stand-ins for nvme and smartctl. tkperf calls this object in place of running the programs."""
 
     def __init__(self) -> None:
         self.calls: list[list[str]] = []
@@ -59,7 +61,7 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Tools:
 
 
 class MadeUp:
-    """A loop device whose sysfs, made up here, says that it is another drive."""
+    """A loop device with a made-up sysfs that describes it as an NVMe drive or a SATA drive."""
 
     def __init__(self, folder: Path, device: Path, *, nvme: bool) -> None:
         self.identity = replace(
@@ -108,7 +110,7 @@ def watch_of() -> Iterator[Callable[..., TelemetryWatch]]:
 
 
 def wait_for(found: Callable[[], Any]) -> Any:
-    """What is found within some seconds."""
+    """Call ``found`` until its result is true, for at most 10 s, and return the result."""
     until_s = time.monotonic() + 10
     while time.monotonic() < until_s:
         if value := found():
@@ -118,8 +120,8 @@ def wait_for(found: Callable[[], Any]) -> Any:
 
 
 def test_an_nvme_drive_by_nvme_cli(nvme: MadeUp, tools: Tools) -> None:
-    """nvme-cli gives the SMART log, the OCP log and the power state. One look before the run tells the drive and the
-    sources.
+    """For an NVMe drive, nvme-cli gives the SMART log, the OCP log and the power state. One reading before the run
+    records facts and sources.
     """
     log = nvme.log(tools)
     reading = log.look_first(lambda: 5.0)
@@ -133,7 +135,9 @@ def test_an_nvme_drive_by_nvme_cli(nvme: MadeUp, tools: Tools) -> None:
 
 
 def test_without_ocps_log_it_is_asked_for_once(nvme: MadeUp, tools: Tools) -> None:
-    """A drive that refuses OCP's log is asked for it once. The amount written to its flash is then not known."""
+    """If a drive refuses the OCP log, tkperf does not request this log again. The amount written to flash is then not
+    known.
+    """
     tools.answers["ocp"] = Completed(exit_status=1, stdout="", stderr="NVMe status: Invalid Log Page")
     log = nvme.log(tools)
     log.look_first(lambda: 0.0)
@@ -144,8 +148,8 @@ def test_without_ocps_log_it_is_asked_for_once(nvme: MadeUp, tools: Tools) -> No
 
 
 def test_a_sata_drive_by_smartctl(disk: MadeUp, tools: Tools) -> None:
-    """During the run tkperf requests only the needed values, because each SMART command stops the queue of the
-    drive.
+    """For a SATA drive, smartctl gives the log. During a run, tkperf requests only the needed values, because each
+    SMART command stops the queue of the drive.
     """
     log = disk.log(tools)
     reading = log.look_first(lambda: 0.0)
@@ -159,7 +163,9 @@ def test_a_sata_drive_by_smartctl(disk: MadeUp, tools: Tools) -> None:
 def test_a_contradicted_attribute_is_a_warning(
     disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]
 ) -> None:
-    """The warning appears once, with both amounts. The statistics log is then read each time."""
+    """If an attribute contradicts the device statistics, one warning contains both amounts. tkperf then reads the
+    device statistics at each reading.
+    """
     tools.answers["--json"] = sata(
         attribute(241, "Total_LBAs_Written", 100), **statistics(Logical_Sectors_Written=6_553_600)
     )
@@ -173,7 +179,9 @@ def test_a_contradicted_attribute_is_a_warning(
 
 
 def test_a_sas_drive_by_smartctl(disk: MadeUp, tools: Tools) -> None:
-    """smartctl prints the log with the life used only with an additional option."""
+    """For a SAS drive, tkperf passes an additional option to smartctl, because smartctl prints the log with the life
+    used only with this option.
+    """
     disk.identity = replace(disk.identity, serial="MADEUP0003", interface="SAS")
     tools.answers["--json"] = SAS
     reading = disk.log(tools).look_first(lambda: 0.0)
@@ -183,7 +191,9 @@ def test_a_sas_drive_by_smartctl(disk: MadeUp, tools: Tools) -> None:
 
 
 def test_hwmon_is_the_kernels_thermometer(disk: MadeUp, tools: Tools) -> None:
-    """hwmon gives the temperature in thousandths of a degree, with the limits of the drive. It needs no tool."""
+    """hwmon gives the temperature in thousandths of a degree, and the limits of the drive, without a tool. An
+    impossible temperature is ignored.
+    """
     for name, text in (("name", "drivetemp"), ("temp1_input", "41500"), ("temp1_max", "70000")):
         disk.write(f"device/hwmon/hwmon3/{name}", text)
     log = disk.log(tools)
@@ -196,7 +206,7 @@ def test_hwmon_is_the_kernels_thermometer(disk: MadeUp, tools: Tools) -> None:
 
 
 def test_another_drives_log_is_not_taken_for_ours(disk: MadeUp, tools: Tools) -> None:
-    """A log with a serial number that differs from the kernel's is refused."""
+    """A log is refused if its serial number differs from the serial number that the kernel reports."""
     tools.answers["--json"] = SAS
     log = disk.log(tools)
     with pytest.raises(UnreadError, match="its log says serial number MADEUP0003, the kernel MADEUP0002"):
@@ -205,7 +215,9 @@ def test_another_drives_log_is_not_taken_for_ours(disk: MadeUp, tools: Tools) ->
 
 
 def test_a_drive_exchanged_while_its_log_is_read(disk: MadeUp, tools: Tools) -> None:
-    """The kernel counts disks: what was read meanwhile is thrown away, and nothing is read again."""
+    """If the drive was exchanged while its log was read, tkperf discards the reading and reads no more. The kernel's
+    disk sequence number shows the exchange.
+    """
     log = disk.log(tools)
     log.look_first(lambda: 0.0)
 
@@ -220,7 +232,7 @@ def test_a_drive_exchanged_while_its_log_is_read(disk: MadeUp, tools: Tools) -> 
 
 
 def test_a_node_that_is_not_the_drives_is_not_given_to_a_tool(disk: MadeUp, tools: Tools) -> None:
-    """The name in /dev leads to another number."""
+    """A node in /dev whose device number differs from the drive's number is not passed to a tool."""
     disk.write("dev", "7:4095")
     log = disk.log(tools)
     with pytest.raises(UnreadError, match="is not the kernel's node of the drive"):
@@ -231,7 +243,7 @@ def test_a_node_that_is_not_the_drives_is_not_given_to_a_tool(disk: MadeUp, tool
 def test_a_missing_tool_is_told_once_with_its_package(
     disk: MadeUp, watch_of: Callable[..., TelemetryWatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A missing tool is reported once with the name of its package. The run continues without it."""
+    """A missing tool is reported once with the name of its package. The run continues without the tool."""
     monkeypatch.setattr(drive_module, "find_program", lambda _: None)
     watch = watch_of(disk.log(Tools()))
     watch.ask()
@@ -257,7 +269,9 @@ def test_a_missing_tool_is_told_once_with_its_package(
 def test_a_tool_that_hangs_or_speaks_rubbish_is_given_up(
     disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch], answer: object, said: str
 ) -> None:
-    """A tool that hangs or prints unusable output is reported once and not started again in this run."""
+    """If a tool hangs or prints unusable output, tkperf reports the problem once and does not start the tool again in
+    this run.
+    """
     tools.answers["--json"] = answer
     watch = watch_of(disk.log(tools), log_every_s=0.02)
     time.sleep(0.2)
@@ -270,7 +284,9 @@ def test_a_tool_that_hangs_or_speaks_rubbish_is_given_up(
 
 
 def test_a_drive_without_smart_is_no_news(disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]) -> None:
-    """A drive without SMART is disclosed as a gap and causes no warning, because many USB sticks lack SMART."""
+    """If a drive has no SMART, the facts contain a gap, but tkperf prints no warning, because many USB sticks lack
+    SMART.
+    """
     tools.answers["--json"] = {"smart_support": {"available": False}}
     watch = watch_of(disk.log(tools))
     assert watch.take_troubles() == []
@@ -280,8 +296,8 @@ def test_a_drive_without_smart_is_no_news(disk: MadeUp, tools: Tools, watch_of: 
 def test_failures_that_pass_are_tried_again_some_times(
     disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]
 ) -> None:
-    """A failed reading is tried again. After the third failure in a row it stops, and the first and the last failure
-    are reported.
+    """A failed reading is tried again. After the third failure in a row, tkperf stops reading, and reports the first
+    and the last failure.
     """
     watch = watch_of(disk.log(tools), log_every_s=0.02)
     tools.answers["--json"] = "rubbish"
@@ -297,7 +313,7 @@ def test_failures_that_pass_are_tried_again_some_times(
 def test_logs_are_read_now_and_then_and_when_asked(
     nvme: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]
 ) -> None:
-    """Readings have the order of their times. Two requests at the same time get one reading."""
+    """Readings are in the order of their times. Requests that arrive while a reading waits lead to a single reading."""
     watch = watch_of(nvme.log(tools), log_every_s=3600)
     assert len(watch.take()) == 1
     for _ in range(5):
@@ -312,8 +328,8 @@ def test_logs_are_read_now_and_then_and_when_asked(
 def test_nothing_is_read_while_a_drive_is_purged(
     nvme: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]
 ) -> None:
-    """No log is read while a drive is purged, because SMART commands must not meet an erase. Readings that were asked
-    for before are made first.
+    """No log is read while a drive is purged, because SMART commands must not disturb an erase. A reading that was
+    requested before the purge is made first.
     """
     watch = watch_of(nvme.log(tools), log_every_s=0.02, temperature_every_s=0.02)
     with watch.paused():
@@ -327,7 +343,9 @@ def test_nothing_is_read_while_a_drive_is_purged(
 def test_members_that_answer_slowly_are_left_alone_in_a_purge(
     disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A purge waits for running readings up to a limit. No other drive's log is read until the purge is over."""
+    """A purge waits for running readings only up to a time limit. No log of another drive is read until the purge is
+    over.
+    """
     monkeypatch.setattr("tkperf.device.telemetry_watch.PAUSE_LIMIT_S", 0.1)
     watch = watch_of(*(disk.log(tools) for _ in range(5)), log_every_s=3600)
     document = tools.answers["--json"]
@@ -350,7 +368,7 @@ def test_members_that_answer_slowly_are_left_alone_in_a_purge(
 def test_a_hanging_tool_holds_nobody_up_for_long(
     nvme: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The end of a run and a purge wait for a hanging tool up to a limit. Taking the readings never waits."""
+    """The end of a run and a purge wait for a hanging tool only up to a time limit. Taking the readings never waits."""
     watch = watch_of(nvme.log(tools), log_every_s=3600)
     watch.take()
     monkeypatch.setattr("tkperf.device.telemetry_watch.FINISH_LIMIT_S", 0.2)
@@ -371,7 +389,9 @@ def test_a_hanging_tool_holds_nobody_up_for_long(
 
 
 def test_files_and_unwanted_telemetry_have_none(tmp_path: Path, disk: MadeUp) -> None:
-    """A file, or a drive whose telemetry the user does not want, has no facts, readings or troubles."""
+    """A file has no facts, readings or troubles of telemetry. The same holds for a drive if the user switched telemetry
+    off.
+    """
     file = tmp_path / "file"
     file.write_bytes(bytes(4096))
     for identity, wanted in ((read_identity(file), True), (disk.identity, False)):
@@ -383,8 +403,8 @@ def test_files_and_unwanted_telemetry_have_none(tmp_path: Path, disk: MadeUp) ->
 
 
 def test_a_loop_device_keeps_no_log(loop_device: Callable[..., Path]) -> None:
-    """The facts of a loop device say that such devices keep no log that can be read. They do not contain the log of the
-    disk below.
+    """The facts of a loop device state that such devices keep no readable log. They do not contain the log of the disk
+    below.
     """
     facts, reading = look_at_telemetry(read_identity(loop_device(size=MIB)))
     assert reading is None
@@ -393,7 +413,9 @@ def test_a_loop_device_keeps_no_log(loop_device: Callable[..., Path]) -> None:
 
 
 def test_a_defect_in_reading_ends_no_run_and_is_said() -> None:
-    """A defect while telemetry is read ends no run and is reported. Nobody waits for the thread that has ended."""
+    """A defect in the code that reads telemetry is reported and does not end the run. No other thread waits for the
+    thread that failed.
+    """
 
     class Defect:
         name, missing, is_silent, has_log = "/dev/x", None, False, True

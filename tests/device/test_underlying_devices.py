@@ -1,4 +1,4 @@
-"""A run resumes only on the device on which it was measured."""
+"""A run resumes only on the device or file on which it was measured."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ LOOP_SET_STATUS64 = 0x4C04
 
 
 def facts_of(device: Path) -> dict[str, object]:
-    """Return the facts in the form that a run file contains."""
+    """Return the facts of a device in the form that a run file contains."""
     facts: dict[str, object] = json.loads(json.dumps(inspect_device(read_identity(device)).values))
     return facts
 
 
 @contextmanager
 def attached_again(device: Path, image: Path, *options: str) -> Iterator[None]:
-    """The facts of the loop device while another file or device is behind it."""
+    """Attach another file or device to a loop device, and restore the original file at the end."""
     attach_again(device, *options, image)
     yield
     attach_again(device, "--sizelimit", str(32 * MIB), image)
@@ -53,7 +53,9 @@ def attached_again(device: Path, image: Path, *options: str) -> Iterator[None]:
 def test_another_part_behind_a_loop_device(
     options: tuple[str, ...], says: str, loop_device: MakeLoop, tmp_path: Path
 ) -> None:
-    """A run is refused although the path, the name of the image and the size are the same."""
+    """If another part of the image is behind the loop device, a resumption is refused, even if the path, the name of
+    the image and the size are unchanged.
+    """
     device, image = loop_device("--sizelimit", str(32 * MIB)), tmp_path / "loop0.img"
     recorded = facts_of(device)
     with attached_again(device, image, *options), pytest.raises(DeviceError, match=says):
@@ -63,8 +65,8 @@ def test_another_part_behind_a_loop_device(
 
 @pytest.mark.root
 def test_another_image_behind_a_loop_device(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """Another image with the same name and size is refused, because its inode differs. Otherwise
-    tkperf would erase this image.
+    """If another image with the same name and size is behind the loop device, a resumption is refused, because the
+    inode differs. Otherwise tkperf would erase this image.
     """
     device, image = loop_device(), tmp_path / "loop0.img"
     recorded = facts_of(device)
@@ -78,7 +80,7 @@ def test_another_image_behind_a_loop_device(loop_device: MakeLoop, tmp_path: Pat
 
 @pytest.mark.root
 def test_another_device_behind_a_loop_device(loop_device: MakeLoop) -> None:
-    """A loop device on another block device is refused."""
+    """If another block device is behind the loop device, a resumption is refused."""
     first, second, upper = loop_device(), loop_device(), loop_device()
     attach_again(upper, first)
     recorded = facts_of(upper)
@@ -91,9 +93,9 @@ def test_another_device_behind_a_loop_device(loop_device: MakeLoop) -> None:
 
 @pytest.mark.root
 def test_a_part_that_is_moved_under_a_run(loop_device: MakeLoop) -> None:
-    """While tkperf holds the device, root can still set another offset.
+    """If root changes the offset of a loop device while tkperf holds the device, the next check refuses to continue.
 
-    The next check finds the change.
+    The hold does not prevent such a change.
     """
     device = loop_device("--sizelimit", str(32 * MIB))
     identity = read_identity(device)
@@ -111,8 +113,8 @@ def test_a_part_that_is_moved_under_a_run(loop_device: MakeLoop) -> None:
 
 @pytest.mark.root
 def test_a_loop_device_may_have_another_number(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """The kernel numbers loop devices in the order in which they were set up. The file behind a
-    loop device identifies the device.
+    """A run may resume on a loop device with another number. The file behind a loop device identifies the device,
+    because the kernel numbers loop devices in the order in which they were attached.
     """
     first, second = loop_device(), loop_device()
     image = tmp_path / "loop0.img"
@@ -126,7 +128,9 @@ def test_a_loop_device_may_have_another_number(loop_device: MakeLoop, tmp_path: 
 
 @pytest.mark.root
 def test_a_loop_device_on_a_new_file_of_the_same_inode(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """A file system may give the inode number of a removed file to the next file."""
+    """If the file behind a loop device has the recorded inode number but another birth time, a resumption is refused,
+    because a file system may reuse the inode number of a removed file.
+    """
     device, image = loop_device(), tmp_path / "loop0.img"
     recorded = facts_of(device)
     recorded["beneath"] = [
@@ -140,7 +144,9 @@ def test_a_loop_device_on_a_new_file_of_the_same_inode(loop_device: MakeLoop, tm
 
 @pytest.mark.root
 def test_a_sibling_partition_of_the_same_size(loop_device: MakeLoop) -> None:
-    """Both partitions have the same serial number, size, model and drive."""
+    """A run does not resume on a sibling partition, although both partitions have the same serial number, size, model
+    and drive.
+    """
     disk = loop_device()
     with with_partitions(disk, ((1, 2048, 60000), (2, 65536, 60000))):
         first, second = (Path(f"{disk}p{number}") for number in (1, 2))
@@ -152,8 +158,8 @@ def test_a_sibling_partition_of_the_same_size(loop_device: MakeLoop) -> None:
 
 @contextmanager
 def with_partitions(disk: Path, parts: tuple[tuple[int, int, int], ...]) -> Iterator[None]:
-    """Partitions that exist only in the kernel, each with number, start and length in sectors. The
-    disk has no partition table.
+    """Create partitions that exist only in the kernel, each with number, start and length in sectors. The disk has no
+    partition table.
     """
     made = []
     try:
@@ -176,8 +182,8 @@ def wait_for_node(node: Path) -> None:
 
 
 def test_a_new_file_of_the_same_name_and_inode(tmp_path: Path) -> None:
-    """A new file with the name and inode number of the recorded one is refused, because its birth time differs. ext4
-    may reuse an inode number at once.
+    """A new file with the recorded name and inode number is refused, because its birth time differs. ext4 may reuse an
+    inode number at once.
     """
     path = tmp_path / "a.img"
     path.write_bytes(bytes(MIB))
@@ -196,7 +202,7 @@ def test_a_new_file_of_the_same_name_and_inode(tmp_path: Path) -> None:
 
 
 def make_node(sys_root: Path, name: str, number: str, **attributes: str) -> Path:
-    """A block device in sysfs."""
+    """Create a block device in a made-up sysfs, and return its folder."""
     folder = sys_root / "devices" / name
     folder.mkdir(parents=True)
     (folder / "dev").write_text(f"{number}\n")
@@ -216,7 +222,8 @@ def put_under(upper: Path, lower: Path) -> None:
 
 
 def test_drives_beneath_a_layer_are_named_by_their_own_numbers(tmp_path: Path) -> None:
-    """Drives are named through every layer and in any order of discovery.
+    """The drives below a layer are identified with their serial numbers, through every layer and in any order of
+    discovery.
 
     Two paths to one drive count as one drive.
     """
@@ -243,7 +250,9 @@ def test_drives_beneath_a_layer_are_named_by_their_own_numbers(tmp_path: Path) -
 
 
 def test_units_of_one_drive_are_told_apart(tmp_path: Path) -> None:
-    """Namespaces, the bays of a dock, and the boot areas of eMMC may have one serial number."""
+    """Units of one drive are told apart with their namespace, LUN or boot area, because such units may have the same
+    serial number.
+    """
     namespace = make_node(tmp_path, "nvme0n2", "259:1", nsid="2")
     boot = make_node(tmp_path, "mmcblk0boot1", "179:16")
     bay = make_node(tmp_path, "sdb", "8:16")

@@ -1,4 +1,4 @@
-"""A block device is refused for those too who use it without a claim."""
+"""A block device is refused if another program uses it, even if this program has no exclusive claim."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIB = 1 << 20
 
 
 def said(path: Path) -> str:
-    """All that speaks against a device, with the codes."""
+    """Return all objections to a device with their codes."""
     return "; ".join(f"[{each.reason.value}] {each.text}" for each in find_objections(read_identity(path)))
 
 
@@ -37,7 +37,7 @@ def assert_refused(path: Path, says: str) -> None:
 
 @contextmanager
 def partition_of(device: Path, number: int, first: int, sectors: int) -> Iterator[Path]:
-    """A partition, told to the kernel without a table on the device."""
+    """Yield a partition that only the kernel knows, without a partition table on the device."""
     run_tool("addpart", device, str(number), str(first), str(sectors))
     try:
         part = Path(f"{device}p{number}")
@@ -64,8 +64,8 @@ def mounted(device: Path, folder: Path) -> Iterator[None]:
 
 @pytest.mark.root
 def test_a_loop_device_with_a_file_system_on_a_block_device(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """A device below a mounted loop device is refused with what the loop driver says, because the driver has neither a
-    claim nor a descriptor.
+    """A device below a mounted loop device is refused. tkperf asks the loop driver, because this driver has neither a
+    claim nor a descriptor on the device.
     """
     under = loop_device()
     with loop_on(under, "-o", str(8 * MIB)) as upper, mounted(upper, tmp_path / "mnt"):
@@ -76,7 +76,9 @@ def test_a_loop_device_with_a_file_system_on_a_block_device(loop_device: MakeLoo
 
 @pytest.mark.root
 def test_the_command_line_refuses_it_though_forced(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """The forced command exits with code 3 and leaves the file system below the loop device whole."""
+    """A call with ``-ft`` is also refused if a loop device is on the target. The command exits with code 3, and the
+    file system of the loop device stays intact.
+    """
     under = loop_device()
     tkperf = shutil.which("tkperf") or str(Path(sys.executable).with_name("tkperf"))
     with loop_on(under, "-o", str(8 * MIB)) as upper, mounted(upper, tmp_path / "mnt"):
@@ -94,7 +96,9 @@ def test_the_command_line_refuses_it_though_forced(loop_device: MakeLoop, tmp_pa
 
 @pytest.mark.root
 def test_a_loop_device_not_mounted_is_a_user_too(loop_device: MakeLoop) -> None:
-    """A device behind a loop device is refused, because whoever made the loop device may use it at any moment."""
+    """A device behind a loop device that is not mounted is also refused, because the owner of the loop device may use
+    it at any moment.
+    """
     under = loop_device()
     with loop_on(under, "--read-only"):
         assert_refused(under, "is behind loop device")
@@ -102,7 +106,9 @@ def test_a_loop_device_not_mounted_is_a_user_too(loop_device: MakeLoop) -> None:
 
 @pytest.mark.root
 def test_a_loop_device_during_a_run(loop_device: MakeLoop) -> None:
-    """The exclusive hold does not keep the loop driver off, so each recheck looks again."""
+    """tkperf checks for loop devices again before each destructive act, because its exclusive hold does not prevent the
+    loop driver from using the device.
+    """
     under = loop_device()
     identity = read_identity(under)
     permit = grant_permit(hold_target(identity), confirmed_id=identity.confirm_id).redeem()
@@ -117,8 +123,8 @@ def test_a_loop_device_during_a_run(loop_device: MakeLoop) -> None:
 
 @pytest.mark.root
 def test_loop_devices_on_partitions_and_their_disk(loop_device: MakeLoop) -> None:
-    """A loop device on a partition refuses the partition and its disk. A loop device on the disk refuses all, and a
-    neighbour partition stays free.
+    """A loop device on a partition refuses this partition and its disk, but not another partition. A loop device on the
+    disk refuses the disk and all its partitions.
     """
     disk = loop_device()
     with partition_of(disk, 1, 2048, 20480) as first, partition_of(disk, 2, 40960, 20480) as second:
@@ -135,7 +141,9 @@ def test_loop_devices_on_partitions_and_their_disk(loop_device: MakeLoop) -> Non
 
 @pytest.mark.root
 def test_two_loop_devices_on_one_file(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """Either of them would write what the other uses, by whichever name the file was given."""
+    """If two loop devices are on the same file, each of them is refused, because writes to one would change the data of
+    the other. The names of the file do not matter.
+    """
     one = loop_device()
     image = tmp_path / "loop0.img"
     os.link(image, tmp_path / "second name")
@@ -149,7 +157,9 @@ def test_two_loop_devices_on_one_file(loop_device: MakeLoop, tmp_path: Path) -> 
 
 @pytest.mark.root
 def test_two_loop_devices_on_one_block_device(loop_device: MakeLoop) -> None:
-    """The same one layer up, and for what is below the layer below."""
+    """If two loop devices are on the same block device, each of them is refused. The same holds for loop devices on
+    lower layers.
+    """
     under = loop_device()
     with loop_on(under) as one:
         assert said(one) == ""
@@ -188,8 +198,8 @@ os.close(handle)
 def test_what_is_behind_a_loop_device_is_used_by_others(
     loop_device: MakeLoop, tmp_path: Path, foreign: Foreign, program: str, use: str
 ) -> None:
-    """A file that is open or mapped, even if only for reading, is not free under any of its
-    names.
+    """If another process has the file behind a loop device open or mapped, even only for reading, the loop device is
+    refused, whatever name the process used.
     """
     device = loop_device()
     image = tmp_path / "loop0.img"
@@ -206,7 +216,9 @@ def test_what_is_behind_a_loop_device_is_used_by_others(
 
 @pytest.mark.root
 def test_a_lock_on_the_file_behind_a_loop_device(tmp_path: Path, loop_device: MakeLoop) -> None:
-    """A lock reveals a user that no list of processes contains."""
+    """A lock on the file behind a loop device is an objection. A lock reveals a user that no list of processes
+    contains.
+    """
     device = loop_device()
     status = (tmp_path / "loop0.img").stat()
     proc = tmp_path / "proc"
@@ -228,7 +240,7 @@ def unlinked(image: Path) -> None:
 
 
 def replaced(image: Path) -> None:
-    """Another file now has the name with which the loop device was set up."""
+    """Put another file under the name with which the loop device was attached."""
     image.unlink()
     image.write_bytes(bytes(MIB))
 
@@ -237,8 +249,8 @@ def replaced(image: Path) -> None:
 @pytest.mark.parametrize("change", [unlinked, hidden_by_a_mount, replaced])
 @pytest.mark.parametrize("links", [1, 2])
 def test_a_loop_device_whose_file_cannot_be_found(tmp_path: Path, change: Callable[[Path], None], links: int) -> None:
-    """The file may have another name that tkperf cannot find, so the device is refused in every
-    case.
+    """If the file behind a loop device cannot be found under its name, the device is refused, because the file may have
+    another name that tkperf cannot find.
     """
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -263,7 +275,9 @@ def test_a_loop_device_whose_file_cannot_be_found(tmp_path: Path, change: Callab
 
 @pytest.mark.root
 def test_a_loop_device_by_a_name_that_a_bind_mount_gave(tmp_path: Path) -> None:
-    """The names differ, but the file is the file that the driver reports, so the device is free."""
+    """If the file behind a loop device was named through a bind mount, the device is free, because the name leads to
+    the file that the driver reports.
+    """
     for name in ("folder", "bound"):
         (tmp_path / name).mkdir()
     (tmp_path / "folder/disk.img").write_bytes(bytes(MIB))
@@ -279,7 +293,7 @@ EROFS_MAGIC = 0xE0F5E1E2.to_bytes(4, "little")
 
 
 def make_erofs(image: Path) -> None:
-    """Write what distinguishes an erofs from other content (fs/erofs/erofs_fs.h)."""
+    """Write the magic number that distinguishes an erofs from other content (fs/erofs/erofs_fs.h)."""
     with image.open("r+b") as file:
         file.seek(1024)
         file.write(EROFS_MAGIC)
@@ -289,16 +303,15 @@ def make_erofs(image: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "refused"),
     [
-        # The name that the mount keeps leads nowhere, is relative, or belongs to a file that nothing
-        # has open or that holds no erofs.
+        # The mount shows a name that leads nowhere, that is relative, or that belongs to a file which no process has
+        # open or which contains no erofs.
         (["0:77 / /mnt ro - erofs {folder}/gone ro"], True),
         (["0:77 / /mnt ro - erofs image.erofs ro"], True),
         (["0:77 / /mnt ro - erofs {folder}/unused ro"], True),
         (["0:77 / /mnt ro - erofs {folder}/other ro"], True),
         # If two mounts have one name, at most one of them uses the file that has the name now.
         (["0:77 / /mnt ro - erofs {folder}/used ro", "0:78 / /n ro - erofs {folder}/used ro"], True),
-        # In the first case, the name leads to the mounted file. In the second case, no file is
-        # mounted.
+        # If two mounts show the same name, at most one of them uses the file that has this name now.
         (["0:77 / /mnt ro - erofs {folder}/used ro", "0:77 / /n ro - erofs {folder}/used ro"], False),
         (["0:77 / /mnt ro - erofs none ro,fsid=x"], False),
         (["259:1 / /mnt ro - erofs /dev/nowhere ro"], False),
@@ -308,9 +321,10 @@ def make_erofs(image: Path) -> None:
 def test_an_image_that_an_erofs_uses_under_a_former_name(
     loop_device: MakeLoop, tmp_path: Path, rows: list[str], refused: bool
 ) -> None:
-    """A file may be renamed after it was mounted. The kernel shows only the former name.
+    """If an erofs is mounted from a file that cannot be found, an image that contains an erofs is refused. A file may
+    be renamed after it was mounted, and the kernel shows only the former name.
 
-    An image that holds something else is accepted.
+    An image with other content is accepted.
     """
     device, image = loop_device(), tmp_path / "loop0.img"
     for name in ("unused", "used", "other"):
@@ -349,8 +363,8 @@ def test_a_block_device_below_a_loop_device_is_used(loop_device: MakeLoop, tmp_p
 
 @pytest.mark.root
 def test_a_block_device_mapped_for_writing(loop_device: MakeLoop, foreign: Foreign) -> None:
-    """A block device mapped into memory for writing is in use, although its descriptor is closed, because the kernel
-    still writes its pages back.
+    """A block device that is mapped into memory for writing is in use, even if its descriptor is closed, because the
+    kernel still writes the mapped pages back.
     """
     device = loop_device()
     process = foreign(MAP, device)
@@ -368,8 +382,8 @@ def test_the_whole_disk_is_open_for_writing(loop_device: MakeLoop, foreign: Fore
 
 @pytest.mark.root
 def test_a_writer_that_comes_while_the_question_is_open(loop_device: MakeLoop, foreign: Foreign) -> None:
-    """A writer that opens the device while the user is asked is refused, because a writer needs no claim and the
-    exclusive hold does not stop it. A reader alone does no harm.
+    """If a process opens the device for writing while the question is open, the run is refused. A writer needs no
+    claim, so the exclusive hold does not stop it. A process that only reads is no objection.
     """
     device = loop_device()
     identity = read_identity(device)
@@ -385,19 +399,21 @@ def test_a_writer_that_comes_while_the_question_is_open(loop_device: MakeLoop, f
 def test_a_device_opened_through_a_node_of_another_name(
     loop_device: MakeLoop, tmp_path: Path, foreign: Foreign
 ) -> None:
-    """Containers have nodes of their own: what counts are the numbers."""
+    """A device that is open through a node with another name is in use, because tkperf compares device numbers.
+    Containers have their own nodes.
+    """
     device = loop_device()
     os.mknod(tmp_path / "disk", 0o60600, device.stat().st_rdev)
     process = foreign("os.open(words[0], os.O_WRONLY)", tmp_path / "disk")
     assert f"[open] it is open for writing in process {process} (" in said(device)
 
 
-# From here on, trees like the kernel's.
+# The following tests use made-up folders in the form of the kernel's /sys and /proc.
 
 
 @pytest.fixture
 def fake_disk(tmp_path: Path) -> Path:
-    """sysfs of a disk 8:0 with one partition, 8:1, as /sys/devices/disk."""
+    """Return the folder of a disk 8:0 with one partition 8:1 in a made-up sysfs."""
     disk = tmp_path / "sys/devices/disk"
     for folder, number in ((disk, "8:0"), (disk / "sdx1", "8:1")):
         folder.mkdir(parents=True)
@@ -447,7 +463,9 @@ PATH_ATTRIBUTES = [
 @pytest.mark.parametrize(("attribute", "user"), PATH_ATTRIBUTES)
 @pytest.mark.parametrize("name", ["plain", "of another name", " trailing blank "])
 def test_what_the_kernel_exports_by_path(tmp_path: Path, scratch: Path, attribute: str, user: str, name: str) -> None:
-    """Switched on or not, it is somebody's: compared is what the path leads to."""
+    """A file that the kernel exports is refused, whether the export is enabled or not. tkperf compares the file to
+    which the exported path leads, and not the path.
+    """
     link = tmp_path / name
     link.symlink_to(scratch)
     entry = tmp_path / "sys" / attribute
@@ -466,8 +484,8 @@ def test_what_the_kernel_exports_by_path(tmp_path: Path, scratch: Path, attribut
 @pytest.mark.root
 @pytest.mark.parametrize("attribute", [PATH_ATTRIBUTES[0][0], PATH_ATTRIBUTES[3][0]])
 def test_a_block_device_exported_under_another_name(loop_device: MakeLoop, tmp_path: Path, attribute: str) -> None:
-    """A block device that is exported under another node counts as in use. A disk is in use if a
-    partition is exported.
+    """A block device that is exported through another node is in use. A disk is also in use if one of its partitions is
+    exported.
     """
     device = loop_device()
     os.mknod(tmp_path / "node", 0o60600, device.stat().st_rdev)
@@ -480,7 +498,7 @@ def test_a_block_device_exported_under_another_name(loop_device: MakeLoop, tmp_p
 
 
 def test_what_lio_says_of_a_file(tmp_path: Path, scratch: Path) -> None:
-    """LIO's text for people names the file where udev_path is missing."""
+    """If udev_path is missing, tkperf finds the exported file in the info text of LIO."""
     info = tmp_path / "sys/kernel/config/target/core/fileio_0/disk/info"
     info.parent.mkdir(parents=True)
     info.write_text(LIO_FILE.format(path=scratch))
@@ -489,7 +507,9 @@ def test_what_lio_says_of_a_file(tmp_path: Path, scratch: Path) -> None:
 
 
 def test_what_lio_says_of_a_disk(tmp_path: Path, fake_disk: Path) -> None:
-    """LIO names its disk by number or by its SCSI address. A partition of the exported disk counts as exported too."""
+    """In LIO's info text, tkperf finds an exported disk with its device number or its SCSI address. A partition of the
+    exported disk also counts as exported.
+    """
     info = tmp_path / "sys/kernel/config/target/core/iblock_0/disk/info"
     info.parent.mkdir(parents=True)
     info.write_text(LIO_BLOCK)
@@ -503,7 +523,7 @@ def test_what_lio_says_of_a_disk(tmp_path: Path, fake_disk: Path) -> None:
 
 
 def test_a_network_block_device_server_of_the_kernel(tmp_path: Path, fake_disk: Path) -> None:
-    """rnbd links to the device it serves."""
+    """A device that rnbd serves is refused. rnbd has a link to this device in sysfs."""
     entry = tmp_path / "sys/class/rnbd-server/ctl/devices/x"
     entry.mkdir(parents=True)
     (entry / "block_dev").symlink_to(fake_disk)
@@ -512,8 +532,8 @@ def test_a_network_block_device_server_of_the_kernel(tmp_path: Path, fake_disk: 
 
 @pytest.mark.parametrize("model", ["none", "host-aware", "host-managed"])
 def test_a_host_managed_zoned_disk(tmp_path: Path, fake_disk: Path, model: str) -> None:
-    """A host-managed disk is refused, because fio would write at random places and the zones accept
-    only writes from their start to their end.
+    """A host-managed disk is refused, because fio would write at random places, and zones accept writes only from their
+    start to their end.
     """
     (fake_disk / "queue").mkdir()
     (fake_disk / "queue/zoned").write_text(f"{model}\n")
@@ -527,7 +547,9 @@ def test_a_host_managed_zoned_disk(tmp_path: Path, fake_disk: Path, model: str) 
 
 
 def test_a_layer_on_a_zoned_disk_decides_for_itself(tmp_path: Path, fake_disk: Path) -> None:
-    """A linear mapping is zoned like its disk. dm-zoned accepts random writes."""
+    """For a layer on a zoned disk, the zone model of the layer decides. A linear mapping is zoned as its disk is,
+    whereas dm-zoned accepts random writes.
+    """
     (fake_disk / "queue").mkdir()
     (fake_disk / "queue/zoned").write_text("host-managed\n")
     volume = tmp_path / "sys/devices/dm-0"
