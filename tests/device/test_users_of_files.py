@@ -1,4 +1,4 @@
-"""A file in use is refused, whatever it is called and whoever uses it in whatever way."""
+"""A file in use is refused, whatever name it has, whoever uses it, and in whatever way it is used."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 def said(path: Path) -> str:
-    """All that speaks against a file, with the codes."""
+    """Return all objections to a file with their codes."""
     return "; ".join(f"[{each.reason.value}] {each.text}" for each in find_objections(read_identity(path)))
 
 
 def assert_refused(path: Path, says: str) -> None:
-    """No permit is given, the reason is said, and nothing was written."""
+    """Assert that no permit is granted, that the refusal contains the reason, and that nothing was written."""
     before = path.read_bytes()
     identity = read_identity(path)
     with pytest.raises(RefusedError, match=says):
@@ -38,7 +38,7 @@ def assert_refused(path: Path, says: str) -> None:
 
 
 def unlinked(image: Path) -> Path:
-    """The file by a second name, as its first one is deleted."""
+    """Return a second name of the file after its first name was deleted."""
     other = image.with_name("other name")
     os.link(image, other)
     image.unlink()
@@ -50,7 +50,9 @@ def renamed(image: Path) -> Path:
 
 
 def moved_to_a_folder_gone_by_now(image: Path) -> Path:
-    """A stranger's file lies where the loop device's name leads."""
+    """Move the image away, put a stranger's file under the name with which the loop device was attached, and return the
+    new path of the image.
+    """
     moved = image.rename(image.with_name("elsewhere"))
     image.write_bytes(b"not this one")
     return moved
@@ -61,7 +63,7 @@ def moved_to_a_folder_gone_by_now(image: Path) -> Path:
 def test_a_mounted_image_by_any_other_name(
     loop_device: MakeLoop, tmp_path: Path, change: Callable[[Path], Path]
 ) -> None:
-    """The loop driver is asked for the inode, so the name of the image makes no difference."""
+    """A mounted image is refused under any name, because tkperf asks the loop driver for the inode of the image."""
     device = loop_device()
     run_tool("mkfs.ext4", "-q", device)
     (tmp_path / "mnt").mkdir()
@@ -85,21 +87,21 @@ os.close(handle)
 
 
 def test_mapped_with_its_descriptor_closed(foreign: Foreign, scratch: Path) -> None:
-    """A file that is mapped into memory is in use although its descriptor is closed, as with a database."""
+    """A file that is mapped into memory is in use even if its descriptor is closed, as databases do."""
     process = foreign(MAP, scratch)
     assert f"[mapped] the file is mapped into memory by process {process} (" in said(scratch)
     assert_refused(scratch, "mapped into memory by process")
 
 
 def test_mapped_under_a_name_that_is_gone(foreign: Foreign, scratch: Path) -> None:
-    """The mapping is known by its inode."""
+    """A file that is mapped into memory is recognised after it was renamed, because tkperf compares inodes."""
     foreign(MAP, scratch)
     assert "[mapped]" in said(scratch.rename(scratch.with_name("moved")))
 
 
 @contextmanager
 def orphan(*argv: str | Path, **environment: str) -> Iterator[int]:
-    """A program that is nobody's child."""
+    """Start a program that is no child of the test, and yield its PID."""
     words = " ".join(f"'{word}'" for word in argv)
     process = int(
         subprocess.run(
@@ -120,7 +122,7 @@ def orphan(*argv: str | Path, **environment: str) -> Iterator[int]:
 
 
 def test_a_running_program(tmp_path: Path) -> None:
-    """A program that runs has no descriptor of its file."""
+    """A program file is in use while the program runs, although the process has no descriptor of the file."""
     program = Path(shutil.copy("/bin/sleep", tmp_path / "program"))
     with orphan(program, "60") as process:
         assert f"[running] the file is running as process {process} (program)" in said(program)
@@ -130,7 +132,7 @@ def test_a_running_program(tmp_path: Path) -> None:
 
 
 def test_a_loaded_library(tmp_path: Path) -> None:
-    """A library is mapped, nothing more."""
+    """A loaded library is in use, although a process only maps the library and has no descriptor of it."""
     loaded = Path("/proc/self/maps").read_text().split()
     library = tmp_path / "library.so"
     shutil.copy(next(word for word in loaded if "/libc.so" in word), library)
@@ -143,7 +145,7 @@ def test_a_loaded_library(tmp_path: Path) -> None:
 @pytest.mark.root
 @pytest.mark.parametrize("name", ["a\tb", "a b", "a\nb", "a\\b", "a\\040b", "plain (deleted)"])
 def test_swap_files_of_any_name(tmp_path: Path, name: str) -> None:
-    """A swap file is found by its inode, because the kernel escapes its name in the list."""
+    """A swap file is recognised by its inode, because the kernel escapes its name in the list of swap files."""
     image = tmp_path / name
     image.write_bytes(bytes(16 << 20))
     image.chmod(0o600)
@@ -161,8 +163,8 @@ def test_swap_files_of_any_name(tmp_path: Path, name: str) -> None:
 @needs_root
 @pytest.mark.root
 def test_a_swap_file_that_the_kernel_does_not_name(tmp_path: Path) -> None:
-    """The kernel refuses writes to swap space. tkperf therefore detects a swap file even if /proc/swaps does not list
-    it.
+    """A swap file is recognised even if /proc/swaps does not list it, because the kernel refuses writes to swap
+    space.
     """
     image = tmp_path / "swap"
     image.write_bytes(bytes(16 << 20))
@@ -184,7 +186,7 @@ def test_a_swap_file_that_the_kernel_does_not_name(tmp_path: Path) -> None:
 def overlay(lower: str, upper: str, work: str, point: Path) -> Iterator[None]:
     point.mkdir()
     options = f"lowerdir={lower},upperdir={upper},workdir={work}"
-    # The old system call: newer ones take other escapes.
+    # mount(8) would use the new system calls, which expect other escapes in the options.
     done = subprocess.run(
         ["mount", "-t", "overlay", "overlay", "-o", options, point],
         check=False,
@@ -203,7 +205,7 @@ def overlay(lower: str, upper: str, work: str, point: Path) -> Iterator[None]:
 @pytest.mark.root
 @pytest.mark.parametrize("name", ["plain", "with blank", "with:colon", "tab\tbed"])
 def test_files_of_a_mounted_overlay(tmp_path: Path, name: str) -> None:
-    """What lies in a lower, upper or work folder is in use, however the folder is called."""
+    """A file in a lower, upper or work folder of a mounted overlay is in use, whatever name the folder has."""
     folders = [tmp_path / f"{kind} {name}" for kind in ("low", "lower", "up", "work")]
     for folder in folders:
         (folder / "deep").mkdir(parents=True)
@@ -227,7 +229,9 @@ def test_files_of_a_mounted_overlay(tmp_path: Path, name: str) -> None:
 @needs_root
 @pytest.mark.root
 def test_a_layer_that_was_renamed_is_still_part_of_its_overlay(tmp_path: Path) -> None:
-    """Another folder has its old name by now: the overlay itself shows the file."""
+    """A file of an overlay is recognised after its folder was renamed, even if another folder has the old name. The
+    merged folder of the overlay shows the file.
+    """
     for name in ("lower/deep", "upper", "work"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "lower/deep/image").write_bytes(bytes(1 << 20))
@@ -241,7 +245,9 @@ def test_a_layer_that_was_renamed_is_still_part_of_its_overlay(tmp_path: Path) -
 @needs_root
 @pytest.mark.root
 def test_a_file_of_an_overlay_reached_through_a_bind_mount(tmp_path: Path) -> None:
-    """A file that belongs to an overlay is found through a bind mount too, by its place in the file system."""
+    """A file of an overlay is also recognised if its path leads through a bind mount, because tkperf compares places in
+    the file system.
+    """
     for name in ("lower/deep", "upper", "work", "bound"):
         (tmp_path / name).mkdir(parents=True)
     image = tmp_path / "lower/deep/image"
@@ -257,7 +263,9 @@ def test_a_file_of_an_overlay_reached_through_a_bind_mount(tmp_path: Path) -> No
 
 @pytest.mark.root
 def test_a_loop_device_on_a_file_of_an_overlay(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """What is written to the loop device shows in the overlay."""
+    """A loop device on a file of an overlay is refused, because writes to the loop device would change the content of
+    the overlay.
+    """
     device = loop_device()
     assert said(device) == ""
     for name in ("upper", "work"):
@@ -272,8 +280,8 @@ def test_a_loop_device_on_a_file_of_an_overlay(loop_device: MakeLoop, tmp_path: 
 @needs_root
 @pytest.mark.root
 def test_a_file_of_an_overlay_of_another_mount_namespace(tmp_path: Path) -> None:
-    """An overlay in another mount namespace, such as a container's, is found through the processes
-    in that namespace.
+    """An overlay in another mount namespace, such as the namespace of a container, is found through the processes in
+    that namespace.
     """
     for name in ("lower", "upper", "work", "merged"):
         (tmp_path / name).mkdir()
@@ -298,7 +306,7 @@ os.close(handle)
 
 
 def test_a_descriptor_on_its_way_through_a_socket(foreign: Foreign, scratch: Path) -> None:
-    """A file whose descriptor is on its way through a socket is in use, although no process has it open."""
+    """A file is in use while its descriptor is being sent through a socket, although no process has the file open."""
     foreign(IN_FLIGHT, scratch)
     assert "in use by something that cannot be seen from here" in said(scratch)
     assert_refused(scratch, "something that cannot be seen")
@@ -316,7 +324,7 @@ if ring >= 0:
 
 
 def test_a_file_registered_with_io_uring(foreign: Foreign, scratch: Path) -> None:
-    """A file that is registered with io_uring is in use, although its descriptor is closed."""
+    """A file that is registered with io_uring is in use even if its descriptor is closed."""
     process = foreign(REGISTERED, scratch)
     found = said(scratch)
     if f"open in process {process}" in found:
@@ -338,7 +346,9 @@ opened.wait()
 
 
 def test_a_thread_with_descriptors_of_its_own(foreign: Foreign, scratch: Path) -> None:
-    """The list of its process does not show them."""
+    """If a thread has its own table of descriptors, tkperf finds the files that this thread has open. The descriptor
+    list of the process does not contain them.
+    """
     process = foreign(THREAD, scratch)
     assert f"[open] the file is open in process {process} (" in said(scratch)
 
@@ -358,8 +368,8 @@ ctypes.CDLL(None).syscall(60, 0)  # exit of this thread alone, on x86-64
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of system calls differ")
 def test_a_process_whose_first_thread_has_ended(foreign: Foreign, scratch: Path) -> None:
-    """A process whose first thread has ended is still found as a user of the file, because the lists of its other
-    threads are read.
+    """If the first thread of a process has ended, tkperf still finds the process as a user of the file, because it
+    reads the descriptor lists of the other threads.
     """
     process = foreign(LEADER_ENDS, scratch)
     time.sleep(0.2)
@@ -367,27 +377,27 @@ def test_a_process_whose_first_thread_has_ended(foreign: Foreign, scratch: Path)
 
 
 def test_a_path_alone_is_no_use(foreign: Foreign, scratch: Path) -> None:
-    """A descriptor opened with O_PATH is no use of the file, because it opens nothing."""
+    """A descriptor that was opened with O_PATH does not count as a use, because it allows no reads or writes."""
     foreign("handle = os.open(words[0], os.O_PATH)", scratch)
     assert said(scratch) == ""
 
 
 def test_names_of_processes_are_harmless(foreign: Foreign, scratch: Path) -> None:
-    """A process may call itself anything, as with ESC and line ends."""
+    """If the name of a process contains control characters or line ends, the objection shows the name without them."""
     program = "open('/proc/self/comm', 'wb').write(b'a\\n\\x1b[31mb) c'); os.open(words[0], 0)"
     process = foreign(program, scratch)
     assert f"open in process {process} (a [31mb) c)" in said(scratch)
 
 
 def test_what_tkperf_started_is_its_own(scratch: Path) -> None:
-    """A child of tkperf, and a child of that child, is no foreign user of a file. An orphan is one."""
+    """A child of tkperf, and a child of such a child, do not count as users of a file. An orphan counts as a user."""
     script = f"sleep 60 < {scratch} > /dev/null & echo $!; wait"
     with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         helper = child.stdout.readline().strip()
         try:
             assert said(scratch) == ""
-            # The helper falls to init when its parent ends.
+            # The helper becomes a child of init when its parent ends.
             child.kill()
             child.wait()
             assert f"[open] the file is open in process {helper} (sleep)" in said(scratch)
@@ -396,7 +406,7 @@ def test_what_tkperf_started_is_its_own(scratch: Path) -> None:
 
 
 def fake_file(scratch: Path) -> tuple[DeviceIdentity, str, int]:
-    """Identity, kernel's hexadecimal device number and inode of a file."""
+    """Return the identity of a file, the device number in the kernel's hexadecimal form, and the inode number."""
     status = scratch.stat()
     numbers = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
     return read_identity(scratch), numbers, status.st_ino
@@ -416,7 +426,9 @@ def texts_of(identity: DeviceIdentity, *, proc_root: Path) -> list[str]:
     ],
 )
 def test_locks_of_processes_that_show_nothing_else(scratch: Path, tmp_path: Path, row: str, says: str) -> None:
-    """The kernel's list of locks names the file by its numbers."""
+    """A lock on a file is found in the kernel's list of locks, which names the file with its device and inode
+    numbers.
+    """
     identity, numbers, inode = fake_file(scratch)
     proc = tmp_path / "proc"
     proc.mkdir()
@@ -427,7 +439,7 @@ def test_locks_of_processes_that_show_nothing_else(scratch: Path, tmp_path: Path
 
 
 def test_processes_that_vanish_while_they_are_looked_at(scratch: Path, tmp_path: Path) -> None:
-    """A process that ends while it is inspected causes no failure. The other processes are still found."""
+    """A process that ends while tkperf inspects it causes no failure. tkperf still finds the other processes."""
     proc = tmp_path / "proc"
     for number in range(101, 108):
         (proc / str(number) / "fd").mkdir(parents=True)
@@ -451,7 +463,7 @@ def test_processes_that_vanish_while_they_are_looked_at(scratch: Path, tmp_path:
 
 
 def test_a_file_open_over_nfs(scratch: Path, tmp_path: Path) -> None:
-    """The NFS server's clients have it open, no process of this machine has."""
+    """A file that a client of the NFS server has open is in use, although no process of this machine has it open."""
     identity, numbers, inode = fake_file(scratch)
     client = tmp_path / "proc/fs/nfsd/clients/3"
     client.mkdir(parents=True)
@@ -465,8 +477,8 @@ def test_a_file_open_over_nfs(scratch: Path, tmp_path: Path) -> None:
 
 
 def test_a_file_mounted_without_a_loop_device(scratch: Path, tmp_path: Path) -> None:
-    """erofs mounts a file without a loop device since Linux 6.12, and an MD RAID may keep its bitmap in a file. Both
-    count as users of the file.
+    """A file that is used without a loop device is in use: erofs mounts files directly since Linux 6.12, and an MD RAID
+    may keep its bitmap in a file.
     """
     identity, _, _ = fake_file(scratch)
     proc = tmp_path / "proc"
@@ -494,8 +506,8 @@ def test_a_file_mounted_without_a_loop_device(scratch: Path, tmp_path: Path) -> 
     ],
 )
 def test_a_file_mounted_in_another_mount_namespace(tmp_path: Path, source: str, refused: bool) -> None:
-    """A path of another mount namespace is resolved in that namespace. If the path leads nowhere or
-    is relative, a file with the same name counts, to be safe.
+    """A path of another mount namespace is resolved in that namespace. If the path leads nowhere or is relative, a file
+    with the same name counts as used, to be safe.
     """
     image = tmp_path / "disk.img"
     image.write_bytes(bytes(8192))
@@ -512,8 +524,8 @@ def test_a_file_mounted_in_another_mount_namespace(tmp_path: Path, source: str, 
 
 
 def test_the_list_of_mounts_may_hold_anything(tmp_path: Path) -> None:
-    """The list of mounts may contain escapes and odd rows. All escapes of the kernel are decoded, and odd rows are
-    skipped.
+    """The list of mounts may contain escapes and odd rows. tkperf decodes all escapes of the kernel and skips
+    odd rows.
     """
     from tkperf.device.usage.mounts import read_mounts
 

@@ -1,4 +1,6 @@
-"""The write cache is set as the profile wants, verified, and restored however the run ends."""
+"""The write cache of a drive is set as the profile requires, tkperf verifies the setting, and restores the old setting
+however the run ends.
+"""
 
 from __future__ import annotations
 
@@ -60,8 +62,8 @@ def test_set_and_put_back(
 
 
 def test_set_again_after_a_purge_that_reset_the_drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The write cache is switched off again after a purge that switched it on. Its state from before the run is
-    restored at the end.
+    """If a purge switched the write cache on, tkperf switches it off again. At the end, tkperf restores the state from
+    before the run.
     """
     switch = FakeSwitch(True)
     cache = a_cache(tmp_path, monkeypatch, switch, "off")
@@ -74,8 +76,8 @@ def test_set_again_after_a_purge_that_reset_the_drive(tmp_path: Path, monkeypatc
 
 
 def test_a_drive_that_does_not_do_as_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A drive that accepts the command but keeps the old setting is an error. The message proposes
-    --write-cache keep.
+    """If a drive accepts the command but keeps the old setting, tkperf reports an error that proposes ``--write-cache
+    keep``.
     """
     cache = a_cache(tmp_path, monkeypatch, FakeSwitch(True, stuck=True), "off")
     with pytest.raises(DeviceError, match=r" could not be switched .*--write-cache keep"):
@@ -83,8 +85,8 @@ def test_a_drive_that_does_not_do_as_told(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_drive_that_is_gone_does_not_hide_why_the_run_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A drive that disappeared does not hide why the run ended. What could not be restored is added to the run's own
-    error.
+    """If a drive disappeared, the error of the run still states why the run ended. tkperf adds to this error that the
+    write cache could not be restored.
     """
     switch = FakeSwitch(True)
     cache = a_cache(tmp_path, monkeypatch, switch, "off")
@@ -101,5 +103,5 @@ def test_a_drive_that_is_gone_does_not_hide_why_the_run_ended(tmp_path: Path, mo
 
 
 def test_nothing_there_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file has no write cache that could be set."""
+    """A target without a switchable write cache, such as a file, is left as it is."""
     assert a_cache(tmp_path, monkeypatch, None, "off").apply() == "none that could be set"

@@ -1,9 +1,10 @@
-"""Result files as the versions of fio write them, made from a few numbers. Shapes only, nobody's data.
+"""Result files as each version of fio writes them, generated from a few numbers. The files have the form of fio's
+output, and contain no real measurement.
 
-- up to 2.1: no time of day, no options, no count of I/Os, whole IOPS, KiB and us;
-- 2.2: seconds since 1970 and a count of I/Os; 2.10: options;
-- 2.21: ``io_bytes`` in bytes, with ``io_kbytes``; still us;
-- from 2.99: ns, ``bw_bytes``, ms since 1970; later ``job_runtime``, ``job_start``, ``N``.
+- fio up to 2.1: no time of day, no options, no count of I/Os, whole IOPS, KiB and us;
+- fio 2.2: seconds since 1970 and a count of I/Os; 2.10: options;
+- fio 2.21: ``io_bytes`` in bytes, with ``io_kbytes``; still us;
+- fio from 2.99: ns, ``bw_bytes``, ms since 1970; later ``job_runtime``, ``job_start``, ``N``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tkperf.interop.fio_json import FioResults
 from tkperf.interop.imported import ImportedRun, natural_key
 
 VERSIONS = ("2.0.14", "2.1.11", "2.2.10", "2.10", "2.21", "2.99", "3.33", "3.42")
-# When the first result is written, unless a test says else.
+# Time at which fio writes the first result, unless a test gives another time. In ms since 1970.
 FIRST_MS = 1_700_000_000_000
 _LEVELS = ("1", "2", "4", "8", "16", "32", ">=64")
 
@@ -28,7 +29,7 @@ def _version(text: str) -> tuple[int, ...]:
 def direction(
     version: str, ios: int, runtime_ms: int, block_bytes: int, mean_us: float, bins: bool = False
 ) -> dict[str, Any]:
-    """One direction of a job that did so many I/Os."""
+    """Return one direction of a job with this number of I/Os."""
     of = _version(version)
     moved, runtime_s = ios * block_bytes, max(runtime_ms, 1) / 1000
     found: dict[str, Any] = {"io_bytes": moved if of >= (2, 21) else moved // 1024}
@@ -69,7 +70,9 @@ def job(
     clones_ran: int = 1,
     **more: object,
 ) -> dict[str, Any]:
-    """A job; ``options`` as text, as fio writes them. ``clones_ran``: so many as one group."""
+    """Return a job. ``options`` are texts, as fio writes them. ``clones_ran`` is the number of clones that fio reports
+    as one group.
+    """
     of = _version(version)
     found: dict[str, Any] = {"jobname": name, "groupid": group, "error": 0}
     if of >= (2, 2):
@@ -92,7 +95,9 @@ def job(
 
 
 def document(*jobs: dict[str, Any], version: str = "3.33", at_s: float | None = 0.0, **more: Any) -> dict[str, Any]:
-    """What fio writes of some jobs, so many seconds after the first one; None: without a time."""
+    """Return the document that fio writes for some jobs, ``at_s`` seconds after the first document. If ``at_s`` is
+    None, the document contains no time.
+    """
     of = _version(version)
     found: dict[str, Any] = {"fio version": f"fio-{version}"}
     if at_s is not None and of >= (2, 2):
@@ -106,8 +111,8 @@ def document(*jobs: dict[str, Any], version: str = "3.33", at_s: float | None = 
 
 
 def _set_times(jobs: Iterable[dict[str, Any]]) -> None:
-    """Make groups run one after the other, as with stonewall: set the start of each job, and fio's
-    total time.
+    """Make the groups of jobs run one after the other, as with stonewall: set the start of each job, and fio's total
+    time.
     """
     longest_ms: dict[object, int] = {}
     for one in jobs:
@@ -140,7 +145,7 @@ def written(
 
 
 def parse_fio_json(files: Iterable[tuple[str, str]], *, name: str) -> ImportedRun:
-    """The run of files, given by name and text in any order."""
+    """Return the run that consists of these files. Each file is given with its name and text, in any order."""
     results = FioResults()
     for file, text in sorted(files, key=lambda entry: natural_key(entry[0])):
         results.add(file, text)

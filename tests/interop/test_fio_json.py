@@ -1,4 +1,4 @@
-"""fio's JSON: a real json+ stream of fio 3.33, the layout of fio 2.x, and what else may come."""
+"""Imports of fio's JSON: a real json+ stream of fio 3.33, the layout of fio 2.x, and unusual or invalid content."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def result(iops: int, *, old: bool = False, **options: object) -> str:
-    """A document of one job that wrote for ten seconds."""
+    """Return a document of one job that wrote for ten seconds."""
     ios = iops * 10
     latency = {"min": 10, "max": 900, "mean": 50.5}
     write: dict[str, Any] = {"total_ios": ios, "runtime": 10_000, "iops": iops}
@@ -54,7 +54,7 @@ def result(iops: int, *, old: bool = False, **options: object) -> str:
 
 @pytest.mark.parametrize("version", ["3.33", "3.39", "3.42"])
 def test_a_real_stream_counts_once(version: str) -> None:
-    """A stream of status documents counts once: its last document is the result, with its histogram."""
+    """A stream of status documents counts once: its last document is the result, and the result has a histogram."""
     text = lzma.decompress((GOLDEN / f"fio-{version}-randrw-2jobs.txt.xz").read_bytes()).decode()
     run = parse_fio_json([("stream.txt", text)], name="stream")
     steps = run.tests[0].steps
@@ -83,8 +83,8 @@ def test_units_of_both_generations(old: bool) -> None:
 
 
 def test_files_are_rounds_and_are_judged() -> None:
-    """Files with the same load are rounds and are judged. Five files of a steady rate are steady, and five files with a
-    jump are not.
+    """Files with the same load are rounds, and their verdict is judged. Five files with a steady rate are steady, and
+    five files with a jump are not.
     """
     steady = [(f"r{number}.json", result(1000 + number)) for number in range(5)]
     run = parse_fio_json(steady, name="x")
@@ -99,7 +99,7 @@ def test_files_are_rounds_and_are_judged() -> None:
 
 
 def test_why_nothing_was_judged_is_said_once(tmp_path: Path) -> None:
-    """Views add the verdict's reason to how the section ended."""
+    """The reason why steady state was not judged appears once in a list of findings and once at its section."""
     (tmp_path / "a.json").write_text(result(100))
     words = [str(tmp_path / "a.json"), "--output", str(tmp_path)]
     assert CliRunner().invoke(cli, ["import", *words]).exit_code == 0
@@ -107,27 +107,29 @@ def test_why_nothing_was_judged_is_said_once(tmp_path: Path) -> None:
     ((section,),) = (test.sections for test in view_of(path).tests)
     assert section.summary == "1 round in the imported files; 1 of the 5 rounds a window needs"
     shown = CliRunner().invoke(cli, ["show", "--full", str(path)]).stdout
-    # Among the findings, and with the section.
+    # The reason appears among the findings and at the section.
     assert " ".join(shown.split()).count("rounds a window needs") == 2
     assert render_markdown(build_view(tkperf.load(path))).count("rounds a window needs") == 2
 
 
 def test_several_documents_and_text_around(tmp_path: Path) -> None:
-    """fio's warnings, two results, and a line of a script in one file: two rounds."""
+    """A file with two results, fio's warnings and lines of a script is read as two rounds."""
     text = f"fio: warning {{x}}\n{result(10)}\n# next\n{result(20)}\nbye"
     run = parse_fio_json([("all.txt", text)], name="x")
     assert [(step.number, step.measurement.iops) for step in run.tests[0].steps] == [(1, 10), (2, 20)]
 
 
 def test_json_as_a_shell_of_windows_redirects_it(tmp_path: Path) -> None:
-    """JSON in UTF-16 with a byte order mark, as a shell of Windows redirects it, is read."""
+    """JSON in UTF-16 with a byte order mark is read. A shell of Windows writes this encoding if output is
+    redirected.
+    """
     (tmp_path / "a.json").write_text(result(100), encoding="utf-16")
     words = [str(tmp_path / "a.json"), "--output", str(tmp_path)]
     assert CliRunner().invoke(cli, ["import", *words]).exit_code == 0
 
 
 def with_sides(document: str, **sides: Any) -> str:
-    """The document's only job with other directions, made of what it wrote."""
+    """Return the document with other directions in its only job. Each direction is made from what the job wrote."""
     changed = json.loads(document)
     (job,) = changed["jobs"]
     wrote = job.pop("write")
@@ -155,7 +157,7 @@ SPLIT = {"write": {"io_bytes": 10_000 * 6144}}
     ],
 )
 def test_a_job_of_no_one_cell_is_left_out(options: dict[str, Any], sides: dict[str, Any], says: str) -> None:
-    """A job with several mixes or block sizes is left out with its name. The other jobs are imported."""
+    """A job with several mixes or block sizes is left out, and a warning names the job. The other jobs are imported."""
     odd = with_sides(result(1000, **options), **sides)
     with pytest.raises(UsageError) as raised:
         parse_fio_json([("odd.json", odd)], name="x")
@@ -170,7 +172,9 @@ def test_a_job_of_no_one_cell_is_left_out(options: dict[str, Any], sides: dict[s
 
 
 def test_a_list_of_block_sizes_is_one_for_each_direction() -> None:
-    """The first is that of reads, the second of writes, a missing one is fio's 4 KiB."""
+    """In a list of block sizes, the first size is for reads and the second size is for writes. A missing size is fio's
+    default, 4 KiB.
+    """
     for sizes, side, expected in (
         ("4k,8k", "write", 8192),
         ("8k,4k", "read", 8192),
@@ -184,7 +188,7 @@ def test_a_list_of_block_sizes_is_one_for_each_direction() -> None:
 
 
 def test_the_nominal_mix_by_either_share() -> None:
-    """rwmixread and rwmixwrite give the same mix. Without either, the mix is fio's 50 %."""
+    """rwmixread and rwmixwrite describe the same mix. Without either option, the mix is fio's default of 50 %."""
     shares: list[tuple[dict[str, Any], int]] = [
         ({"rwmixwrite": "30"}, 70),
         ({"rwmixread": "30"}, 30),
@@ -199,8 +203,8 @@ def test_the_nominal_mix_by_either_share() -> None:
 
 @pytest.mark.parametrize(("pattern", "reads"), [("randread", 100), ("write:8", 0)])
 def test_unified_results_of_one_direction_are_that_direction(pattern: str, reads: int) -> None:
-    """Unified results of a job that only reads, or only writes, are results of that direction. Several reports of one
-    fio count once.
+    """If a job only reads or only writes, its unified results count as results of that direction. Several reports of
+    one fio count once.
     """
     reports = [
         with_sides(result(10, rw=pattern), mixed=mixed)
@@ -211,7 +215,7 @@ def test_unified_results_of_one_direction_are_that_direction(pattern: str, reads
 
 
 def of_groups(*jobs: tuple[str, int | None, dict[str, str]]) -> str:
-    """A document of jobs: name, group, further options."""
+    """Return a document of jobs. Each job is given with its name, group and further options."""
     document = json.loads(result(10))
     (job,) = document["jobs"]
     document["jobs"] = [
@@ -224,7 +228,7 @@ def of_groups(*jobs: tuple[str, int | None, dict[str, str]]) -> str:
 
 
 def test_jobs_at_once_are_a_notice() -> None:
-    """Jobs that ran at the same time cause a notice, because the share of the drive that each had is not known."""
+    """Jobs that ran at the same time lead to a notice, because their shares of the drive are not known."""
     document = of_groups(("a", 0, {}), ("b", 0, {"bs": "4096"}), ("c", 1, {}))
     (notice,) = parse_fio_json([("x.json", result(5)), ("y.json", document)], name="x").notices
     assert notice.startswith("SHARED LOAD: jobs of one fio ran at the same time (a, b; first in y.json)")
@@ -240,8 +244,8 @@ def test_jobs_at_once_are_a_notice() -> None:
     ],
 )
 def test_jobs_that_wait_share_nothing(document: str) -> None:
-    """Jobs that wait for each other cause no notice of a shared load: those in a group of their own, with wait_for, or
-    clones of one job.
+    """Jobs that wait for each other lead to no notice of a shared load. Such jobs are in separate groups, use wait_for,
+    or are clones of one job.
     """
     assert parse_fio_json([("x.json", document)], name="x").notices == ()
 
@@ -257,8 +261,8 @@ def test_jobs_that_wait_share_nothing(document: str) -> None:
     ],
 )
 def test_the_day_is_that_of_the_first_result(tmp_path: Path, stamps: list[dict[str, Any]], day: str | None) -> None:
-    """An import knows only the day of its first result, because fio says when it wrote a result and not when the run
-    began.
+    """An import knows only the day of its first result, because fio records when it wrote a result, but not when the
+    run began.
     """
     files = []
     for number, stamp in enumerate(stamps):
@@ -271,8 +275,8 @@ def test_the_day_is_that_of_the_first_result(tmp_path: Path, stamps: list[dict[s
 
 
 def test_options_that_are_not_there_are_a_warning() -> None:
-    """Missing job options, as in output of fio 2.1, cause a warning. The block size is then
-    computed from the result.
+    """Missing job options, as in output of fio 2.1, lead to a warning. The block size is then computed from the
+    result.
     """
     run = parse_fio_json([("old.json", result(10, old=True))], name="x")
     (warning,) = run.warnings
@@ -281,7 +285,7 @@ def test_options_that_are_not_there_are_a_warning() -> None:
 
 
 def test_clones_of_a_job_count_together() -> None:
-    """The rates of clones, from numjobs without group_reporting, add up."""
+    """The rates of a job's clones are added up. fio reports clones with numjobs and without group_reporting."""
     document = json.loads(result(100, numjobs="2"))
     document["jobs"] = document["jobs"] * 2
     run = parse_fio_json([("a", json.dumps(document))], name="x")
@@ -291,7 +295,9 @@ def test_clones_of_a_job_count_together() -> None:
 
 
 def test_jobs_one_after_the_other_are_rounds() -> None:
-    """Two jobs of one name, the second behind a stonewall: each had the drive to itself."""
+    """Two jobs with the same name are rounds if the second job waits behind a stonewall, because each job had the drive
+    to itself.
+    """
     run = parse_fio_json([("a", of_groups(("a", 0, {}), ("a", 1, {})))], name="x")
     assert [step.measurement.iops for step in run.tests[0].steps] == [10, 10]
 
@@ -303,8 +309,8 @@ def test_two_jobs_of_one_name_at_once_are_two_threads() -> None:
 
 
 def test_jobs_at_once_with_one_workload_are_no_rounds() -> None:
-    """Five jobs that shared the drive are not five rounds of what it does for one. They are a combination, unless each
-    used several files.
+    """Five jobs that ran at the same time are a combination and not five rounds, because they shared the drive. If a
+    job used several files, the jobs are left out.
     """
     together: list[tuple[str, int | None, dict[str, str]]] = [(name, 0, {}) for name in "abcde"]
     (step,) = parse_fio_json([("x.json", of_groups(*together))], name="x").tests[0].steps
@@ -320,7 +326,7 @@ def test_jobs_at_once_with_one_workload_are_no_rounds() -> None:
 
 
 def status(at_s: float, *jobs: tuple[str, int, int], options: bool = True) -> str:
-    """Return a status report with the name, the run time in ms and the I/Os of each job."""
+    """Return a status report. Each job is given with its name, its run time in ms and its I/Os."""
     return json.dumps(
         {
             "fio version": "fio-3.36",
@@ -344,14 +350,16 @@ def status(at_s: float, *jobs: tuple[str, int, int], options: bool = True) -> st
 
 
 def rounds_of(*documents: str) -> list[tuple[str, int, int]]:
-    """Section, number and I/Os of every step of documents in one file."""
+    """Return the section, number and I/Os of every step. All documents are in one file."""
     run = parse_fio_json([("x.json", "\n".join(documents))], name="x")
     return [(step.section[:7], step.number, step.measurement.ios) for step in run.tests[0].steps]
 
 
 @pytest.mark.parametrize("timed", [True, False])
 def test_jobs_that_wait_for_each_other_count_once(timed: bool) -> None:
-    """Jobs with stonewall that wait for each other count once each, although status reports repeat them every 5 s."""
+    """Jobs that wait for each other with stonewall count once, although status reports repeat their results
+    every 5 s.
+    """
     reports = [
         status(5, ("rnd", 5000, 500), ("seq", 0, 0), options=timed),
         status(10, ("rnd", 10_000, 1000), ("seq", 0, 0), options=timed),
@@ -363,7 +371,9 @@ def test_jobs_that_wait_for_each_other_count_once(timed: bool) -> None:
 
 
 def test_a_report_after_a_long_time_is_of_the_same_fio() -> None:
-    """A job that began and ended between two reports does not make a second round of the first."""
+    """If a report arrives after a long time, it still belongs to the same fio. A job that began and ended between two
+    reports does not make a second round of the first job.
+    """
     reports = [
         status(20, ("rnd", 10_000, 1000), ("seq", 9900, 150), ("rnd2", 0, 0)),
         status(80, ("rnd", 10_000, 1000), ("seq", 30_000, 500), ("rnd2", 39_800, 4000)),
@@ -373,7 +383,9 @@ def test_a_report_after_a_long_time_is_of_the_same_fio() -> None:
 
 @pytest.mark.parametrize("runtime_ms", [60_000, 60_001, 60_900])
 def test_a_second_run_is_a_round_though_it_counted_more(runtime_ms: int) -> None:
-    """The same jobs a second time in one file are a second round, even if all counters are a little higher."""
+    """If the same jobs run a second time in one file, they are a second round, even if all counters are slightly
+    higher.
+    """
     first = status(60, ("rnd", 60_000, 1000))
     second = status(121, ("rnd", runtime_ms, 1001))
     assert rounds_of(first, second) == [("fio RND", 1, 1000), ("fio RND", 2, 1001)]
@@ -386,7 +398,9 @@ def test_short_runs_are_rounds() -> None:
 
 
 def test_a_cell_measured_less_often_is_shown(tmp_path: Path) -> None:
-    """Ten rounds of writes and one read: the read is a result as the writes are."""
+    """A cell that was measured less often than the others has its own results. With ten rounds of writes and one round
+    of reads, the reads are shown as well.
+    """
     for number in range(10):
         (tmp_path / f"w{number}.json").write_text(result(1000 + number))
     read = json.loads(result(2000, rw="randread"))
@@ -409,8 +423,8 @@ def test_a_cell_measured_less_often_is_shown(tmp_path: Path) -> None:
 
 
 def test_the_cell_that_fills_the_window_is_tracked() -> None:
-    """The cell that fills the window is tracked. A single write among six reads is shown, but decides nothing about
-    steady state.
+    """The cell that fills the window is tracked. A single write among six reads is shown, but is not used for the
+    verdict on steady state.
     """
     reads = []
     for number in range(6):
@@ -428,8 +442,8 @@ def test_the_cell_that_fills_the_window_is_tracked() -> None:
 
 
 def test_charts_are_called_by_their_workload(tmp_path: Path) -> None:
-    """Charts are named by their workload: a chart of sequential reads is not titled random writes. Each mix has a
-    convergence chart.
+    """The title of a chart names the workload of the chart, so that a chart of sequential reads is not titled random
+    writes. Each mix has a convergence chart.
     """
     files = []
     for number in range(2):
@@ -448,7 +462,9 @@ def test_charts_are_called_by_their_workload(tmp_path: Path) -> None:
 
 
 def test_only_what_is_known_is_told(tmp_path: Path) -> None:
-    """fio's results know threads and depth, I/Os and latencies, and nothing of a suite."""
+    """The report of an import contains only facts that fio's results contain, such as threads and queue depth. Facts of
+    a suite, such as the purge method, are listed as not known.
+    """
     (tmp_path / "a.json").write_text(result(100))
     words = [str(tmp_path / "a.json"), "--output", str(tmp_path)]
     assert CliRunner().invoke(cli, ["import", *words]).exit_code == 0
@@ -473,7 +489,7 @@ def test_only_what_is_known_is_told(tmp_path: Path) -> None:
 
 
 def test_demand_that_differs_is_told_by_the_sections() -> None:
-    """If demands differ, the run has no thread count and queue depth as a whole. The sections state them."""
+    """If demands differ, the run has no common thread count and queue depth. The section names contain them."""
     files = [("a", result(100)), ("b", result(100, iodepth="4"))]
     assert "demand" not in parse_fio_json(files, name="x").profile
 
@@ -505,7 +521,7 @@ def test_demand_that_differs_is_told_by_the_sections() -> None:
     ],
 )
 def test_numbers_that_nothing_can_be(tmp_path: Path, old: str, new: str, says: str) -> None:
-    """Infinite, huge or odd ones are our error with file, job and key, and leave no run file."""
+    """Infinite, huge or odd numbers lead to an error with file, job and key, and leave no run file."""
     file, text = tmp_path / "a.json", result(100)
     assert old in text
     file.write_text(
@@ -526,8 +542,8 @@ def test_numbers_that_nothing_can_be(tmp_path: Path, old: str, new: str, says: s
 
 @pytest.mark.parametrize("one", [r"\qq", r"\ud800", r"\na"])
 def test_text_that_has_to_be_mended_takes_little_memory(one: str) -> None:
-    """tkperf searches a file for documents if one backslash makes its JSON invalid. The search
-    needs only a few times the size of the file in memory, whatever the file contains.
+    """If a backslash makes the JSON of a file invalid, tkperf searches the file for documents. The search needs at most
+    13 times the size of the file in memory, whatever the file contains.
     """
     text = f'{{"x":"{one * 100_000}{chr(92)}q{one}"}}'
     tracemalloc.start()
@@ -635,7 +651,7 @@ def test_whatever_is_taken_is_a_run_file_that_reports(odd: dict[str, Any]) -> No
     ],
 )
 def test_files_that_cannot_be_taken(text: str, says: str) -> None:
-    """A file that cannot be imported causes a clear error that contains the name of the file."""
+    """A file that cannot be imported leads to a clear error with the name of the file."""
     with pytest.raises(UsageError, match=says):
         parse_fio_json([("a.json", text)], name="x")
 
@@ -672,7 +688,7 @@ json_values = st.recursive(
 
 @given(st.lists(json_values, max_size=3))
 def test_any_json_is_a_run_or_our_error(jobs: list[object]) -> None:
-    """Any JSON is a run with steps or a UsageError."""
+    """Any JSON document leads to a run with steps or to a UsageError."""
     try:
         run = parse_fio_json([("x", json.dumps({"jobs": jobs}))], name="x")
     except UsageError:
@@ -681,7 +697,9 @@ def test_any_json_is_a_run_or_our_error(jobs: list[object]) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    """The command import makes one run of many files, with the given name. Reports and comparisons accept this run."""
+    """``tkperf import`` creates one run with the given name from many files. Reports and comparisons accept
+    this run.
+    """
     for number in range(5):
         (tmp_path / f"r{number}.json").write_text(result(1000 + number))
     files = [str(tmp_path / f"r{number}.json") for number in range(5)]

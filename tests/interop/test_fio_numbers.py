@@ -1,4 +1,4 @@
-"""Numbers of fio's results: sizes in fio's notation, bytes and I/Os of every version, real fio."""
+"""Numbers of fio's results: sizes in fio's notation, bytes and I/Os of every version, and results of a real fio."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def step_of(text: str) -> StepRecord:
 
 # fio's notation
 
-# (text, bytes with kb_base=1024, with kb_base=1000): what fio 3.33 was seen to read.
+# (text, bytes with kb_base=1024, bytes with kb_base=1000): the values that fio 3.33 used in an experiment.
 SIZES = [
     ("4096", 4096, 4096),
     ("4k", 4096, 4000),
@@ -59,8 +59,8 @@ SIZES = [
 
 @pytest.mark.parametrize(("text", "binary", "decimal"), SIZES)
 def test_sizes_as_fio_reads_them(text: str, binary: int, decimal: int) -> None:
-    """A kB is 1,024 bytes and a KiB 1,000 with kb_base=1024, and the other way round with kb_base=1000, as in fio
-    (HOWTO; tried).
+    """Sizes have the value that fio gives them. With kb_base=1024, a kB is 1,024 bytes and a KiB is 1,000 bytes. With
+    kb_base=1000, it is the other way round (fio HOWTO, and an experiment).
     """
     assert (parse_number(text, 1024), parse_number(text, 1000)) == (binary, decimal)
 
@@ -68,7 +68,7 @@ def test_sizes_as_fio_reads_them(text: str, binary: int, decimal: int) -> None:
 @pytest.mark.fio
 @pytest.mark.parametrize("kb_base", [1024, 1000])
 def test_fio_itself_reads_sizes_so(tmp_path: Path, kb_base: int) -> None:
-    """The bytes of each I/O that the installed fio did."""
+    """The installed fio reads the sizes in the same way: each of its I/Os has the expected number of bytes."""
     for text, binary, decimal in SIZES:
         size = binary if kb_base == 1024 else decimal
         if size < 512:
@@ -118,8 +118,8 @@ def test_times_as_fio_reads_them(text: str, seconds: float | None) -> None:
     ],
 )
 def test_one_size_however_it_is_given(options: dict[str, str], block_bytes: int) -> None:
-    """The block size is read however it is given. Without an option it is fio's 4 KiB, and writes use the size for
-    writes.
+    """The block size is found in every form of the option. Without an option, the block size is fio's default of 4 KiB.
+    For writes, the size for writes counts.
     """
     known = {"rw": "randwrite"} | options
     text = json.dumps(document(job(writes=1000, block_bytes=block_bytes, options=known)))
@@ -129,8 +129,8 @@ def test_one_size_however_it_is_given(options: dict[str, str], block_bytes: int)
 
 
 def test_a_size_that_was_another_is_taken_as_measured() -> None:
-    """A bs of 4KiB with I/Os of 4,096 bytes is imported as measured, with a warning, because fio's documentation makes
-    it 4,000 bytes.
+    """If bs is 4KiB and the I/Os have 4,096 bytes, the measured size is imported with a warning, because 4KiB means
+    4,000 bytes according to fio's documentation.
     """
     text = json.dumps(document(job(writes=1000, options={"rw": "randwrite", "bs": "4KiB"})))
     run = run_of(text)
@@ -163,8 +163,8 @@ def test_sizes_that_are_no_cell(options: dict[str, str], block_bytes: int, says:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("block_bytes", [512, 4096, 131_072])
 def test_every_version_gives_the_same_numbers(version: str, block_bytes: int) -> None:
-    """Every version of fio gives the same numbers for 5,280 I/Os in 10 s, in KiB or bytes, us or ns, with or without an
-    I/O count.
+    """The results of every version of fio give the same numbers for 5,280 I/Os in 10 s, whether they contain KiB or
+    bytes, us or ns, and an I/O count or none.
     """
     known = {"rw": "randwrite", "bs": str(block_bytes), "iodepth": "8"}
     text = json.dumps(
@@ -178,8 +178,8 @@ def test_every_version_gives_the_same_numbers(version: str, block_bytes: int) ->
 
 
 def test_a_rate_cut_off_to_whole_ios_is_not_the_count() -> None:
-    """The I/O count of fio 2.1 is computed from its bytes, because this version prints a rate cut off to whole I/Os: 5
-    for 5.9.
+    """The I/O count of a fio 2.1 result is computed from its bytes. The rate is unsuitable, because this version cuts
+    the rate off to whole I/Os, such as 5 for 5.9.
     """
     text = json.dumps(document(job(version="2.1.11", writes=59), version="2.1.11"))
     assert step_of(text).measurement.ios == 59
@@ -187,7 +187,9 @@ def test_a_rate_cut_off_to_whole_ios_is_not_the_count() -> None:
 
 @pytest.mark.parametrize("is_kib", [True, False])
 def test_the_bandwidth_tells_the_unit_of_bytes(is_kib: bool) -> None:
-    """Versions between releases had the one field changed and the other not yet."""
+    """The bandwidth decides whether the field io_bytes contains KiB or bytes, because versions between two releases had
+    changed only one of these fields.
+    """
     of_job = job(version="2.10", writes=100_000, options={"rw": "randwrite", "bs": "4k"})
     if not is_kib:
         of_job["write"]["io_bytes"] *= 1024
@@ -204,13 +206,17 @@ def test_bytes_that_nothing_explains_are_left_out() -> None:
 
 @pytest.mark.parametrize("reads", [9487, 9512, 9460])
 def test_a_mix_that_came_out_is_the_usual_one_near_it(reads: int) -> None:
-    """Without options chance would make of 95/5 several cells."""
+    """Without options, a measured mix near a usual mix counts as the usual mix. Otherwise, chance would split 95/5 into
+    several cells.
+    """
     text = json.dumps(document(job(version="2.2.10", reads=reads, writes=10_000 - reads), version="2.2.10"))
     assert step_of(text).workload.read_percent == 95
 
 
 def test_queue_depths_of_old_results_are_told_apart() -> None:
-    """Without options QD1 and QD32 would be rounds of one workload."""
+    """Results without options are separated by their queue depth. Otherwise, QD1 and QD32 would be rounds of one
+    workload.
+    """
     files = [
         (f"pass={number}_oio={depth}.json", written(100 * depth + number, 60.0 * number, version="2.2.10", depth=depth))
         for number in range(1, 6)
@@ -231,7 +237,9 @@ def test_numbers_that_c_prints_of_none() -> None:
 
 
 def test_paths_of_windows_that_nobody_escaped() -> None:
-    """A backslash that begins no escape is one."""
+    """If a path of Windows contains backslashes that fio did not escape, the backslashes are read as characters of the
+    path.
+    """
     text = written(7, options={"filename": "PATH"}).replace("PATH", r"\\.\PhysicalDrive1\user")
     assert step_of(text).measurement.iops == 7
     assert r"\.\PhysicalDrive1\user" in step_of(text).job_file
@@ -245,7 +253,7 @@ def test_a_job_of_some_ms_is_told() -> None:
 
 @pytest.mark.parametrize("wrap", ["[{}]", '{{"host": "a", "fio": {}}}', "a\n{}\nb", '{{"runs": [1, {}]}}'])
 def test_documents_within_others(wrap: str) -> None:
-    """fio's documents are found within a list, an object or a log, as other tools keep them."""
+    """fio's documents are found within a list, an object or a log, as other tools store them."""
     assert step_of(wrap.format(written(7))).measurement.iops == 7
 
 
@@ -274,7 +282,9 @@ def row(host: str, ios: int, name: str = "a", **more: Any) -> dict[str, Any]:
 
 
 def test_client_results_are_each_hosts_and_all_of_them() -> None:
-    """Rows of two clones a host, in any order, and fio's sum."""
+    """In a client result, the rows of a host are added up, in any order, and fio's row "All clients" is a separate
+    section.
+    """
     text = of_clients(row("one", 100), row("two", 300), row("one", 200), row("two", 400), row("x", 1000, "All clients"))
     found = {step.section: step.measurement.ios for step in run_of(text).tests[0].steps}
     assert found == {
@@ -301,7 +311,7 @@ SERVERS = [("one", {"bs": "4k", "rw": "randwrite"}), ("two", {"bs": "8k", "rw": 
 
 
 def of_servers(entries: list[Any], *rows: dict[str, Any]) -> str:
-    """The output of fio's client with several servers, from 3.39 on."""
+    """Return the output of fio's client with several servers, in the form since fio 3.39."""
     return json.dumps(
         {
             "fio version": "fio-3.42",
@@ -319,14 +329,15 @@ def entry(host: str, **options: str) -> dict[str, Any]:
 
 
 def own_row(host: str, block_bytes: int, **more: Any) -> dict[str, Any]:
-    """A job whose own options do not describe its load."""
+    """Return a job whose own options do not describe its load."""
     return row(host, 100, block_bytes=block_bytes, **more) | {"job options": {"filename": "/x"}}
 
 
 def test_each_server_has_its_own_global_options() -> None:
-    """From fio 3.39 on, the global options are a list with an entry for each server.
+    """If the global options are a list with an entry for each server, as since fio 3.39, each job uses the entry of its
+    server.
 
-    The entry's host and port are not options.
+    The host and port in an entry are not options.
     """
     entries = [entry(host, **options) for host, options in SERVERS]
     run = run_of(of_servers(entries, own_row("two", 8192), own_row("one", 4096)))
@@ -336,7 +347,9 @@ def test_each_server_has_its_own_global_options() -> None:
 
 
 def test_a_sum_over_servers_with_different_limits_is_left_out() -> None:
-    """The sum does not describe a single load, although blocks, threads and depth are the same."""
+    """A sum over servers with different rate limits is left out, because the sum does not describe a single load,
+    although block size, threads and queue depth are the same.
+    """
     entries = [entry("one", rw="write", rate_iops="100"), entry("two", rw="write", rate_iops="200")]
     total = row("x", 200, "All clients")
     run = run_of(of_servers(entries, own_row("one", 4096), own_row("two", 4096), total))
@@ -358,7 +371,9 @@ def test_a_sum_over_servers_with_different_limits_is_left_out() -> None:
 def test_options_that_no_server_is_known_for_are_no_workload(
     entries: list[Any], hosts: list[str | None], why: str
 ) -> None:
-    """Without the options, a sequential load would look like random I/O at depth 1."""
+    """If the options of a job's server are not known, the job is refused. Without the options, a sequential load would
+    look like random I/O at queue depth 1.
+    """
     rows = [own_row(host or "", 4096) for host in hosts]
     for each, host in zip(rows, hosts, strict=True):
         if host is None:
@@ -368,8 +383,8 @@ def test_options_that_no_server_is_known_for_are_no_workload(
 
 
 def test_a_job_without_rw_reads_sequentially_or_is_left_out() -> None:
-    """``rw=read`` is fio's default. If a job wrote, it had an ``rw`` that is missing from its
-    options.
+    """A job without the option rw that only read is sequential, because ``rw=read`` is fio's default. If a job without
+    rw wrote, it is refused, because its options are incomplete.
     """
     options = {"name": "job", "bs": "4k", "iodepth": "4"}
     run = run_of(json.dumps(document(job(reads=100, options=options))))
@@ -390,8 +405,8 @@ def test_a_job_without_rw_reads_sequentially_or_is_left_out() -> None:
     ],
 )
 def test_a_depth_that_fio_rounded_up_is_told(version: str, ioengine: str, iodepth: str, rounded: bool) -> None:
-    """A depth that fio rounded up is reported in a warning: with io_uring, fio before 3.39 kept 32 I/Os outstanding for
-    a depth of 20.
+    """If fio rounded the queue depth up, a warning reports this. With io_uring, fio before 3.39 kept 32 I/Os
+    outstanding for a depth of 20.
     """
     text = written(100, version=version, options={"ioengine": ioengine, "iodepth": iodepth})
     found = {warning.code for warning in run_of(text).warnings}
@@ -402,7 +417,7 @@ def test_a_depth_that_fio_rounded_up_is_told(version: str, ioengine: str, iodept
 
 
 def fio(folder: Path, *words: str, name: str = "job") -> dict[str, Any]:
-    """Run the installed fio once on a scratch file. Return its document."""
+    """Run the installed fio once on a scratch file, and return its document."""
     path = folder / "out.json"
     path.unlink(missing_ok=True)
     common = ["--directory", str(folder), "--filename=scratch", "--output-format=json+", "--output", str(path)]
@@ -411,7 +426,7 @@ def fio(folder: Path, *words: str, name: str = "job") -> dict[str, Any]:
         check=True,
         capture_output=True,
         timeout=60,
-        cwd=folder,  # fio leaves files of its own where it is started
+        cwd=folder,  # fio leaves files in the folder in which it is started
     )
     document: dict[str, Any] = json.loads(path.read_text())
     return document
@@ -430,7 +445,7 @@ def fio(folder: Path, *words: str, name: str = "job") -> dict[str, Any]:
     ids=" ".join,
 )
 def test_real_results_are_what_fio_says(tmp_path: Path, words: list[str]) -> None:
-    """I/Os, bytes, rates, mean latency and percentiles are fio's own numbers."""
+    """The imported I/Os, bytes, rates, mean latency and percentiles equal the numbers that fio reports."""
     found = fio(tmp_path, "--size=16m", "--time_based", "--runtime=1", "--lat_percentiles=1", *words)
     step = step_of(json.dumps(found))
     listed = [(of_job, side) for of_job in found["jobs"] for side in ("read", "write") if of_job[side]["total_ios"]]
@@ -450,7 +465,7 @@ def test_real_results_are_what_fio_says(tmp_path: Path, words: list[str]) -> Non
 
 @pytest.mark.fio
 def test_what_real_fio_verifies_or_reports_as_one_is_no_result(tmp_path: Path) -> None:
-    """Jobs that verify what they read, and two jobs that group_reporting shows as one, are refused."""
+    """A job that verifies what it reads is refused. Two jobs that group_reporting shows as one are also refused."""
     verified = fio(tmp_path, "--size=1m", "--rw=write", "--bs=4k", "--verify=crc32c")
     with pytest.raises(UsageError, match="it verifies what it reads"):
         run_of(json.dumps(verified))
@@ -463,7 +478,7 @@ def test_what_real_fio_verifies_or_reports_as_one_is_no_result(tmp_path: Path) -
 
 
 def test_shapes_are_those_of_the_versions() -> None:
-    """The generator writes the keys of each version: io_kbytes from 2.21 on, and ns from 2.99 on."""
+    """The generated files have the keys of each version of fio: io_kbytes since 2.21, and ns since 2.99."""
     has = {version: set(direction(version, 10, 1000, 4096, 5.0)) for version in VERSIONS}
     assert "io_kbytes" not in has["2.10"]
     assert "io_kbytes" in has["2.21"]

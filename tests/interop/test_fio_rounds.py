@@ -1,4 +1,6 @@
-"""Some results of fio are rounds of one workload, in an order. The results that are left out are reported."""
+"""tkperf decides which results of fio are rounds of one workload, and in which order. Warnings report the results that
+are left out.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def run_of(*files: tuple[str, str]) -> ImportedRun:
 
 
 def rounds_of(run: ImportedRun) -> dict[str, list[float]]:
-    """IOPS of each section's rounds, in their order."""
+    """Return the IOPS of each section's rounds in the order of the rounds."""
     found: dict[str, list[float]] = {}
     for step in run.tests[0].steps:
         found.setdefault(step.section, []).append(round(step.measurement.iops, 3))
@@ -62,8 +64,8 @@ def import_files(tmp_path: Path, *files: Path) -> Result:
 
 
 def test_rounds_are_in_the_order_of_their_times() -> None:
-    """Rounds are in the order of their times, and not in the shell's order of file names (r1, r10, r11, r2). This
-    causes no warning.
+    """Rounds are in the order of their times, and not in the shell's order of file names (r1, r10, r11, r2). No warning
+    is needed.
     """
     in_shells_order = sorted(numbered(12))
     assert in_shells_order[1][0] == "r10.json"
@@ -76,8 +78,8 @@ def test_rounds_are_in_the_order_of_their_times() -> None:
 
 
 def test_names_that_contradict_the_times_are_told() -> None:
-    """A round keeps the number from the name of its file. A warning says that the times contradict
-    the numbers.
+    """If the times of the results contradict the numbers in the names of the files, the numbers decide the order, and a
+    warning reports the contradiction.
     """
     files = [("r1.json", written(2, 120)), ("r2.json", written(1, 60)), ("r3.json", written(3, 180))]
     run = run_of(*files)
@@ -87,9 +89,10 @@ def test_names_that_contradict_the_times_are_told() -> None:
 
 @pytest.mark.parametrize("stamps", ["timestamp_ms", "timestamp", "time"])
 def test_any_time_that_fio_wrote_orders(stamps: str) -> None:
-    """Times in ms decide, or else times in seconds, or else times in words.
+    """Rounds are ordered by their times in ms. If these are missing, times in seconds decide, and otherwise times in
+    words.
 
-    Process ids in the names do not matter.
+    The process ids in the file names do not matter.
     """
     words = ["Wed Nov 15 09:00:00 2023", "Wed Nov 15 10:30:00 2023", "Fri Dec  1 00:00:00 2023"]
     files = []
@@ -102,8 +105,8 @@ def test_any_time_that_fio_wrote_orders(stamps: str) -> None:
 
 
 def test_without_times_names_order_and_numbers_count() -> None:
-    """Results without times, as of fio 2.1, are ordered by the numbers in their names (r2 before r10). A warning says
-    so.
+    """Results without times, as of fio 2.1, are ordered by the numbers in their file names (r2 before r10). A warning
+    reports this order.
     """
     files = [(f"r{each}.json", written(100 + each, version="2.1.11")) for each in range(1, 12)]
     run = run_of(*sorted(files))
@@ -133,8 +136,8 @@ def section_names(run: ImportedRun) -> list[str]:
     ],
 )
 def test_what_differs_is_no_round(other: dict[str, Any], options: dict[str, str], tells: str) -> None:
-    """A result with another job, runtime, device, purpose or load is no round. It gets a section whose name contains
-    the difference.
+    """A result with another job, runtime, device, purpose or load is not a round of the others. It has a separate
+    section with a name that contains the difference.
     """
     odd = ("zz.json", written(7, 1e6, options=options, **other))
     run = run_of(*numbered(5), odd)
@@ -145,7 +148,7 @@ def test_what_differs_is_no_round(other: dict[str, Any], options: dict[str, str]
 
 
 def test_a_file_named_by_its_purpose_is_no_round() -> None:
-    """A file named precondition is no round, although its job has the same name as the others. A file named
+    """A file named precondition is no round, although its job has the same name as the other jobs. A file named
     preconditioned is a round.
     """
     run = run_of(("precondition_1.json", written(5, 1)), ("preconditioned_1.json", written(6, 2)))
@@ -153,7 +156,9 @@ def test_a_file_named_by_its_purpose_is_no_round() -> None:
 
 
 def test_files_of_several_folders_are_several_series() -> None:
-    """Files of two folders with the same job are two series, one for each drive. Numbered folders are rounds."""
+    """Files of two folders with the same job are two series, because each folder may belong to another drive. Folders
+    that differ only in a number are rounds.
+    """
     of_drives = [
         (f"{drive}/r{each}.json", written(each * 10 + at, 60 * each + at))
         for each in (1, 2)
@@ -168,16 +173,18 @@ def test_files_of_several_folders_are_several_series() -> None:
 
 
 def test_jobs_of_different_names_are_no_rounds() -> None:
-    """Jobs with different names are no rounds, because a number in a name may count rounds, drives or anything else."""
+    """Jobs with different names are not rounds of one series, because a number in a name may count rounds, drives or
+    anything else.
+    """
     files = [(f"r{each}.json", written(each, 60 * each, name=f"x{each}-4k")) for each in (1, 2)]
     assert rounds_of(run_of(*files)) == {"fio RND TC1/QD1, job x1-4k": [1], "fio RND TC1/QD1, job x2-4k": [2]}
 
 
 def test_rounds_that_ran_at_the_same_time_are_told() -> None:
-    """Results of two fio processes at the same time are not rounds. The files do not show whether
-    the processes used one drive or two.
+    """Results of two fio processes that ran at the same time are not rounds. The files do not show whether the
+    processes used one drive or two drives.
 
-    Results that followed each other stay rounds of one series.
+    Results that followed each other remain rounds of one series.
     """
     run = run_of(("r1.json", written(10, 60)), ("r2.json", written(11, 61)))
     assert "measured at the same time" in said(run)["rounds-overlap"]
@@ -192,8 +199,8 @@ def test_rounds_that_ran_at_the_same_time_are_told() -> None:
 
 
 def test_five_drives_at_once_are_never_five_rounds() -> None:
-    """Results of five equal drives that ran at the same time are not rounds 1 to 5 of a steady
-    drive. Only the rounds before them are rounds.
+    """Results of five equal drives that ran at the same time are not five rounds of one steady drive. Only the results
+    before them are rounds.
     """
     before = [(f"r{each}.json", written(100, 60 * each)) for each in range(1, 6)]
     at_once = [(f"r{each}.json", written(100 + each, 1000)) for each in range(6, 11)]
@@ -204,7 +211,9 @@ def test_five_drives_at_once_are_never_five_rounds() -> None:
 
 @pytest.mark.parametrize("how", ["same path", "hard link", "copy", "other line ends"])
 def test_a_file_given_twice_counts_once(tmp_path: Path, how: str) -> None:
-    """The content identifies a copy, whatever its name is. A warning names the file that counts."""
+    """A copy of a file counts once, whatever its name is, because tkperf compares the content. A warning names the file
+    that counts.
+    """
     for each in (1, 2):
         (tmp_path / f"r{each}.json").write_text(written(each, 60 * each))
     again = tmp_path / "r3.json"
@@ -228,7 +237,7 @@ def test_a_file_given_twice_counts_once(tmp_path: Path, how: str) -> None:
 
 
 def test_each_cell_is_judged_by_its_own_rounds() -> None:
-    """Steady writes say nothing about reads that are not."""
+    """Each cell is judged by its own rounds. Steady writes do not make reads steady."""
     reads = [("read", each, 400 if each % 2 else 900) for each in range(1, 6)]
     files = [
         (
@@ -247,7 +256,7 @@ def test_each_cell_is_judged_by_its_own_rounds() -> None:
 
 
 def test_noise_is_that_of_the_cell(tmp_path: Path) -> None:
-    """A comparison calls no difference noise where the cell itself was not steady."""
+    """If a cell was not steady, a comparison does not call a difference in this cell noise."""
     for each in range(1, 6):
         (tmp_path / f"w{each}.json").write_text(written(1000 + each, 60 * each))
         rate = 400 if each % 2 else 900

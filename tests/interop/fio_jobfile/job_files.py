@@ -1,4 +1,4 @@
-"""Job files of the tests, and what converts them."""
+"""Job files for the tests, and functions that convert them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Compare the I/Os of fio for a job file with those for the jobs that tkperf makes of the file."""
+"""Comparison of two series of I/Os: those that fio makes from a job file, and those that fio makes from the jobs into
+which tkperf converts this file.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,15 @@ pytestmark = pytest.mark.fio
 MIB = 1 << 20
 SIZE = 256 * MIB
 MANY = 1500
-# Through the page cache, as only what is asked for matters.
-# fio would begin again after number_ios if it were time-based. A killed fio leaves no processes behind.
+# The I/Os go through the page cache, because the tests compare only which I/Os are requested. Without time_based=0, fio
+# would begin again after number_ios. With thread=1, a killed fio leaves no processes behind.
 FEW = ("direct=0", "group_reporting=0", "ramp_time=0", "time_based=0", "runtime=5", "loops=1", "thread=1")
 PROFILE = load_profile("pts-e-1.1")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What a thread of fio did, from its log of I/Os."""
+    """The I/Os of one fio thread, read from fio's log of I/Os."""
 
     ios: tuple[tuple[str, int, int], ...]
 
@@ -45,7 +47,7 @@ class Load:
         return {size: number / len(self.ios) for size, number in count.items()}
 
     def is_sequential(self) -> bool:
-        """Whether nearly each I/O begins where one of its direction before it has ended."""
+        """Return whether more than 90 % of the I/Os begin at the end of another I/O."""
         ended = {end for _, at, size in self.ios for end in (at + size,)}
         follow = sum(at in ended for _, at, _ in self.ios)
         return follow > 0.9 * len(self.ios)
@@ -60,14 +62,14 @@ class Load:
         return (min(at for _, at, _ in self.ios) / SIZE, max(at + size for _, at, size in self.ios) / SIZE)
 
     def in_zones(self) -> list[float]:
-        """Shares of the I/Os in 5, the next 15, and the last 80 % of the file."""
+        """Return the shares of the I/Os in the first 5 %, the next 15 % and the last 80 % of the file."""
         edges = (0.05, 0.2, 1.0)
         zone = Counter(sum(at / SIZE >= edge for edge in edges) for _, at, _ in self.ios)
         return [zone[number] / len(self.ios) for number in range(3)]
 
 
 def sections_of(text: str) -> list[list[str]]:
-    """The sections of a job file, each with its head, without the files that it names."""
+    """Return the sections of a job file, each with its heading, without the filename options."""
     sections: list[list[str]] = []
     for line in text.splitlines():
         if line.strip().startswith("["):
@@ -82,7 +84,9 @@ def is_job(section: list[str]) -> bool:
 
 
 def run_fio(sections: list[list[str]], folder: Path, *added: str) -> list[Any]:
-    """Results of a job file to whose jobs options are added, last, so that they count."""
+    """Return fio's results of a job file. ``added`` contains options that are appended to each job, so that they
+    override the job's own options.
+    """
     lines = [line for part in sections for line in (*part, *(added if is_job(part) else ()))]
     tried = folder / "tried.fio"
     tried.write_text("\n".join(lines) + "\n")
@@ -106,7 +110,9 @@ def read_log(path: Path) -> Load:
 
 
 def observe(text: str, number: int, folder: Path, scratch: Path) -> Load:
-    """What the first thread of one job does, without the rate that would hold it back."""
+    """Return the I/Os that the first thread of one job makes. The rate of the job is removed, because it would slow the
+    job down.
+    """
     log = folder / "ios.log"
     log.unlink(missing_ok=True)
     sections, jobs = [], 0
@@ -119,7 +125,7 @@ def observe(text: str, number: int, folder: Path, scratch: Path) -> Load:
 
 
 def jobs_of(name: str, scratch: Path) -> list[tuple[str, Workload]]:
-    """The fio jobs of each phase of the workload file, as tkperf would start them, and their loads."""
+    """Return the fio jobs that tkperf would start for each phase of the workload file, with their loads."""
     table = parse_workload_file(convert_file(name)[0], file=name)
     whole = ActiveRange(offset_bytes=0, length_bytes=SIZE)
     target = FioTarget(path=str(scratch), ioengine="libaio", active_range=whole)
@@ -167,7 +173,7 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tkperf_does_what_fio_does_with_the_file(name: str, tmp_path: Path, big: Path) -> None:
-    """Mix, block sizes, order, alignment, range and zones of each load are those of fio's jobs."""
+    """A converted load has the mix, block sizes, order, alignment, range and zones that fio's job has."""
     text = (JOBS / f"{name}.fio").read_text()
     jobs = jobs_of(name, big)
     assert len(jobs) == len(PHASES[name])
@@ -176,7 +182,7 @@ def test_tkperf_does_what_fio_does_with_the_file(name: str, tmp_path: Path, big:
         assert resemble(theirs, ours) == []
 
 
-# The job of each phase, by its number in the file.
+# For each file, the numbers of the jobs in the file that become phases.
 PHASES = {name: [0] for name in NAMES} | {
     "four-corners": [0, 1, 2, 3],
     "cloud-latency": [0, 1],
@@ -192,7 +198,9 @@ PHASES = {name: [0] for name in NAMES} | {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_as_many_threads_as_fio_starts(name: str, tmp_path: Path, big: Path) -> None:
-    """A converted load has as many threads as fio starts. Threads of an engine that waits have depth 1."""
+    """A converted load has as many threads as fio starts. A thread of an I/O engine that waits for each I/O has queue
+    depth 1.
+    """
     text = (JOBS / f"{name}.fio").read_text()
     jobs = run_fio(sections_of(text), tmp_path, f"filename={big}", "number_ios=20", *FEW)
     groups = Counter(job["groupid"] for job in jobs)
@@ -202,13 +210,13 @@ def test_as_many_threads_as_fio_starts(name: str, tmp_path: Path, big: Path) -> 
     for (_, workload), alone in zip(ours, waiting.values(), strict=True):
         assert alone == (workload.io_depth == 1) or (alone and workload.offered_iops is not None)
     for job, workload in ours:
-        if "io_size=" not in job:  # a fill has a thread more for what is left of the range
+        if "io_size=" not in job:  # a fill has one more thread for the rest of the range
             assert count_threads(job) == workload.jobs
 
 
 def test_an_offered_rate_is_that_of_fio(tmp_path: Path, big: Path) -> None:
-    """The converted rate is the rate that fio offers: for several threads, for reads and writes apart, and for even or
-    random arrival times.
+    """The converted rate is the rate that fio offers. This holds for several threads, for reads and writes with
+    separate rates, and for even or random arrival times.
     """
     added = (f"filename={big}", "runtime=2", "group_reporting=1", "thread=1")
 
@@ -220,7 +228,7 @@ def test_an_offered_rate_is_that_of_fio(tmp_path: Path, big: Path) -> None:
         text = (JOBS / f"{name}.fio").read_text()
         ((job, workload),) = jobs_of(name, big)
         assert (workload.jobs, workload.offered_iops) == (threads, 400)
-        # A busy host delays either fio now and then, so one of five attempts has to agree. A wrong rate would never
+        # A busy host sometimes delays either fio, so only one of five attempts has to agree. A wrong rate would never
         # agree.
         assert any(rates(job) == pytest.approx(rates(text), rel=0.15, abs=1) for _ in range(5))
 
@@ -251,7 +259,7 @@ rate_iops=,200
 
 
 def test_jobs_at_the_same_time_do_what_fio_does(tmp_path: Path, big: Path) -> None:
-    """Rates by direction, pauses and flushes of loads that run together are those of fio's jobs."""
+    """Loads that run together have the rates per direction, the pauses and the flushes of fio's jobs."""
     table = parse_workload_file(convert(TOGETHER)[0], file="a.fio")
     (phase,) = table.phases
     assert isinstance(phase, StreamPhase)
@@ -263,7 +271,7 @@ def test_jobs_at_the_same_time_do_what_fio_does(tmp_path: Path, big: Path) -> No
         jobs = run_fio(sections_of(text), tmp_path, f"filename={big}", "runtime=1", "thread=1")
         return {job["jobname"]: [job["read"]["iops"], job["write"]["iops"]] for job in jobs}
 
-    # A busy host delays either fio now and then, so one of five attempts has to agree.
+    # A busy host sometimes delays either fio, so only one of five attempts has to agree.
     assert any(
         done_by(ours) == {name: pytest.approx(rates, rel=0.2, abs=5) for name, rates in done_by(TOGETHER).items()}
         for _ in range(5)
@@ -274,7 +282,9 @@ def test_jobs_at_the_same_time_do_what_fio_does(tmp_path: Path, big: Path) -> No
 
 @pytest.mark.parametrize("split", ["4k/33:8k/33:16k/33", "4k/60:8k/60", "4k/0:8k/30:16k/30", "4k:8k/50:16k"])
 def test_shares_that_do_not_add_up_are_those_that_fio_draws(split: str, tmp_path: Path) -> None:
-    """fio accepts percentages of any sum. The converted shares are those of the I/Os that fio makes of them."""
+    """If the percentages of bssplit do not add up to 100, the converted shares are the shares of the I/Os that fio
+    makes. fio accepts percentages with any sum.
+    """
     options = f"rw=randread\nnorandommap\nbssplit={split}\n"
     load = parse_workload_file(convert(f"[a]\ndirect=1\nruntime=9\n{options}")[0], file="a.fio").loads["a"]
     log = tmp_path / "ios.log"

@@ -1,4 +1,4 @@
-"""Fate of fio's options: carried over, without effect, not carried over, refused."""
+"""Each option of fio is carried over, has no effect, is left out, or is refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIMED = "direct=1\nioengine=libaio\ntime_based\nruntime=60\n"
 
 
 def load_of(options: str) -> dict[str, Any]:
-    """The load of a job with these options."""
+    """Return the load that a job with these options is converted to."""
     written, _ = convert(f"[a]\n{TIMED}{options}\n")
     load = tomllib.loads(written)["loads"]["a"]
     assert isinstance(load, dict)
@@ -91,7 +91,7 @@ def refusals_of(text: str) -> list[str]:
     ],
 )
 def test_what_is_kept(options: str, key: str, value: object) -> None:
-    """Each option is stored under its key in the meaning that fio gives it."""
+    """Each option that is carried over is stored under its key, with the meaning that it has in fio."""
     assert load_of(options)[key] == value
 
 
@@ -166,7 +166,7 @@ def test_what_is_refused(option: str, reason: str) -> None:
     ],
 )
 def test_a_default_of_fios_is_refused_like_an_option(text: str, given: str, reason: str) -> None:
-    """A default of fio that cannot be converted is refused like an option."""
+    """If fio's default of a missing option cannot be converted, the default is refused in the same way as an option."""
     assert refusals_of(text) == [f"a.fio, line 1, [a], {given}: {reason}"]
 
 
@@ -178,7 +178,9 @@ GLOBAL = f"[global]\n{TIMED}filename=/dev/x\nrw=randread\n"
 
 
 def test_jobs_at_the_same_time_are_loads_that_run_together() -> None:
-    """Jobs up to the next stonewall are one phase. Each is a load with its name, also if all options are equal."""
+    """Jobs between two stonewalls are one phase. Each job is a load with the name of the job, also if all options of
+    two jobs are equal.
+    """
     document = document_of(f"{GLOBAL}[a]\n[b]\n[c]\nstonewall\n[d]\nstonewall\n[d]\nbs=8k\n")
     assert [(phase.get("together"), phase.get("load")) for phase in document["phases"]] == [
         (["a", "b"], None),
@@ -190,7 +192,9 @@ def test_jobs_at_the_same_time_are_loads_that_run_together() -> None:
 
 
 def test_jobs_that_wait_for_the_one_before_them_follow_it() -> None:
-    """wait_for is a stonewall if nothing else runs. Otherwise the others would run on, and it is refused."""
+    """If no other job runs, wait_for is converted as a stonewall. Otherwise wait_for is refused, because the other jobs
+    would continue to run.
+    """
     chain = document_of(f"{GLOBAL}[a]\n[b]\nwait_for=a\n[c]\nwait_for=b\n")
     assert [phase["load"] for phase in chain["phases"]] == ["a", "b", "c"]
     (refusal,) = refusals_of(f"{GLOBAL}[a]\n[b]\n[c]\nwait_for=a\n")
@@ -198,13 +202,17 @@ def test_jobs_that_wait_for_the_one_before_them_follow_it() -> None:
 
 
 def test_loads_that_run_together_have_one_runtime() -> None:
-    """A job with another runtime would run alone for a time, so it is refused."""
+    """All loads that run together must have the same runtime. A job with a different runtime is refused, because one
+    job would run alone for a time.
+    """
     (refusal,) = refusals_of(f"{GLOBAL}[a]\n[b]\nruntime=30\n")
     assert "runtime=30: 30 s, and [a] has 60 s: loads that run at the same time have one runtime" in refusal
 
 
 def test_more_than_16_equal_loads_become_threads_of_one() -> None:
-    """Equal random loads become threads of one load, whose rate is that of all. The output says so."""
+    """If more than 16 loads run together, equal random loads become threads of one load with the sum of their rates. A
+    line of the output reports this.
+    """
     jobs = "".join(f"[job{number}]\n" for number in range(20))
     written, options = convert(f"{GLOBAL}rate_iops=100\nnumjobs=2\n{jobs}[w]\nrw=randwrite\n")
     document = tomllib.loads(written)
@@ -214,7 +222,7 @@ def test_more_than_16_equal_loads_become_threads_of_one() -> None:
 
 
 def test_more_than_can_run_together_is_refused() -> None:
-    """At most 16 different loads and 256 threads run at the same time."""
+    """At most 16 different loads and 256 threads can run at the same time. A job file with more is refused."""
     jobs = "".join(f"[job{number}]\nbs={number + 1}k\n" for number in range(17))
     assert "17 different loads run at the same time, and tkperf runs 16 at most" in refusals_of(GLOBAL + jobs)[0]
     (refusal,) = refusals_of(f"{GLOBAL}[a]\nnumjobs=200\n[b]\nnumjobs=100\n")
@@ -222,8 +230,9 @@ def test_more_than_can_run_together_is_refused() -> None:
 
 
 def test_sequential_threads_over_the_same_addresses_are_loads_of_their_own() -> None:
-    """Each sequential thread of tkperf has a part of its load's range. Threads of fio without a matching
-    offset_increment do not, so each becomes a load. Random threads share a range in both programs.
+    """If several sequential threads use the same addresses, each thread becomes a separate load, because tkperf gives
+    each thread of a load a separate part of the range. If fio's threads have a matching offset_increment, they remain
+    one load. Random threads share their range in both programs.
     """
     document = document_of(f"{GLOBAL}[a]\nrw=read\nnumjobs=3\n[b]\nnumjobs=3\n")
     assert document["phases"][0]["together"] == ["a 1", "a 2", "a 3", "b"]
@@ -239,7 +248,9 @@ def test_sequential_threads_over_the_same_addresses_are_loads_of_their_own() -> 
 
 
 def test_jobs_with_files_of_their_own_have_parts_of_the_range() -> None:
-    """Without a filename each thread of fio has a file of its own, so each gets a part of the range."""
+    """If jobs have no filename, each fio thread has a separate file, so each thread receives a separate part of the
+    range.
+    """
     document = document_of(f"[global]\n{TIMED}rw=randread\nsize=64m\n[a]\nnumjobs=2\n[b]\n[c]\nstonewall\n")
     parts = [(load.get("range_begin_mib", 0), load["range_end_mib"]) for load in document["loads"].values()]
     assert parts == [(0, 64), (64, 128), (128, 192), (0, 64)]
@@ -248,7 +259,9 @@ def test_jobs_with_files_of_their_own_have_parts_of_the_range() -> None:
 
 
 def test_a_load_that_begins_late_has_slices_of_twice_its_delay() -> None:
-    """The first slice has seconds in which all loads run. A warm-up has whole slices, and the output says so."""
+    """If a load begins late, the slices are at least twice as long as the delay, so that the first slice contains
+    seconds in which all loads run. The warm-up is rounded to whole slices, and a line of the output reports this.
+    """
     written, options = convert(f"{GLOBAL}runtime=600\nramp_time=30\n[a]\nstartdelay=2\n[b]\nstartdelay=32\n")
     document = tomllib.loads(written)
     assert [load.get("delay_s", 0) for load in document["loads"].values()] == [0, 30]
@@ -266,12 +279,16 @@ def test_a_load_that_begins_late_has_slices_of_twice_its_delay() -> None:
     ],
 )
 def test_late_starts_that_tkperf_cannot_make_are_refused(jobs: str, reason: str) -> None:
-    """A delay beyond 60 s or half the runtime, or one that counts from another start, is refused."""
+    """A late start is refused if the delay exceeds 60 s or half the runtime, or if the delay counts from a different
+    start.
+    """
     assert reason in refusals_of(GLOBAL + jobs)[0]
 
 
 def test_a_delay_of_all_or_before_a_stonewall_delays_nothing() -> None:
-    """A delay that no other load begins before, or that is over before its group starts, is left out with a reason."""
+    """A delay is left out if no other load begins before it, or if it ends before its group starts. A line of the
+    output contains the reason.
+    """
     _, alone = convert(f"{GLOBAL}[a]\nstartdelay=5\n")
     assert "not carried over: startdelay=5: no other load begins before it ([a])" in alone
     _, later = convert(f"{GLOBAL}[a]\n[b]\nstonewall\nstartdelay=5\n[c]\n")
@@ -279,7 +296,9 @@ def test_a_delay_of_all_or_before_a_stonewall_delays_nothing() -> None:
 
 
 def test_flushes_from_a_queue_are_carried_over_with_what_they_need() -> None:
-    """Only newer versions of fio flush as requested from a deeper queue, and the file does not know which will run."""
+    """Flushes at a queue depth above 1 are carried over with a note about the needed version of fio. Only newer
+    versions flush as requested from a deeper queue, and the file does not tell which version will run.
+    """
     written, report = convert(f"[a]\n{TIMED}rw=write\niodepth=4\nfsync=8\n")
     load = tomllib.loads(written)["loads"]["a"]
     assert (load["io_depth"], load["flush_every"]) == (4, 8)
@@ -301,7 +320,7 @@ def test_flushes_from_a_queue_are_carried_over_with_what_they_need() -> None:
     ],
 )
 def test_combinations_that_no_load_has_are_refused(options: str, reason: str) -> None:
-    """Options that a load cannot have together are refused with the way out."""
+    """Options that a load of tkperf cannot combine are refused, and the message states what the user can do."""
     assert reason in refusals_of(f"[a]\n{TIMED}{options}\n")[0]
 
 
@@ -323,14 +342,14 @@ def test_combinations_that_no_load_has_are_refused(options: str, reason: str) ->
     ],
 )
 def test_what_is_left_out_has_a_reason(options: str, line: str) -> None:
-    """An option without use in its job is named with the reason."""
+    """An option without a use in its job is left out, and the output contains the reason."""
     _, options_of_it = convert(f"[a]\n{TIMED}{options}\n")
     assert any(each.startswith(f"not carried over: {line}") for each in options_of_it)
 
 
 def test_addresses_that_fio_would_not_repeat_are_said() -> None:
-    """fio takes each block once before any again, unless a job has norandommap or zones. tkperf draws every address
-    anew and says so.
+    """Without norandommap, fio uses each block once before it uses a block again. tkperf draws every address anew, and
+    a line of the output reports this difference. The line is missing if the job has norandommap or zones.
     """
     said = "assumed: norandommap: every address is drawn anew, where fio takes each block once before any again ([a])"
     zones = "random_distribution=zoned:50/5:50/95"
@@ -340,7 +359,9 @@ def test_addresses_that_fio_would_not_repeat_are_said() -> None:
 
 
 def test_what_the_user_asks_for_beyond_the_file_is_said() -> None:
-    """--direct, --align-4k and --runtime change jobs only where the file says otherwise or nothing, and are named."""
+    """The output names what --direct, --align-4k and --runtime changed. They change a job only if the file contains a
+    different value or none.
+    """
     text = "[a]\nioengine=libaio\nbuffered=1\nrw=write\n[b]\nstonewall\ndirect=1\nnorandommap\n"
     text += "rw=randread\nbssplit=8k/50:16k/50\n"
     wishes = Wishes(direct=True, align_4k=True, runtime_s=20.0)
@@ -358,7 +379,7 @@ def test_what_the_user_asks_for_beyond_the_file_is_said() -> None:
 
 
 def test_all_refusals_are_found_at_once() -> None:
-    """The message names the remedy."""
+    """All refusals of a job file are reported at once, and the message states what the user can do."""
     with pytest.raises(OptionsRefusedError) as raised:
         convert("[a]\nruntime=1\nverify=md5\nnrfiles=2\n[b]\nstonewall\nruntime=1\nsync=1\n")
     assert str(raised.value) == (
@@ -367,7 +388,7 @@ def test_all_refusals_are_found_at_once() -> None:
 
 
 def test_streams_are_cut_into_slices_without_a_rest() -> None:
-    """Warm-up and stream are whole numbers of slices, however long."""
+    """The warm-up and the stream have whole numbers of slices, whatever their length."""
     for runtime, ramp, slice_s in (
         ("60", "0", 10),
         ("2h", "10m", 60),
@@ -383,14 +404,16 @@ def test_streams_are_cut_into_slices_without_a_rest() -> None:
 
 
 def test_a_fill_precedes_what_is_measured() -> None:
-    """``loops`` are its passes."""
+    """A fill precedes the measured stream. The option loops of the fill becomes its number of passes."""
     fill, stream = tomllib.loads(convert_file("fill-then-random")[0])["phases"]
     assert fill == {"kind": "fill", "load": "precondition", "passes": 2}
     assert (stream["kind"], stream["longest_s"]) == ("stream", 1800)
 
 
 def test_odd_names_stay_text() -> None:
-    """The text of a job file becomes only comments and strings."""
+    """Odd names in a job file become only comments and strings of the workload file, so that the file remains valid
+    TOML.
+    """
     name = 'a"\\ \x1b[2J é]\t'
     text = f"[{name}]\n{TIMED}description=\x07x\n"
     document = tomllib.loads(convert(text, file='b"\n.fio')[0])
@@ -399,7 +422,7 @@ def test_odd_names_stay_text() -> None:
 
 
 def test_any_other_option_is_named() -> None:
-    """The output names every option that was not carried over with the reason, even if it has no effect."""
+    """The output names every option that was not carried over, with the reason, even if the option has no effect."""
     text = f"[global]\n{TIMED}rw=randread\nnorandommap\n[a]\nverify=0\nrwmixread=70\n[b]\nstonewall\n"
     written, options = convert(text)
     left = [line for line in options if not line.startswith("carried over: ")]
@@ -415,7 +438,7 @@ def test_any_other_option_is_named() -> None:
 
 
 def test_a_waiting_engine_has_no_queue() -> None:
-    """The iodepth of an engine that waits for each I/O is not carried over. The output says why the depth is 1."""
+    """If the I/O engine waits for each I/O, iodepth is not carried over. The output states why the queue depth is 1."""
     _, options = convert(f"[a]\n{TIMED}iodepth=32\nioengine=sync\n")
     assert "not carried over: iodepth=32: sync waits for each I/O ([a])" in options
     assert "carried over: ioengine=sync -> io_depth, which is 1 because this engine waits for each I/O ([a])" in (
@@ -425,7 +448,7 @@ def test_a_waiting_engine_has_no_queue() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_option_is_accounted_for(name: str) -> None:
-    """No option of a file goes without a word."""
+    """Every option of a job file is named in the output."""
     named = {line.partition(": ")[2].partition("=")[0].partition(" ")[0].rstrip(":") for line in convert_file(name)[1]}
     text = (JOBS / f"{name}.fio").read_text()
     given = set(re.findall(r"^\s*(?!include)([a-z_]+)", text, re.MULTILINE))
@@ -433,13 +456,13 @@ def test_every_option_is_accounted_for(name: str) -> None:
 
 
 def test_no_option_has_two_fates() -> None:
-    """An option is carried over, left out, without effect or refused. No option is in two of these tables."""
+    """An option is carried over, left out, without effect or refused, so no option is in two of these tables."""
     tables = (CARRIED_OVER, LEFT_OUT, WITHOUT_EFFECT, REFUSED)
     assert sum(map(len, tables)) == len({name for table in tables for name in table})
 
 
-# Options of engines that Debian's fio does not have, or that --enghelp of io_uring and libaio does not list, and of a
-# profile.
+# Options of engines that Debian's fio lacks, options that --enghelp of io_uring and libaio does not list, and options
+# of a profile.
 OF_OTHER_ENGINES = {
     "threads",
     "apptag",
@@ -459,8 +482,8 @@ OF_OTHER_ENGINES = {
     "rbdname",
     "uri",
 }
-# Options that exist in fio 3.42 but not in fio 3.33, and options that were renamed between these
-# versions. The old name of such an option became an alias.
+# Options that exist in fio 3.42 but not in fio 3.33, and options that were renamed between these versions. The old name
+# of a renamed option became an alias.
 NEWER = {
     "comm",
     "dataplacement",
@@ -506,7 +529,7 @@ RENAMED = {
 
 @pytest.mark.fio
 def test_the_tables_have_the_names_of_fio(tmp_path: Path) -> None:
-    """The tables contain all option names of fio and of the engines that tkperf uses, with all aliases."""
+    """The tables contain all option names of fio and of the engines that tkperf uses, and all aliases."""
 
     def ask(*words: str) -> str:
         done = subprocess.run(["fio", *words], check=True, capture_output=True, text=True, cwd=tmp_path)
@@ -516,7 +539,7 @@ def test_the_tables_have_the_names_of_fio(tmp_path: Path) -> None:
     known = set(re.findall(r"^ *([a-z][\w-]*) *: ", listed, re.MULTILINE))
     tables = CARRIED_OVER.keys() | LEFT_OUT.keys() | WITHOUT_EFFECT.keys() | REFUSED.keys()
     version = tuple(map(int, re.findall(r"\d+", ask("--version"))[:2]))
-    # fio has this option, but does not list it.
+    # fio has these options, but does not list them.
     tables -= OF_OTHER_ENGINES
     assert version > (3, 42) or known <= tables | ALIASES.keys()
     assert tables - known <= {"bs_is_seq_rand"} | (NEWER if version < (3, 42) else set())
@@ -551,7 +574,7 @@ def test_the_tables_have_the_names_of_fio(tmp_path: Path) -> None:
     ],
 )
 def test_what_fio_refuses_is_refused(line: str, tmp_path: Path) -> None:
-    """tkperf takes no file that fio would not take."""
+    """tkperf refuses a value that fio itself refuses."""
     rw = "rw=randwrite\n"
     file = tmp_path / "a.fio"
     file.write_text(f"[a]\n{rw}size=1m\nfilename=x\n{line}\n")

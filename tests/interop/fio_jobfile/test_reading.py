@@ -1,4 +1,4 @@
-"""fio's dialect of job files."""
+"""tkperf reads the format of fio's job files."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def values(text: str) -> list[tuple[str, dict[str, str | None]]]:
 
 
 def test_a_global_section_holds_for_the_jobs_below_it() -> None:
-    """A global section applies to the jobs below it, and several add up. A job's own options come last, and every name
-    that begins with global is a global section.
+    """A global section applies to the jobs below it, and the options of several global sections add up. A job's own
+    options override them. Every section whose name begins with "global" is a global section.
     """
     text = "[global]\nbs=4k\n[a]\nrw=read\n[global2]\nbs=8k\niodepth=2\n[b]\niodepth=4\n[b]\n"
     assert values(text) == [
@@ -33,12 +33,14 @@ def test_comments_indents_and_blanks() -> None:
 
 
 def test_aliases_are_one_option_and_the_last_counts() -> None:
-    """Options have fio's own name."""
+    """An alias counts as the option with fio's own name. If an option occurs twice, the last value counts."""
     assert values("[a]\nbs=4k\nblocksize=8k\nreadwrite=read\n") == [("a", {"bs": "8k", "rw": "read"})]
 
 
 def test_variables_are_filled_in_as_fio_does() -> None:
-    """A value may have several variables and text around them. Comments have none."""
+    """Variables are replaced as fio replaces them. A value may contain several variables with text around them.
+    Variables in comments are ignored.
+    """
     text = "[a]\nbssplit=${SMALL}k/${SHARE}:64k/ # ${NONE}\nrate=${RATE}m,\nbs=$x\n"
     (job,) = read_jobs("a.fio", text, {"SMALL": "4", "SHARE": "60", "RATE": "5", "MORE": "1"})
     values = {name: option.value for name, option in job.options.items()}
@@ -47,7 +49,9 @@ def test_variables_are_filled_in_as_fio_does() -> None:
 
 
 def test_global_sections_alone_are_one_job() -> None:
-    """Suites add the sections with the devices when they run such a file."""
+    """If a file contains only global sections, they form one job, because test suites add the sections with the devices
+    when they run such a file.
+    """
     assert values("[global]\nbs=4k\nrw=read\n") == [("a", {"bs": "4k", "rw": "read"})]
 
 
@@ -77,7 +81,7 @@ def test_global_sections_alone_are_one_job() -> None:
     ],
 )
 def test_what_is_no_job_file_is_one_clear_line(text: str, reason: str) -> None:
-    """The message has the file, the line, and the expected form."""
+    """If a text is no job file, the error is one line with the file, the line number and the expected form."""
     with pytest.raises(UsageError) as raised:
         values(text)
     assert str(raised.value) == reason
