@@ -359,7 +359,7 @@ def test_a_number_of_a_page_is_that_of_the_program(page: str, sentence: str, num
 PLANS = [
     (
         "docs/tutorial/first-report.md",
-        r"A drive of 240 GB takes (\d+) to (\d+) h",
+        r"a drive of 240 GB take (\d+) to (\d+) h",
         ["sim:sata-ssd"],
         ("shortest_s", "longest_s"),
         3600,
@@ -382,7 +382,7 @@ PLANS = [
     *(
         (
             page,
-            r"writes (?:\*\*)?(\d+) to (\d+) GB to the disk that contains",
+            r"writes? (?:\*\*)?(\d+) to (\d+) GB to the disk that contains",
             ["./scratch.img", "--size", "1GiB", "--profile", "quick"],
             ("least_written_bytes", "most_written_bytes"),
             1e9,
