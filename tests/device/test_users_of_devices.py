@@ -564,8 +564,8 @@ def test_a_layer_on_a_zoned_disk_decides_for_itself(tmp_path: Path, fake_disk: P
 
 
 def test_what_a_volume_lies_on(tmp_path: Path, fake_disk: Path) -> None:
-    """A logical volume does not protect its disk from users without a claim. Other volumes on the same disk are no
-    users of this volume.
+    """A logical volume is refused if another program uses the disk below it without a claim. Other volumes on the same
+    disk do not count as users of this volume.
     """
     volume = tmp_path / "sys/devices/dm-0"
     (volume / "slaves").mkdir(parents=True)
@@ -586,7 +586,9 @@ def test_what_a_volume_lies_on(tmp_path: Path, fake_disk: Path) -> None:
 def test_a_loop_device_on_another_partition_of_the_system_disk(
     tmp_path: Path, fake_disk: Path, monkeypatch: pytest.MonkeyPatch, number: str
 ) -> None:
-    """The system disk is refused also as the disk below a loop device, even if its used partition is another one."""
+    """A loop device is refused if the system disk is below it, even if the partition in use is another one than the
+    partition below the loop device.
+    """
     loop_disk = tmp_path / "sys/devices/loop9"
     folders = {"8:2": fake_disk / "sdx2", "7:9": loop_disk, "259:7": loop_disk / "loop9p1"}
     for device, folder in folders.items():
@@ -604,8 +606,8 @@ def test_a_loop_device_on_another_partition_of_the_system_disk(
 
 
 def test_partitions_that_overlap(tmp_path: Path, fake_disk: Path) -> None:
-    """A partition is in use if a partition that overlaps it is mounted. Partitions that do not overlap do not affect
-    each other.
+    """A partition is in use if an overlapping partition is mounted. Partitions that do not overlap do not affect each
+    other.
     """
     (tmp_path / "sys/dev/block/8:2").symlink_to(fake_disk / "sdx2")
     (fake_disk / "sdx2").mkdir()
@@ -616,15 +618,15 @@ def test_partitions_that_overlap(tmp_path: Path, fake_disk: Path) -> None:
         (fake_disk / name / "partition").write_text(f"{name[-1]}\n")
     mounts = tmp_path / "proc/self/mountinfo"
     mounts.write_text("1 0 8:2 / /mnt rw - ext4 /dev/sdx2 rw\n")
-    # Sectors 100 to 199 are the first partition's. The second one has 100 sectors, too.
+    # The first partition contains the sectors 100 to 199. The second partition also has 100 sectors.
     for start, overlaps in ((150, True), (199, True), (200, False), (1, True), (0, False)):
         (fake_disk / "sdx2/start").write_text(f"{start}\n")
         assert objections_to(tmp_path, "8:1") == (["sdx2 is mounted at /mnt"] if overlaps else []), start
 
 
 def test_a_loop_device_that_cannot_be_asked_is_known_by_name(tmp_path: Path) -> None:
-    """Where the loop driver cannot be asked, sysfs gives the file behind a loop device, even if the name is marked as
-    deleted.
+    """If the loop driver cannot be queried, tkperf reads the path of the file behind a loop device from sysfs, even if
+    the path is marked as deleted.
     """
     from tkperf.device.usage.kernel import find_loops
 
@@ -645,7 +647,9 @@ def test_a_loop_device_that_cannot_be_asked_is_known_by_name(tmp_path: Path) -> 
 
 @pytest.mark.root
 def test_a_node_that_is_not_the_loop_device_is_not_believed(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """A node of that name with other numbers would answer for another device."""
+    """A node with the name of a loop device but another device number is not queried, because the answer would describe
+    another device.
+    """
     from tkperf.device.usage.kernel import find_loops
 
     device = loop_device()

@@ -138,7 +138,7 @@ def written(
     options: dict[str, str] | None = None,
     **more: Any,
 ) -> str:
-    """The text of a file with one job of random 4 KiB writes."""
+    """Return the text of a result file with one job of random 4 KiB writes."""
     known = {"rw": "randwrite", "bs": "4k"} | (options or {})
     of_job = job(version=version, writes=iops * runtime_ms // 1000, runtime_ms=runtime_ms, options=known, **more)
     return json.dumps(document(of_job, version=version, at_s=at_s), indent=1)

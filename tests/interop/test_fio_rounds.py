@@ -276,8 +276,8 @@ def test_noise_is_that_of_the_cell(tmp_path: Path) -> None:
 
 
 def test_clones_of_different_times_are_told() -> None:
-    """Clones with different runtimes count their I/Os over the longest runtime, as fio counts a group. A warning
-    contains the times.
+    """Clones with different runtimes lead to one result, whose I/Os are divided by the longest runtime, as fio does for
+    a group. A warning contains the runtimes.
     """
     known = {"rw": "randwrite", "bs": "4k", "numjobs": "2"}
     clones = [
@@ -290,7 +290,7 @@ def test_clones_of_different_times_are_told() -> None:
 
 
 def test_a_clone_that_did_nothing_spoils_the_load() -> None:
-    """Three of four threads are not the load that the options tell."""
+    """If one of a job's clones did no I/O, the job is left out, because fewer threads ran than the options request."""
     known = {"rw": "randwrite", "bs": "4k", "numjobs": "2"}
     clones = [job(writes=60_000, options=known), job(writes=0, options=known)]
     files = [("a.json", json.dumps(document(*clones))), ("b.json", written(5))]
@@ -300,7 +300,9 @@ def test_a_clone_that_did_nothing_spoils_the_load() -> None:
 
 
 def test_threads_of_a_group_are_counted_where_fio_does_not_tell_them() -> None:
-    """The threads of a group are counted from their total runtime if fio lists no numjobs with group_reporting."""
+    """If fio lists no numjobs for a group_reporting result, the threads of the group are counted from their total
+    runtime.
+    """
     of_group = job(writes=10_000, options={"rw": "randwrite", "bs": "4k"}, clones_ran=16)
     run = run_of(("a.json", json.dumps(document(of_group))))
     assert section_names(run) == ["fio RND TC16/QD1"]
@@ -311,7 +313,9 @@ def test_threads_of_a_group_are_counted_where_fio_does_not_tell_them() -> None:
 
 
 def test_a_job_that_ended_early_stands_apart() -> None:
-    """5 s of a runtime of 60 s is no round beside five of 60 s."""
+    """A job that ended early is not a round of the complete jobs. For example, 5 s of a runtime of 60 s form a separate
+    section.
+    """
     known = {"runtime": "60"}
     files = [(f"r{each}.json", written(each, 90 * each, runtime_ms=60_000, options=known)) for each in range(1, 6)]
     short = ("r6.json", written(999, 900, runtime_ms=5_000, options=known))
@@ -321,7 +325,7 @@ def test_a_job_that_ended_early_stands_apart() -> None:
 
 
 def test_a_job_that_did_its_amount_is_whole() -> None:
-    """size is reached before the runtime is over: nothing is missing."""
+    """A job that reached its size before its runtime was over is complete."""
     text = written(1000, runtime_ms=5_000, options={"runtime": "60", "size": str(5000 * 4096)})
     assert section_names(run_of(("a.json", text))) == ["fio RND TC1/QD1"]
 
@@ -336,8 +340,8 @@ CUT_SHORT: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("how", CUT_SHORT)
 def test_an_amount_ends_no_job_that_is_time_based(how: str) -> None:
-    """A job with time_based ended early if it ran for 5 s of 60 s, whatever amount it moved. fio lists time_based only
-    if it has a value.
+    """A job with time_based that ran for 5 s of 60 s ended early, whatever amount it moved. fio lists time_based only
+    if the option has a value.
     """
     text = written(1000, runtime_ms=5_000, options={"runtime": "60"} | CUT_SHORT[how])
     assert section_names(run_of(("a.json", text))) == ["fio RND TC1/QD1, ended early"]
@@ -351,7 +355,9 @@ def test_an_amount_that_was_done_ends_a_job(amount: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("name", ["n" * 127, "nightly," + "x" * 119, "\u00e9" * 63 + "n"])
 def test_a_name_that_fio_cut_is_that_of_its_job(name: str) -> None:
-    """fio cuts jobname to 127 bytes, and lists the option in full (FIO_JOBNAME_SIZE in stat.h)."""
+    """If a jobname of 127 bytes is the beginning of the name in the options, both names belong to the same job. fio
+    cuts jobname to 127 bytes, but lists the option completely (FIO_JOBNAME_SIZE in stat.h).
+    """
     known = {"rw": "randwrite", "bs": "4k", "name": name + "more", "group_reporting": ""}
     cut = job(name=name, writes=50_000, options=known)
     cut["job options"]["name"] = name + "more"
@@ -359,7 +365,9 @@ def test_a_name_that_fio_cut_is_that_of_its_job(name: str) -> None:
 
 
 def test_a_short_name_that_differs_is_of_another_job() -> None:
-    """A result whose short name differs from its long name is refused, because fio then shows several jobs as one."""
+    """A result whose short jobname differs from the name in its options is refused, because fio then shows several jobs
+    as one.
+    """
     merged = job(name="a", writes=50_000, options={"rw": "randwrite", "bs": "4k"})
     merged["job options"]["name"] = "ab"
     with pytest.raises(UsageError, match="several jobs as one"):
@@ -367,7 +375,7 @@ def test_a_short_name_that_differs_is_of_another_job() -> None:
 
 
 def test_a_result_that_fio_was_stopped_in_is_left_out() -> None:
-    """A result in which fio says that it was stopped by a signal is left out. Other results in the text are read."""
+    """A result during which fio was stopped by a signal is left out. The other results of the text are imported."""
     text = f"{written(5, 1)}\n\nfio: terminating on signal 2\n{written(6, 90)}\n{written(7, 180)}"
     run = run_of(("all.txt", text))
     assert rounds_of(run) == {"fio RND TC1/QD1": [5, 7]}
@@ -388,9 +396,7 @@ def test_a_cut_off_file_is_called_so(cut: float) -> None:
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("odd", ["no jobs", "jobs of numbers", "clients without results", "cut off"])
 def test_an_odd_document_costs_itself_only(place: int, odd: str) -> None:
-    """Only the unusual document is lost, whether it is the first, a middle or the last document of
-    a file.
-    """
+    """Only the odd document of a file is lost, whether it is the first, a middle or the last document."""
     texts = [written(5, 60), written(6, 120)]
     texts.insert(
         place,
@@ -409,7 +415,9 @@ def test_an_odd_document_costs_itself_only(place: int, odd: str) -> None:
 @pytest.mark.parametrize("name", ["a.json", "a.xml", "a.txt"])
 @pytest.mark.parametrize("before", ["<vm> Starting 1 process\n", "<a.home> error: {x}\n\n", "\n<1>\n"])
 def test_text_before_json_may_begin_with_a_bracket(tmp_path: Path, name: str, before: str) -> None:
-    """fio's client writes the name of the server in this form before each line of the server."""
+    """JSON may follow a line that begins with a bracket. fio's client writes the name of the server in angle brackets
+    before each line of the server.
+    """
     (tmp_path / name).write_text(before + written(5))
     ran = import_files(tmp_path, tmp_path / name)
     assert ran.exit_code == 0, ran.exception
@@ -424,7 +432,7 @@ def test_text_before_json_may_begin_with_a_bracket(tmp_path: Path, name: str, be
     ],
 )
 def test_other_outputs_of_fio_are_refused_in_one_line(tmp_path: Path, text: str, form: str) -> None:
-    """The message says what to do instead (forms of fio 3.33)."""
+    """Other output formats of fio are refused in one line, which names the option for JSON (forms of fio 3.33)."""
     (tmp_path / "a.json").write_text(text)
     ran = import_files(tmp_path, tmp_path / "a.json")
     assert isinstance(ran.exception, InputFileError)
@@ -435,7 +443,9 @@ def test_other_outputs_of_fio_are_refused_in_one_line(tmp_path: Path, text: str,
 
 @pytest.mark.parametrize("name", ["r1.json.gz", "r1.json"])
 def test_a_compressed_file_is_called_so(tmp_path: Path, name: str) -> None:
-    """A single such file is an error. Among other files, it is left out with the same reason."""
+    """A compressed file is refused with the advice to unpack it. Among other files, the compressed file is left out
+    with the same reason.
+    """
     (tmp_path / name).write_bytes(gzip.compress(written(5).encode()))
     ran = import_files(tmp_path, tmp_path / name)
     assert isinstance(ran.exception, UsageError)
@@ -447,7 +457,9 @@ def test_a_compressed_file_is_called_so(tmp_path: Path, name: str) -> None:
 
 
 def clients(total_ios: int, mean_us: float) -> str:
-    """Two servers with 1,000 and 1,200 IOPS for ten seconds, and fio's sum."""
+    """Return the result of two servers with 1,000 and 1,200 IOPS for ten seconds, and fio's row "All clients" with the
+    given I/Os and mean latency.
+    """
     known = {"rw": "randread", "bs": "4k"}
     rows = [
         job(reads=ios, mean_us=mean, options=known, hostname=host, port=8765)
@@ -461,7 +473,9 @@ def clients(total_ios: int, mean_us: float) -> str:
 
 
 def test_a_sum_over_clients_agrees_with_them_or_is_no_result() -> None:
-    """fio 3.33 may add up only the first second, or only some of the servers."""
+    """A sum over clients is imported only if it agrees with its clients. fio 3.33 sometimes adds up only the first
+    second, or only some of the servers.
+    """
     right = run_of(("a.json", clients(22_000, 845.0)))
     assert rounds_of(right)["fio RND TC2/QD1, all clients"] == [2200]
     assert "sum-contradicts" not in said(right)
@@ -497,7 +511,9 @@ ODD: dict[str, str] = {
 
 @pytest.mark.parametrize("odd", ODD)
 def test_one_odd_file_is_left_out_and_ends_nothing(tmp_path: Path, odd: str) -> None:
-    """One odd file is left out with its name and a reason. The other files have the same numbers as without it."""
+    """One odd file is left out, and a warning contains its name and the reason. The numbers of the other files are the
+    same as without the odd file.
+    """
     names = [tmp_path / name for name, text in numbered(5) if (tmp_path / name).write_text(text)]
     (tmp_path / "odd.json").write_text(ODD[odd])
     ran = import_files(tmp_path, names[0], tmp_path / "odd.json", *names[1:])
@@ -523,7 +539,7 @@ def test_files_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
 
 
 def test_what_is_said_of_a_thousand_files_is_short(tmp_path: Path) -> None:
-    """Warnings about a thousand files contain each reason once with the number of files."""
+    """Warnings about a thousand files contain each reason once, with the number of files."""
     files = [(f"bad{each}.json", f"no json {each}") for each in range(500)]
     files += [(f"v{each}.json", written(each, each, options={"rw": "trimwrite"})) for each in range(500)]
     run = run_of(*files, ("good.json", written(5)))
@@ -543,7 +559,7 @@ def test_what_is_said_of_a_thousand_files_is_short(tmp_path: Path) -> None:
 
 @st.composite
 def some_files(draw: st.DrawFn) -> list[tuple[str, str]]:
-    """Files of several workloads, jobs and versions, some without times."""
+    """Generate files of several workloads, jobs and versions, some of them without times."""
     files = []
     for number in range(draw(st.integers(2, 8))):
         version = draw(st.sampled_from(VERSIONS))
@@ -562,7 +578,7 @@ def some_files(draw: st.DrawFn) -> list[tuple[str, str]]:
 
 @given(some_files(), st.randoms(use_true_random=False))
 def test_the_order_of_files_changes_nothing(files: list[tuple[str, str]], chance: Any) -> None:
-    """Sections, rounds, numbers, verdicts and warnings are the same in any order."""
+    """The order in which files are given changes neither sections, rounds, numbers, verdicts nor warnings."""
     shuffled = list(files)
     chance.shuffle(shuffled)
     one, other = run_of(*files), run_of(*shuffled)
@@ -581,14 +597,16 @@ def test_an_odd_file_changes_no_number(files: list[tuple[str, str]], odd: str, a
 
 
 def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
-    """The import keeps the results of a file and not its text: 40 files of 0.5 MB take less than 10 MB."""
+    """An import keeps the results of a file and not its text, so that 40 files of 0.5 MB need less than 10 MB of
+    memory.
+    """
     padding = {"disk_util": [{"name": "x" * 500_000}]}
     for number in range(40):
         text = json.dumps(json.loads(written(1000 + number, 60.0 * number)) | padding)
         (tmp_path / f"{number}.json").write_text(text)
     files = sorted(tmp_path.glob("*.json"))
     (tmp_path / "first").mkdir()
-    assert import_files(tmp_path / "first", files[0]).exit_code == 0  # what is loaded on first use
+    assert import_files(tmp_path / "first", files[0]).exit_code == 0  # load modules that are loaded on first use
     tracemalloc.start()
     try:
         assert import_files(tmp_path, *files).exit_code == 0
@@ -599,12 +617,14 @@ def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
 
 
 def many_demands(count: int) -> str:
-    """Results of that many queue depths, each of which is a section, in one text."""
+    """Return results of ``count`` queue depths in one text. Each queue depth becomes a section."""
     return "\n".join(written(1000 + each, 60.0 * each, options={"iodepth": str(each)}) for each in range(1, count + 1))
 
 
 def test_as_many_sections_as_a_run_file_holds_can_be_read(tmp_path: Path) -> None:
-    """An import may have as many sections as a run file may hold. Each has its plan and its name."""
+    """An import with the greatest number of sections that a run file may contain can be read. Each section has a plan
+    and a name.
+    """
     (tmp_path / "all.json").write_text(many_demands(1000))
     ran = import_files(tmp_path, tmp_path / "all.json")
     assert ran.exit_code == 0, ran.exception
@@ -613,7 +633,9 @@ def test_as_many_sections_as_a_run_file_holds_can_be_read(tmp_path: Path) -> Non
 
 
 def test_more_sections_are_refused_with_the_way_to_split_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If tkperf cannot make a page of the imported run file, the import leaves no run file."""
+    """An import with more sections than a run file may contain is refused and leaves no run file. The error lists the
+    folders of the files, so that the user can import them separately.
+    """
     assert MOST_SECTIONS == limits.MOST_SECTIONS
     monkeypatch.setattr("tkperf.interop.fio_json.MOST_SECTIONS", 10)
     texts = many_demands(11).split("\n{")
@@ -624,7 +646,9 @@ def test_more_sections_are_refused_with_the_way_to_split_them(monkeypatch: pytes
 
 
 def test_a_run_file_that_could_not_be_read_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever limit is exceeded, the import fails and says what to do."""
+    """If the new run file cannot be read, the import fails and leaves no run file. The error states what the user can
+    do.
+    """
     (tmp_path / "a.json").write_text(written(5))
 
     def refuse(path: Path) -> None:
@@ -638,7 +662,9 @@ def test_a_run_file_that_could_not_be_read_is_not_left(tmp_path: Path, monkeypat
 
 
 def test_an_import_is_few_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An import needs few transactions, however many files it reads, because each transaction syncs the disk."""
+    """An import needs at most three transactions, however many files it reads, because each transaction syncs
+    the disk.
+    """
     statements: list[str] = []
 
     def open_traced(path: Path, prepare: Any) -> sqlite3.Connection:
@@ -655,8 +681,8 @@ def test_an_import_is_few_transactions(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_what_is_shown_of_the_results_is_data() -> None:
-    """The plan of an import lists what is shown: rates and latencies of each section, and a convergence chart for each
-    of its mixes.
+    """The plan of an import lists its figures: rates and latencies of each section, and a convergence chart for each of
+    the section's mixes.
     """
     plan = run_of(*numbered(5)).tests[0].plan
     assert plan is not None
@@ -673,8 +699,8 @@ def test_what_is_shown_of_the_results_is_data() -> None:
 
 
 def test_status_reports_of_hosts_count_once_in_any_order() -> None:
-    """fio's client writes the hosts in the order in which their reports arrive, which may change from
-    report to report.
+    """Status reports of several hosts count once, in whatever order the hosts appear. fio's client writes the hosts in
+    the order in which their reports arrive, and this order may change.
     """
 
     def report(hosts: str, seconds: int) -> str:
@@ -694,8 +720,8 @@ def test_status_reports_of_hosts_count_once_in_any_order() -> None:
 
 
 def test_bins_that_contradict_the_count_give_no_percentiles() -> None:
-    """Bins with a hundred I/Os do not describe a job of ten thousand I/Os. The rest of the result
-    is kept.
+    """If the histogram contradicts the number of I/Os, the result has no percentiles. Bins with a hundred I/Os do not
+    describe a job of ten thousand I/Os. The rest of the result is imported.
     """
     of_job = job(writes=10_000, options={"rw": "randwrite", "bs": "4k"}, bins=True)
     whole = parse_fio_json([("r1.json", json.dumps(document(of_job)))], name="x")
@@ -708,8 +734,8 @@ def test_bins_that_contradict_the_count_give_no_percentiles() -> None:
 
 
 def test_a_name_with_line_feeds_stays_on_the_line_of_its_warning() -> None:
-    """A line feed in the name of a file or job does not break the line of a warning. Otherwise the name could look like
-    a message of tkperf.
+    """A line feed in the name of a file or job does not break the line of a warning. Otherwise the second part of the
+    name could look like a message of tkperf.
     """
     files = [
         (f"{place}\nwarning: all is well.json", written(10 + at, at_s, name="a\nb", error=at % 2))
@@ -721,8 +747,9 @@ def test_a_name_with_line_feeds_stays_on_the_line_of_its_warning() -> None:
 
 
 def test_results_of_two_runs_at_once_in_one_file_are_both_kept() -> None:
-    """Both runs had the same runtime. A later status report of one fio would have a longer runtime.
-    Both orders of the results give the same.
+    """If one file contains the results of two fio processes that ran at the same time, both results are kept. Both have
+    the same runtime, whereas a later status report of one fio would have a longer runtime. The order of the results
+    does not matter.
     """
     slow, fast = written(1000, 60.0), written(1100, 60.4)
     for text in (f"{slow}\n{fast}", f"{fast}\n{slow}"):

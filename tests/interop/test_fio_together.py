@@ -1,5 +1,5 @@
-"""Loads of fio that ran at the same time: the loads of one drive are a combination, and the key of each result contains
-the other loads.
+"""Imports of fio loads that ran at the same time: the loads of one drive are a combination, and each result is
+identified together with the other loads.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def load(rw: str, iops: int = 100, **more: Any) -> dict[str, Any]:
-    """Return a job of ten seconds; ``options`` are added to ``rw`` and ``bs``."""
+    """Return a job of ten seconds. ``options`` are added to ``rw`` and ``bs``."""
     counted: dict[str, Any] = {"reads" if "read" in rw else "writes": iops * 10}
     options = {"rw": rw, "bs": "4k"} | more.pop("options", {})
     return job(name=more.pop("name", rw), options=options, **counted, **more)
@@ -47,8 +47,8 @@ def together(number: int, *jobs: dict[str, Any], **more: Any) -> tuple[str, str]
     ],
 )
 def test_rounds_beside_different_loads_are_different_series(other: dict[str, str]) -> None:
-    """A reader that ran beside five different writers gives five series. tkperf never averages over
-    these conditions.
+    """If a reader ran at the same time as five different writers, the results are five series. tkperf never averages
+    over these conditions.
     """
     files = [
         together(
@@ -69,8 +69,8 @@ def test_rounds_beside_different_loads_are_different_series(other: dict[str, str
 
 
 def test_rounds_beside_the_same_loads_are_one_series() -> None:
-    """Rounds of the same loads are one series, even if one of them continues where it ended, or if its name counts
-    rounds.
+    """Rounds of the same loads are one series, even if one load continues at the address where it ended, or if its name
+    counts rounds.
     """
     files = [
         together(
@@ -84,7 +84,9 @@ def test_rounds_beside_the_same_loads_are_one_series() -> None:
 
 
 def test_a_load_that_is_left_out_ran_beside_others_nevertheless() -> None:
-    """Trims are not imported, but the reads were measured while the trims ran."""
+    """A load that is left out still counts as a load at the same time. For example, trims are not imported, but the
+    section of the reads names the trims.
+    """
     trims = job(name="t", options={"rw": "randtrim", "bs": "32k"}, trim={"total_ios": 9, "runtime": 10_000})
     assert list(rounds_of(run_of(together(1, load("randread"), trims)))) == [
         "fio RND TC1/QD1, at once with RND 32k trims TC1/QD1"
@@ -92,9 +94,9 @@ def test_a_load_that_is_left_out_ran_beside_others_nevertheless() -> None:
 
 
 def test_drives_at_once_have_a_section_each() -> None:
-    """The same load runs on two files.
+    """If the same load runs on two drives at the same time, each drive has a section.
 
-    The filename distinguishes them, and each section names the other load.
+    The filename distinguishes the sections, and each section names the load of the other drive.
     """
     drives = [
         load("randread", iops, name=f"d{iops}", options={"filename": f"/dev/sd{letter}"})
@@ -119,7 +121,7 @@ def test_any_file_names_separate_series(names: tuple[str, str]) -> None:
 
 
 def test_jobs_that_waited_are_no_company() -> None:
-    """Groups run one after the other, as with stonewall, so each load ran alone."""
+    """Loads of different groups ran one after the other, as with stonewall, so each load ran alone."""
     files = [
         together(each, load("randread", 1000), load("write", group=1, options={"iodepth": str(each)}))
         for each in range(1, 6)
@@ -129,8 +131,8 @@ def test_jobs_that_waited_are_no_company() -> None:
 
 @pytest.mark.parametrize("version", ["3.33", "3.42"])
 def test_new_groups_without_waiting_ran_together(version: str) -> None:
-    """``new_group`` begins a new group as ``stonewall`` does, but does not wait. Only the times
-    show the difference (fio 3.33, 3.42).
+    """Jobs with ``new_group`` ran at the same time. ``new_group`` begins a new group as ``stonewall`` does, but does
+    not wait. Only the times in the result show the difference (fio 3.33, 3.42).
     """
     found = document(
         load("randread", runtime_ms=60_000, version=version),
@@ -146,8 +148,8 @@ def test_new_groups_without_waiting_ran_together(version: str) -> None:
 
 
 def test_a_short_load_beside_a_long_one_ran_together() -> None:
-    """fio's total time covers groups that run one after the other. If the total time is even a
-    little too short, two groups overlapped.
+    """If fio's total time is even slightly shorter than the sum of two groups that run one after the other, the groups
+    ran at the same time.
     """
     found = document(load("randread", runtime_ms=600_000), load("write", runtime_ms=10_000, group=1))
     assert len(group_jobs(found)) == 2
@@ -157,8 +159,8 @@ def test_a_short_load_beside_a_long_one_ran_together() -> None:
 
 
 def test_only_the_job_that_waits_begins_later() -> None:
-    """Only a job with ``wait_for`` begins later. The other jobs of its group began with the first one, and jobs that
-    wait for the same job began together.
+    """A job with ``wait_for`` begins later than the other jobs of its group, which begin together. Jobs that wait for
+    the same job also begin together.
     """
     found = document(
         load("randread", name="a"),
@@ -174,8 +176,8 @@ def test_only_the_job_that_waits_begins_later() -> None:
 
 @pytest.mark.parametrize("depths", [("1", "2", "4"), ("4", "4", "4")])
 def test_loads_of_other_hosts_are_part_of_the_key(depths: tuple[str, ...]) -> None:
-    """One server runs at the same time as another server, which does different work in each round.
-    The section names show the difference.
+    """A load on another server that ran at the same time is part of the section name, if this load differs from round
+    to round.
     """
     files = []
     for each, depth in enumerate(depths, start=1):
@@ -227,8 +229,8 @@ def test_mixes_at_once_are_told_by_their_mix() -> None:
 def test_a_job_that_began_after_the_end_of_another_is_no_company(
     version: str, delay: str, ramp: str, is_at_once: bool
 ) -> None:
-    """A job that began after the end of another one did not run at the same time. Its times show ``startdelay``, or
-    before fio 3.36 its options. A range of delays does not tell the beginning.
+    """A job that began after the end of another job did not run at the same time. The beginning is known from the job's
+    start time, or before fio 3.36 from ``startdelay``. If ``startdelay`` is a range, the beginning is not known.
     """
     first = load("randread", version=version, options={"ramp_time": ramp})
     second = load("write", version=version, options={"startdelay": delay, "bs": "64k"})
@@ -242,8 +244,8 @@ def test_a_job_that_began_after_the_end_of_another_is_no_company(
 
 
 def test_clones_are_one_load() -> None:
-    """With numjobs and without group_reporting, two entries of one name do not count as loads at
-    the same time.
+    """The clones of a job are one load. With numjobs and without group_reporting, two entries with the same name do not
+    count as loads at the same time.
     """
     clones = [load("randread", options={"numjobs": "2"}) for _ in range(2)]
     assert list(rounds_of(run_of(together(1, *clones)))) == ["fio RND TC2/QD1"]
@@ -257,8 +259,8 @@ def streams_of(step: StepRecord) -> dict[str, float]:
 
 
 def test_loads_on_one_drive_are_a_combination() -> None:
-    """Each load of one drive is a stream with its own figures, and the total is their sum. Five documents are five
-    rounds.
+    """Loads on one drive are a combination: each load is a stream with its own figures, and the total is the sum of the
+    streams. Five documents are five rounds.
     """
     files = [
         together(
@@ -285,7 +287,9 @@ def test_loads_on_one_drive_are_a_combination() -> None:
 
 
 def test_a_run_file_keeps_the_streams(tmp_path: Path) -> None:
-    """A run file returns each stream and the total of an imported combination, with the loads next to each stream."""
+    """A run file contains each stream and the total of an imported combination. The label of each stream names the
+    loads that ran with it.
+    """
     run = imported(tmp_path, together(1, load("randread", 1000), load("write", 200)))
     (section,) = run.tests[0].sections
     assert [(str(cell.workload), cell.value(IOPS)) for cell in section.cells] == [
@@ -296,14 +300,18 @@ def test_a_run_file_keeps_the_streams(tmp_path: Path) -> None:
 
 
 def test_streams_have_different_names() -> None:
-    """Jobs with one name and different options are different streams. No stream has the name of the total."""
+    """Jobs with the same name and different options are different streams. No stream has the name of the total,
+    "all".
+    """
     jobs = [load("randread", 100 * each, name="a", options={"iodepth": str(each)}) for each in (1, 2)]
     (step,) = run_of(together(1, *jobs, load("write", 300, name="all"))).tests[0].steps
     assert streams_of(step) == {"a": 100, "a (2)": 200, "all (2)": 300}
 
 
 def test_loads_of_several_drives_are_never_added() -> None:
-    """Two drives with two loads each are two combinations. Each names the loads of the other drive."""
+    """If two drives have two loads each, the result is two combinations. Each combination names the loads of the other
+    drive, and loads of different drives are never added.
+    """
     loads = [
         load(rw, iops, name=rw, options={"filename": f"/dev/sd{drive}"})
         for drive, factor in (("a", 1), ("b", 2))
@@ -320,7 +328,9 @@ def test_loads_of_several_drives_are_never_added() -> None:
 
 
 def test_combinations_of_the_same_names_are_different_series() -> None:
-    """Combinations whose streams have the same names but other loads have a section each, which names the loads."""
+    """If combinations have streams with the same names but different loads, each combination has a section with a name
+    that contains the loads.
+    """
     files = [
         together(each, load("randread", 1000), load("write", 200, options={"iodepth": str(each)})) for each in (1, 2)
     ]
@@ -345,8 +355,8 @@ def test_combinations_of_the_same_names_are_different_series() -> None:
     ],
 )
 def test_loads_without_one_drive_and_duration_remain_apart(first: dict[str, Any], second: dict[str, Any]) -> None:
-    """A combination has one drive and one duration, and all of its streams are known. Otherwise each load has a section
-    of its own, because a total would be wrong.
+    """Loads are a combination only if they have one drive and one duration, and if all streams are known. Otherwise
+    each load has a separate section, because a total would be wrong.
     """
     run = run_of(together(1, load("randread", 1000, **first), load("write", 200, **second)))
     (test,) = run.tests
@@ -357,7 +367,7 @@ def test_loads_without_one_drive_and_duration_remain_apart(first: dict[str, Any]
 
 
 def test_groups_that_overlap_in_part_are_no_combination() -> None:
-    """With the times of fio 3.36 and newer, jobs of two groups are a combination only if they began together."""
+    """With the start times of fio 3.36 and newer, jobs of two groups are a combination only if they began together."""
     for late_ms, is_combination in ((0, True), (3000, False)):
         jobs = [load(rw, version="3.42", group=at) for at, rw in enumerate(("randread", "write"))]
         found = document(*jobs, version="3.42")
@@ -367,7 +377,7 @@ def test_groups_that_overlap_in_part_are_no_combination() -> None:
 
 
 def test_a_total_has_percentiles_only_if_all_streams_have_them() -> None:
-    """A percentile of some streams is none of the total, and a mean of some streams is none either."""
+    """A total has percentiles only if all streams have histograms, and a mean only if all streams have a mean."""
     for mean_us in (55.0, 0.0):
         jobs = load("randread", bins=True), load("write", mean_us=mean_us)
         (step,) = run_of(together(1, *jobs)).tests[0].steps
@@ -377,15 +387,17 @@ def test_a_total_has_percentiles_only_if_all_streams_have_them() -> None:
 
 
 def test_options_of_a_stream_have_its_name() -> None:
-    """The section shows which stream has a limit. Options of all streams have no name."""
+    """The section name assigns the rate limit of a stream to this stream. Options that all streams have in common
+    appear without the name of a stream.
+    """
     shared = {"filename": "/dev/sda", "direct": "0"}
     jobs = load("randread", options=shared), load("write", options=shared | {"rate_iops": "100"})
     assert list(rounds_of(run_of(together(1, *jobs)))) == ["fio randread + write, buffered I/O, write: rate_iops=100"]
 
 
 def test_fio_itself_writes_combinations() -> None:
-    """The document is from fio 3.33: two jobs on one file, followed by two jobs on each of two files. Each total has
-    the I/Os and bytes of its two jobs, and every stream those of its own job.
+    """A real result of fio 3.33 is read as three combinations: two jobs on one file, followed by two jobs on each of
+    two files. Each total has the I/Os and bytes of its two jobs, and each stream has the numbers of its job.
     """
     text = lzma.decompress((GOLDEN / "fio-3.33-together.json.xz").read_bytes()).decode()
     jobs = {each["jobname"]: each for each in json.loads(text)["jobs"]}

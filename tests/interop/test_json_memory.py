@@ -1,4 +1,4 @@
-"""The memory for the values of a JSON text, counted before the text is decoded."""
+"""tkperf estimates the memory for the values of a JSON text before it decodes the text."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SHAPES = {
 
 
 def trace_bytes(decode: Callable[[], object]) -> int:
-    """Return the greatest memory while a text is decoded and its values exist."""
+    """Return the peak memory while a text is decoded and its values exist."""
     tracemalloc.start()
     try:
         _values = decode()
@@ -67,7 +67,7 @@ def trace_bytes(decode: Callable[[], object]) -> int:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_count_is_an_upper_bound(name: str) -> None:
-    """No decoder needs more than was counted, whatever the text contains."""
+    """No decoder needs more memory than the estimate, whatever the text contains."""
     text = SHAPES[name]
     need = json_memory._find_need(text)
     assert trace_bytes(lambda: msgspec.json.decode(text.encode())) <= (
@@ -79,8 +79,8 @@ def test_the_count_is_an_upper_bound(name: str) -> None:
 
 @pytest.mark.parametrize("cut", [1000, 4099, 70_001])
 def test_the_count_does_not_depend_on_where_a_text_is_divided(monkeypatch: pytest.MonkeyPatch, cut: int) -> None:
-    """A piece may end inside a string, a number or an escape. This may change the count by at most
-    one value.
+    """The estimate hardly depends on where the text is divided into pieces. A piece may end inside a string, a number
+    or an escape, which changes the estimate by at most one value.
     """
     text = "".join(SHAPES[name] for name in ("one object", "escapes", "strings", "long numbers"))
     text += jobs_of(r'"\\\"{[\\\\"')
@@ -93,7 +93,7 @@ def test_the_count_does_not_depend_on_where_a_text_is_divided(monkeypatch: pytes
 
 
 def of_fio(bins: int, indent: int | None) -> str:
-    """Return documents of fio with full histograms, 8 MB of them."""
+    """Return 8 MB of fio documents with full histograms."""
     histogram = {str(64 * n + 10_000): 1000 + n for n in range(bins)}
     side = {"total_ios": 1000, "clat_ns": {"min": 10, "max": 90, "mean": 50.5, "bins": histogram}}
     separators = (",", ":") if indent is None else None
@@ -104,14 +104,16 @@ def of_fio(bins: int, indent: int | None) -> str:
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("bins", [700, 1400, 1856])
 def test_documents_of_fio_are_decoded(bins: int, indent: int | None) -> None:
-    """Full histograms need less than ten times their size, also without white space, where equal keys are shared."""
+    """Documents of fio with full histograms need less memory than ten times their size and are decoded. Without white
+    space, they need decoding with shared keys.
+    """
     text = of_fio(bins, indent)
     assert fits_python(text, len(text))
     assert indent is None or fits_msgspec(text, len(text))
 
 
 def test_without_room_for_msgspec_the_keys_are_shared() -> None:
-    """The document is the same."""
+    """If msgspec would need too much memory, the document is decoded with shared keys, and the result is the same."""
     text = of_fio(1400, None)
     assert not fits_msgspec(text, len(text))
     (document,) = Documents(text)
@@ -119,7 +121,7 @@ def test_without_room_for_msgspec_the_keys_are_shared() -> None:
 
 
 def test_a_quote_in_other_text_hides_no_values() -> None:
-    """A single quote in text before the document does not hide the values of the document from the memory limit."""
+    """A single quote in the text before a document does not hide the values of the document from the memory limit."""
     text = 'fio: "' + '{"jobs":[' + "{}," * 4_000_000 + "{}]}"
     with pytest.raises(Unusable, match="more than 10 times its size"):
         list(Documents(text))

@@ -1,5 +1,5 @@
-"""Cautions of imported loads. Figures that do not show what the drive alone can do are marked in
-JSON, on the page and in the headline.
+"""Cautions of imported loads: if a figure does not show what the drive alone can do, the figure is marked in JSON, on
+the page and in the headline.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ MARKED: dict[str, tuple[dict[str, str], str, str]] = {
 
 @pytest.mark.parametrize("how", MARKED)
 def test_a_caution_is_said_everywhere(tmp_path: Path, how: str) -> None:
-    """A caution appears as a code in JSON, as a reason of the verdict, and as words in the headline
-    and the section's name.
+    """A caution appears as a code in JSON, as a reason of the verdict, and as words in the headline and in the name of
+    the section.
     """
     options, code, words = MARKED[how]
     run = imported(tmp_path, ("a.json", written(500, options=options)))
@@ -81,8 +81,9 @@ def checked_against(run: RunResult, at_least: float, folder: Path) -> Checked:
 
 @pytest.mark.parametrize("how", MARKED)
 def test_a_claim_on_a_load_with_a_caution_is_not_judged(tmp_path: Path, how: str) -> None:
-    """The value says little about the device. Only a limited rate that reaches the promise passes,
-    because without the limit the device would not be slower. The note names the caution.
+    """A claim about a load with a caution is not judged, because the value tells little about the device. Only a
+    limited rate that reaches the promise meets the claim, because without the limit the device would not be slower. The
+    note names the caution.
     """
     options, code, _ = MARKED[how]
     run = imported(tmp_path, ("a.json", written(500, options=options)))
@@ -118,9 +119,7 @@ def test_a_claim_on_a_load_without_cautions_is_judged(tmp_path: Path) -> None:
     ],
 )
 def test_a_plain_load_has_no_caution(tmp_path: Path, options: dict[str, str]) -> None:
-    """Direct I/O, engines that bypass the page cache, and a limit of 0 (no limit) give no
-    caution.
-    """
+    """Direct I/O, engines that bypass the page cache, and a limit of 0 (no limit) lead to no caution."""
     run = imported(tmp_path, ("a.json", written(500, options=options)))
     (section,) = run.tests[0].sections
     assert section.plan.cautions == ()
@@ -152,8 +151,8 @@ HIGHEST: dict[str, list[tuple[str, int, dict[str, str]]]] = {
 @pytest.mark.parametrize("how", HIGHEST)
 @pytest.mark.parametrize("turned", [False, True])
 def test_the_highest_is_the_highest(tmp_path: Path, how: str, turned: bool) -> None:
-    """The headline is the highest figure of all sections with the load, whatever distinguishes the
-    sections and in whatever order they ran.
+    """The headline is the highest figure of all sections with the load, whatever distinguishes the sections and in
+    whatever order the loads ran.
     """
     loads = HIGHEST[how][::-1] if turned else HIGHEST[how]
     told = headlines(imported(tmp_path, *several(*loads)))
@@ -162,9 +161,9 @@ def test_the_highest_is_the_highest(tmp_path: Path, how: str, turned: bool) -> N
 
 
 def test_a_buffered_load_does_not_compete(tmp_path: Path) -> None:
-    """Memory is faster than any drive, so the drive's own figure is first.
+    """A figure with buffered I/O does not compete for the highest figure, because memory is faster than any drive.
 
-    Both figures are headlines.
+    Both figures are headlines, and the figure with direct I/O is first.
     """
     run = imported(
         tmp_path, *several(("a.json", 90_000, {"direct": "0"}), ("b.json", 100, {}), ("c.json", 200, {"iodepth": "4"}))

@@ -1,6 +1,7 @@
-"""Rounds of the PTS as scripts around fio keep them, whatever they call their files: each round is a round.
+"""Rounds of the PTS in the file layouts of scripts that run fio. Each round is imported as a round, whatever the names
+of the files are.
 
-The layouts are those of public scripts for the PTS; names and numbers are made up.
+The layouts are those of public scripts for the PTS. Names and numbers are made up.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ CELLS = ((100, 131_072), (0, 131_072))
 
 
 def throughput_round(number: int, read_percent: int, block_bytes: int, **more: Any) -> str:
-    """A minute of sequential I/O that goes on where the round before ended, at the end from the start."""
+    """Return a minute of sequential I/O. The round begins at the address where the previous round ended, and continues
+    at the start of the device after its end.
+    """
     iops = 3000 + number + read_percent
     begins = (number - 1) * 60 * iops * block_bytes % SIZE_BYTES
     options = {
@@ -80,7 +83,7 @@ LAYOUTS: dict[str, Callable[[int, int], str]] = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rounds_of_throughput_are_one_series(layout: str) -> None:
     """The rounds of a throughput test are one series although their start offset advances. Each cell has all rounds in
-    order, and no warning.
+    order, and no warning is printed.
     """
     files = [
         (LAYOUTS[layout](each, mix), throughput_round(each, mix, block_bytes, name="wdpc"))
@@ -101,7 +104,7 @@ def test_rounds_of_throughput_are_one_series(layout: str) -> None:
 
 @pytest.mark.parametrize("how", ["one after the other", "an array", "text around"])
 def test_all_rounds_in_one_file(how: str) -> None:
-    """All rounds in one file are read in the order of the file, however they are joined."""
+    """If all rounds are in one file, they are imported in the order of the file, however they are joined."""
     texts = [throughput_round(each, 0, 131_072) for each in range(1, ROUNDS + 1)]
     joined = {
         "one after the other": "\n".join(texts),
@@ -124,8 +127,8 @@ def test_where_a_sequential_round_begins_changes_nothing(starts: list[int]) -> N
 
 
 def test_places_of_a_device_are_no_rounds() -> None:
-    """Places on a device are no rounds: a share of the device, a place that all rounds return to, and random loads that
-    begin elsewhere.
+    """Different places on a device are separate series: a share of the device, a place to which all rounds return, and
+    random loads with different offsets.
     """
 
     def sections(rw: str, *offsets: str) -> int:
@@ -142,14 +145,18 @@ def test_places_of_a_device_are_no_rounds() -> None:
 
 
 def test_a_word_in_a_jobs_name_counts_rounds() -> None:
-    """A number behind another word may count drives."""
+    """A number in the name of a job counts rounds only after a word such as round or pass. After another word, the
+    number may count drives.
+    """
     for name, expected in (("iops-round{}", 1), ("pass_{}-4k", 1), ("disk{}", 3), ("ground{}", 3)):
         files = [(f"f{each}.json", written(each, 60.0 * each, name=name.format(each))) for each in (1, 2, 3)]
         assert len(rounds_of(run_of(*files))) == expected, name
 
 
 def test_folders_with_rounds_of_the_same_names_are_runs() -> None:
-    """Run 2 was made before run 1: two series, each in its own order, and none of it in doubt."""
+    """Two folders with the same round names are two series, each in the order of its times, and no warning is printed.
+    In this test, run 2 was measured before run 1.
+    """
     files = [
         (f"iops/{run}/wdpc_round{each}.json", written(10 * run + each, -1000.0 * run + 60 * each))
         for run in (1, 2)
@@ -161,14 +168,14 @@ def test_folders_with_rounds_of_the_same_names_are_runs() -> None:
         "fio RND TC1/QD1, in iops/2": [21, 22, 23, 24, 25],
     }
     assert run.warnings == ()
-    # A second day that goes on counting is the same series.
+    # A second folder in which the round numbers continue belongs to the same series.
     on = [(f"day{each // 4}/r{each}.json", written(each, 60.0 * each)) for each in range(1, 8)]
     assert rounds_of(run_of(*on)) == {"fio RND TC1/QD1": list(range(1, 8))}
 
 
 def test_rounds_counted_in_another_order_than_their_times_are_in_doubt() -> None:
-    """Either the counter or the clock may be wrong. A round keeps its number, and a warning reports
-    the contradiction.
+    """If the numbers of rounds contradict their times, either the numbers or the clock may be wrong. A round then keeps
+    its number, and a warning reports the contradiction.
     """
     files = [(f"bs4k_round{each}.json", written(each, 60.0 * at)) for at, each in enumerate((1, 2, 4, 3, 5))]
     run = run_of(*files)
@@ -183,7 +190,7 @@ MEASURES = ("wdpc", "preconditioned", "pre-conditioning.wdpc", "workload-depende
 
 
 def sequential_fill(name: str, **options: str) -> str:
-    """Twice the device, much faster than any round."""
+    """Return a sequential fill of twice the device, which is much faster than any round."""
     of_job = job(
         name=name,
         writes=40_000,
@@ -213,8 +220,8 @@ def import_(*paths: Path, name: str | None = None) -> Result:
 @pytest.mark.parametrize("name", [*PREPARES, *MEASURES])
 @pytest.mark.parametrize("place", ["job", "file"])
 def test_what_prepares_is_no_headline(tmp_path: Path, name: str, place: str) -> None:
-    """A section whose job or file name says that it prepares the drive is no headline and no finding. Rounds until
-    steady state (WDPC) are measurements.
+    """If the name of a job or a file indicates that it prepares the drive, its section is neither a headline nor a
+    finding. Rounds until steady state (WDPC) are measurements.
     """
     of_file = f"{name}_bs128k.json" if place == "file" else "x_bs128k.json"
     fill = sequential_fill(name if place == "job" else "job")
@@ -240,15 +247,17 @@ TIMED = {"runtime": "10", "time_based": "1"}
     [
         (1, {"io_size": "10g"}, TIMED, True),
         (1, {"size": "100%", "loops": "2"}, TIMED, True),
-        (1, {"size": "10g"}, {}, False),  # all of it was run by amount
+        (1, {"size": "10g"}, {}, False),  # all loads ran for an amount
         (1, {"size": "10g", **TIMED}, TIMED, False),
-        (5, {"size": "10g"}, TIMED, False),  # rounds of it
+        (5, {"size": "10g"}, TIMED, False),  # the fill was repeated, so it is a series of rounds
     ],
 )
 def test_a_fill_without_a_telling_name_is_no_headline(
     tmp_path: Path, times: int, amount: dict[str, str], rounds: dict[str, str], prepares_by_amount: bool
 ) -> None:
-    """A sequential write of an amount, once, next to loads that ran for a time."""
+    """A sequential write of an amount is a preparation and no headline, even without a telling name, if it ran once and
+    all other loads ran for a time.
+    """
     fills = [
         (f"f{each}.json", written(4000, -900.0 + 20 * each, name="job1", options={"rw": "write", **amount}))
         for each in range(times)
@@ -265,14 +274,16 @@ def test_a_fill_without_a_telling_name_is_no_headline(
 
 @pytest.mark.parametrize("name", ["randwrite-after-precond", "post-fill", "no_trim", "after wipc"])
 def test_what_came_before_a_load_is_not_its_purpose(name: str) -> None:
-    """The rounds are judged, and the name still distinguishes them from others."""
+    """If a name states what happened before the load, such as "after precond", the load is still judged as a
+    measurement. The name distinguishes its section from others.
+    """
     files = [(f"{each}.json", written(1000 + each, 60.0 * each, name=name)) for each in range(6)]
     (outcome,) = run_of(*files).tests[0].outcomes
     assert outcome.verdict is not None
 
 
 def test_what_only_reads_fills_nothing() -> None:
-    """A job that only reads fills nothing, even if its name contains the fill level, such as "fill80". A warm-up may
+    """A job that only reads is never a fill, even if its name contains a fill level, such as "fill80". A warm-up may
     consist of reads.
     """
     assert not prepares("fill80-randread", writes=False)
@@ -292,7 +303,9 @@ def test_what_only_reads_fills_nothing() -> None:
 
 @pytest.mark.parametrize("section", ["", 'section = "fio SEQ TC1/QD32, fill"\n'])
 def test_claims_never_judge_what_prepares(tmp_path: Path, section: str) -> None:
-    """Claims never judge a section that prepares. A fill does not make a claim on rounds of the same load ambiguous."""
+    """Claims never judge a section that prepares the drive. A fill with the same load does not make a claim about
+    rounds ambiguous.
+    """
     fill = ("fill.json", sequential_fill("fill", io_size="10g"))
     text = f"""[[claim]]\ntest = "fio"\n{section}read_percent = 0\nblock_size = "128k"
 metric = "iops"\nat_least = 1\n"""
@@ -314,7 +327,9 @@ metric = "iops"\nat_least = 1\n"""
     [("write", "128k", "megabytes_per_s"), ("write", "64k", "iops"), ("randwrite", "128k", "iops")],
 )
 def test_large_sequential_blocks_are_told_in_throughput(tmp_path: Path, rw: str, size: str, key: str) -> None:
-    """The rule is that of tkperf's own tests."""
+    """The headline of large sequential blocks is a throughput, and the headline of other blocks is IOPS, as in tkperf's
+    own tests.
+    """
     block_bytes = 1024 * int(size[:-1])
     of_job = job(writes=40_000, block_bytes=block_bytes, options={"rw": rw, "bs": size})
     run = imported(tmp_path, ("x.json", json.dumps(document(of_job))))
@@ -322,8 +337,8 @@ def test_large_sequential_blocks_are_told_in_throughput(tmp_path: Path, rw: str,
 
 
 def test_a_folder_that_says_only_its_purpose() -> None:
-    """A folder gives the purpose of its files only if its whole name is a purpose, because folders are also named after
-    drives and conditions.
+    """The name of a folder marks its files as a preparation only if the whole name is a purpose, because folders are
+    also named after drives and conditions.
     """
     purpose = {
         "a/wipc/output.json": True,
@@ -341,8 +356,8 @@ def test_a_folder_that_says_only_its_purpose() -> None:
 
 @pytest.mark.parametrize("grouped", [False, True])
 def test_clones_that_ended_apart_mark_their_cell(tmp_path: Path, grouped: bool) -> None:
-    """A cell is marked with ! and its words if its clones ended at different times. The cell next
-    to it is not marked.
+    """If the clones of a job ended at different times, the cell is marked with ! and a description. The other cells are
+    not marked.
     """
     known = {"rw": "randwrite", "bs": "4k", "numjobs": "2"}
     clones = [
@@ -366,7 +381,9 @@ def test_clones_that_ended_apart_mark_their_cell(tmp_path: Path, grouped: bool) 
 
 
 def test_a_figure_of_several_demands_names_its_own(tmp_path: Path) -> None:
-    """Imported demands have a section each: the headline is the most of them, and says where."""
+    """If imported demands have one section each, the headline is the highest figure of these sections and names its
+    demand.
+    """
     files = []
     for at, (threads, depth, iops) in enumerate([(1, 1, 900), (4, 32, 5000), (8, 32, 4800)]):
         options = {"numjobs": str(threads), "iodepth": str(depth)}
@@ -390,7 +407,9 @@ def test_a_figure_of_several_demands_names_its_own(tmp_path: Path) -> None:
 
 
 def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
-    """An imported folder gives all JSON and XML files below it except hidden ones, and its name to the run."""
+    """An import of a folder reads all JSON and XML files below it, except hidden files. The run receives the name of
+    the folder.
+    """
     drive = tmp_path / "D3-S4510"
     names = ["r1.json", "a/r2.JSON", "a/b/r3.json.3", ".r4.json", ".git/r5.json", "r6.log"]
     for at, name in enumerate(names):
@@ -406,7 +425,7 @@ def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
-    """The message also names the remedy."""
+    """If a folder contains no result files, the error states which files an import reads and what the user can do."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in/r1.txt").write_text(written(1))
     ran = import_(tmp_path / "in", tmp_path / "out")

@@ -1,4 +1,4 @@
-"""Names of files, folders and jobs: which numbers count rounds, and which differences separate series."""
+"""Names of files, folders and jobs decide which numbers count rounds and which differences separate series."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tkperf.interop.imported import ImportedRun, family_of_file, family_of_folde
 
 
 def numbers_of(run: ImportedRun) -> dict[str, list[int]]:
-    """The numbers of each section's rounds."""
+    """Return the numbers of each section's rounds."""
     found: dict[str, list[int]] = {}
     for step in run.tests[0].steps:
         found.setdefault(step.section, []).append(step.number)
@@ -33,9 +33,9 @@ NUMBERED = {
 
 @pytest.mark.parametrize("layout", NUMBERED)
 def test_a_round_keeps_the_number_of_its_file(layout: str) -> None:
-    """A round keeps its number at any place of the name.
+    """A round keeps the number in the name of its file, wherever this number is in the name.
 
-    A missing round stays missing, and no block size or depth counts as a round.
+    A missing round stays missing, and a number that is a block size or a queue depth does not count rounds.
     """
     given = (3, 4, 6, 7, 8)
     files = [(NUMBERED[layout].format(each, each), written(1000 + each, 60.0 * each)) for each in given]
@@ -58,8 +58,8 @@ def test_a_single_file_keeps_its_number() -> None:
 
 
 def test_cells_with_other_rounds_have_their_own_window() -> None:
-    """7 rounds of one block size and 5 of another keep the numbers 1 to 7 and 1 to 5. Each cell is
-    judged by its own rounds.
+    """Cells with different numbers of rounds keep their own round numbers. If one block size has 7 rounds and another
+    has 5, each cell is judged by its own rounds.
     """
     files = [
         (
@@ -91,7 +91,9 @@ def test_cells_with_other_rounds_have_their_own_window() -> None:
 )
 @pytest.mark.parametrize("word", ["r", "x_", ""])
 def test_a_window_has_no_gap(given: tuple[int, ...], window: tuple[int, ...], says: str, word: str) -> None:
-    """Five results that are not consecutive rounds are not judged. A warning gives the reason."""
+    """A window contains consecutive rounds only. Five results that are not consecutive rounds are not judged, and a
+    warning gives the reason.
+    """
     files = [(f"{word}{each}.json", written(1000 + each, 60.0 * each)) for each in given]
     (outcome,) = run_of(*files).tests[0].outcomes
     assert outcome.window == window
@@ -102,7 +104,9 @@ def test_a_window_has_no_gap(given: tuple[int, ...], window: tuple[int, ...], sa
 
 @pytest.mark.parametrize("copy", ["copy of r1.json", "r1 (1).json", "backup/r1.json", "a-r1-again.json"])
 def test_a_copy_does_not_rename_a_round(copy: str) -> None:
-    """The result counts once, under the shorter file name, whatever the order of the files."""
+    """If a file and a copy of it are given, the result counts once with the shorter file name, whatever the order of
+    the files.
+    """
     text = written(5, 60)
     run = run_of(("r1.json", text), (copy, text), ("r2.json", written(6, 120)))
     assert numbers_of(run) == {"fio RND TC1/QD1": [1, 2]}
@@ -110,13 +114,17 @@ def test_a_copy_does_not_rename_a_round(copy: str) -> None:
 
 
 def test_a_document_twice_in_a_file_counts_once() -> None:
-    """The document counts once even if another document lies between the two copies."""
+    """If a file contains the same document twice, the document counts once, even if another document is between the two
+    copies.
+    """
     texts = [written(5, 60), written(6, 120), written(5, 60)]
     assert numbers_of(run_of(("all.json", "\n".join(texts)))) == {"fio RND TC1/QD1": [1, 2]}
 
 
 def test_numbers_that_repeat_are_no_rounds() -> None:
-    """If one file has two results of round 1, the order counts, and a warning says so."""
+    """If two results of one file have the same round number, the rounds are counted in their order, and a warning
+    reports this.
+    """
     both = f"{written(1, 60)}\n{written(2, 120)}"
     run = run_of(("x_round1.json", both), ("x_round2.json", written(3, 180)))
     assert numbers_of(run) == {"fio RND TC1/QD1": [1, 2, 3]}
@@ -148,7 +156,9 @@ DIFFER = {
 
 @pytest.mark.parametrize("how", DIFFER)
 def test_names_that_differ_in_more_than_a_count_are_several_series(how: str) -> None:
-    """Two drives with 50,000 and 90,000 IOPS never become one drive with 70,000."""
+    """If file names differ in more than a round number, the files are several series. Two drives with 5,000 and 9,000
+    IOPS never become one drive with 7,000 IOPS.
+    """
     files = [
         (layout.format(each), written(iops + each, 1000.0 * at + 60 * each))
         for at, (layout, iops) in enumerate(zip(DIFFER[how], (5000, 9000), strict=True))
@@ -186,7 +196,9 @@ def test_the_section_of_a_drive_names_its_pci_address_alone() -> None:
 
 
 def test_a_serial_number_does_not_count_rounds() -> None:
-    """Although it contains an R and a number: the round keeps the number after its own word."""
+    """A serial number does not count rounds, even if it contains an R and digits. The round keeps the number after its
+    own word.
+    """
     files = [(f"S64FNE0R500001-r{each}.json", written(5000, 60.0 * each)) for each in (2, 3, 5)]
     assert numbers_of(run_of(*files)) == {"fio RND TC1/QD1": [2, 3, 5]}
 
@@ -200,7 +212,9 @@ def test_a_serial_number_does_not_count_rounds() -> None:
     ],
 )
 def test_fills_of_several_runs_are_no_rounds(fill: str, measure: str) -> None:
-    """A drive is filled once in each run: two runs have two fills, each with one result."""
+    """Fills of several runs are not rounds of each other. If each of two runs fills the drive once, each fill is a
+    section with one result.
+    """
     sequential = {"rw": "write", "size": "10g"}
     timed = {"runtime": "10", "time_based": "1"}
     files = [(fill.format(run), written(9000 + run, 2000.0 * run, options=sequential)) for run in (1, 2)]
@@ -217,7 +231,7 @@ def test_fills_of_several_runs_are_no_rounds(fill: str, measure: str) -> None:
 
 @pytest.mark.parametrize("name", ["run{}/prefill.json", "{}/prefill.json", "run{}_prefill.json"])
 def test_a_preparation_of_each_run_is_its_own(name: str) -> None:
-    """The preparation of each run is a section of its own, even if each run has a single round."""
+    """The preparation of each run is a separate section, even if each run has a single round."""
     sequential = {"rw": "write", "size": "10g"}
     files = [(name.format(run), written(9000 + run, 2000.0 * run, options=sequential)) for run in (1, 2)]
     assert sorted(rounds_of(run_of(*files)).values()) == [[9001], [9002]]
@@ -288,7 +302,7 @@ def test_words_before_the_number_of_a_round(name: str, expected: list[int]) -> N
 )
 def test_of_a_word_given_twice_the_number_that_counts_is_taken(names: list[str], numbers: list[list[int]]) -> None:
     """If a word occurs twice in a file name, the number that counts rounds is used. A letter such as r may also precede
-    a mix or a drive name.
+    a mix or the name of a drive.
     """
     files = [name.format(each) for name in names for each in (3, 4, 5)]
     run = run_of(*((file, written(100 + at, 60 * at)) for at, file in enumerate(files)))
@@ -298,7 +312,9 @@ def test_of_a_word_given_twice_the_number_that_counts_is_taken(names: list[str],
 
 @pytest.mark.parametrize("name", ["x-{}op-{}.json", "x_{}C_{}.json", "{}W-{}.json"])
 def test_a_unit_after_a_number_makes_it_a_condition(name: str) -> None:
-    """Spare areas of 7 % and 28 % are two conditions, each with its own rounds."""
+    """A number with a unit in a file name is a condition and counts no rounds. For example, spare areas of 7 % and 28 %
+    are two conditions, each with separate rounds.
+    """
     files = [name.format(condition, each) for condition in (7, 28) for each in (1, 2, 3)]
     run = run_of(*((file, written(100 + at, 60 * at)) for at, file in enumerate(files)))
     assert list(numbers_of(run).values()) == [[1, 2, 3], [1, 2, 3]]

@@ -1,4 +1,4 @@
-"""TKperf's XML: real files of TKperf 2.2, our own exports, and what strangers may send."""
+"""Imports of TKperf's XML: real files of TKperf 2.2, exports of tkperf, and invalid or hostile files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def elements(path: Path) -> dict[str, Any]:
-    """The decoded elements of the file's only test."""
+    """Return the decoded elements of the only test in a file."""
     (test,) = (element for element in ET.parse(path).getroot() if len(element))
     return {element.tag: json.loads(element.text or "null") for element in test}
 
@@ -54,8 +54,8 @@ def imported(tmp_path: Path, file: Path) -> Any:
 
 
 def test_a_real_latency_file(tmp_path: Path) -> None:
-    """A latency file of TKperf gives TKperf's window, average and fit. Rates, which TKperf did not keep, are not
-    measured.
+    """An imported latency file of TKperf 2.2 has the window, average and fit that TKperf computed. Rates are missing,
+    because TKperf did not record them.
     """
     file = GOLDEN / "tkperf-2.2-lat.xml"
     theirs, run = elements(file), imported(tmp_path, file)
@@ -79,7 +79,7 @@ def test_a_real_latency_file(tmp_path: Path) -> None:
 
 
 def test_a_real_throughput_file(tmp_path: Path) -> None:
-    """A throughput file of TKperf is converted from KiB/s to MB/s of 10^6 bytes. Each block size
+    """In an imported throughput file of TKperf 2.2, rates in KiB/s are converted to MB/s of 10^6 bytes. Each block size
     has its own verdict.
     """
     file = GOLDEN / "tkperf-2.2-tp.xml"
@@ -95,13 +95,13 @@ def test_a_real_throughput_file(tmp_path: Path) -> None:
 
 
 def cells_of(section: SectionResult) -> list[CellResult]:
-    """Every cell of every round, or of every slice."""
+    """Return every cell of every round, or of every slice."""
     in_rounds = [cell for each in section.rounds for cell in each.cells]
     return in_rounds or [each.values for each in section.slices]
 
 
 def test_our_own_xml_comes_back_the_same(tmp_path: Path) -> None:
-    """A run exported and imported: the same rates, extremes and means in every round."""
+    """A run that is exported as XML and imported again has the same rates, extremes and means in every round."""
     (tmp_path / "own").mkdir()
     profile = load_profile("tkperf-2.2").as_plain_data()
     own = simulate(tmp_path / "own", run_info(profile=profile), profile="tkperf-2.2")
@@ -126,7 +126,9 @@ def test_our_own_xml_comes_back_the_same(tmp_path: Path) -> None:
 
 
 def test_a_stream_has_the_mean_of_its_ios(tmp_path: Path) -> None:
-    """Slices of a drive that slows down count by their I/Os, as in the run that was exported."""
+    """In an imported stream, each slice counts with the number of its I/Os, so that the mean over a drive that slows
+    down equals the mean in the exported run.
+    """
     (tmp_path / "own").mkdir()
     suite = {"writesat": SSD_TESTS["writesat"]}
     own = simulate(tmp_path / "own", run_info(), preset="unsteady", suite=suite)
@@ -169,7 +171,7 @@ EXTERNAL = b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>'
     ],
 )
 def test_files_that_are_none_of_tkperfs(text: bytes, says: str) -> None:
-    """A file that is not TKperf's is refused with file and reason. No entity of the file is expanded."""
+    """A file that is not TKperf's is refused with file and reason. tkperf expands no entity of the file."""
     with pytest.raises(UsageError, match=says) as raised:
         parse_tkperf_xml(text, file="old.xml")
     assert "old.xml" in str(raised.value)
@@ -184,7 +186,7 @@ def test_files_that_are_none_of_tkperfs(text: bytes, says: str) -> None:
     st.sampled_from(["iops", "lat", "tp", "writesat"]),
 )
 def test_any_json_is_a_run_or_our_error(matrix: object, test: str) -> None:
-    """Any JSON in roundmat is a run with steps or a UsageError."""
+    """Any JSON document in roundmat leads to a run with steps or to a UsageError."""
     root = ET.Element("x")
     ET.SubElement(ET.SubElement(root, test), "roundmat").text = json.dumps(matrix)
     try:
@@ -199,7 +201,7 @@ STREAM = "[[1000, 1000], [[1, 3, 2], [1, 3, 2]]]"
 
 
 def document(matrix: str = STREAM, test: str = "writesat", head: str = "", **of_test: str) -> bytes:
-    """A result of one test, its elements given as JSON."""
+    """Return a result file with one test. The elements of the test are given as JSON."""
     elements = {"numjobs": "2", "iodepth": "16", "runtime": "60", **of_test, "roundmat": matrix}
     inner = "".join(f"<{name}>{text}</{name}>" for name, text in elements.items())
     return f"<x>{head}<{test}>{inner}</{test}></x>".encode()
@@ -226,7 +228,7 @@ def document(matrix: str = STREAM, test: str = "writesat", head: str = "", **of_
     ],
 )
 def test_numbers_that_nothing_can_be(text: bytes, place: str, tmp_path: Path) -> None:
-    """Infinite, huge or odd ones are our error with file and element, and leave no run file."""
+    """Infinite, huge or odd numbers lead to an error with file and element, and leave no run file."""
     file = tmp_path / "old.xml"
     file.write_bytes(text)
     ran = CliRunner().invoke(cli, ["import", str(file), "--output", str(tmp_path / "out")])
@@ -290,8 +292,8 @@ def test_whatever_is_taken_is_a_run_file_that_reports(place: int, odd: str, text
 
 
 def test_text_that_is_no_text_is_replaced(tmp_path: Path) -> None:
-    """A lone surrogate and control characters in a text are replaced. The report can be written,
-    and line ends remain.
+    """A lone surrogate and control characters in a text are replaced, so that the report can be written. Line ends
+    remain.
     """
     file = tmp_path / "odd.xml"
     file.write_bytes(document(head='<devinfo>"a\\ud800b\\u0000c\\r\\nd"</devinfo>'))
@@ -301,7 +303,7 @@ def test_text_that_is_no_text_is_replaced(tmp_path: Path) -> None:
 
 
 def test_a_failed_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failed import leaves no file, even if the disk fills up in the middle."""
+    """A failed import leaves no file, even if the disk becomes full during the import."""
     file = GOLDEN / "tkperf-2.2-lat.xml"
 
     def full(*_: object) -> None:
@@ -317,7 +319,9 @@ def test_a_failed_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_one_bad_file_of_several_is_left_out(tmp_path: Path) -> None:
-    """A warning names the file with its reason, and tkperf imports the others."""
+    """If one of several files cannot be imported, a warning names this file and the reason, and tkperf imports the
+    other files.
+    """
     bad = tmp_path / "bad.xml"
     bad.write_text("<x/>")
     files = [str(GOLDEN / "tkperf-2.2-lat.xml"), str(bad)]
@@ -332,12 +336,14 @@ def test_one_bad_file_of_several_is_left_out(tmp_path: Path) -> None:
 
 
 def invoke_import(folder: Path, *words: object) -> Any:
-    """What ``tkperf import`` into a folder did."""
+    """Return the result of ``tkperf import`` into a folder."""
     return CliRunner().invoke(cli, ["import", *map(str, words), "--output", str(folder)])
 
 
 def test_a_file_in_the_way_of_one_keeps_all_away(tmp_path: Path) -> None:
-    """An import of several files creates all run files or none. A file that already exists prevents all of them."""
+    """An import of several files creates either all run files or none of them. If one run file already exists, none is
+    created.
+    """
     files = [GOLDEN / f"tkperf-2.2-{name}.xml" for name in ("lat", "tp")]
     (tmp_path / "testtp.tkperf").write_text("mine")
     ran = invoke_import(tmp_path, *files)
@@ -348,7 +354,9 @@ def test_a_file_in_the_way_of_one_keeps_all_away(tmp_path: Path) -> None:
 
 
 def test_two_files_of_one_name(tmp_path: Path) -> None:
-    """The message names both files, before anything is written."""
+    """If two files would become run files with the same name, the import is refused before anything is written. The
+    error names both files.
+    """
     for name in ("a", "b"):
         (tmp_path / f"{name}.xml").write_bytes(document())
     out = tmp_path / "out"
@@ -359,7 +367,9 @@ def test_two_files_of_one_name(tmp_path: Path) -> None:
 
 
 def test_a_name_is_that_of_one_run(tmp_path: Path) -> None:
-    """--name gives the name of one run of an XML file. It is refused for files that make several runs."""
+    """``--name`` gives a name to the single run of an XML file. The option is refused if the files become
+    several runs.
+    """
     file = GOLDEN / "tkperf-2.2-lat.xml"
     ran = invoke_import(tmp_path, file, GOLDEN / "tkperf-2.2-tp.xml", "--name", "foo")
     assert isinstance(ran.exception, UsageError)
@@ -380,7 +390,7 @@ def test_xml_with_a_byte_order_mark(tmp_path: Path, encoding: str) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"  \n", "\ufeff".encode("utf-16-le"), b"text"])
 def test_an_xml_file_without_xml(tmp_path: Path, content: bytes) -> None:
-    """The message fits what the file is called."""
+    """If a file with the suffix .XML contains no XML, the error states that the file is not XML."""
     file = tmp_path / "old.XML"
     file.write_bytes(content)
     ran = invoke_import(tmp_path, file)
@@ -389,7 +399,7 @@ def test_an_xml_file_without_xml(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
-    """An output folder that cannot be created, because a file is in its place, causes a clear error."""
+    """If a file is in the place of the output folder, the import ends with a clear error."""
     (tmp_path / "file").write_text("")
     file = str(GOLDEN / "tkperf-2.2-lat.xml")
     ran = CliRunner().invoke(cli, ["import", file, "--output", str(tmp_path / "file/below")])
@@ -406,7 +416,9 @@ def facts_in(blocks: FactBlocks) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", ["lat", "tp"])
 def test_what_nobody_recorded_is_not_known(tmp_path: Path, name: str) -> None:
-    """No purge, preconditioning, pattern, duration, amount or host's part is made up."""
+    """A report of an import contains no invented facts. If purge, preconditioning, data pattern or end of the run were
+    not recorded, the report lists them as not known.
+    """
     run = imported(tmp_path, GOLDEN / f"tkperf-2.2-{name}.xml")
     view = view_of(tmp_path / f"test{name}.tkperf")
     facts = facts_of(view)
@@ -436,8 +448,8 @@ def test_what_nobody_recorded_is_not_known(tmp_path: Path, name: str) -> None:
 
 
 def test_the_tool_is_named_by_its_own_name(tmp_path: Path) -> None:
-    """The test software of an import is the tool that measured, followed by the tkperf that imported. This also holds
-    after another export.
+    """The test software of an import is the tool that measured, followed by the tkperf that imported the file. This
+    also holds after another export.
     """
     run = imported(tmp_path, GOLDEN / "tkperf-2.2-lat.xml")
     said = f"TKperf 2.2, imported by tkperf {tkperf.__version__}"
@@ -450,7 +462,9 @@ def test_the_tool_is_named_by_its_own_name(tmp_path: Path) -> None:
 
 
 def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
-    """The amount that a stream wrote is not known, because TKperf kept rates only. No chart is drawn over it."""
+    """The amount that an imported stream wrote is not known, because TKperf recorded only rates. No chart uses this
+    amount.
+    """
     (tmp_path / "y.xml").write_bytes(document())
     run = imported(tmp_path, tmp_path / "y.xml")
     (section,) = run.tests[0].sections
@@ -460,7 +474,8 @@ def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
     view = view_of(tmp_path / "x.tkperf")
     (test,) = view.tests
     keys = [view.key for chart in test.sections[0].charts for view in chart.views]
-    # The keys are those of IOPS, linear and logarithmic, and of latencies. A chart of percentiles would be the fourth.
+    # The keys belong to the charts of IOPS (linear and logarithmic) and of latencies. A fourth key would belong to a
+    # chart of percentiles.
     assert keys == [f"writesat0time{number}" for number in ("", "2", "3")]
     assert test.sections[0].tables[0].title.endswith("2 slices, 2 min 00 s")
     shown = CliRunner().invoke(cli, ["show", "--full", str(tmp_path / "x.tkperf")]).stdout
@@ -469,7 +484,7 @@ def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
 
 
 def test_what_the_file_says_is_known(tmp_path: Path) -> None:
-    """Threads, depth and the length of a step, where they are in the file."""
+    """Threads, queue depth and the length of a step are imported if the file contains them."""
     run = imported(tmp_path, GOLDEN / "tkperf-2.2-tp.xml")
     assert run.info.profile == {
         "title": "TKperf 2.2 result XML",
@@ -485,7 +500,7 @@ def test_what_the_file_says_is_known(tmp_path: Path) -> None:
 
 
 def test_what_the_file_lacks_is_a_warning() -> None:
-    """A file without step length, threads or depth causes a warning for each missing fact."""
+    """If a file lacks the step length or the demand, a warning reports each missing fact."""
     text = f"<x><writesat><roundmat>{STREAM}</roundmat></writesat></x>".encode()
     run = parse_tkperf_xml(text, file="x")
     assert run.profile == {"title": "TKperf result XML"}
@@ -493,8 +508,8 @@ def test_what_the_file_lacks_is_a_warning() -> None:
 
 
 def test_every_command_takes_a_run_of_which_little_is_known(tmp_path: Path) -> None:
-    """Every command accepts an imported run of which little is known: a stream or rounds, in each output and in a
-    comparison.
+    """Every command accepts an imported run with few known facts, whether it is a stream or rounds. This holds for each
+    output and for a comparison.
     """
     text = document().replace(b"<x>", b"<y>").replace(b"</x>", b"</y>")
     (tmp_path / "y.xml").write_bytes(text)
@@ -519,7 +534,9 @@ def test_every_command_takes_a_run_of_which_little_is_known(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("described", ["Intel S4510\nserial 1", None])
 def test_notices_of_an_export_come_back(tmp_path: Path, described: str | None) -> None:
-    """A simulated run, exported and imported, says SIMULATED again, besides IMPORTED."""
+    """A simulated run that was exported and imported again has its SIMULATED notice in addition to the IMPORTED
+    notice.
+    """
     (tmp_path / "own").mkdir()
     notices = (SIMULATED_NOTICE, FILE_NOTICE, load_profile("quick").notice, NO_PURGE_NOTICE)
     info = run_info(notices=notices, device_description=described)
@@ -540,7 +557,9 @@ def test_notices_of_an_export_come_back(tmp_path: Path, described: str | None) -
 
 
 def test_a_verdict_that_differs_is_a_warning(tmp_path: Path) -> None:
-    """TKperf stores a set that becomes steady in the last round as not steady."""
+    """If tkperf's verdict differs from the recorded verdict, a warning names the rounds. TKperf records a run that
+    becomes steady in the last round as not steady.
+    """
     text = (GOLDEN / "tkperf-2.2-lat.xml").read_bytes()
     changed = text.replace(b"<reachstdystate>true</reachstdystate>", b"<reachstdystate>false</reachstdystate>")
     run = parse_tkperf_xml(changed, file="x")
@@ -550,7 +569,7 @@ def test_a_verdict_that_differs_is_a_warning(tmp_path: Path) -> None:
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
-    """The second import of a name is refused."""
+    """An import does not overwrite the run file of an earlier import with the same name."""
     file = GOLDEN / "tkperf-2.2-lat.xml"
     imported(tmp_path, file)
     again = CliRunner().invoke(cli, ["import", str(file), "--output", str(tmp_path)])
@@ -558,7 +577,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 
 
 def test_an_import_reports_and_compares(tmp_path: Path) -> None:
-    """The usual commands accept an imported run for reports and comparisons."""
+    """Reports and comparisons accept an imported run."""
     imported(tmp_path, GOLDEN / "tkperf-2.2-lat.xml")
     path = str(tmp_path / "testlat.tkperf")
     page = tmp_path / "testlat.html"

@@ -1,4 +1,6 @@
-"""The kernel's own trace of reads: when each was taken in, given to the driver and done. For lab cases and bench."""
+"""The kernel's own trace of reads, with the times at which each read was accepted, sent to the driver and completed.
+Lab cases and benchmarks use it.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,12 @@ from typing import Any
 TRACING = Path("/sys/kernel/tracing")
 EVENTS = ("bio_queue", "rq_issue", "rq_complete")
 BUFFER_KB = 65536
-# docs/explanation/accuracy.md states it.
+# docs/explanation/accuracy.md contains this limit.
 MOST_PERCENTILE_ERROR = 0.02
 TAIL_PERCENT = 99.0
 PERCENTILES = {"p50_us": 50.0, "p90_us": 90.0, "p99_us": 99.0, "p99.9_us": 99.9}
-# fio-412 [001] ..... 12.345678: block_rq_issue: 8,0 R 4096 () 2048 + 8 [fio], newer kernels: + 8 none,0,0 [fio]
+# Example: fio-412 [001] ..... 12.345678: block_rq_issue: 8,0 R 4096 () 2048 + 8 [fio]. Newer kernels print: + 8
+# none,0,0 [fio]
 TRACED = re.compile(
     r" (\d+\.\d+): block_(bio_queue|rq_issue|rq_complete): \d+,\d+ (\w+) (?:\d+ )?(?:\(.*?\) )?"
     r"(\d+) \+ (\d+) (?:\w+,\d+,\d+ )?\[(.*)\]"
@@ -28,9 +31,10 @@ TRACED = re.compile(
 
 @contextmanager
 def traced_reads(device: Path, buffer_kb: int = BUFFER_KB) -> Iterator[dict[str, list[float]]]:
-    """Latencies in us of fio's reads of 4 KiB, to be read after the block.
+    """Trace fio's reads of 4 KiB, and yield a dictionary that contains the latencies in us after the block.
 
-    ``Q2C``: from the kernel's taking them in to their completion; ``D2C``: from the driver's.
+    ``Q2C``: from the time at which the kernel accepted a read to its completion. ``D2C``: from the time at which the
+    driver received it to its completion.
     """
     found: dict[str, list[float]] = {"Q2C": [], "D2C": []}
     with traced(device, lambda lines: found.update(_latencies_us(lines)), buffer_kb):
@@ -41,7 +45,8 @@ def traced_reads(device: Path, buffer_kb: int = BUFFER_KB) -> Iterator[dict[str,
 def traced(device: Path, parse: Callable[[Iterable[str]], object], buffer_kb: int = BUFFER_KB) -> Iterator[None]:
     """Trace the I/Os of a device. After the block, ``parse`` receives the lines of the trace (``TRACED``).
 
-    ``buffer_kb``: for each CPU, as the kernel takes it; an event takes some 80 bytes, an I/O three events.
+    ``buffer_kb`` is the size for each CPU in KiB, as the kernel expects it. An event needs about 80 bytes, and an I/O
+    has three events.
     """
     number = os.stat(device).st_rdev
     if not (TRACING / "trace").exists():
@@ -49,13 +54,13 @@ def traced(device: Path, parse: Callable[[Iterable[str]], object], buffer_kb: in
     (TRACING / "trace_clock").write_text("mono")
     (TRACING / "buffer_size_kb").write_text(str(buffer_kb))
     (TRACING / "trace").write_text("")
-    # Two reads side by side would be one request.
+    # Without this setting, the kernel could merge two adjacent reads into one request.
     merging = Path("/sys/class/block") / device.name / "queue/nomerges"
     merged_before = merging.read_text()
     merging.write_text("2")
     events = [TRACING / "events/block" / f"block_{name}" for name in EVENTS]
     for event in events:
-        # The kernel packs device numbers in this way for its own use.
+        # The kernel's internal device numbers have the major number in the bits from 20.
         (event / "filter").write_text(f"dev == {os.major(number) << 20 | os.minor(number)}")
         (event / "enable").write_text("1")
     try:
@@ -76,13 +81,13 @@ def traced(device: Path, parse: Callable[[Iterable[str]], object], buffer_kb: in
 
 
 def require_whole(stats: str) -> None:
-    """Require that the kernel overwrote and dropped no event in the buffer of a CPU."""
+    """Require that the kernel neither overwrote nor dropped an event in the buffer of a CPU."""
     lost = dict(re.findall(r"^((?:commit )?overrun|dropped events): (\d+)$", stats, re.MULTILINE))
     assert set(lost.values()) == {"0"}, f"the trace is not whole: {lost}; use a larger buffer"
 
 
 def _latencies_us(lines: Iterable[str]) -> dict[str, list[float]]:
-    """Each completion beside the oldest open read of its place."""
+    """Return the latencies. Each completion belongs to the oldest open read of the same sector."""
     queued: dict[str, deque[float]] = defaultdict(deque)
     issued: dict[str, deque[float]] = defaultdict(deque)
     found: dict[str, list[float]] = {"Q2C": [], "D2C": []}
@@ -102,14 +107,15 @@ def _latencies_us(lines: Iterable[str]) -> dict[str, list[float]]:
 
 
 def percentile(ascending: Sequence[float], percent: float) -> float:
-    """The latency of rank ceil(N p / 100): the rule of docs/explanation/method.md, without buckets."""
+    """Return the latency of rank ceil(N p / 100). This is the rule of docs/explanation/method.md, without buckets."""
     return ascending[math.ceil(round(len(ascending) * percent / 100, 6)) - 1]
 
 
 def compare(cell: dict[str, Any], latencies: dict[str, list[float]]) -> dict[str, dict[str, float]]:
-    """tkperf's figures of a cell beside those of the trace: by figure, then by who says so.
+    """Return tkperf's figures of a cell next to the figures of the trace. The first key is the figure, and the second
+    key is the source.
 
-    Without percentiles that too few I/Os are beyond for tkperf to give them.
+    A percentile that tkperf leaves out, because too few I/Os are beyond it, is missing.
     """
     given = {name: percent for name, percent in PERCENTILES.items() if cell[name] is not None}
     found: dict[str, dict[str, float]] = {
@@ -129,11 +135,12 @@ def compare(cell: dict[str, Any], latencies: dict[str, list[float]]) -> dict[str
 def find_beyond(
     figures: dict[str, dict[str, float]], most_overhead_us: float, most_tail_overhead_us: float
 ) -> list[str]:
-    """What differs by more than the limit: as many I/Os; mean and percentiles within it and the stated overhead.
+    """Return the figures that differ by more than allowed. The numbers of I/Os must be equal. The mean and the
+    percentiles may differ by the limit plus the stated overhead.
 
     Args:
         most_overhead_us: what the way from fio to the kernel and back may add to the mean, p50 and p90.
-        most_tail_overhead_us: the same of p99 and beyond, which has fio's waits for a CPU in it.
+        most_tail_overhead_us: what this way may add to p99 and beyond, including the waits of fio for a CPU.
     """
     beyond = []
     for which in ("Q2C", "D2C"):

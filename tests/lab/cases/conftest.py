@@ -1,7 +1,7 @@
-"""What a case may ask for: drives by role, a look at the kernel log, a command line.
+"""Fixtures for lab cases: drives by role, a check of the kernel log, and a command line.
 
-A case gets a whole drive, free and blank, and gives it back so. After each case the kernel log is
-read: trouble of ours there fails it unless the case says that it makes trouble on purpose.
+A case receives a whole drive that is free and blank, and leaves it blank. After each case, the kernel log is read.
+Trouble in the log fails the case unless the case is marked ``makes_trouble``.
 """
 
 from __future__ import annotations
@@ -30,18 +30,21 @@ KERNEL_TROUBLE = re.compile(
     r"BUG:|Oops|WARNING:|Call Trace|general protection|I/O error|blocked for more than|"
     r"soft lockup|Buffer I/O"
 )
-# The emulated AHCI aborts read-ahead (REQ_RAHEAD, 0x80000) that is under way while hdparm asks.
+# The emulated AHCI aborts a read-ahead (REQ_RAHEAD, 0x80000) that is in progress while hdparm sends a command.
 EMULATED_TROUBLE = re.compile(r"op 0x0:\(READ\) flags 0x80\d{3}")
 PROFILE = Path(__file__).parent / "lab.toml"
 COMMAND_LIMIT_S = 600
 
 
-# No case may take longer, unless it is marked with a limit of its own: a hung device must not hang the lab.
+# A case may take longer only if it is marked with a limit of its own. The limit exists so that a hung device does not
+# hang the lab.
 CASE_LIMIT_S = 600
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """A line for each case at once, with what went wrong: a boot is long, and may not end."""
+    """Print a line for each case at once, with the failure if it failed. A boot of the lab is long, and it may end
+    early.
+    """
     if report.when == "call" or report.failed:
         case = report.nodeid.removeprefix("tests/lab/cases/")
         sys.stdout.write(f"\n{report.outcome:7} {report.duration:6.1f} s  {case}")
@@ -51,14 +54,14 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str]:
-    """Counted in the summary, but no dots besides."""
+    """Count the cases in the summary, but print no dots."""
     counts = report.when == "call" or not report.passed
     return report.outcome if counts else "", "", ""
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """End a case that takes too long."""
+    """End a case that takes longer than its limit."""
     own = item.get_closest_marker("limit_s")
     limit_s = CASE_LIMIT_S if own is None else own.args[0]
 
@@ -75,7 +78,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """A disk of the machine, by the node that it has in this boot."""
+    """A disk of the virtual machine, with its device node in this boot."""
 
     serial: str
     path: Path
@@ -88,7 +91,9 @@ class Drive:
         return (Path("/sys/class/block") / self.name / attribute).read_text().strip()
 
     def write_pattern(self) -> None:
-        """Fill it with what is neither zero nor alike anywhere: the same MiB, with a number in each sector of 4 KiB."""
+        """Fill the drive with data that is nowhere zero and nowhere repeated: the same random MiB with a different
+        number in each sector of 4 KiB.
+        """
         opened = os.open(self.path, os.O_WRONLY | os.O_DIRECT)
         with mmap.mmap(-1, 1 << 20) as block, os.fdopen(opened, "wb", buffering=0) as file:
             block.write(os.urandom(len(block)))
@@ -99,7 +104,7 @@ class Drive:
                     file.write(block)
 
     def is_zero(self) -> bool:
-        # cmp says nothing but "EOF on ..." if all is zero.
+        # If all bytes are zero, cmp prints only "EOF on ...".
         done = subprocess.run(["cmp", "--silent", f"--bytes={self.size_bytes}", self.path, "/dev/zero"], check=False)
         return done.returncode == 0
 
@@ -113,7 +118,7 @@ class Drive:
 
 
 def shell(command: str, *, limit_s: float = COMMAND_LIMIT_S) -> str:
-    """Run a command line of the lab, which must succeed."""
+    """Run a shell command of the lab, and require that it succeeds."""
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=limit_s, check=False
     )
@@ -129,8 +134,8 @@ class Ended:
 
 
 def tkperf(*arguments: object, limit_s: float = COMMAND_LIMIT_S) -> Ended:
-    """Run the command line as a user calls it, without reports, which take long here. Its output never contains a
-    traceback.
+    """Run tkperf as a user calls it, but without reports, which take long in the lab. Require that the output contains
+    no traceback.
     """
     runs = arguments[0] in ("ssd", "hdd", "raid", "sweep", "batch", "resume")
     ended = Ended(*run_warm([*map(str, arguments), *(["--no-report"] if runs else [])], limit_s))
@@ -139,7 +144,7 @@ def tkperf(*arguments: object, limit_s: float = COMMAND_LIMIT_S) -> Ended:
 
 
 def measure(folder: Path, drive: Drive, *arguments: object) -> dict[str, Any]:
-    """Run the short SSD suite on a drive and return the results as a program sees them."""
+    """Run the short SSD suite on a drive, and return the results as a program reads them."""
     ended = tkperf(
         "ssd",
         "case",
@@ -165,7 +170,9 @@ _found: dict[str, Path] = {}
 
 
 def find(disk: Disk) -> Drive:
-    """Return the drive's node in this boot, found by serial number. The drive keeps its name until it is pulled."""
+    """Return the drive with the node that has this serial number in this boot. The drive keeps its node until it is
+    pulled.
+    """
     if disk.serial not in _found or not _found[disk.serial].exists():
         _found[disk.serial] = _find_node(disk)
     return Drive(disk.serial, _found[disk.serial])
@@ -184,7 +191,7 @@ def _find_node(disk: Disk) -> Path:
 
 @pytest.fixture
 def drive_of() -> Iterator[Callable[[Disk], Drive]]:
-    """Drives by their entry in disks.py, blank before and after."""
+    """Yield a function that returns the drive of an entry in disks.py. The drive is blank before and after the case."""
     used: list[Drive] = []
 
     def get(disk: Disk) -> Drive:
@@ -218,12 +225,12 @@ usb = _fixture(disks.USB)
 
 @pytest.fixture
 def members(drive_of: Callable[[Disk], Drive]) -> list[Drive]:
-    """Four drives for RAID sets."""
+    """Return four drives for RAID sets."""
     return [drive_of(disk) for disk in disks.RAID_MEMBERS]
 
 
 class Monitor:
-    """QEMU's monitor, which pulls and breaks drives."""
+    """QEMU's monitor, with which a case pulls or breaks drives."""
 
     def __init__(self) -> None:
         self._port = os.open("/dev/virtio-ports/lab.qmp", os.O_RDWR)
@@ -236,7 +243,9 @@ class Monitor:
 
     @contextmanager
     def throttled(self, drive: str, *, iops: int) -> Iterator[None]:
-        """Let so many I/Os a second through, reads and writes together. ``drive`` is the id of QEMU's device."""
+        """Limit the drive to this number of I/Os per second, for reads and writes together. ``drive`` is the id of the
+        device in QEMU.
+        """
         no_limits = dict.fromkeys(("bps", "bps_rd", "bps_wr", "iops_rd", "iops_wr"), 0)
         self("block_set_io_throttle", id=drive, iops=iops, **no_limits)
         try:
@@ -256,7 +265,7 @@ def monitor() -> Iterator[Monitor]:
 
 
 def _read_log(log: int) -> list[str]:
-    """Return all lines that the kernel has logged since. Each read gives one line."""
+    """Return all lines that the kernel has logged since the last call. Each read returns one line."""
     lines = []
     while True:
         try:
@@ -264,12 +273,12 @@ def _read_log(log: int) -> list[str]:
         except BlockingIOError:
             return lines
         except BrokenPipeError:
-            continue  # the oldest lines are gone: the next read has the oldest that is left
+            continue  # the oldest lines are gone, and the next read returns the oldest line that is left
 
 
 @pytest.fixture(autouse=True)
 def kernel_log(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No trouble in the kernel log, unless the case is marked ``makes_trouble``."""
+    """Require that the kernel log contains no trouble, unless the case is marked ``makes_trouble``."""
     log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
     os.lseek(log, 0, os.SEEK_END)
     yield

@@ -1,6 +1,6 @@
-"""Figures against devices of known rate, and against the kernel's own trace of the same I/Os.
+"""Figures of tkperf compared with devices of known rate, and with the kernel's own trace of the same I/Os.
 
-docs/explanation/accuracy.md states the limits; what was measured is left in /lab/accuracy.json (.lab/last).
+docs/explanation/accuracy.md contains the limits. The measured figures are written to /lab/accuracy.json (.lab/last).
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from tests.lab.cases.test_numbers import null_device
 PROFILE = Path(__file__).parent / "accuracy.toml"
 FIGURES = Path("/lab/accuracy.json")
 MOST_RATE_ERROR = 0.01
-# What fio and the emulated CPU add to each I/O outside the kernel's trace: stated, and no more than this.
+# The limit for the time that fio and the emulated CPU add to each I/O outside the kernel's trace.
 MOST_OVERHEAD_US = 3000.0
-# Outstanding I/Os by IOPS. The I/Os of the step before are ahead in the queue at the beginning. With these numbers
-# they take a fiftieth of a second of the ten.
+# The key is the IOPS of the throttled drive, and the value is the number of outstanding I/Os. At the beginning of a
+# step, the queue contains the I/Os of the previous step. With these numbers, they take a fiftieth of a second of the
+# ten seconds.
 THROTTLED = {200: 4, 1000: 16}
-# The answer is so slow that an emulated CPU adds less than the allowed hundredth.
+# The answer time is so long that an emulated CPU adds less than the allowed hundredth.
 ANSWER_US, OUTSTANDING = 500_000, 16
-# scsi_debug answers each command after a new random time, uniformly distributed between 0 and this value.
+# scsi_debug answers each command after a new random time, which is uniformly distributed between 0 and this value.
 LONGEST_ANSWER_US = 100_000
 
 
 def keep(name: str, figures: object) -> None:
-    """Add what was measured to what this boot leaves behind."""
+    """Add the measured figures to the file that this boot leaves behind."""
     kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     FIGURES.write_text(json.dumps(kept | {name: figures}, indent=2) + "\n")
 
 
 def measured(folder: Path, device: Path, consent: object, *options: object) -> dict[str, Any]:
-    """The one cell of a run: 4 KiB random reads, both rounds."""
+    """Return the only cell of a run: 4 KiB random reads over both rounds."""
     ended = tkperf(
         "ssd",
         "case",
@@ -65,9 +66,10 @@ def measured(folder: Path, device: Path, consent: object, *options: object) -> d
 
 @pytest.mark.parametrize("known_iops", THROTTLED)
 def test_iops_of_a_throttled_drive(scsi: Drive, monitor: Monitor, tmp_path: Path, known_iops: int) -> None:
-    """QEMU lets so many I/Os a second through, and a tenth of a second's worth at once.
+    """The measured IOPS of a drive that QEMU throttles equal the throttled rate. QEMU lets this number of I/Os through
+    per second, and at most a tenth of it at once.
 
-    That burst went to preconditioning, which the first round follows without a pause.
+    The preconditioning uses up this burst, because the first round follows it without a pause.
     """
     with monitor.throttled(scsi.serial, iops=known_iops):
         cell = measured(tmp_path, scsi.path, scsi.serial, "--iodepth", THROTTLED[known_iops])
@@ -76,8 +78,8 @@ def test_iops_of_a_throttled_drive(scsi: Drive, monitor: Monitor, tmp_path: Path
 
 
 def test_iops_of_a_drive_of_known_answer_time(tmp_path: Path) -> None:
-    """The IOPS of a null_blk with more places than outstanding I/Os are the number of outstanding I/Os over the answer
-    time.
+    """The measured IOPS of a null_blk device equal the number of outstanding I/Os divided by the answer time, if the
+    device has more places than outstanding I/Os.
     """
     known_iops = OUTSTANDING / (ANSWER_US / 1e6)
     with null_device(ANSWER_US, places=4 * OUTSTANDING) as device:
@@ -100,8 +102,8 @@ def drive_of_random_answers() -> Iterator[Path]:
 
 
 def test_latencies_against_the_kernels_trace(tmp_path: Path) -> None:
-    """The window contains as many I/Os as the kernel's trace. The percentiles agree within 2 % and
-    the stated overhead.
+    """The window contains as many I/Os as the kernel's trace. The percentiles of tkperf and of the trace agree within 2
+    % plus the stated overhead.
     """
     with drive_of_random_answers() as device:
         consent = json.loads(tkperf("doctor", device, "--json").stdout)["confirm_id"]
@@ -111,7 +113,8 @@ def test_latencies_against_the_kernels_trace(tmp_path: Path) -> None:
             )
     figures = compare(cell, latencies)
     keep("against the kernel's trace", figures)
-    # Sixteen at once are late where the emulated CPU stands still once: that is the host's, beyond p99.
+    # If the emulated CPU pauses once, sixteen I/Os are late together. This pause belongs to the host and affects only
+    # percentiles beyond p99.
     figures.pop("p99.9_us", None)
     assert "p99_us" in figures
     assert find_beyond(figures, MOST_OVERHEAD_US, MOST_OVERHEAD_US) == []

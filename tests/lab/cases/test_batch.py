@@ -1,4 +1,6 @@
-"""Batches on drives of several buses: each drive's fault is its own, and a drive that is not named is not touched."""
+"""Batches on drives of several buses: a fault of one drive affects only this drive, and a drive that the batch does not
+name is not touched.
+"""
 
 from __future__ import annotations
 
@@ -26,21 +28,23 @@ from tkperf.model.record import RunStatus
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writers import find_writer
 
-# What the batches of this boot wrote is left there, as a boot is long.
+# The events of all batches of this boot are written to this file, so that they can be read before the long boot ends.
 EVENTS = Path("/lab/batch-events.jsonl")
-# Few enough that the emulated CPUs keep up, also when four drives are measured at once.
+# This rate is low enough for the emulated CPUs, also when four drives are measured at once.
 SLOW_IOPS = 200
 # At the beginning of a step of three seconds, QEMU admits a burst of I/Os: 237 IOPS were observed. test_accuracy.py
-# tests how exact a rate is.
+# tests the accuracy of a rate.
 MOST_SLOW_IOPS = SLOW_IOPS * 1.5
-# Longest case: four drives share two emulated CPUs.
+# The longest case measures four drives with two emulated CPUs.
 LIMIT_S = 900
 NO_LIMITS = dict.fromkeys(("bps", "bps_rd", "bps_wr", "iops_rd", "iops_wr"), 0)
 
 
 @pytest.fixture(autouse=True)
 def bystander(drive_of: Callable[[disks.Disk], Drive]) -> Iterator[None]:
-    """A drive with data, on the controller of one that is measured, which no batch here names."""
+    """Require that a drive with data, which is on the controller of a measured drive but in no batch, is neither
+    written nor changed.
+    """
     drive = drive_of(disks.SATA_SECOND)
     shell(f"dd if=/dev/urandom of={drive.path} bs=1M count=4 oflag=direct status=none")
     before = shell(f"sha256sum {drive.path}"), drive.written_bytes()
@@ -50,7 +54,7 @@ def bystander(drive_of: Callable[[disks.Disk], Drive]) -> Iterator[None]:
 
 @dataclass(slots=True)
 class Batch:
-    """A batch under way, by what it writes: ``events`` so far."""
+    """A running batch. ``events`` contains the events that the batch has written so far."""
 
     folder: Path
     process: subprocess.Popen[str]
@@ -79,7 +83,9 @@ class Batch:
 
 
 def short_profile(folder: Path) -> Path:
-    """Two cells a round, on a quarter of the range: several drives share the emulated CPUs."""
+    """Return a profile with two cells a round on a quarter of the range, because several drives share the emulated
+    CPUs.
+    """
     text = PROFILE.read_text()
     for old, new in (("block_sizes_kib = [4, 0.5]", "block_sizes_kib = [4]"), ("64MiB", "16MiB")):
         assert old in text
@@ -91,7 +97,7 @@ def short_profile(folder: Path) -> Path:
 
 @contextmanager
 def measuring(folder: Path, paths: Sequence[Path], lines: Sequence[str], *others: object) -> Iterator[Batch]:
-    """A batch in a process of its own, confirmed by these lines of a file."""
+    """Start a batch in a separate process, with these lines in the consent file."""
     command = [
         "tkperf",
         "batch",
@@ -136,14 +142,16 @@ def consent_file(folder: Path, lines: Sequence[str]) -> Path:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until the condition holds. The limit of the case ends the wait."""
+    """Wait until the condition holds. The time limit of the case ends the wait."""
     while not condition():
         time.sleep(1)
 
 
 @pytest.fixture
 def second_path(sas: Drive, monitor: Monitor) -> Iterator[Path]:
-    """Add a second node for the SAS drive behind another adapter. By all that it reports it is the same drive."""
+    """Add a second node for the SAS drive behind another adapter. All reported properties of both nodes are those of
+    the same drive.
+    """
     size = disks.SAS.size_bytes
     monitor("blockdev-add", driver="null-co", size=size, **{"node-name": "second", "read-zeroes": True})
     monitor(
@@ -172,8 +180,8 @@ def second_path(sas: Drive, monitor: Monitor) -> Iterator[Path]:
 
 
 def test_one_drive_twice(sas: Drive, sata: Drive, second_path: Path, tmp_path: Path) -> None:
-    """Two paths to one drive are refused with both names, and so are two namespaces of one drive. No file is left and
-    nothing is written.
+    """If a batch names two paths to one drive, it is refused with both names. Two namespaces of one drive are refused
+    as well. No file is left, and nothing is written to the drives.
     """
     first = find(disks.NVME_TWO).path
     namespaces = (Path(f"{str(first)[:-1]}1"), Path(f"{str(first)[:-1]}2"))
@@ -209,8 +217,8 @@ def test_one_drive_twice(sas: Drive, sata: Drive, second_path: Path, tmp_path: P
 def test_one_slow_one_failing_one_pulled(
     sata: Drive, scsi: Drive, sas: Drive, drive_of: Callable[[disks.Disk], Drive], tmp_path: Path, monitor: Monitor
 ) -> None:
-    """A batch of four buses measures the healthy and the slow drive to the end. The failing drive and the pulled drive
-    say what failed.
+    """A batch with drives on four buses measures the healthy and the slow drive to their end. The failing drive and the
+    pulled drive report what failed.
     """
     pulled = drive_of(disks.NVME_PULLED_OF_BATCH)
     sectors = sas.size_bytes // 512
@@ -250,7 +258,7 @@ def test_one_slow_one_failing_one_pulled(
         record = read_run(Path(drive.run_file))
         assert record.status is RunStatus.FAILED
         assert str(path) in drive.text
-        # The ledger has no more than a thousand characters of it, on one line, and what to do next.
+        # The ledger contains at most a thousand characters of the reason on one line, and what the user does next.
         assert record.ended_because
         assert drive.text.startswith(record.ended_because[:60])
     assert "Input/output error" in failed[0].text
@@ -268,8 +276,8 @@ def test_one_slow_one_failing_one_pulled(
 
 @pytest.mark.limit_s(LIMIT_S)
 def test_a_killed_supervisor(nvme: Drive, sata: Drive, scsi: Drive, tmp_path: Path) -> None:
-    """The drives of a killed supervisor continue. The waiting drive remains untouched until the user is asked again,
-    and is then measured.
+    """If the supervisor is killed, the drives that are being measured continue. The waiting drive remains untouched
+    until the user gives consent again, and is then measured.
     """
     drives = (nvme, sata, scsi)
     ledger = tmp_path / "b.batch"
@@ -300,7 +308,7 @@ def test_a_killed_supervisor(nvme: Drive, sata: Drive, scsi: Drive, tmp_path: Pa
         refused = tkperf("resume", ledger)
         assert refused.status == ExitCode.REFUSED, refused.stderr
         assert "--yes-destroy-file" in refused.stderr
-        # Lines of drives that are done are none of those that are asked about.
+        # The consent file must name only the drives that the question is about, and no drives that are done.
         refused = tkperf("resume", ledger, "--yes-destroy-file", tmp_path / "yes.txt")
         assert refused.status == ExitCode.REFUSED, refused.stderr
         assert last.written_bytes() == before[left - 1]
