@@ -1,4 +1,4 @@
-"""A scripted fio, and engines over scratch files."""
+"""Fixtures with a scripted fio, and with engines that use scratch files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.model.workload import Access, ActiveRange, Workload
 
-# Plays by block size; see fake_fio.py.
+# The plays of a scenario. The key is a block size; see fake_fio.py.
 Scenario = Mapping[str, list[Any]]
 
 
@@ -45,7 +45,9 @@ def fake_fio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scena
 
 @pytest.fixture
 def make_engine(scratch: Path) -> Iterator[Callable[..., FioEngine]]:
-    """Yield a function that makes engines over a scratch file. Stop at the end whatever they still run."""
+    """Yield a function that creates engines over a scratch file. At the end, stop all loads that the engines
+    still run.
+    """
     permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch)).redeem()
     made: list[FioEngine] = []
 

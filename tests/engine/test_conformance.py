@@ -1,11 +1,12 @@
-"""What every engine must do, whatever issues the I/O: run against the simulation, a scripted fio and fio.
+"""The rules that every engine must follow, whatever issues the I/O. The tests run with the simulation, a scripted fio
+and a real fio.
 
-A new engine is one more parameter of ``rig``. What only fio can do to a run
-(lie, flood, be killed) is in test_fake_fio.py.
+A new engine is one more parameter of ``rig``. Faults that only fio can cause in a run (wrong numbers, a flood of
+output, kills) are tested in test_fake_fio.py.
 
-Times of the simulation are exact. fio may begin, report or end late, as long as the host is busy: for fio the rules are
-about the order of events. The gate of a load that has to begin by itself must have been opened before anybody asks for
-its result. bench/handover_gap.py measures how late fio is.
+Times of the simulation are exact. On a busy host, fio may begin, report or end late, so the rules for fio are about the
+order of events. If a load has to begin by itself, its gate must have been opened before the result of the load is
+requested. bench/handover_gap.py measures how late fio is.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from tkperf.model.workload import Access, Step
 
 RANGE_BYTES = 64 << 20
 LENGTH_S = 0.6
-# Between moments that are the same by two clocks.
+# Two times that mean the same moment may differ by this time in s, because they come from two clocks.
 SAME_S = 0.15
-# A busy host may delay a program that waits for nothing by this time.
+# A busy host may delay a program by this time even if the program waits for nothing.
 LATE_S = 30.0
 COLD_START_S = 5.0
 
@@ -46,9 +47,9 @@ class Rig:
 
     Attributes:
         wait: lets time pass.
-        exact: the clock is the simulation's: nothing is late, and totals are known at the planned end.
+        exact: the clock is the simulation's, so nothing is late, and totals are known at the planned end.
         may_miss_ends: the load is a real fio, which may exit before a busy host lets the engine notice the planned end.
-        asked_s: when a result was asked for the last time.
+        asked_s: the time of the last request for a result.
     """
 
     engine: Engine
@@ -62,20 +63,25 @@ class Rig:
         self.asked_s = self.clock()
 
     def require_begun_unasked(self, execution: Execution) -> None:
-        """Require a load to have been let go before its result was asked for.
+        """Require that a load was released before its result was requested.
 
-        fio opens the gate of a load and notes the time. How soon the load begins then is up to the host.
+        The engine opens the gate of a fio load and notes the time. How soon the load begins after that depends on the
+        host.
         """
         let_go_s = execution.started_s if self.exact else execution.earliest_s
         assert let_go_s is not None
         assert let_go_s <= self.asked_s
 
     def require_at(self, moment_s: float, planned_s: float) -> None:
-        """Require a moment not to be before its planned time, nor after it where nothing is late."""
+        """Require that a moment is not before its planned time. If the clock is exact, the moment must not be after its
+        planned time either.
+        """
         assert planned_s - SAME_S <= moment_s <= planned_s + (SAME_S if self.exact else LATE_S)
 
     def require_length(self, length_s: float, planned_s: float) -> None:
-        """Require a load not to be shorter than asked, nor longer where nothing is late."""
+        """Require that a load is not shorter than requested. If the clock is exact, the load must not be longer
+        either.
+        """
         self.require_at(length_s, planned_s)
 
 
@@ -90,7 +96,7 @@ def rig(request: pytest.FixtureRequest) -> Rig:
 
         return Rig(engine, engine.clock, wait, exact=True)
     patch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
-    # However late the next fio is at its gate on a busy host, the engine waits for it.
+    # On a busy host, the next fio may reach its gate late. The engine waits for it.
     patch.setattr("tkperf.engine.waiting.PREPARE_AHEAD_S", LATE_S)
     scripted = request.param == "scripted fio"
     if scripted:
@@ -101,7 +107,7 @@ def rig(request: pytest.FixtureRequest) -> Rig:
 
 
 def ignore(_sample: Sample, _arrived_s: float | None) -> None:
-    """Ignore the samples in a test that looks at totals."""
+    """Ignore the samples in a test that checks totals."""
 
 
 def measure(rig: Rig, step: Step, then: Next | None = None) -> Execution:
@@ -123,11 +129,12 @@ def uncertain(*loads: EngineLoad, choose: Callable[[Measurement], EngineLoad | N
 
 
 def require_handed_over(rig: Rig, before: Execution, after: Execution, planned_s: float | None = LENGTH_S) -> None:
-    """What follows began when it was let go, at the planned end of what came before, and before anybody asked for it.
+    """Require that the second load began at its release, at the planned end of the first load, and before its result
+    was requested.
 
-    A fio that begins late on a busy host ends after its planned end, and what follows does not wait for it. Without
-    ``planned_s``, the end was not known beforehand, and what follows began at the real end. If the engine noticed the
-    end only after fio had exited, what follows began when it was asked for.
+    A fio that begins late on a busy host ends after its planned end, and the second load does not wait for this end.
+    Without ``planned_s``, the end was not known beforehand, and the second load began at the real end. If the engine
+    noticed the end only after fio had exited, the second load began when its result was requested.
     """
     if rig.may_miss_ends and before.handed_over_s is None:
         assert after.earliest_s is not None
@@ -142,14 +149,16 @@ def require_handed_over(rig: Rig, before: Execution, after: Execution, planned_s
 
 
 def require_whole(execution: Execution) -> None:
-    """The seconds of a load, end to end, are the load."""
+    """Require that the seconds of a load follow each other without a gap and add up to the load."""
     seen = execution.measurement
     require_sum(seen, seen.samples)
     assert sum(each.duration_s for each in seen.samples) == pytest.approx(seen.duration_s)
 
 
 def require_sum(whole: Measurement | FioReading, parts: Sequence[Sample | Measurement]) -> None:
-    """Exactly: I/Os, bytes, latencies and every bucket of the histogram, reads and writes apart."""
+    """Require that the parts add up to the whole exactly: I/Os, bytes, latencies and every bucket of the histogram,
+    separately for reads and writes.
+    """
     for side in ("read", "write"):
         total, summed = getattr(whole, side), sum((getattr(each, side) for each in parts), NO_IO)
         for what in ("ios", "bytes", "latency_ios", "latency_sum_ns", "histogram"):
@@ -157,7 +166,7 @@ def require_sum(whole: Measurement | FioReading, parts: Sequence[Sample | Measur
 
 
 def test_a_step_lasts_as_long_as_asked_and_its_seconds_add_up(rig: Rig) -> None:
-    """A step lasts as long as asked. Its seconds add up to its totals, and its times agree."""
+    """A step lasts as long as requested. Its seconds add up to its totals, and its times agree with each other."""
     samples: list[Sample] = []
     step = replace(FIRST, duration_s=1.4)
     execution = rig.engine.measure(step, then=None, on_sample=lambda sample, _: samples.append(sample))
@@ -170,8 +179,8 @@ def test_a_step_lasts_as_long_as_asked_and_its_seconds_add_up(rig: Rig) -> None:
 
 
 def test_what_is_certain_begins_at_the_planned_end(rig: Rig) -> None:
-    """A certain next step begins at the planned end of the current step, without a word of the runner and without any
-    other release.
+    """If only one load can follow a step, the load begins at the planned end of the step by itself. The runner need not
+    release it.
     """
     first = measure(rig, FIRST, Next.for_certain(SECOND))
     second = measure(rig, SECOND)
@@ -181,8 +190,8 @@ def test_what_is_certain_begins_at_the_planned_end(rig: Rig) -> None:
 
 
 def test_one_of_several_begins_that_is_chosen_shortly_before_the_end(rig: Rig) -> None:
-    """The engine prepares both possible loads. Shortly before the end, it asks which load follows, according to the
-    measurement so far. The chosen load then begins by itself.
+    """If one of several loads can follow, the engine prepares all of them. Shortly before the end, it asks which load
+    follows, according to the measurement so far. The chosen load then begins by itself.
     """
     asked: list[float] = []
 
@@ -198,7 +207,9 @@ def test_one_of_several_begins_that_is_chosen_shortly_before_the_end(rig: Rig) -
 
 
 def test_what_depends_on_the_last_ios_begins_when_the_totals_are_known(rig: Rig) -> None:
-    """The engine asks again when all I/O is done, and does not wait to be called."""
+    """If the choice of the next load depends on the last I/Os, the engine asks again when all I/Os are done. The chosen
+    load then begins without a call of the runner.
+    """
 
     def choose(so_far: Measurement) -> EngineLoad | None:
         return SECOND if so_far.duration_s >= 0.99 * LENGTH_S else None
@@ -209,7 +220,9 @@ def test_what_depends_on_the_last_ios_begins_when_the_totals_are_known(rig: Rig)
 
 
 def test_what_the_runner_decides_begins_when_it_says_so(rig: Rig) -> None:
-    """The next load begins neither earlier nor as late as the request for the measurement."""
+    """If the runner decides which load follows, this load begins when the runner releases it, and not only when its
+    measurement is requested.
+    """
     first = measure(rig, FIRST, uncertain(SECOND, THIRD))
     assert first.handed_over_s is None
     rig.wait(0.3)
@@ -221,7 +234,9 @@ def test_what_the_runner_decides_begins_when_it_says_so(rig: Rig) -> None:
 
 
 def test_what_was_not_made_ready_cannot_be_let_go(rig: Rig) -> None:
-    """The load starts when it is requested, as if it had not been announced."""
+    """A load that was not prepared cannot be released early. It starts when its measurement is requested, as if it had
+    not been announced.
+    """
     measure(rig, FIRST, uncertain(SECOND))
     rig.engine.start_next(THIRD)
     asked_s = rig.clock()
@@ -231,7 +246,9 @@ def test_what_was_not_made_ready_cannot_be_let_go(rig: Rig) -> None:
 
 
 def test_a_wrong_guess_is_thrown_away(rig: Rig) -> None:
-    """The load that had begun is in no result, and the requested load is measured completely."""
+    """If the engine started the wrong load, this load is in no result, and the requested load is measured
+    completely.
+    """
     first = measure(rig, FIRST, uncertain(SECOND, THIRD, choose=lambda _: SECOND))
     assert first.handed_over_s is not None or rig.may_miss_ends
     rig.engine.start_next(THIRD)
@@ -242,7 +259,7 @@ def test_a_wrong_guess_is_thrown_away(rig: Rig) -> None:
 
 
 def test_nothing_goes_on_after_rest(rig: Rig) -> None:
-    """After rest(), a step that had been released early ends too. When it is asked for later, it begins again."""
+    """After rest(), a step that was released early ends too. If the step is requested later, it begins again."""
     measure(rig, FIRST, Next.for_certain(SECOND))
     rig.engine.rest()
     rested_s = rig.clock()
@@ -250,7 +267,9 @@ def test_nothing_goes_on_after_rest(rig: Rig) -> None:
 
 
 def test_a_fill_writes_all_of_it_and_its_follower_begins_at_its_end(rig: Rig) -> None:
-    """The end of the load is not known beforehand. No I/O of the next load happens before this end."""
+    """A fill writes its whole amount, and the next load begins at the end of the fill. The end is not known beforehand,
+    and no I/O of the next load happens before it.
+    """
     fill = Fill(section="S", workload=workload(access=Access.SEQUENTIAL), passes=2)
     filled = rig.engine.fill(fill, then=Next.for_certain(SECOND), on_sample=ignore)
     second = measure(rig, SECOND)
@@ -260,15 +279,15 @@ def test_a_fill_writes_all_of_it_and_its_follower_begins_at_its_end(rig: Rig) ->
 
 
 def test_a_stream_has_no_gaps(rig: Rig) -> None:
-    """Each slice begins where the slice before it ended. The stream is much longer than its slices, because a report of
-    fio may be late, and ends the slice all the same.
+    """Each slice of a stream begins at the end of the previous slice. The stream is much longer than its slices,
+    because fio may report late, and a late report still ends the slice.
     """
     slices = [measure_slice(rig, stream("S", slices=30)) for _ in range(2)]
     assert slices[1].started_s == pytest.approx(slices[0].ended_s, abs=1e-3)
 
 
 def test_a_stream_ends_in_its_time(rig: Rig) -> None:
-    """All slices of a stream together last as long as asked. Its follower begins at the end of the last slice."""
+    """All slices of a stream together last as long as requested. The next load begins at the end of the last slice."""
     slices = [measure_slice(rig, stream("S"), then) for then in (None, Next.for_certain(SECOND))]
     second = measure(rig, SECOND)
     total_s = sum(each.measurement.duration_s for each in slices)
@@ -281,7 +300,9 @@ def test_a_stream_ends_in_its_time(rig: Rig) -> None:
 
 
 def test_slices_of_a_mix_add_up_to_what_the_load_did(rig: Rig) -> None:
-    """The slices of a mix add up to fio's last document, for reads and writes, the last part of a second included."""
+    """The slices of a mix add up to the numbers in fio's last document, separately for reads and writes. The last
+    fraction of a second is included.
+    """
     mix = Step(workload=workload(read_percent=65), duration_s=LENGTH_S)
     phase = replace(stream("S", of=mix), duration_s=1.3, longest_s=2.6)
     slices = [measure_slice(rig, phase) for _ in range(2)]
@@ -293,7 +314,7 @@ def test_slices_of_a_mix_add_up_to_what_the_load_did(rig: Rig) -> None:
 
 
 def test_a_stream_is_handed_over_to_like_a_step(rig: Rig) -> None:
-    """The stream follows a step, and another stream."""
+    """A stream can follow a step or another stream, and begins in the same way as a step."""
     first = measure(rig, FIRST, Next.for_certain(stream("A", slices=1)))
     a = measure_slice(rig, stream("A", slices=1), Next.for_certain(stream("B", slices=1)))
     require_handed_over(rig, first, a)
@@ -302,8 +323,8 @@ def test_a_stream_is_handed_over_to_like_a_step(rig: Rig) -> None:
 
 
 def test_a_stream_that_is_decided_to_end_is_cut_there(rig: Rig) -> None:
-    """A stream that is decided to end is cut at the end of the slice, long before its longest time. The next step
-    begins at once.
+    """If a stream is to end early, it ends with its current slice, long before its longest time. The next step begins
+    at once.
     """
     then = uncertain(SECOND, choose=lambda _: SECOND)
     phase = stream("S", slices=100)
@@ -314,8 +335,8 @@ def test_a_stream_that_is_decided_to_end_is_cut_there(rig: Rig) -> None:
 
 
 def test_an_idle_time_is_as_long_as_asked(rig: Rig) -> None:
-    """An idle time lasts as long as asked from the last I/O to the first of what follows, whatever
-    was done in between.
+    """An idle time lasts as long as requested, from the last I/O to the first I/O of the next load, whatever was done
+    in between.
     """
     first = measure(rig, FIRST, None)
     rig.engine.idle(2.0, then=Next.for_certain(SECOND))
@@ -324,13 +345,13 @@ def test_an_idle_time_is_as_long_as_asked(rig: Rig) -> None:
 
 
 def test_close_is_safe_at_any_time(rig: Rig) -> None:
-    """The engine can be closed more than once, and with a step made ready."""
+    """The engine can be closed more than once, also while a prepared step waits."""
     measure(rig, FIRST, uncertain(SECOND, stream("S")))
     rig.engine.close()
     rig.engine.close()
 
 
-# Only of fio: what its processes may do to a hand-over.
+# The following tests are only about fio: events in its processes that may affect a hand-over.
 
 Play = Callable[[Scenario], None]
 Acts = list[Any]
@@ -339,7 +360,9 @@ Acts = list[Any]
 def test_a_last_document_soon_after_the_one_before_is_in_a_second(
     fake_fio: Play, make_engine: Callable[[], FioEngine]
 ) -> None:
-    """fio may report just before its end: what came after that is in no sample of its own."""
+    """If fio reports just before its end, the I/Os after this report become part of the last sample and not of a
+    separate one.
+    """
     fake_fio({"*": [[["status", {"elapsed_s": 0.57}], ["jobs end"], ["status", {"elapsed_s": 0.6}]]]})
     execution = make_engine().measure(FIRST, then=None, on_sample=ignore)
     assert execution.measurement.ios == 2 * 2000 * 0.6
@@ -347,7 +370,7 @@ def test_a_last_document_soon_after_the_one_before_is_in_a_second(
 
 
 def test_what_died_at_its_gate_is_started_anew(fake_fio: Play, make_engine: Callable[[], FioEngine]) -> None:
-    """A load that died at its gate is started again, and the step is measured. Nothing else is released."""
+    """If a load died at its gate, it is started again, and the step is measured. No other load is released."""
     fake_fio({"8192": [[["killed at the gate"], ["do not come"]], [["run"]]]})
     engine = make_engine()
     step = replace(FIRST, duration_s=2.5)
@@ -359,7 +382,9 @@ def test_what_died_at_its_gate_is_started_anew(fake_fio: Play, make_engine: Call
 def test_what_comes_after_a_short_step_is_started_before_its_results_are_written(
     fake_fio: Play, make_engine: Callable[[], FioEngine]
 ) -> None:
-    """A slow disk below the run file would make it late. After a long one there is time."""
+    """The load after a short step is started before the results of the previous step are written, because a slow disk
+    below the run file would otherwise delay it. After a long step, the engine has enough time.
+    """
     engine = make_engine()
     engine.measure(FIRST, then=Next.for_certain(SECOND, (THIRD,)), on_sample=ignore)
     assert THIRD in engine._waiting

@@ -1,4 +1,4 @@
-"""The cases run inside the lab machine only. They are not even collected on any other machine."""
+"""The cases run only inside the lab machine. On any other machine, pytest does not even collect them."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The drives of the lab machine: one entry each, found in the machine by serial number."""
+"""The drives of the lab machine. Each drive has one entry, and the machine finds the drive with its serial number."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
-    """``devices`` are QEMU device arguments; ``{drive}`` names the disk's storage.
+    """A drive of the lab machine. ``devices`` are QEMU device arguments, in which ``{drive}`` is the name of the disk's
+    storage.
 
-    ``root_port`` is a slot made for it, from which it can be pulled by its ``id``.
+    ``root_port`` is a slot for this drive. The drive can be pulled out of this slot with its ``id``.
     """
 
     serial: str

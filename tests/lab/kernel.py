@@ -1,7 +1,7 @@
-"""The lab's kernel: Debian's own package, unpacked beside the tests, never installed.
+"""The kernel of the lab: Debian's own package, which is unpacked next to the tests and never installed.
 
-The machine boots an uncompressed vmlinux (half the time of a bzImage without KVM) and a small
-initramfs that mounts the host's root read-only; all other drivers come from the unpacked package.
+The machine boots an uncompressed vmlinux, which takes half the time of a bzImage without KVM, and a small initramfs
+that mounts the host's root read-only. All other drivers are loaded from the unpacked package.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import Path
 
 META_PACKAGE = "linux-image-amd64"
 XZ_MAGIC = b"\xfd7zXZ\x00"
-# These modules let the initramfs reach the host's files. The other modules are loaded from there.
+# With these modules, the initramfs reaches the host's files. The other modules are loaded from these files.
 EARLY_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
 
 
 class LabUnavailableError(Exception):
-    """The lab cannot be built here, and the message says why."""
+    """The lab cannot be built on this machine. The message contains the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """``modules`` is the folder of one kernel version, as under /lib/modules."""
+    """The files of a kernel. ``modules`` is the folder of one kernel version, as under /lib/modules."""
 
     image: Path
     initramfs: Path
@@ -34,10 +34,10 @@ class Kernel:
 
 
 def get_kernel(cache: Path) -> Kernel:
-    """The kernel from the cache, or downloaded and unpacked into it.
+    """Return the kernel from the cache. If it is missing, download the package and unpack it into the cache.
 
     Raises:
-        LabUnavailableError: a tool or the package cannot be had.
+        LabUnavailableError: A tool or the package is not available.
     """
     for tool in ("apt-get", "dpkg", "busybox", "depmod", "modprobe", "cpio"):
         if shutil.which(tool, path="/usr/sbin:/usr/bin:/sbin:/bin") is None:

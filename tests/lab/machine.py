@@ -1,7 +1,8 @@
-"""The lab machine: QEMU with emulated drives of every bus, driven by Debian's real drivers.
+"""The lab machine: QEMU with emulated drives of every bus, which Debian's real drivers control.
 
-It is booted for one job, or for several in turn with the same disks. A job sees the host's files through a layer of
-memory, runs as root, and can only destroy the disks listed here, which are sparse files made for this boot.
+The machine is booted for one job, or for several jobs in turn with the same disks. A job sees the host's files through
+a layer in memory and runs as root. It can destroy only the disks in disks.py, which are sparse files created for this
+boot.
 """
 
 from __future__ import annotations
@@ -25,22 +26,25 @@ from tests.lab.kernel import Kernel, LabUnavailableError, get_kernel
 CHECKOUT = Path(__file__).resolve().parents[2]
 CACHE = CHECKOUT / ".lab"
 KERNEL_COMMAND_LINE = (
-    # On a busy host the emulated timer may be too late for the kernel's check of it, which is a panic.
+    # On a busy host, the emulated timer may be too late for the kernel's check of the timer, and a failed check is a
+    # panic.
     "no_timer_check console=ttyS0 loglevel=4 panic=-1 mitigations=off cryptomgr.notests audit=0 apparmor=0 "
     "nvme_core.io_timeout=10"
 )
-# Under TCG, the machine begins its job after 6 to 16 s. A machine that stalls under KVM never begins its job.
+# Under TCG, the machine begins its job after 6 s to 16 s. A machine that stalls under KVM never begins its job.
 PROBE_LIMIT_S = 20.0
-# The machine writes its uptime every 5 s (guest/start). On a busy host that may take a minute, but not several.
+# The machine writes its uptime every 5 s (guest/start). On a busy host, this may take a minute, but not several
+# minutes.
 FROZEN_AFTER_S = 240.0
 
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """How a job ended.
+    """The end of a job.
 
-    ``status`` None: the machine ended without finishing the job. ``frozen``: the last uptime that the machine wrote
-    before it stood still, and the state of its CPU. None: it ran until its end or its time limit.
+    If ``status`` is None, the machine ended without finishing the job. ``frozen`` contains the last uptime that the
+    machine wrote before it froze, and the state of its CPU. If ``frozen`` is None, the machine ran until its end or its
+    time limit.
     """
 
     status: int | None
@@ -52,16 +56,16 @@ class JobResult:
 def run_job(
     *boots: str, limit_s: float, disks: tuple[Disk, ...] = DISKS, keep: Path | None = None, echo: bool = True
 ) -> JobResult:
-    """Boot, run a shell script as root in the checkout, power off.
+    """Boot the machine, run a shell script as root in the checkout, and power off.
 
     Args:
-        boots: a script for each boot of the same machine; all but the last may reset it.
-        limit_s: the machine is stopped after this time, in each boot. It is stopped earlier if it stands still.
-        keep: folder for the files the job leaves in /lab.
-        echo: pass the job's output on while it runs.
+        boots: a script for each boot of the same machine. All scripts except the last may reset the machine.
+        limit_s: the machine is stopped after this time in each boot. It is stopped earlier if it freezes.
+        keep: folder for the files that the job leaves in /lab.
+        echo: print the job's output while it runs.
 
     Raises:
-        LabUnavailableError: QEMU or the kernel cannot be had here.
+        LabUnavailableError: QEMU or the kernel is not available on this machine.
     """
     kernel = get_kernel(CACHE)
     accelerator = _choose_accelerator(kernel)
@@ -89,7 +93,7 @@ def run_job(
 
 
 def _choose_accelerator(kernel: Kernel) -> str:
-    """Return KVM if it boots this kernel, or else TCG. The answer is stored with the kernel."""
+    """Return "kvm" if KVM boots this kernel, or else "tcg". The answer is stored with the kernel."""
     if shutil.which("qemu-system-x86_64") is None:
         raise LabUnavailableError("'qemu-system-x86_64' is not installed (qemu-system-x86)")
     kept = kernel.image.parent / "accelerator"
@@ -110,7 +114,7 @@ def _choose_accelerator(kernel: Kernel) -> str:
 def _boot(
     kernel: Kernel, accelerator: str, folder: Path, job: str, disks: tuple[Disk, ...], limit_s: float, echo: bool
 ) -> str | None:
-    """Return how the machine stood still, or None if it did not."""
+    """Boot the machine for a job. Return a description if the machine froze, or else None."""
     share = folder / "share"
     shutil.copy(Path(__file__).parent / "guest/start", share / "start")
     (share / "job").write_text(job)
@@ -128,8 +132,8 @@ def _boot(
         "-cpu",
         "host" if accelerator == "kvm" else "max",
         "-smp",
-        # With two emulated CPUs on a busy host, each CPU waits for the other one. The same cases then need twice as
-        # much CPU time.
+        # With two emulated CPUs on a busy host, each CPU waits for the other, and the same cases need twice as much CPU
+        # time.
         "2" if accelerator == "kvm" else "1",
         "-m",
         "3072",
@@ -155,7 +159,7 @@ def _boot(
         f"local,id=lab,path={share},security_model=none",
         "-device",
         "virtio-9p-pci,fsdev=lab,mount_tag=lab",
-        # A way for a test in the machine to pull its own disks.
+        # With this connection, a test in the machine can pull its own disks.
         "-qmp",
         f"unix:{folder / 'qmp'},server=on,wait=off",
         "-chardev",
@@ -164,7 +168,7 @@ def _boot(
         "virtio-serial-pci",
         "-device",
         "virtserialport,chardev=control,name=lab.qmp",
-        # To read the registers of the CPU if the machine stands still.
+        # With this connection, the registers of the CPU can be read if the machine freezes.
         "-monitor",
         f"unix:{folder / 'monitor'},server=on,wait=off",
     ]
@@ -192,7 +196,7 @@ def _boot(
 
 
 def _watch(qemu: subprocess.Popen[bytes], share: Path, limit_s: float, echo: bool) -> str | None:
-    """Wait for the machine's end. Return how it stood still, or None."""
+    """Wait for the machine's end. Return a description if the machine froze, or else None."""
     output = share / "output.txt"
     until = time.monotonic() + limit_s
     shown = 0
@@ -215,7 +219,7 @@ def _watch(qemu: subprocess.Popen[bytes], share: Path, limit_s: float, echo: boo
 
 
 def _ask_monitor(path: Path, command: str) -> str:
-    """Return what QEMU's monitor answers, or why it does not."""
+    """Return the answer of QEMU's monitor, or the reason why it did not answer."""
     answer = b""
     with socket.socket(socket.AF_UNIX) as monitor:
         monitor.settimeout(5.0)
@@ -228,12 +232,12 @@ def _ask_monitor(path: Path, command: str) -> str:
             pass
         except OSError as error:
             return f"QEMU's monitor: {error}"
-    # The monitor repeats the command as it is typed, with codes that move the cursor.
+    # The monitor repeats the command as if it were typed, with codes that move the cursor.
     return answer.decode(errors="replace").rpartition(f"{command}\x1b[K\r\n")[2].replace("\r", "")
 
 
 def _relay(folder: Path, qemu: subprocess.Popen[bytes]) -> None:
-    """Join the machine's serial port to QEMU's monitor."""
+    """Connect the machine's serial port to QEMU's monitor."""
     ends: list[socket.socket] = []
     for name in ("qmp", "control"):
         end = socket.socket(socket.AF_UNIX)

@@ -1,4 +1,4 @@
-"""The test case with two boots: ``python -m tests.lab.reset``.
+"""The lab case with two boots: ``python -m tests.lab.reset``.
 
 The machine is reset in the middle of a round, without a sync, and boots again. The run continues from its run file,
 which is on an ext4 file system of the machine, and the run file is complete at the end.
@@ -14,7 +14,7 @@ from tests.lab.kernel import LabUnavailableError
 from tests.lab.machine import CHECKOUT, run_job
 
 LIMIT_S = 600.0
-# The steps of the short run before the reset: a fill, and six of the eight steps of two rounds.
+# The number of steps of the short run before the reset: a fill, and six of the eight steps of two rounds.
 RESET_AFTER_STEPS = 7
 _BOTH = f"""
 export PATH=$PWD/.venv/bin:$PATH
@@ -63,7 +63,7 @@ def look(folder: Path) -> int:
 
 
 def main() -> int:
-    """Return the exit status: 0 with SKIP if the lab cannot be built here."""
+    """Return the exit status. If the lab cannot be built on this machine, print SKIP and return 0."""
     if "--look" in sys.argv:
         return look(Path("/lab"))
     try:

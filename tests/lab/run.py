@@ -1,7 +1,8 @@
-"""Runs the lab: ``python -m tests.lab.run [core|full] [pytest options]``.
+"""Run the lab: ``python -m tests.lab.run [core|full] [pytest options]``.
 
-Boots the machine once and runs the cases in it; all of them, then that of two boots (``reset.py``). Ends with pytest's
-exit status; where the lab cannot be had, says SKIP and why, and ends with 0.
+The script boots the machine once and runs the cases in it. After all cases, it runs the case with two boots
+(``reset.py``). The exit status is that of pytest. If the lab is not available, the script prints SKIP with the reason,
+and the exit status is 0.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tests.lab import reset
 from tests.lab.kernel import LabUnavailableError
 from tests.lab.machine import CHECKOUT, JobResult, run_job
 
-# Several times what it takes where nothing else runs: a slow machine is no failure.
+# The limits are several times the duration on an idle host, so that a slow machine does not count as a failure.
 LIMITS_S = {"core": 2400.0, "full": 7200.0}
 PYTEST = (
     "export TKPERF_LAB={which} PATH=$PWD/.venv/bin:$PATH PYTEST_DISABLE_PLUGIN_AUTOLOAD=1; "
@@ -27,21 +28,21 @@ PYTEST = (
 
 
 def main(arguments: list[str]) -> int:
-    """The exit status."""
+    """Return the exit status."""
     which = arguments[0] if arguments else "core"
     if which not in LIMITS_S:
         print("usage: python -m tests.lab.run core|full [pytest options]", file=sys.stderr)
         return 2
     options = [*(["-m", "core"] if which == "core" else []), *arguments[1:]]
-    # Stopped from outside, it ends the machine and takes its disks away.
+    # After SIGTERM, the script ends the machine and deletes its disks.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     _compile_cases(which)
     began_s = time.monotonic()
     try:
         result = _run_cases(which, options)
         if result.frozen is not None:
-            # The kernel reports a process or a CPU that hangs, and the uptime is still written. A machine that
-            # writes no uptime points to the emulator.
+            # If a process or a CPU hangs, the kernel reports it and still writes the uptime. If the machine writes no
+            # uptime, the emulator is the probable cause.
             print(f"lab: the machine froze and is started once more: {result.frozen}", flush=True)
             result = _run_cases(which, options)
     except LabUnavailableError as error:
@@ -60,9 +61,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _compile_cases(which: str) -> None:
-    """Let pytest compile the cases here. The machine reads the files of the host, and would need ten seconds for it.
+    """Let pytest compile the cases on the host. The machine reads the files of the host, and would need ten seconds to
+    compile them.
 
-    An error is found again in the machine, which reports it.
+    An error in a case is found again in the machine, which reports it.
     """
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run(

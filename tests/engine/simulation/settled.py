@@ -1,4 +1,4 @@
-"""The write amplification that theory has for uniform random writes."""
+"""The write amplification that theory predicts for uniform random writes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from math import exp
 
 
 def settled_amplification(spare_share: float) -> float:
-    """Return the write amplification of uniform random writes over all addresses, in the long run.
+    """Return the write amplification of uniform random writes over all addresses after a long time.
 
-    With T bytes of flash for U bytes of addresses, a superblock is collected after T(1-p) bytes of the host's, p
-    being the share of it that is still valid then: p = exp(-(1-p) T/U). Xiang and Kurkoski, "An Improved
-    Analytical Expression for Write Amplification in NAND Flash", 2011 (arXiv:1110.4245), solve it with
-    Lambert's W; with 30 % to spare they have 2.36, and 2.35 in their simulation.
+    With T bytes of flash for U bytes of addresses, a superblock is collected after the host has written T(1-p) bytes.
+    Here p is the share of the superblock that is still valid at this time: p = exp(-(1-p) T/U). Xiang and Kurkoski, "An
+    Improved Analytical Expression for Write Amplification in NAND Flash", 2011 (arXiv:1110.4245), solve this equation
+    with Lambert's W. With 30 % of spare flash, they find 2.36, and 2.35 in their simulation.
     """
     valid = 0.0
     for _ in range(10_000):

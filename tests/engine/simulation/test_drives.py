@@ -1,4 +1,4 @@
-"""Laws that every simulated drive keeps, and what each kind of them is known for."""
+"""Laws that every simulated drive obeys, and the typical behaviour of each kind of drive."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _settled() -> SimulatedEngine:
 
 
 def steady_sata() -> SimulatedEngine:
-    """After two hours of random writes."""
+    """Return a simulated SATA drive after two hours of random writes."""
     return deepcopy(_settled())
 
 
@@ -54,8 +54,8 @@ def steady_sata() -> SimulatedEngine:
 @pytest.mark.parametrize("read_percent", [0, 65, 100])
 @pytest.mark.parametrize(("jobs", "io_depth"), [(1, 1), (2, 4), (4, 32), (32, 32)])
 def test_littles_law(preset: str, read_percent: int, jobs: int, io_depth: int) -> None:
-    """The rate times the mean latency equals the number of outstanding I/Os, in the whole and in each second (Little's
-    law).
+    """On a simulated drive, the rate times the mean latency equals the number of outstanding I/Os, in the whole
+    measurement and in each second (Little's law).
     """
     work = replace(RANDOM_WRITES, read_percent=read_percent, jobs=jobs, io_depth=io_depth)
     seen = measure(make(PRESET_MODELS[preset]), work)
@@ -68,7 +68,9 @@ def test_littles_law(preset: str, read_percent: int, jobs: int, io_depth: int) -
 
 @pytest.mark.parametrize("preset", ["sata-ssd", "nvme-4kn", "client-tlc", "client-qlc"])
 def test_fresh_out_of_the_box_is_faster_than_steady(preset: str) -> None:
-    """A drive fresh out of the box writes at random at least 1.5 times as fast as a steady one."""
+    """A drive that is fresh out of the box is at least 1.5 times as fast at random writes as the same drive in steady
+    state.
+    """
     engine = make(PRESET_MODELS[preset])
     fresh = measure(engine, RANDOM_WRITES, 60).iops
     settle(engine)
@@ -76,8 +78,8 @@ def test_fresh_out_of_the_box_is_faster_than_steady(preset: str) -> None:
 
 
 def test_a_steady_drive_has_the_analytic_amplification() -> None:
-    """The engine has the same write amplification as the pure translation layer. Its rate is what
-    the dies then yield.
+    """The engine has the same write amplification as the translation layer alone. The rate is the rate that the dies
+    achieve with this write amplification.
     """
     engine = steady_sata()
     assert isinstance(engine.drive, FlashDrive)
@@ -99,7 +101,9 @@ def test_a_purge_makes_it_as_new() -> None:
 
 
 def test_it_recovers_while_idle_and_only_for_a_while() -> None:
-    """A minute of rest gives a burst above the steady rate. After the burst, the rate is as before."""
+    """After a minute of rest, a drive writes in a burst above its steady rate. After the burst, the rate is the same as
+    before.
+    """
     engine = steady_sata()
     steady = measure(engine, RANDOM_WRITES, 60).iops
     engine.idle(60.0, then=None)
@@ -121,8 +125,8 @@ def test_a_longer_rest_recovers_more() -> None:
 
 
 def test_a_cache_of_one_bit_cells_is_full_some_time_and_folded_while_idle() -> None:
-    """Sequential writes are fast until the cache of one-bit cells is full, and then as slow as the cells. They are fast
-    again after a rest.
+    """Sequential writes are fast until the cache of one-bit cells is full, and then as slow as the main cells. After a
+    rest, they are fast again.
     """
     qlc = PRESET_MODELS["client-qlc"]
     engine = make(qlc)
@@ -132,14 +136,14 @@ def test_a_cache_of_one_bit_cells_is_full_some_time_and_folded_while_idle() -> N
     engine.idle(1800.0, then=None)
     again = measure(engine, SEQUENTIAL_WRITES, 10).bytes
     assert again > 0.8 * sum(rates[:10])
-    # Nothing of what was in it before.
+    # The cache contains no data from before the rest.
     assert isinstance(engine.drive, FlashDrive)
     assert 0.5 * again < engine.drive.cached_bytes <= again
 
 
 def test_a_small_map_costs_random_reads_of_a_wide_range_only() -> None:
-    """A small map slows down random reads of a wide range only. Sequential reads, and random reads of what the map's
-    memory covers, are not slower.
+    """A small map slows down random reads of a wide range, because many of them miss the map's memory. Sequential
+    reads, and random reads of a range that the map's memory covers, are not slower.
     """
     wide = measure(make(TLC), replace(READS, jobs=1, io_depth=1)).latency_mean_us or 0
     narrow_region = ActiveRange(offset_bytes=0, length_bytes=32 * 10**9)
@@ -153,8 +157,8 @@ def test_a_small_map_costs_random_reads_of_a_wide_range_only() -> None:
 
 
 def test_a_deeper_queue_brings_more_until_the_drive_is_busy() -> None:
-    """A deeper queue never reads more slowly. The rate is nearly proportional to the depth at first and constant in the
-    end.
+    """A deeper queue never leads to slower reads. The rate is nearly proportional to the depth at first, and constant
+    in the end.
     """
     engine = make(SATA)
     rates = [measure(engine, replace(READS, jobs=1, io_depth=depth)).iops for depth in (1, 2, 4, 8, 16, 32, 64)]
@@ -164,7 +168,7 @@ def test_a_deeper_queue_brings_more_until_the_drive_is_busy() -> None:
 
 
 def test_writes_beside_them_slow_reads_down() -> None:
-    """Writes slow down the reads beside them, because a read of a die that programs has to wait."""
+    """Writes slow down reads at the same time, because a read from a die that is being programmed has to wait."""
     engine = steady_sata()
     alone = measure(engine, replace(READS, jobs=1, io_depth=4)).read
     beside = measure(engine, replace(MIXED, jobs=1, io_depth=4)).read
@@ -176,8 +180,8 @@ def test_writes_beside_them_slow_reads_down() -> None:
 
 @pytest.mark.parametrize("arrival", Arrival)
 def test_an_offered_rate_is_kept_up_with_or_not(arrival: Arrival) -> None:
-    """The drive keeps up with an offered rate up to its own rate. Beyond it, the latency grows up to the latency of a
-    full queue.
+    """The drive keeps up with an offered rate up to its own rate. Beyond its own rate, the latency grows up to the
+    latency of a full queue.
     """
     engine = steady_sata()
     most = measure(engine, RANDOM_WRITES).iops
@@ -194,8 +198,8 @@ def test_an_offered_rate_is_kept_up_with_or_not(arrival: Arrival) -> None:
 
 
 def test_reads_of_a_mix_wait_longer_the_more_is_offered() -> None:
-    """The reads of a mix wait longer when more is offered. A full queue limits the mean latency of all I/Os, and not
-    the latency of reads, which take longest.
+    """The reads of a mix wait longer if the offered rate is higher. A full queue limits the mean latency of all I/Os,
+    but not the latency of reads, which take longest.
     """
     engine = make(SATA)
     mixed = replace(MIXED, jobs=4, io_depth=1)
@@ -208,7 +212,7 @@ def test_reads_of_a_mix_wait_longer_the_more_is_offered() -> None:
 
 
 def test_a_mix_of_blocks_moves_each_size_as_often_as_asked() -> None:
-    """A mix of 60 % of 4 KiB and 40 % of 64 KiB has the mean block size that these shares give."""
+    """A mix of 60 % of 4 KiB and 40 % of 64 KiB has the mean block size that these shares predict."""
     mix = (BlockShare(4096, 60), BlockShare(65536, 40))
     work = replace(RANDOM_WRITES, block_size_bytes=65536, block_mix=mix)
     seen = measure(make(SATA), work)
@@ -216,8 +220,8 @@ def test_a_mix_of_blocks_moves_each_size_as_often_as_asked() -> None:
 
 
 def test_a_hot_drive_is_throttled_and_cools_down() -> None:
-    """A drive without cooling is throttled during long sequential reads: its rate falls at once to the share of the
-    model. After a rest the full rate returns.
+    """A drive without cooling is throttled during long sequential reads: its rate falls at once to the share that its
+    model gives. After a rest, the drive has its full rate again.
     """
     engine = make(TLC)
     work = replace(SEQUENTIAL_WRITES, read_percent=100)
@@ -230,7 +234,7 @@ def test_a_hot_drive_is_throttled_and_cools_down() -> None:
 
 
 def test_housekeeping_comes_at_its_times() -> None:
-    """The seconds in which flash-bound writes are slower are 60 s apart."""
+    """Flash-bound writes are slower during housekeeping, in single seconds that are 60 s apart."""
     engine = make(TLC)
     settle(engine, 2 * 3600)
     assert isinstance(TLC, FlashModel)
@@ -254,8 +258,8 @@ def test_a_disk_is_faster_outside() -> None:
 
 
 def test_a_disk_reads_at_random_as_its_mechanics_allow() -> None:
-    """A random read of a whole disk takes a mean seek, at 8/15 between the shortest and the
-    longest, and half a turn.
+    """A random read of a whole disk takes a mean seek and half a turn. The mean seek is at 8/15 between the shortest
+    and the longest seek.
     """
     assert isinstance(DISK, DiskModel)
     shortest, longest = DISK.shortest_seek_ms, DISK.longest_seek_ms
@@ -270,7 +274,9 @@ def test_a_disk_reads_at_random_as_its_mechanics_allow() -> None:
 
 
 def test_the_same_seed_is_the_same_drive() -> None:
-    """The same seed gives the same measurements. Another seed gives others within the noise."""
+    """Two simulated drives with the same seed give the same measurements. With another seed, the measurements differ
+    within the noise.
+    """
     first, second = (measure(SimulatedEngine(SATA, 1 << 30, seed=7), MIXED) for _ in range(2))
     other = measure(SimulatedEngine(SATA, 1 << 30, seed=8), MIXED)
     assert first == second
@@ -279,7 +285,7 @@ def test_the_same_seed_is_the_same_drive() -> None:
 
 
 def test_a_fill_writes_its_amount_in_seconds() -> None:
-    """A fill writes exactly its amount in its seconds, even if the amount is no multiple of the block."""
+    """A fill writes exactly its amount in its seconds, even if the amount is no multiple of the block size."""
     length = (1 << 30) + 4096
     fill = Fill(section="S", workload=SEQUENTIAL_WRITES, passes=2)
     engine = SimulatedEngine(SATA, length)

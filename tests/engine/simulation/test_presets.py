@@ -1,4 +1,4 @@
-"""What a preset's name promises is what its measurements say."""
+"""Each preset of a simulated drive behaves as its name indicates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_steady(values: list[float]) -> bool:
 
 
 def rounds(preset: str, step_s: float, others: tuple[Workload, ...]) -> list[float]:
-    """IOPS of random writes in 25 rounds, with other steps between."""
+    """Return the IOPS of random writes in 25 rounds, with other steps in between."""
     engine = make(PRESET_MODELS[preset])
     found = []
     for _ in range(25):
@@ -38,14 +38,14 @@ def rounds(preset: str, step_s: float, others: tuple[Workload, ...]) -> list[flo
 @pytest.mark.parametrize("step_s", [1.0, 5.0, 60.0])
 @pytest.mark.parametrize("others", [(), (READS,), (READS, MIXED)], ids=len)
 def test_unsteady_is_in_no_window_steady(step_s: float, others: tuple[Workload, ...]) -> None:
-    """The unsteady preset is not steady in any window, whatever its rounds consist of."""
+    """The unsteady preset is not steady in any window, whatever other steps its rounds contain."""
     assert not is_steady(rounds("unsteady", step_s, others))
 
 
 @pytest.mark.parametrize("every_min", [1, 2, 30, 31])
 def test_unsteady_is_not_steady_in_a_stream_either(every_min: int) -> None:
-    """The unsteady preset is not steady in a stream either, whether each minute, every other or one in half an hour is
-    judged.
+    """The unsteady preset is not steady in a stream either, whether every minute, every second minute or one minute in
+    half an hour is judged.
     """
     engine = make(PRESET_MODELS["unsteady"])
     rates = [engine.drive.serve(RANDOM_WRITES, 1.0).rate for _ in range(12 * 3600)]
@@ -55,14 +55,14 @@ def test_unsteady_is_not_steady_in_a_stream_either(every_min: int) -> None:
 
 @pytest.mark.parametrize("preset", ["sata-ssd", "nvme-4kn"])
 def test_the_well_behaved_become_steady(preset: str) -> None:
-    """A well-behaved drive becomes steady, because only its noise is left once all flash was written."""
+    """A well-behaved preset becomes steady, because only its noise is left after all flash has been written."""
     engine = make(PRESET_MODELS[preset])
     measure(engine, RANDOM_WRITES, 2 * 3600)
     assert is_steady([measure(engine, RANDOM_WRITES, 60).iops for _ in range(WINDOW)])
 
 
 def test_cliffs_are_sudden_and_pass() -> None:
-    """Reads of the cliffs preset fall to a third for six minutes in every 45, from one second to the next."""
+    """Reads of the cliffs preset fall to a third for six minutes in every 45 minutes, from one second to the next."""
     rates = np.array([each.iops for each in measure(make(PRESET_MODELS["cliffs"]), READS, 5400).samples])
     low = rates < 0.5 * np.median(rates)
     assert np.flatnonzero(np.diff(low.astype(int))).tolist() == [2339, 2699, 5039]
@@ -70,7 +70,9 @@ def test_cliffs_are_sudden_and_pass() -> None:
 
 
 def test_spikes_come_every_13_minutes() -> None:
-    """The latency spikes of 0.4 s are one second long and 13 minutes apart. No latency between them comes near."""
+    """The latency spikes of 0.4 s are one second long and 13 minutes apart. Between the spikes, no latency reaches 0.2
+    s.
+    """
     samples = measure(make(PRESET_MODELS["spikes-13min"]), READS, 3 * 780 + 60).samples
     longest = np.array([each.read.latency_max_ns or 0 for each in samples])
     spikes = np.flatnonzero(longest > 0.35e9)
@@ -79,8 +81,8 @@ def test_spikes_come_every_13_minutes() -> None:
 
 
 def test_dying_gets_slower_with_every_fill_and_then_fails() -> None:
-    """Each fill of the dying preset costs 30 % of the rate. After six fills every I/O is an error, and the drive says
-    so.
+    """Each fill reduces the rate of the dying preset by 30 %. After six fills, every I/O is an error, and the error
+    states that the drive failed.
     """
     model = replace(PRESET_MODELS["dying"], capacity_bytes=10**10)
     engine = make(model)
@@ -95,12 +97,14 @@ def test_dying_gets_slower_with_every_fill_and_then_fails() -> None:
 
 
 def test_an_unknown_preset_is_one_clear_error() -> None:
-    """An unknown preset is one clear error that lists the existing presets."""
+    """An unknown preset leads to one clear error that lists the existing presets."""
     with pytest.raises(UsageError, match="simulated drive 'floppy': choose from client-qlc"):
         find_preset("floppy")
 
 
 def test_every_flash_preset_has_room_to_collect_in() -> None:
-    """Less than 5 % to spare is nothing that greedy collection could work with for long."""
+    """Every preset with flash has at least 5 % of spare flash, because greedy collection cannot work with less for
+    long.
+    """
     for model in PRESET_MODELS.values():
         assert not isinstance(model, FlashModel) or model.spare_percent >= 5

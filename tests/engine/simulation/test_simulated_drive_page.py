@@ -1,4 +1,6 @@
-"""docs/explanation/simulated-drive.md has the presets, and the constants of ADR 49 are the code's."""
+"""docs/explanation/simulated-drive.md lists all presets, and the constants of ADR 49 equal the constants in the
+code.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from tkperf.engine.simulation.models import PRESET_MODELS
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "explanation/simulated-drive.md").read_text(encoding="utf-8")
-# Lines may break anywhere.
+# The text is joined, because a line may break at any place.
 EQUATIONS = " ".join((DOCS / "adr/0049-simulated-drives-are-mean-field-models.md").read_text("utf-8").split())
 
 

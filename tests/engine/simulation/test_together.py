@@ -1,4 +1,4 @@
-"""Streams on simulated drives: every preset answers them plausibly, and they share the drive."""
+"""Streams on simulated drives: the results of every preset are plausible, and the streams share the drive."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def run(engine: SimulatedEngine, *streams: Stream, duration_s: float = 10) -> Ex
 
 @pytest.mark.parametrize("preset", PRESET_MODELS)
 def test_every_drive_runs_streams_plausibly(preset: str) -> None:
-    """Counts, bytes, latencies and flushes of each stream agree with each other, and the rated stream has its rate."""
+    """For every preset, the counts, bytes, latencies and flushes of each stream agree with each other, and the rated
+    stream has its offered rate.
+    """
     streams = (
         Stream(name="rated", workload=RATED),
         Stream(name="log", workload=LOG, delay_s=2),
@@ -75,13 +77,13 @@ def test_every_drive_runs_streams_plausibly(preset: str) -> None:
     log = measured.of_stream("log")
     assert log.write.ios > 0
     assert abs(log.flush.ios - log.write.ios / 4) <= 2
-    # 4 trims, then half a second.
+    # The trimmer issues 4 trims and then pauses for half a second.
     assert measured.of_stream("trimmer").trim.ios / 8 == pytest.approx(8, rel=0.2)
     assert measured.read.ios + measured.write.ios == sum(part.read.ios + part.write.ios for part in measured.streams)
 
 
 def test_streams_slow_each_other_down() -> None:
-    """Reads next to a writer without a limit take longer than alone, and the writer is slower than alone."""
+    """Reads at the same time as an unlimited writer take longer than alone, and the writer is slower than alone."""
     engine = filled("nvme-4kn")
     both = run(engine, Stream(name="reader", workload=READER), Stream(name="writer", workload=WRITER)).measurement
     alone = engine.measure(Step(workload=READER, duration_s=10), then=None, on_sample=lambda *_: None).measurement
@@ -92,7 +94,7 @@ def test_streams_slow_each_other_down() -> None:
 
 
 def test_streams_that_need_little_do_not_disturb_each_other() -> None:
-    """At low rates, both streams reach their rates, and their latency is that of a single I/O."""
+    """At low rates, two streams reach their offered rates, and their latency is that of a single I/O."""
     engine = filled("nvme-4kn")
     other = replace(RATED, read_percent=0, offered_iops=100)
     both = run(engine, Stream(name="reader", workload=RATED), Stream(name="writer", workload=other)).measurement
@@ -103,7 +105,7 @@ def test_streams_that_need_little_do_not_disturb_each_other() -> None:
 @pytest.mark.parametrize("preset", ["nvme-4kn", "client-tlc", "hdd"])
 @pytest.mark.parametrize("share", [0.3, 0.7])
 def test_a_neighbour_that_does_nothing_changes_nothing(preset: str, share: float) -> None:
-    """Next to a stream of two trims a second, reads at an offered rate take as long as alone."""
+    """Reads at an offered rate take as long next to a stream of two trims a second as they take alone."""
     rested = replace(READER, io_depth=1) if preset == "hdd" else READER
     full_iops = (
         filled(preset).measure(Step(workload=rested, duration_s=5), then=None, on_sample=ignore).measurement.iops
@@ -118,7 +120,7 @@ def test_a_neighbour_that_does_nothing_changes_nothing(preset: str, share: float
 
 
 def test_reads_wait_longer_the_busier_the_drive_is() -> None:
-    """Also next to another stream, reads at an offered rate take longer as that rate grows."""
+    """Reads at an offered rate take longer as this rate grows, also next to another stream."""
     engine = filled("nvme-4kn")
     writer = Stream(name="w", workload=replace(WRITER, offered_iops=5000, arrival=Arrival.POISSON))
     means_us = []
@@ -132,7 +134,9 @@ def test_reads_wait_longer_the_busier_the_drive_is() -> None:
 
 
 def test_trims_free_space() -> None:
-    """After trims of its whole range, a drive that collected garbage writes with less amplification."""
+    """After trims of its whole range, a drive with garbage collection has less mapped data, so it copies less when it
+    writes.
+    """
     engine = filled("sata-ssd")
     for _ in range(3):
         engine.measure(Step(workload=WRITER, duration_s=600), then=None, on_sample=lambda *_: None)
@@ -143,7 +147,7 @@ def test_trims_free_space() -> None:
 
 
 def test_slices_of_streams_begin_once() -> None:
-    """Only the first slice has the lead-in of a stream that begins later."""
+    """Only the first slice contains the time before a late stream begins."""
     engine = filled("sata-ssd")
     combination = combine((Stream(name="reader", workload=READER), Stream(name="log", workload=LOG, delay_s=2)))
     phase = Continuous(section="S", number=1, workload=combination, duration_s=5.0, longest_s=10.0)

@@ -1,4 +1,4 @@
-"""Laws of the flash translation layer: what is valid, what is copied, what is free."""
+"""Laws of the flash translation layer about valid, copied and free data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EVENLY = build_spread((), WHOLE, WHOLE)
 
 
 def write_random(translation: FlashTranslation, fills: float) -> float:
-    """Write amplification over so many capacities."""
+    """Write the flash ``fills`` times at random, and return the write amplification."""
     host, copied = translation.host_bytes, translation.copied_bytes
     for _ in range(round(fills * 20)):
         translation.write_random(USER_BYTES / 20, EVENLY)
@@ -30,7 +30,9 @@ def write_sequential(translation: FlashTranslation, fills: float = 1.0) -> float
 
 
 def test_the_analytic_amplification_is_the_published_one() -> None:
-    """2.36 with 30 % to spare, as Xiang and Kurkoski have it (arXiv:1110.4245, abstract)."""
+    """With 30 % of spare flash, the analytic write amplification is 2.36, as published by Xiang and Kurkoski
+    (arXiv:1110.4245, abstract).
+    """
     assert settled_amplification(0.30) == pytest.approx(2.36, abs=0.005)
 
 
@@ -43,7 +45,7 @@ def test_random_writes_settle_at_the_analytic_amplification(spare: float) -> Non
 
 
 def test_nothing_is_copied_before_all_flash_was_written() -> None:
-    """A drive copies nothing before all flash was written. After that, its write amplification only grows."""
+    """A drive copies nothing before all flash was written once. After that, its write amplification only grows."""
     translation = FlashTranslation(USER_BYTES, 0.28, USER_BYTES)
     assert write_random(translation, 1.25) == 1.0
     steps = [write_random(translation, 0.25) for _ in range(4)]
@@ -52,7 +54,9 @@ def test_nothing_is_copied_before_all_flash_was_written() -> None:
 
 
 def test_what_is_mapped_is_what_was_written_once() -> None:
-    """Random writes leave 1 - exp(-1) of the addresses written after one capacity, all after many."""
+    """After random writes of one capacity, a share of 1 - exp(-1) of the addresses is mapped. After a sequential pass,
+    all addresses are mapped.
+    """
     translation = FlashTranslation(USER_BYTES, 0.28, USER_BYTES)
     write_random(translation, 1)
     assert translation.mapped_bytes == pytest.approx((1 - np.exp(-1)) * USER_BYTES, rel=1e-9)
@@ -62,8 +66,8 @@ def test_what_is_mapped_is_what_was_written_once() -> None:
 
 @pytest.mark.parametrize("spare", [0.07, 0.28])
 def test_sequential_writes_copy_nothing_once_they_went_over_all_of_it(spare: float) -> None:
-    """The second sequential pass over the drive copies nothing, because it finds whole superblocks empty. The first
-    pass after random writes does copy.
+    """The second sequential pass over the drive copies nothing, because the first pass emptied whole superblocks. The
+    first pass after random writes does copy.
     """
     translation = FlashTranslation(USER_BYTES, spare, USER_BYTES)
     write_random(translation, 4)
@@ -74,8 +78,8 @@ def test_sequential_writes_copy_nothing_once_they_went_over_all_of_it(spare: flo
 
 
 def test_collection_while_idle_makes_room_for_a_burst() -> None:
-    """Collection during idle time frees the asked space and loses no data. A burst of this size is then written without
-    copying.
+    """Collection during idle time frees the requested space and loses no data. A burst of this size is then written
+    without copying.
     """
     translation = FlashTranslation(USER_BYTES, 0.28, USER_BYTES)
     write_random(translation, 4)
@@ -88,7 +92,9 @@ def test_collection_while_idle_makes_room_for_a_burst() -> None:
 
 
 def test_skewed_writes_copy_less_than_even_ones() -> None:
-    """Hot superblocks are soon empty: the composite workload's zones, against even writes."""
+    """Skewed writes, as in the zones of the composite workload, copy less than even writes, because frequently written
+    superblocks are soon empty.
+    """
     zones = (Zone(50, 5), Zone(30, 15), Zone(20, 80))
     skewed = build_spread(zones, WHOLE, WHOLE)
     assert skewed.share.sum() == pytest.approx(1.0)

@@ -1,4 +1,6 @@
-"""Drives that fail while they are measured: the run ends, says why, and keeps what it has."""
+"""Drives that fail while they are measured: the run ends, reports the reason, and keeps the steps that it has
+measured.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ def measuring(folder: Path, drive: Path, confirm: str, *arguments: object) -> It
 
 
 def check_kept(folder: Path) -> str:
-    """The run file says that it failed and why, and has the steps before; returns the reason."""
+    """Check that the run file has the status "failed" and contains the earlier steps. Return the recorded reason."""
     record = read_run(folder / "case.tkperf")
     assert record.status is RunStatus.FAILED
     assert record.tests[0].steps
@@ -65,8 +67,8 @@ def no_fio_left() -> bool:
 @pytest.mark.core
 @pytest.mark.makes_trouble
 def test_nvme_pulled_while_measuring(nvme_pulled: Drive, tmp_path: Path, monitor: Monitor) -> None:
-    """A drive that is pulled out of its slot ends the run with its name. The steps before are kept,
-    and no fio remains.
+    """A drive that is pulled out of its slot ends the run with an error that names the drive. The earlier steps are
+    kept, and no fio remains.
     """
     with measuring(tmp_path, nvme_pulled.path, nvme_pulled.serial, "-rt", 15) as wait:
         time.sleep(3)
@@ -81,7 +83,9 @@ def test_nvme_pulled_while_measuring(nvme_pulled: Drive, tmp_path: Path, monitor
 
 @pytest.mark.makes_trouble
 def test_scsi_disk_removed_while_measuring(tmp_path: Path) -> None:
-    """A SCSI disk that the kernel deletes during a run, as after a lost link, ends the run with its name."""
+    """A SCSI disk that the kernel deletes during a run, as after a lost link, ends the run with an error that names the
+    disk.
+    """
     shell("modprobe scsi_debug dev_size_mb=96 lbpu=1 delay=0 lbprz=1")
     shell("udevadm settle")
     try:
@@ -110,7 +114,9 @@ def mapped(drive: Drive, table: str) -> Iterator[Path]:
 @pytest.mark.core
 @pytest.mark.makes_trouble
 def test_io_errors_while_measuring(nvme: Drive, tmp_path: Path) -> None:
-    """The device begins to answer with errors: fio's words and the device are in the message."""
+    """If the device begins to answer with I/O errors, the run ends with a message that contains fio's words and the
+    name of the device.
+    """
     sectors = nvme.size_bytes // 512
     with mapped(nvme, f"0 {sectors} linear {nvme.path} 0") as path:
         with measuring(tmp_path, path, str(path), "-rt", 15) as wait:
@@ -125,7 +131,7 @@ def test_io_errors_while_measuring(nvme: Drive, tmp_path: Path) -> None:
 
 @pytest.mark.makes_trouble
 def test_a_hung_device_while_measuring(nvme: Drive, tmp_path: Path) -> None:
-    """The device answers nothing any more: the run ends after the time limit, not never."""
+    """If the device stops answering, the run ends after the time limit."""
     sectors = nvme.size_bytes // 512
     with mapped(nvme, f"0 {sectors} linear {nvme.path} 0") as path:
         with measuring(tmp_path, path, str(path), "-rt", 15) as wait:
@@ -142,7 +148,7 @@ def test_a_hung_device_while_measuring(nvme: Drive, tmp_path: Path) -> None:
 
 @pytest.mark.core
 def test_swapped_under_its_name(members: list[Drive], tmp_path: Path) -> None:
-    """The run continues to measure the confirmed drive if its node begins to stand for another drive."""
+    """If the node of the drive begins to lead to another drive, the run continues to measure the confirmed drive."""
     drive, other = members[:2]
     numbers = other.sysfs("dev").replace(":", " ")
     before, confirmed_before = other.written_bytes(), 0

@@ -1,4 +1,4 @@
-"""The hard disk suite: every area measured, on a disk that says it rotates."""
+"""The hard disk suite measures every area of a disk that reports rotation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from tests.lab.cases.conftest import Drive, tkperf
 
 
 def test_hdd(sata: Drive, tmp_path: Path) -> None:
-    """The hard disk suite measures areas in order from the start to the end in both tests. It purges nothing."""
+    """Both tests of the hard disk suite measure the areas in order from the start to the end of the disk. The suite
+    purges nothing.
+    """
     ended = tkperf(
         "hdd",
         "case",

@@ -1,6 +1,6 @@
-"""Users without a claim or a descriptor, by the real drivers: loop, nvmet, LIO, gadget, zram, sg, MD.
+"""Users of a drive without a claim or a descriptor, with the real drivers: loop, nvmet, LIO, gadget, zram, sg and MD.
 
-A case is a form as in test_refusals.py: what is done, and what the refusal must say.
+A case is a form as in test_refusals.py. The form contains what is done to the drive and what the refusal must state.
 """
 
 from __future__ import annotations
@@ -115,7 +115,9 @@ DRIVES = [
 
 @pytest.mark.parametrize("refusal", DRIVES, ids=lambda refusal: refusal.name)
 def test_hidden_user_of_a_drive(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """A drive with a hidden user is refused by every name, even with --force. Nothing is written."""
+    """A drive with a hidden user is refused through each of its names, even with ``-ft``. Nothing is written to the
+    drive.
+    """
     drive = drive_of(disks.SATA_SECOND)
     with arranged(refusal, drive):
         check_refused(refusal, drive, names_of(drive, tmp_path), tmp_path)
@@ -123,7 +125,7 @@ def test_hidden_user_of_a_drive(refusal: Refusal, drive_of: Callable[..., Drive]
 
 @pytest.mark.parametrize("refusal", [each for each in DRIVES if each.on_partition], ids=lambda refusal: refusal.name)
 def test_hidden_user_of_a_partition(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """A user of a partition refuses the partition and its disk."""
+    """If a partition has a hidden user, the partition and its disk are refused."""
     drive = drive_of(disks.SATA_SECOND)
     with partition_of(drive) as part:
         with arranged(refusal, part):
@@ -137,7 +139,9 @@ def test_hidden_user_of_a_partition(refusal: Refusal, drive_of: Callable[..., Dr
 
 
 def test_a_loop_device_under_a_volume(drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """A volume claims its drive, which does not keep the loop driver off."""
+    """A volume is refused if a loop device is on the drive below it. The volume claims its drive, but this claim does
+    not prevent a loop device.
+    """
     drive = drive_of(disks.SATA_SECOND)
     with ExitStack() as stack:
         shell(f"echo 0 204800 linear {drive.path} 2048 | dmsetup create case; udevadm settle")
@@ -181,8 +185,8 @@ def bitmap_of_a_set(path: Path, stack: ExitStack) -> None:
 def test_hidden_user_of_a_file(
     arrange: Callable[[Path, ExitStack], None], says: str, drive_of: Callable[..., Drive], tmp_path: Path
 ) -> None:
-    """A file on ext4 with a hidden user is refused by its name, and by another name that the user inside the kernel
-    does not know.
+    """A file on ext4 with a hidden user is refused through its name. After the file was renamed, it is refused through
+    the new name, which the user inside the kernel does not know.
     """
     drive = drive_of(disks.SATA_SECOND)
     folder = Path("/mnt/files")

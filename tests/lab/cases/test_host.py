@@ -1,4 +1,4 @@
-"""The audit of a host and its tuning, by what the real drivers show of a drive."""
+"""The audit of a host and its tuning, with the facts that the real drivers publish about a drive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tkperf.model.sharing import BudgetState, LinkGap, PartKind
 
 
 def audit_of(drive: Drive) -> dict[str, dict[str, Any]]:
-    """Findings by subject."""
+    """Return the findings of the audit. The key is the subject of a finding."""
     found = tkperf("doctor", drive.path, "--json")
     assert found.status == 0, found.stderr
     return {finding["subject"]: finding for finding in json.loads(found.stdout)["host"]}
@@ -30,8 +30,8 @@ def queue_of(drive: Drive) -> dict[str, str]:
 
 
 def test_an_nvme_drive(nvme: Drive) -> None:
-    """The audit of an NVMe drive has its queue, its interrupt vectors and queues, and says that no other device shares
-    its root port.
+    """The audit of an NVMe drive contains its scheduler, its interrupt vectors and its queues, and states that no other
+    device shares its root port.
     """
     shell(f"echo mq-deadline > /sys/block/{nvme.name}/queue/scheduler")
     findings = audit_of(nvme)
@@ -51,8 +51,8 @@ def test_an_nvme_drive(nvme: Drive) -> None:
 
 
 def test_who_shares_a_controller(sata: Drive, drive_of: Callable[[disks.Disk], Drive]) -> None:
-    """The audit names the other drives of one AHCI controller, idle or busy, and the other namespaces of one NVMe
-    controller.
+    """The audit names the other drives of the same AHCI controller, idle or busy, and the other namespaces of the same
+    NVMe controller.
     """
     second = drive_of(disks.SATA_SECOND)
     users = audit_of(sata)["other users of its link"]
@@ -77,8 +77,8 @@ def test_who_shares_a_controller(sata: Drive, drive_of: Callable[[disks.Disk], D
 
 
 def test_paths_of_drives(drive_of: Callable[[disks.Disk], Drive]) -> None:
-    """The real drivers of each bus show the parts of a path: links and shared controllers. They also show why a
-    bandwidth is not known.
+    """For each bus, tkperf finds the parts of the path to a drive, such as links and shared controllers. If the
+    bandwidth of a part is not known, tkperf states the reason.
     """
     listed = (
         disks.NVME,
@@ -114,7 +114,9 @@ def test_paths_of_drives(drive_of: Callable[[disks.Disk], Drive]) -> None:
 
 
 def test_tune_and_restore(nvme: Drive, sata: Drive, tmp_path: Path) -> None:
-    """The command and a run set, verify and restore only the settings of the named drive."""
+    """``tkperf tune`` and a run with --tune set, verify and restore the settings of the named drive, and of no other
+    drive.
+    """
     for drive in (nvme, sata):
         shell(f"echo mq-deadline > /sys/block/{drive.name}/queue/scheduler")
     shell(f"echo 64 > /sys/block/{nvme.name}/queue/nr_requests")

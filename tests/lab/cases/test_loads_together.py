@@ -1,7 +1,7 @@
-"""Loads that run at the same time, on devices of known rates: their rates, flushes and trims.
+"""Loads that run at the same time on devices with known rates: rates, flushes and trims.
 
-The run file has the exact counts of each stream (docs/reference/run-file.md), and the kernel those of the device
-(``/sys/block/X/stat``).
+The run file contains the exact counts of each stream (docs/reference/run-file.md). The kernel publishes the counts of
+the device (``/sys/block/X/stat``).
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from tests.lab.cases.test_numbers import null_device
 PROFILE = Path(__file__).parent / "lab.toml"
 MIB = 1 << 20
 MOST_RATE_ERROR = 0.01
-# In a short step, a moment in which the emulated CPU stands still is more than a hundredth.
+# In a short step, a moment in which the emulated CPU pauses is more than a hundredth of the step.
 MOST_RATE_ERROR_OF_A_SHORT_STEP = 0.05
 MOST_FLUSH_ERROR = 0.05
 # All rates are so low that an emulated CPU reaches them on a busy host.
 READER_IOPS, WRITER_IOPS, LOG_IOPS = 40, 20, 10
 THROTTLED_IOPS, RATED_IOPS = 150, 50
-# The emulated CPU adds some 10 ms to each flush, which must be small beside the delay.
+# The emulated CPU adds about 10 ms to each flush, so the delay must be much longer.
 FLUSH_DELAY_MS = 2000
 CACHE_MIB = 16
-# The loads of all files. Each file names those that it uses.
+# The loads of all workload files. Each file contains the loads that it uses.
 LOADS = {
     "reader": f"""
         access = "random"
@@ -50,7 +50,8 @@ LOADS = {
         io_depth = 16
         offered_iops = {WRITER_IOPS}
     """,
-    # Its queue is short, because a step lasts until all I/Os are done, and its rates are those of all this time.
+    # The queue of this load is short, because a step lasts until all I/Os are done, and rates are calculated over this
+    # whole time.
     "greedy": """
         access = "random"
         read_percent = 100
@@ -104,7 +105,7 @@ LOADS = {
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """I/Os of all steps of a stream, and the time of these steps."""
+    """Counts of a stream over all its steps, and the duration of these steps."""
 
     duration_s: float
     ios: int
@@ -130,7 +131,7 @@ def run_together(
     rounds: int = 1,
     more: tuple[str, ...] = (),
 ) -> dict[str, Counted]:
-    """Run rounds of these loads together, and nothing else. Return the counts of each stream."""
+    """Run rounds in which these loads run together, and return the counts of each stream."""
     loads = "\n".join(f'[loads."{name}"]\n{LOADS[name]}' for name in streams)
     names = ", ".join(f'"{name}"' for name in streams)
     (folder / "own.toml").write_text(
@@ -168,7 +169,7 @@ def run_together(
 
 
 def read_stat(device: Path) -> list[int]:
-    """Return what the kernel has counted for a disk (Documentation/block/stat.rst in Linux)."""
+    """Return the kernel's counters of a disk (Documentation/block/stat.rst in Linux)."""
     return [int(field) for field in Path(f"/sys/block/{device.name}/stat").read_text().split()]
 
 
@@ -178,12 +179,12 @@ def discarded_bytes(device: Path) -> int:
 
 @contextmanager
 def counted_flushes(device: Path) -> Iterator[Callable[[], int]]:
-    """Yield a function that returns the flushes of a disk since its first write.
+    """Yield a function that returns the number of flushes of a disk since its first write.
 
-    Before the first write, tkperf flushes the device itself, when it looks whether the device contains data.
+    Before the first write, tkperf itself flushes the device, because it checks whether the device contains data.
     """
     stop = threading.Event()
-    # The number of writes contains the flushes. The number of sectors written does not.
+    # The kernel counts a flush as a write, but does not add it to the number of sectors written.
     written, flushes = read_stat(device)[6], [read_stat(device)[15]]
 
     def look() -> None:
@@ -202,8 +203,8 @@ def counted_flushes(device: Path) -> Iterator[Callable[[], int]]:
 
 @pytest.mark.core
 def test_streams_reach_their_rates_and_the_device_counts_their_flushes(tmp_path: Path) -> None:
-    """Below the limit of the device, each stream has its offered rate. The device counts exactly the flushes that one
-    thread issued, a flush after every fourth write.
+    """Below the limit of the device, each stream reaches its offered rate. The device counts exactly the flushes that
+    the log stream issued, which are one flush after every fourth write.
     """
     with null_device(1000, places=64, cache_mib=CACHE_MIB) as device, counted_flushes(device) as device_flushes:
         counted = run_together(tmp_path, device, device, "reader", "log", step_s=3)
@@ -217,7 +218,7 @@ def test_streams_reach_their_rates_and_the_device_counts_their_flushes(tmp_path:
 def test_a_drive_counts_the_flushes_of_one_thread(nvme: Drive, tmp_path: Path) -> None:
     """The driver of an NVMe drive counts as many flushes as tkperf. A flush takes as long as the host's disk needs."""
     with counted_flushes(nvme.path) as device_flushes:
-        # With the cache off, each write would be a flush for the disk of the host.
+        # With the write cache off, each write would become a flush for the disk of the host.
         counted = run_together(
             tmp_path, nvme.path, nvme.serial, "reader", "log in turn", step_s=20, more=("--write-cache", "keep")
         )
@@ -226,7 +227,7 @@ def test_a_drive_counts_the_flushes_of_one_thread(nvme: Drive, tmp_path: Path) -
 
 
 def test_offered_rates_on_a_device_of_known_answer_time(tmp_path: Path) -> None:
-    """Three streams below the limit of a null_blk, which answers after 2 ms, have their offered rates."""
+    """Three streams below the limit of a null_blk, which answers after 2 ms, reach their offered rates."""
     with null_device(2000, places=64) as device:
         counted = run_together(tmp_path, device, device, "reader", "writer", "log", step_s=40)
     for name, known_iops in (("reader", READER_IOPS), ("writer", WRITER_IOPS), ("log", LOG_IOPS)):
@@ -234,20 +235,20 @@ def test_offered_rates_on_a_device_of_known_answer_time(tmp_path: Path) -> None:
 
 
 def test_the_sum_of_streams_on_a_throttled_drive(nvme: Drive, monitor: Monitor, tmp_path: Path) -> None:
-    """QEMU lets 150 IOPS through. A stream with an offered rate gets this rate, and a stream without one gets the
-    rest.
+    """QEMU lets 150 IOPS through. A stream with an offered rate reaches this rate, and a stream without an offered rate
+    receives the remaining IOPS.
     """
     with monitor.throttled(f"{nvme.serial}-1", iops=THROTTLED_IOPS):
         counted = run_together(tmp_path, nvme.path, nvme.serial, "greedy", "rated", step_s=60)
     rest_iops = THROTTLED_IOPS - RATED_IOPS
     assert counted["rated"].iops == pytest.approx(RATED_IOPS, rel=MOST_RATE_ERROR)
-    # At once, QEMU lets the I/Os of a tenth of a second through.
+    # QEMU lets the I/Os of a tenth of a second through at once.
     assert counted["greedy"].iops == pytest.approx(rest_iops, abs=MOST_RATE_ERROR * THROTTLED_IOPS)
 
 
 @contextmanager
 def slow_flushes(device: Path, size_bytes: int) -> Iterator[Path]:
-    """A mapping over a device whose flushes take longer, and its reads and writes do not."""
+    """Yield a mapping over a device with slow flushes. Reads and writes are not delayed."""
     shell("modprobe dm-delay && udevadm settle")
     table = f"0 {size_bytes // 512} delay {device} 0 0 {device} 0 0 {device} 0 {FLUSH_DELAY_MS}"
     shell(f"dmsetup create labflush --table '{table}' && udevadm settle")
@@ -258,7 +259,7 @@ def slow_flushes(device: Path, size_bytes: int) -> Iterator[Path]:
 
 
 def mean_flush_ms(device: Path, count: int) -> float:
-    """Return the mean time of flushes by this process, with what the emulated CPU adds at the moment."""
+    """Return the mean time in ms of flushes by this process. The time includes the delay that the emulated CPU adds."""
     opened = os.open(device, os.O_WRONLY)
     began_s = time.monotonic()
     for _ in range(count):
@@ -269,8 +270,8 @@ def mean_flush_ms(device: Path, count: int) -> float:
 
 
 def test_the_latency_of_flushes(tmp_path: Path) -> None:
-    """A device whose flushes take 2 s has this flush latency, and the reads do not wait for the flushes. The device
-    below counts the flushes.
+    """If the flushes of a device take 2 s, tkperf measures this flush latency, and the reads do not wait for the
+    flushes. The device below counts the same number of flushes.
     """
     with null_device(1000, places=64, cache_mib=CACHE_MIB) as below, slow_flushes(below, 128 * MIB) as device:
         known_ms = mean_flush_ms(device, count=5)
@@ -287,7 +288,9 @@ def test_the_latency_of_flushes(tmp_path: Path) -> None:
 
 
 def assert_trims_arrive(folder: Path, drive: Drive, consent: object) -> None:
-    """Trim the upper half of the active range of 64 MiB and compare with the device's counters and content."""
+    """Trim the upper half of the active range of 64 MiB, and compare the result with the device's counters and
+    content.
+    """
     drive.write_pattern()
     content = drive.path.read_bytes()
     before = discarded_bytes(drive.path)
@@ -304,7 +307,9 @@ def assert_trims_arrive(folder: Path, drive: Drive, consent: object) -> None:
 
 
 def test_trims_arrive_at_a_nvme_drive(nvme: Drive, tmp_path: Path) -> None:
-    """The drive discards exactly the bytes that the trimmer trimmed. They read zero, and all others are unchanged."""
+    """An NVMe drive discards exactly the bytes that the trimmer trimmed. The trimmed bytes read as zeros, and all other
+    bytes are unchanged.
+    """
     assert_trims_arrive(tmp_path, nvme, nvme.serial)
 
 
@@ -315,7 +320,9 @@ def test_trims_arrive_at_null_blk(tmp_path: Path) -> None:
 
 
 def test_no_flush_is_sent_to_a_cache_that_writes_through(scsi: Drive, tmp_path: Path) -> None:
-    """The kernel sends no flush if the write cache writes through. The run discloses this."""
+    """If the write cache of a drive writes through, the kernel sends no flushes to the drive, and the report states
+    this.
+    """
     (cache_type,) = Path(f"/sys/block/{scsi.name}/device/scsi_disk").glob("*/cache_type")
     cache_type.write_text("write through")
     try:

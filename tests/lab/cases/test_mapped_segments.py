@@ -1,6 +1,6 @@
-"""Segments: every I/O of a test falls into them, wherever on the drive they are, and nothing else does.
+"""Every I/O of a test is inside the segments, wherever on the drive they are, and no other place is used.
 
-The kernel's own trace of what it gave to the drive (block:block_rq_issue) is the evidence.
+The evidence is the kernel's own trace of the requests that it sent to the drive (block:block_rq_issue).
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from tkperf.model.segments import Segments, draw_segments
 
 PROFILE = Path(__file__).parent / "segments.toml"
 TRACING = Path("/sys/kernel/tracing")
-# nvme-12 [000] 1.5: block_rq_issue: 259,0 WS 4096 () 2048 + 8 [fio]
+# Example: nvme-12 [000] 1.5: block_rq_issue: 259,0 WS 4096 () 2048 + 8 [fio]
 ISSUED = re.compile(r"block_rq_issue: (\d+),(\d+) (\w+) \d+ \(.*?\) (\d+) \+ (\d+) \[(.*)\]")
 MIB = 1 << 20
 
 
 @dataclass(frozen=True)
 class Issued:
-    """One request to the drive, in bytes."""
+    """One request to the drive. Start and length are in bytes."""
 
     kind: str
     start: int
@@ -52,13 +52,13 @@ class Issued:
 
 @contextmanager
 def traced(drive: Drive) -> Iterator[list[Issued]]:
-    """All requests to a drive, in their order."""
+    """Yield the list of all requests to a drive, in their order. The list is filled after the block."""
     shell(f"mountpoint -q {TRACING} || mount -t tracefs tracefs {TRACING}")
     number = os.stat(drive.path).st_rdev
     (TRACING / "trace").write_text("")
     (TRACING / "buffer_size_kb").write_text("65536")
     event = TRACING / "events/block/block_rq_issue"
-    # The kernel packs device numbers in this way for its own use.
+    # The kernel's internal device numbers have the major number in the bits from 20.
     (event / "filter").write_text(f"dev == {os.major(number) << 20 | os.minor(number)}")
     (event / "enable").write_text("1")
     requests: list[Issued] = []
@@ -98,12 +98,12 @@ def start(folder: Path, drive: Drive, *arguments: object) -> ForkProcess:
 
 @pytest.fixture(autouse=True, scope="module")
 def device_mapper() -> None:
-    """Most distributions load it when they start, for LVM or encryption."""
+    """Load the device mapper. Most distributions load it at boot, for LVM or encryption."""
     shell("modprobe dm-mod && udevadm settle")
 
 
 def layout(facts: dict[str, int]) -> Segments:
-    """Drawn again from what the run file keeps."""
+    """Return the segments, drawn again from the facts in the run file."""
     return draw_segments(
         count=facts["count"],
         amount_bytes=facts["count"] * facts["length_bytes"],
@@ -113,20 +113,22 @@ def layout(facts: dict[str, int]) -> Segments:
 
 
 def mapping_of(drive: Drive) -> Path | None:
-    """The sysfs folder of the mapping that has a claim on a drive."""
+    """Return the sysfs folder of the mapping that has a claim on a drive, or None."""
     holders = list(Path(f"/sys/class/block/{drive.name}/holders").glob("dm-*"))
     return holders[0].resolve() if holders else None
 
 
 def wait_until(reached: Callable[[], object], run: ForkProcess | None = None) -> None:
-    """Wait as long as the case may take, because a busy host makes the machine slow. The run must not end before."""
+    """Wait until a condition holds. The run must not end earlier. Only the limit of the case ends the wait, because a
+    busy host makes the machine slow.
+    """
     while not reached():
         assert run is None or run.exitcode is None, "the run has ended"
         time.sleep(0.1)
 
 
 def is_free(drive: Drive) -> bool:
-    """Whether a file system could be mounted from it."""
+    """Return whether a file system on the drive could be mounted."""
     try:
         os.close(os.open(drive.path, os.O_RDONLY | os.O_EXCL))
     except OSError:
@@ -135,8 +137,8 @@ def is_free(drive: Drive) -> bool:
 
 
 def test_every_io_of_a_test_is_inside_and_each_segment_alike(nvme: Drive, tmp_path: Path) -> None:
-    """Fills write to 80 % of the drive. All other I/O goes to the segments drawn from the seed, and uniformly to each
-    of them.
+    """Fills write to 80 % of the drive. All other I/O is inside the segments that were drawn from the seed, and is
+    spread evenly over them.
     """
     with traced(nvme) as requests:
         process = start(tmp_path, nvme)
@@ -151,19 +153,19 @@ def test_every_io_of_a_test_is_inside_and_each_segment_alike(nvme: Drive, tmp_pa
     assert device["layer"] == "device-mapper (linear)"
     assert device["segments"]["sha256"] == segments.check_sum
     assert len(segments.starts_bytes) == 2048
-    # Nothing that tests write is as long as what fills do.
+    # Only fills write requests of more than 8 KiB.
     filling = {n for n, each in enumerate(requests) if "W" in each.kind and each.length > 8192}
     within = nvme.size_bytes * 8 // 10 // 512 * 512
     filled = [requests[number] for number in filling]
     assert sum(each.length for each in filled) == within
     assert max(each.start + each.length for each in filled) <= within
-    # When the drive is free again, udev has a look at it.
+    # udev reads the drive when the drive is free again, so these reads are left out.
     last = max(number for number, each in enumerate(requests) if each.by.startswith("fio"))
     tested = requests[max(filling) + 1 : last + 1]
     hits = Counter(segment_of(each, segments) for each in tested)
     assert hits[None] == 0, [each for each in tested if segment_of(each, segments) is None][:20]
     assert {each.length for each in tested} == {4096, 8192}
-    # Chi-squared of a uniform choice of 2,048 has the mean 2,047 and the standard deviation 64.
+    # For a uniform choice among 2,048 segments, chi-squared has the mean 2,047 and the standard deviation 64.
     expected = len(tested) / 2048
     assert expected >= 5
     chi_squared = sum((hits[number] - expected) ** 2 / expected for number in range(2048))
@@ -176,7 +178,7 @@ def test_every_io_of_a_test_is_inside_and_each_segment_alike(nvme: Drive, tmp_pa
 
 
 def segment_of(request: Issued, segments: Segments) -> int | None:
-    """Which segment has all of a request."""
+    """Return the number of the segment that contains the whole request, or None."""
     number = bisect_right(segments.starts_bytes, request.start) - 1
     end = segments.starts_bytes[number] + segments.length_bytes
     return number if number >= 0 and request.start + request.length <= end else None
@@ -184,8 +186,8 @@ def segment_of(request: Issued, segments: Segments) -> int | None:
 
 @pytest.mark.core
 def test_a_killed_run_leaves_nothing_and_a_drive_in_use_is_refused(nvme: Drive, tmp_path: Path) -> None:
-    """Nobody else gets the drive while its segments are measured. A killed run takes its fio and its mapping with it,
-    and nothing is written afterwards.
+    """While the segments of a drive are measured, no other program can use the drive. If the run is killed, its fio and
+    its mapping end too, and nothing is written afterwards.
     """
     before = nvme.written_bytes()
     process = start(tmp_path, nvme, "-rt", "60")
@@ -212,7 +214,7 @@ def test_a_killed_run_leaves_nothing_and_a_drive_in_use_is_refused(nvme: Drive, 
 
 @pytest.mark.makes_trouble
 def test_a_pulled_drive_ends_the_run_with_its_reason(nvme_pulled: Drive, monitor: Monitor, tmp_path: Path) -> None:
-    """A pulled drive ends the run with the reason. The mapping does not hide it and is removed."""
+    """A pulled drive ends the run with the reason. The mapping does not hide the reason, and it is removed."""
     before = nvme_pulled.written_bytes()
     process = start(tmp_path, nvme_pulled, "-rt", "60")
     wait_until(lambda: mapping_of(nvme_pulled) and nvme_pulled.written_bytes() - before > 16 * MIB, process)
@@ -226,7 +228,9 @@ def test_a_pulled_drive_ends_the_run_with_its_reason(nvme_pulled: Drive, monitor
 
 
 def test_a_mapping_costs_little(tmp_path: Path) -> None:
-    """Random reads, one at a time, of a disk without any latency: the best second of each, by turns."""
+    """Random reads through a mapping are hardly slower than reads of the disk itself. The test reads a disk without
+    latency, one I/O at a time, and compares the best seconds of alternating measurements.
+    """
     shell(
         "modprobe configfs; mount -t configfs none /sys/kernel/config; "
         "modprobe null_blk nr_devices=0 && cd /sys/kernel/config/nullb && mkdir case && "
@@ -256,8 +260,8 @@ def test_a_mapping_costs_little(tmp_path: Path) -> None:
 
 
 def test_what_is_written_through_a_mapping_lies_in_its_segments(tmp_path: Path) -> None:
-    """Data written through a mapping are in its segments of the loop device, byte for byte. The next check finds
-    another mapping of root's.
+    """Data that is written through a mapping is in the segments of the loop device, byte for byte. If root creates
+    another mapping on the device, the next check refuses to continue.
     """
     shell(f"truncate -s 64M {tmp_path}/image && losetup /dev/loop7 {tmp_path}/image")
     try:

@@ -1,4 +1,4 @@
-"""Numbers against a device that is known: null_blk answers after a time that is set."""
+"""Figures of tkperf compared with a null_blk device that answers after a known time."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ import pytest
 
 from tests.lab.cases.conftest import Drive, shell, tkperf
 
-# The answer is so slow that an emulated CPU on a busy host adds little.
+# The answer time is so long that an emulated CPU on a busy host adds little.
 ANSWER_US = 50_000
 THROTTLED_ANSWER_US = 20_000
 PROFILE = Path(__file__).parent / "lab.toml"
 TRACING = Path("/sys/kernel/tracing")
 TRACED_WRITE = re.compile(r" (\d+\.\d+): block_rq_(issue|complete): \S+ W\S* [^\n]*\+ (\d+) \[", re.M)
-# What a stream has yet to complete when the next one has begun.
+# A load may complete I/Os for this time after the next load has begun.
 OVERLAP_S = 1.0
-# 0.06 to 0.19 s were seen with an emulated CPU, the latter on a busy host.
+# With an emulated CPU, 0.06 s to 0.19 s were observed, and the longest time on a busy host.
 LONGEST_CHANGE_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A write that was given to the drive, or that the drive has done."""
+    """A write that the kernel sent to the drive, or that the drive completed."""
 
     at_s: float
     issued: bool
@@ -40,21 +40,25 @@ class Traced:
 
 @pytest.fixture
 def slow_device() -> Iterator[Path]:
-    """128 MiB in memory, every I/O answered after 50 ms by a timer."""
+    """Yield a device of 128 MiB in memory that answers every I/O after 50 ms with a timer."""
     with null_device(ANSWER_US, places=64) as path:
         yield path
 
 
 @pytest.fixture
 def throttled_device() -> Iterator[Path]:
-    """A null_blk device that answers slowly, one I/O at a time: at most 50 IOPS, whatever rate is offered."""
+    """Yield a null_blk device that answers slowly and handles one I/O at a time. It reaches at most 50 IOPS, whatever
+    rate is offered.
+    """
     with null_device(THROTTLED_ANSWER_US, places=1) as path:
         yield path
 
 
 @contextmanager
 def null_device(answer_us: int, *, places: int, cache_mib: int = 0) -> Iterator[Path]:
-    """128 MiB in memory that answer after a time, with so many I/Os at once. The kernel sends flushes to a cache."""
+    """Yield a device of 128 MiB in memory that answers after a time and handles ``places`` I/Os at once. If it has a
+    cache, the kernel sends flushes.
+    """
     shell("modprobe configfs; mount -t configfs none /sys/kernel/config; modprobe null_blk nr_devices=0")
     shell(
         "cd /sys/kernel/config/nullb && mkdir labnull && cd labnull && echo 128 >size && "
@@ -69,8 +73,8 @@ def null_device(answer_us: int, *, places: int, cache_mib: int = 0) -> Iterator[
 
 @pytest.mark.core
 def test_latency_and_rate_of_a_known_device(slow_device: Path, tmp_path: Path) -> None:
-    """A device that answers after 50 ms has no latency below 50 ms, a mean just above, and less than 20 IOPS. The upper
-    limits are wide, because an emulated CPU is slow.
+    """For a device that answers after 50 ms, tkperf measures no latency below 50 ms, a mean just above 50 ms, and less
+    than 20 IOPS. The upper limits are wide, because an emulated CPU is slow.
     """
     ended = tkperf(
         "ssd",
@@ -101,7 +105,7 @@ def test_latency_and_rate_of_a_known_device(slow_device: Path, tmp_path: Path) -
 
 
 def _run(folder: Path, device: Path, test: str, consent: object, *options: object) -> dict[str, Any]:
-    """Run a test of the lab's profile on a device. Return its results."""
+    """Run a test of the lab's profile on a device, and return the results."""
     ended = tkperf(
         "ssd",
         test,
@@ -123,7 +127,7 @@ def _run(folder: Path, device: Path, test: str, consent: object, *options: objec
 
 
 def test_the_limit_of_a_throttled_device(throttled_device: Path, tmp_path: Path) -> None:
-    """The last level without a backlog on a device of at most 50 IOPS is within one level of 10 IOPS."""
+    """On a device of at most 50 IOPS, the last level without a backlog is within one level (10 IOPS) of this limit."""
     result = _run(tmp_path, throttled_device, "demand", throttled_device, "--active-range", "8MiB")
     found = {
         each["key"]: each["value"] for section in result["tests"][0]["sections"] for each in section["characteristics"]
@@ -134,7 +138,9 @@ def test_the_limit_of_a_throttled_device(throttled_device: Path, tmp_path: Path)
 
 @contextmanager
 def _idle_stretches(drive: Drive, longest_s: float) -> Iterator[Callable[[], list[float]]]:
-    """How long the drive did nothing, each time that it did for as long, by its own counters."""
+    """Yield a function that returns the idle times of the drive that lasted at least ``longest_s``, according to the
+    drive's counters.
+    """
     found: list[float] = []
     stop = threading.Event()
 
@@ -159,7 +165,7 @@ def _idle_stretches(drive: Drive, longest_s: float) -> Iterator[Callable[[], lis
 
 @contextmanager
 def _traced_writes() -> Iterator[list[Traced]]:
-    """Yield the list of all writes that the kernel gives to drives, in order of time. The list is complete after the
+    """Yield the list of all writes that the kernel sends to drives, in order of time. The list is complete after the
     block.
     """
     writes: list[Traced] = []
@@ -179,7 +185,9 @@ def _traced_writes() -> Iterator[list[Traced]]:
 
 
 def _gaps_at_changes_s(writes: list[Traced], sizes: tuple[int, ...]) -> list[float]:
-    """From the last completion before each change of the block size to the first issue after it."""
+    """Return the gaps at the changes of the block size, from the last completion before each change to the first issue
+    after it.
+    """
     gaps = []
     for before, after in pairwise(sizes):
         first_s = next(write.at_s for write in writes if write.issued and write.size_bytes == after)
@@ -190,16 +198,16 @@ def _gaps_at_changes_s(writes: list[Traced], sizes: tuple[int, ...]) -> list[flo
 
 
 def test_planned_idle_times_and_changes_of_load(nvme: Drive, tmp_path: Path) -> None:
-    """The device is left alone for as long as was asked, and for no time where the load changes.
+    """A planned idle time is as long as requested, and a change of load leaves the drive idle for at most 0.3 s.
 
-    By the kernel's own trace of what the drive was given. No program is started at a change, but an
-    emulated CPU takes ten times as long as a real one and more for what is left: tkperf wakes up and
-    opens the gate, flock and its shell end, a thread of fio's continues, while the old fio writes its
-    report. One fio call after the other leaves the drive alone for 3 to 4 s there.
+    The evidence is the kernel's own trace of the I/Os that it sent to the drive. No program is started at a change of
+    load. At a change, tkperf wakes up and opens the gate, flock and its shell end, and a thread of fio continues, while
+    the old fio writes its report. An emulated CPU needs at least ten times as long for these actions as a real CPU. If
+    one fio call followed the other, the drive would be idle for 3 s to 4 s.
     """
     with _idle_stretches(nvme, 4.0) as seen:
         result = _run(tmp_path, nvme.path, "hir", nvme.serial)
-    # There is no idle time after the last burst.
+    # No idle time follows the last burst.
     pauses = [each for each in seen() if each < 8]
     assert len(pauses) >= 1
     assert all(4.8 <= each <= 5.5 for each in pauses)

@@ -1,4 +1,4 @@
-"""Each way to purge, on each emulated bus that has it: the data is gone and the report says how."""
+"""Each purge method on each emulated bus that has it: the data is gone, and the report names the method."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def purge_note(results: dict[str, Any]) -> tuple[str, str]:
 
 
 def purged(folder: Path, drive: Drive, method: str) -> tuple[str, str]:
-    """Method and finding of a purge of a drive that is full of data."""
+    """Purge a drive that is full of data. Return the method and the finding that the report contains."""
     drive.write_pattern()
     assert not drive.is_zero()
     return purge_note(measure(folder, drive, *ONLY_WRITE_SATURATION, "--purge", method))
@@ -34,7 +34,7 @@ def purged(folder: Path, drive: Drive, method: str) -> tuple[str, str]:
     ],
 )
 def test_nvme(nvme: Drive, tmp_path: Path, method: str, says: str) -> None:
-    """An NVMe drive is purged by every method that its controller claims, and the purge is verified."""
+    """An NVMe drive is purged with every method that its controller claims, and each purge is verified."""
     title, note = purged(tmp_path, nvme, method)
     assert title.startswith(says)
     assert "verified" in note
@@ -42,7 +42,7 @@ def test_nvme(nvme: Drive, tmp_path: Path, method: str, says: str) -> None:
 
 @pytest.mark.core
 def test_nvme_4kn_keeps_its_lba_format(nvme_4kn: Drive, tmp_path: Path) -> None:
-    """A 4Kn namespace keeps its LBA format through Format NVM. Cells of 512 bytes are left out with a warning."""
+    """Format NVM keeps the LBA format of a 4Kn namespace. Cells of 512 bytes are left out with a warning."""
     nvme_4kn.write_pattern()
     results = measure(tmp_path, nvme_4kn, "-ssdt", "iops")
     title, note = purge_note(results)
@@ -58,22 +58,22 @@ def test_nvme_4kn_keeps_its_lba_format(nvme_4kn: Drive, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["discard", "write-zeroes"])
 def test_sata(sata: Drive, tmp_path: Path, method: str) -> None:
-    """A SATA drive is purged by TRIM, or by zeroes if the user asks for them."""
+    """A SATA drive is purged with TRIM, or with zeros if the user asks for zeros."""
     _, note = purged(tmp_path, sata, method)
     assert "verified" in note
 
 
 @pytest.mark.parametrize("method", ["discard", "write-zeroes"])
 def test_scsi(scsi: Drive, tmp_path: Path, method: str) -> None:
-    """A SCSI drive behind virtio is purged by UNMAP, or by zeroes if the user asks for them."""
+    """A SCSI drive behind virtio is purged with UNMAP, or with zeros if the user asks for zeros."""
     _, note = purged(tmp_path, scsi, method)
     assert "verified" in note
 
 
 @pytest.mark.parametrize("method", ["discard", "write-zeroes", "scsi-format"])
 def test_sas(sas: Drive, tmp_path: Path, method: str) -> None:
-    """A SAS drive is purged by UNMAP, zeroes or Format Unit. The emulation may not carry out Format Unit, and tkperf
-    notices that.
+    """A SAS drive is purged with UNMAP, with zeros or with Format Unit. If the emulation does not carry out Format
+    Unit, tkperf notices the remaining data.
     """
     sas.write_pattern()
     ended = tkperf(
@@ -102,7 +102,9 @@ def test_sas(sas: Drive, tmp_path: Path, method: str) -> None:
 
 @pytest.mark.core
 def test_a_format_that_erases_nothing_ends_the_test(scsi: Drive, tmp_path: Path) -> None:
-    """The emulated SCSI disk reports success and keeps its data: tkperf reads, and does not believe."""
+    """A format that erases nothing ends the test. The emulated SCSI disk reports success although it keeps its data, so
+    tkperf reads the data and finds it unchanged.
+    """
     scsi.write_pattern()
     ended = tkperf(
         "ssd",
@@ -127,8 +129,8 @@ def test_a_format_that_erases_nothing_ends_the_test(scsi: Drive, tmp_path: Path)
 
 @pytest.mark.core
 def test_security_erase_is_not_offered_without_the_claim(sata: Drive, tmp_path: Path) -> None:
-    """Security erase is refused for a drive that does not claim it, because hdparm would exit with
-    0 and erase nothing.
+    """Security erase is refused for a drive that does not claim it, because hdparm would exit with status 0 and erase
+    nothing.
     """
     ended = tkperf(
         "ssd", "case", sata.path, "--output", tmp_path, "--yes-destroy", sata.serial, "--purge", "ata-security-erase"
@@ -138,7 +140,9 @@ def test_security_erase_is_not_offered_without_the_claim(sata: Drive, tmp_path: 
 
 
 def test_usb_without_discard_needs_a_word(usb: Drive, tmp_path: Path) -> None:
-    """A USB stick cannot be purged. The message proposes --no-purge, and with this option the stick is measured."""
+    """A USB stick that cannot be purged is refused with a message that proposes --no-purge. With this option, the stick
+    is measured.
+    """
     ended = tkperf("ssd", "case", usb.path, "--output", tmp_path, "--yes-destroy", usb.serial)
     assert ended.status == 4
     assert "--no-purge" in ended.stderr
@@ -149,14 +153,14 @@ def test_usb_without_discard_needs_a_word(usb: Drive, tmp_path: Path) -> None:
 
 
 def test_a_vendors_command(nvme: Drive, tmp_path: Path) -> None:
-    """--purge-command runs a vendor's tool. Its result is verified as every purge is."""
+    """A vendor's tool runs with --purge-command. Its result is verified in the same way as every purge."""
     nvme.write_pattern()
     results = measure(tmp_path, nvme, *ONLY_WRITE_SATURATION, "--purge-command", "blkdiscard -z {device}")
     assert purge_note(results) == ("command 'blkdiscard -z {device}'", "verified: all 128 samples read as zeros")
 
 
 def test_a_vendors_command_that_does_nothing(nvme: Drive, tmp_path: Path) -> None:
-    """A tool that only says that it erased ends the test."""
+    """A vendor's tool that reports success but erases nothing ends the test."""
     nvme.write_pattern()
     ended = tkperf(
         "ssd",

@@ -1,4 +1,4 @@
-"""Software RAID: made of purged members, measured in sync, taken down on request."""
+"""Software RAID sets: created from purged members, measured after synchronisation, and removed on request."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def run(folder: Path, members: list[Drive], level: int, *arguments: object) -> t
     ],
 )
 def test_level(members: list[Drive], tmp_path: Path, level: int, count: int, tests: tuple[str, ...]) -> None:
-    """A set of each level is measured: its members are purged and written twice in full, and nothing of the set
-    remains.
+    """For a set of each level, the members are purged and written twice completely, the set is measured, and nothing of
+    the set remains.
     """
     used = members[:count]
     before = [member.written_bytes() for member in used]
@@ -73,7 +73,7 @@ def test_level(members: list[Drive], tmp_path: Path, level: int, count: int, tes
 
 @pytest.mark.core
 def test_a_member_in_use_stops_it_before_anything_is_touched(members: list[Drive], tmp_path: Path) -> None:
-    """A mounted member is refused by name before anything is written. The other members remain untouched."""
+    """A mounted member is refused with its name before anything is written. The other members remain untouched."""
     used = members[1]
     shell(f"mkfs.ext4 -q -F {used.path} && mkdir -p /mnt/case && mount {used.path} /mnt/case")
     before = [member.written_bytes() for member in members]
@@ -88,7 +88,7 @@ def test_a_member_in_use_stops_it_before_anything_is_touched(members: list[Drive
 
 @pytest.mark.core
 def test_a_set_that_exists_is_not_touched(members: list[Drive], tmp_path: Path) -> None:
-    """A set that somebody else already has at DEVICE is not touched."""
+    """If DEVICE is already a RAID set of somebody else, the run is refused and does not touch this set."""
     shell(f"mdadm --create /dev/md7 --run --force --level=0 --raid-devices=2 {members[2].path} {members[3].path}")
     try:
         status, said, _ = run(tmp_path, members[:2], 1)
@@ -99,7 +99,7 @@ def test_a_set_that_exists_is_not_touched(members: list[Drive], tmp_path: Path) 
 
 
 def test_consent_names_every_member(members: list[Drive], tmp_path: Path) -> None:
-    """The consent to a RAID set must name every member. One serial for two members is refused."""
+    """Consent to a RAID set must name every member. One serial number for two members is refused."""
     config = tmp_path / "raid.json"
     paths = [str(member.path) for member in members[:2]]
     config.write_text(json.dumps({"devices": paths, "raidlevel": 1, "type": "sw_mdadm"}))
@@ -109,7 +109,9 @@ def test_consent_names_every_member(members: list[Drive], tmp_path: Path) -> Non
 
 
 def test_megaraid_with_a_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hw_lsi set runs from end to end with a stand-in for storcli, whose virtual drive is a scsi_debug disk."""
+    """A set of type hw_lsi is measured from its creation to its removal with a stand-in for storcli. A scsi_debug disk
+    is the virtual drive.
+    """
     shell("modprobe scsi_debug dev_size_mb=96 lbpu=1 delay=0 lbprz=1 && udevadm settle")
     try:
         path = shell("lsblk -nrdo PATH,MODEL | awk '$2 ~ /scsi_debug/ {print $1}'").strip()
@@ -119,7 +121,7 @@ def test_megaraid_with_a_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         drives = {f"252:{slot}": {"State": "UGood", "SN": f"SERIAL{slot}"} for slot in range(2)}
         scsi = Path(f"/sys/block/{Path(path).name}/device").resolve()
         host = next(part for part in scsi.parts if re.fullmatch(r"host\d+", part))
-        # The disk comes and goes with the virtual drive, always under the same name.
+        # The disk appears and disappears together with the virtual drive, always with the same name.
         hide = f"echo 1 > {scsi}/delete && udevadm settle"
         show = f"echo '- - -' > /sys/class/scsi_host/{host}/scan && udevadm settle && test -b {path}"
         shell(hide)

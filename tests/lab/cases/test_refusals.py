@@ -1,7 +1,7 @@
-"""Every reason to refuse a drive, by each of its names: path, by-id link, own node, partition.
+"""Every reason to refuse a drive, through each name of the drive: path, by-id link, own node, partition.
 
-A case is a form: what is done to the drive, the reason that must be named, and how to undo it. The
-refusal must come from both the plain command and the one that forces (-ft), and change nothing.
+A case is a form. The form contains what is done to the drive, the reason that the refusal must name, and how to undo
+the change. Both the plain command and the command with ``-ft`` must refuse and change nothing.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from tkperf.pipeline.consent import Consent, Question, permitted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """``arrange`` makes the drive one that must be refused; ``says`` is in the message.
+    """A reason for a refusal. ``arrange`` brings the drive into a state in which it must be refused, and the message
+    must contain ``says``.
 
-    Most are arranged on a partition, too: that must then be refused, and its whole disk.
+    Most reasons are also arranged on a partition. The partition and its whole disk must then be refused.
     """
 
     name: str
@@ -130,7 +131,9 @@ def ceph_member(drive: Drive, stack: ExitStack) -> None:
 
 
 def _signature(drive: Drive, kind: str) -> None:
-    """Write just what libblkid recognises (its superblocks/*.c): no such tools are here."""
+    """Write only the bytes that libblkid recognises (superblocks/*.c of libblkid), because the lab has no tools for
+    these formats.
+    """
     with drive.path.open("r+b") as device:
         if kind == "ceph_bluestore":
             device.write(b"bluestore block device\n" + b"0" * 36 + b"\n")
@@ -157,7 +160,9 @@ def opened_for_writing(drive: Drive, stack: ExitStack) -> None:
 
 
 def _open_elsewhere(drive: Drive, stack: ExitStack, flags: str) -> None:
-    """Open the drive in a process that is no child of this process, because tkperf does not count its own processes."""
+    """Open the drive in a process that is no child of this process, because tkperf does not count its own child
+    processes.
+    """
     mark = Path("/run/opened")
     mark.unlink(missing_ok=True)
     program = (
@@ -208,7 +213,7 @@ REFUSALS = [
 ]
 
 
-# The core contains one of each kind of use. The others are in the full lab.
+# The core contains one case for each kind of use. The full lab contains the others as well.
 CORE_ON_PARTITION = ("mounted", "swap", "MD member", "LVM, not active", "opened exclusively")
 
 
@@ -229,7 +234,7 @@ def partition_of(drive: Drive) -> Iterator[Drive]:
 
 
 def names_of(drive: Drive, folder: Path) -> list[Path]:
-    """The drive by its path, a by-id link, and a node of its numbers elsewhere."""
+    """Return the names of the drive: its path, a by-id link, and a node with its device number in another folder."""
     node = folder / "own-node"
     os.mknod(node, 0o60600, drive.path.stat().st_rdev)
     links = [link for link in Path("/dev/disk/by-id").iterdir() if link.resolve() == drive.path]
@@ -237,13 +242,17 @@ def names_of(drive: Drive, folder: Path) -> list[Path]:
 
 
 def some_of(names: list[Path], refusal: Refusal) -> list[Path]:
-    """All in the full lab; of the core each refusal has one of them in its turn, as a name costs two seconds here."""
+    """Return all names in the full lab. In the core, each refusal is tested with one name, in turn, because a name
+    costs two seconds.
+    """
     full = os.environ["TKPERF_LAB"] == "full"
     return names if full else [names[REFUSALS.index(refusal) % len(names)]]
 
 
 def refuse(*arguments: str) -> str:
-    """The command line in this process, as starting Python takes seconds here; it must refuse."""
+    """Run the command line in this process and require a refusal. A separate process would need seconds to start
+    Python.
+    """
     with pytest.raises(RefusedError) as refused:
         cli.main(list(arguments), standalone_mode=False)
     return str(refused.value)
@@ -252,8 +261,8 @@ def refuse(*arguments: str) -> str:
 @pytest.mark.core
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.name)
 def test_refused(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """A device in use is refused through each of its names, even with --force. Nothing is written
-    and no file is left.
+    """A device in use is refused through each of its names, even with ``-ft``. Nothing is written to the device, and no
+    file is left.
     """
     drive = drive_of(disks.SATA_SECOND)
     with arranged(refusal, drive):
@@ -269,7 +278,7 @@ def test_refused(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Pat
     ],
 )
 def test_refused_on_a_partition(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """What is arranged on a partition refuses the partition by its names, and the whole disk."""
+    """If a partition is in use, the partition is refused through each of its names, and so is the whole disk."""
     drive = drive_of(disks.SATA_SECOND)
     with partition_of(drive) as part, arranged(refusal, part):
         names = some_of(names_of(part, tmp_path), refusal)
@@ -308,9 +317,10 @@ def test_a_free_partition_of_a_used_disk(drive_of: Callable[..., Drive], tmp_pat
 
 @pytest.mark.core
 def test_a_write_to_a_partition_while_the_question_is_open(drive_of: Callable[..., Drive]) -> None:
-    """A write through the node of the whole disk refuses the partition.
+    """If data is written through the node of the whole disk while the question is open, the partition is refused.
 
-    Writes to another partition, which is in use, do not. The kernel counts both for the disk.
+    Writes to another partition, which is in use, do not refuse the partition. The kernel counts both kinds of writes
+    for the disk.
     """
     drive = drive_of(disks.SATA_SECOND)
     shell(f"printf 'size=100MiB\\nsize=100MiB\\n' | sfdisk -q {drive.path} && udevadm settle")
@@ -330,7 +340,7 @@ def test_a_write_to_a_partition_while_the_question_is_open(drive_of: Callable[..
         open_while("dd if=/dev/urandom of=/mnt/case/a bs=1M count=8 conv=fsync status=none; sync")
         assert drive.written_bytes() - before >= 8 << 20
         start = int(Path(f"/sys/class/block/{second.name}/start").read_text())
-        # The write replaces zeros with zeros, between two samples.
+        # The write replaces zeros between two samples with zeros.
         place = start + (64 << 20) // 512 + 8
         with pytest.raises(RefusedError, match=r"the kernel counts 512 B written or discarded"):
             open_while(f"dd if=/dev/zero of={drive.path} seek={place} count=1 oflag=direct status=none")
@@ -339,7 +349,7 @@ def test_a_write_to_a_partition_while_the_question_is_open(drive_of: Callable[..
 
 
 def test_the_answer_names_one_of_two_namespaces(drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """Both namespaces of the drive report its serial number, which confirms neither of them."""
+    """The serial number of a drive with two namespaces confirms neither namespace, because both report this number."""
     drive = drive_of(disks.NVME_TWO)
     other = Path(f"{str(drive.path)[:-1]}2")
     answers = [f"{drive.serial}/namespace-1", f"{drive.serial}/namespace-2"]
@@ -354,8 +364,8 @@ def test_the_answer_names_one_of_two_namespaces(drive_of: Callable[..., Drive], 
 
 
 def test_a_host_managed_zoned_disk_is_refused(tmp_path: Path) -> None:
-    """The kernel's null_blk disk with zones is refused, also through a linear mapping. The same
-    disk without zones is accepted.
+    """A host-managed zoned disk (null_blk with zones) is refused, also through a linear mapping. The same disk without
+    zones is accepted.
     """
     shell(
         "modprobe configfs; mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config; "
@@ -386,7 +396,9 @@ def test_a_host_managed_zoned_disk_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.core
 def test_data_that_nobody_uses_needs_the_serial(drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """A file system not in use: force alone does not do, and the wrong serial does not either."""
+    """A file system that is not in use protects its drive: ``-ft`` alone is refused, and a wrong serial number is
+    refused as well.
+    """
     drive = drive_of(disks.SATA_SECOND)
     shell(f"mkfs.ext4 -q -F {drive.path}")
     forced = tkperf("ssd", "case", drive.path, "-ft", "--output", tmp_path)
@@ -399,7 +411,7 @@ def test_data_that_nobody_uses_needs_the_serial(drive_of: Callable[..., Drive], 
 
 
 def test_other_namespaces_are_not_formatted(drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """The purge of one namespace leaves the data of the other namespace of the same controller."""
+    """The purge of one namespace leaves the data of another namespace of the same controller."""
     drive_of(disks.NVME_TWO)
     names = shell("lsblk -nrdo PATH,SERIAL | awk '$2 == \"LABNVMETWO\" {print $1}'").split()
     first, second = sorted(names)

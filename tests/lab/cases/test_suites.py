@@ -1,4 +1,4 @@
-"""The suites on drives of every bus, by the real drivers."""
+"""The test suites on drives of every bus, with the real drivers."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def check_everything_measured(results: dict[str, Any], drive: Drive, names: tupl
     assert device["capacity_bytes"] == drive.size_bytes
 
 
-# In the core, each drive has one of the four tests: iops is measured on the 4Kn namespace (test_purge.py).
+# In the core, each drive runs one of the four tests. The iops test runs on the 4Kn namespace (test_purge.py).
 @pytest.mark.parametrize("names", [pytest.param(("writesat",), marks=pytest.mark.core, id="writesat"), ALL])
 def test_nvme(nvme: Drive, tmp_path: Path, names: tuple[str, ...]) -> None:
-    """An NVMe drive is purged by Format NVM, which is verified. Its write cache is off in the run and on again
-    afterwards.
+    """An NVMe drive is purged with Format NVM, and the purge is verified. Its write cache is off during the run and on
+    again afterwards.
     """
     results = measure(tmp_path, nvme, *(word for name in names for word in ("-ssdt", name)))
     check_everything_measured(results, nvme, names)
@@ -52,8 +52,8 @@ def test_nvme(nvme: Drive, tmp_path: Path, names: tuple[str, ...]) -> None:
 
 @pytest.mark.core
 def test_sata(sata: Drive, tmp_path: Path) -> None:
-    """A SATA drive on AHCI is purged by discard, because it claims neither security nor sanitize. One test is enough,
-    because all drives are alike above the driver.
+    """A SATA drive on AHCI is purged with discard, because it claims neither security nor sanitize. One test is enough,
+    because all drives behave alike above the driver.
     """
     results = measure(tmp_path, sata, "-ssdt", "lat")
     check_everything_measured(results, sata, ("lat",))
@@ -67,7 +67,7 @@ def test_sata(sata: Drive, tmp_path: Path) -> None:
 
 @pytest.mark.core
 def test_sas(sas: Drive, tmp_path: Path) -> None:
-    """A SAS drive behind an mptsas adapter is measured. One test is enough, because all drives are alike above the
+    """A SAS drive behind an mptsas adapter is measured. One test is enough, because all drives behave alike above the
     driver.
     """
     results = measure(tmp_path, sas, "-ssdt", "tp")

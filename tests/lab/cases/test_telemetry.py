@@ -1,4 +1,4 @@
-"""What drives tell of themselves during a run, by the real tools from emulated logs."""
+"""Telemetry of emulated drives during a run, read with the real tools."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ from tests.lab.disks import Disk
 
 # Bit 1 of the critical warning: the temperature is beyond a limit.
 TEMPERATURE_WARNING = 2
-# A data unit of NVMe, in which it counts, rounded up, at each end.
+# NVMe counts in data units of this size. Each reading is rounded up to a whole unit.
 DATA_UNIT_BYTES = 512_000
 
 
 def told(results: dict[str, Any]) -> dict[str, Any]:
-    """What the only drive told in the first test."""
+    """Return the telemetry of the only drive in the first test."""
     (drive,) = results["tests"][0]["telemetry"]
     assert isinstance(drive, dict)
     return drive
 
 
 def test_an_nvme_drive_tells(nvme: Drive, tmp_path: Path) -> None:
-    """An NVMe drive tells its temperature and the amount that the host wrote, which is the amount that fio wrote."""
+    """The telemetry of an NVMe drive contains its temperature and the amount that the host wrote. This amount equals
+    the amount that fio wrote.
+    """
     results = measure(tmp_path, nvme, "-ssdt", "iops")
     drive, (facts,) = told(results), results["info"]["device"]["telemetry"]
     assert (facts["drive"], facts["serial"]) == (str(nvme.path), nvme.serial)
     assert facts["sources"][0].startswith("nvme-cli ")
-    assert drive["temperature_most_c"] == 50  # QEMU's, 323 K
+    assert drive["temperature_most_c"] == 50  # QEMU reports 323 K
     beside = drive["host_written_bytes"] - drive["load_written_bytes"]
     assert abs(beside) <= 2 * DATA_UNIT_BYTES, drive
     assert (drive["media_errors"], drive["percentage_used_growth"], drive["power_state"]) == (0, 0, 0)
@@ -42,8 +44,8 @@ def test_an_nvme_drive_tells(nvme: Drive, tmp_path: Path) -> None:
 
 
 def test_a_sata_drive_tells(sata: Drive, tmp_path: Path) -> None:
-    """A SATA drive tells its temperature. No database contains the units of its counters, so no amount is computed from
-    them.
+    """The telemetry of a SATA drive contains its temperature. No database contains the units of the emulated drive's
+    counters, so no amount is computed from them.
     """
     results = measure(tmp_path, sata, "-ssdt", "iops")
     drive, (facts,) = told(results), results["info"]["device"]["telemetry"]
@@ -67,7 +69,9 @@ def test_a_drive_without_a_log_is_measured_all_the_same(
 
 
 def test_a_hot_drive_is_called_throttled(nvme: Drive, tmp_path: Path, monitor: Monitor) -> None:
-    """The temperature bit of its critical warning marks all its steps, and each page says so."""
+    """If the temperature bit in the critical warning of a drive is set, all steps are marked as throttled, and the
+    results contain a THROTTLED notice.
+    """
     path = f"/machine/peripheral/{nvme.serial}"
     how = {"path": path, "property": "smart_critical_warning"}
     monitor("qom-set", **how, value=TEMPERATURE_WARNING)
@@ -83,7 +87,7 @@ def test_a_hot_drive_is_called_throttled(nvme: Drive, tmp_path: Path, monitor: M
 
 
 def test_members_tell_each_for_itself(nvme: Drive, nvme_pulled: Drive, tmp_path: Path) -> None:
-    """Each NVMe drive of a mirror has a counter of its own, which counts what the set wrote."""
+    """Each NVMe drive of a mirror has its own counter. Each counter contains the amount that was written to the set."""
     config = {"type": "sw_mdadm", "devices": [str(nvme.path), str(nvme_pulled.path)], "raidlevel": 1}
     (tmp_path / "raid.json").write_text(json.dumps(config))
     ended = tkperf(
@@ -115,7 +119,7 @@ def test_members_tell_each_for_itself(nvme: Drive, nvme_pulled: Drive, tmp_path:
 
 
 def test_doctor_says_what_there_would_be(nvme: Drive, sata: Drive) -> None:
-    """doctor names the same sources of telemetry as a run would."""
+    """``tkperf doctor`` names the same sources of telemetry as a run would use."""
     assert "smart-log" in tkperf("doctor", nvme.path).stdout
     assert "smartctl 7" in tkperf("doctor", sata.path).stdout
     document = json.loads(tkperf("doctor", "--json", nvme.path).stdout)

@@ -1,4 +1,6 @@
-"""The command line in a copy of this process: starting Python and reading all of tkperf takes eight seconds here."""
+"""Runs of the command line in a copy of this process, because starting Python and loading tkperf takes eight seconds in
+the lab.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +15,18 @@ from typing import IO
 from tkperf.cli.main import main
 from tkperf.pipeline import result_cache
 
-# What the commands read when they are called.
+# The commands load these modules when they are called.
 for name in ("cli.session", "cli.ending", "pipeline.diagnosis", "page.doctor"):
     import_module(f"tkperf.{name}")
-# Reading all the code that results depend on takes four seconds here.
+# This call reads all the code on which results depend, which takes four seconds in the lab.
 result_cache.describe_maker()
 
 
 def run_warm(arguments: list[str], limit_s: float) -> tuple[int, str, str]:
-    """Exit status, stdout, stderr of ``tkperf`` with these arguments, as of a process of its own.
+    """Run ``tkperf`` with these arguments, and return exit status, stdout and stderr, as for a separate process.
 
     Raises:
-        TimeoutError: it took longer; it was killed.
+        TimeoutError: The command took longer than ``limit_s``, and was killed.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         copy = start_warm(arguments, out.fileno(), err.fileno())
@@ -46,7 +48,7 @@ def start_warm(arguments: list[str], out: int, err: int) -> ForkProcess:
 def _run(arguments: list[str], out: int, err: int) -> None:
     os.dup2(out, 1)
     os.dup2(err, 2)
-    # pytest's own are not these.
+    # The streams of pytest lead to other files, so they are replaced.
     sys.stdin = open(os.devnull)  # noqa: SIM115
     sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
     sys.argv = ["tkperf", *arguments]
