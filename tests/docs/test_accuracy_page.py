@@ -88,8 +88,14 @@ def test_the_limits_are_those_that_are_checked() -> None:
     assert limit("IOPS compared") == "{:g} to {:g}".format(*against.IOPS_RATIOS)
     assert limit("mean latency compared") == "{:g} to {:g}".format(*against.MEAN_LATENCY_RATIOS)
     assert limit("p99.9 of latency compared") == f"at most {against.MOST_P999_RATIO:g}"
-    assert limit("CPU time that tkperf itself uses within steps") == f"at most {wall.MOST_CPU_PERCENT['long']:g} % of a CPU"
-    assert limit("CPU time that tkperf itself uses while four streams") == f"at most {wall.MOST_CPU_PERCENT['together']:g} % of a CPU"
+    assert (
+        limit("CPU time that tkperf itself uses within steps")
+        == f"at most {wall.MOST_CPU_PERCENT['long']:g} % of a CPU"
+    )
+    assert (
+        limit("CPU time that tkperf itself uses while four streams")
+        == f"at most {wall.MOST_CPU_PERCENT['together']:g} % of a CPU"
+    )
     assert limit("IOPS of each stream") == "{:g} to {:g}".format(*streams.LIMITS[streams.IOPS])
     assert limit("p99.9 of each stream") == "{:g} to {:g}".format(*streams.LIMITS[streams.P999])
     spreads = ", ".join(f"{most:g} ms up to {threads} threads" for threads, most in starts.MOST_SPREAD_MS.items())

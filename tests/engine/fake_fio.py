@@ -1,23 +1,24 @@
 #!/usr/bin/env python3
-"""A fio that says what a test wants: it comes to the gate like the real one, then plays a scenario.
+"""A scripted fio. It waits at the gate as the real fio does, and then plays a scenario.
 
-The scenario is JSON in $FAKE_FIO: for a block size (or "*") a list of plays, the first for the first
-fio of that block size, and so on; the last is played again and again. A play is a list of acts:
+The scenario is JSON in $FAKE_FIO. For each block size (or "*") it contains a list of plays: the first play is for the
+first fio with this block size, the second play for the second fio, and so on. The last play is repeated. A play is a
+list of acts:
 
-    ["status", {"elapsed_s": 1.0, "job 1 write total_ios": 0}]  a document, honest but for the changes
-    ["run"]                     honest documents for the job's runtime, then the last one
+    ["status", {"elapsed_s": 1.0, "job 1 write total_ios": 0}]  a document, honest except for the changes
+    ["run"]                     honest documents for the job's runtime, then the last document
     ["sleep", s]  ["raw", text]  ["flood", "stdout"|"stderr", bytes]  ["ignore signals"]
-    ["comes late", s]: to the gate
-    ["begins late", s]: after the gate was opened
-    ["is fio 3.36"]             or newer: each job says when it began (job_start)
-    ["exit", status]  ["kill self"]  ["do not come"]: some threads never come to the gate
-    ["helpers' ends wake job 2"]  if they may wake fio: it ends with a queue of I/Os and no time, as fio 3.33
-                                with io_uring; honest otherwise
-    ["jobs end"]                its job threads are gone, as fio's are some time before its last document
+    ["comes late", s]           reach the gate later
+    ["begins late", s]          begin later after the gate was opened
+    ["is fio 3.36"]             or newer: each job reports when it began (job_start)
+    ["exit", status]  ["kill self"]
+    ["do not come"]             some threads never reach the gate
+    ["helpers' ends wake job 2"]  if the ends of helpers may wake fio, job 2 ends with a queue of I/Os and no time,
+                                as fio 3.33 does with io_uring; otherwise the document is honest
+    ["jobs end"]                the threads of the jobs end, as fio's threads do some time before the last document
 
-Without an entry it is honest. An honest job does 2,000 I/Os a second, exactly at its depth. When told
-to report at once it does, of what was done by then, unless $FAKE_FIO_DEAF is set; when interrupted it
-ends.
+Without a play, the scripted fio is honest. An honest job does 2,000 I/Os a second, exactly at its queue depth. On
+SIGUSR1, the job reports what it has done so far, unless $FAKE_FIO_DEAF is set. After an interrupt, it ends.
 """
 
 from __future__ import annotations
@@ -95,7 +96,9 @@ def document(job: dict[str, object], elapsed_s: float) -> dict[str, object]:
 
 
 def change(status: dict[str, object], name: str, value: object) -> None:
-    """``job 1 write total_ios`` is of one job, ``write total_ios`` of all, ``jobs`` of the top."""
+    """Change a value in a document. ``job 1 write total_ios`` names a value of one job, ``write total_ios`` the value
+    of all jobs, and ``jobs`` a value at the top.
+    """
     *path, key = name.split()
     if path[:1] == ["job"]:
         places = [status["jobs"][int(path[1]) - 1]]  # type: ignore[index]
@@ -115,7 +118,9 @@ def change(status: dict[str, object], name: str, value: object) -> None:
 
 
 def woken(job: dict[str, object]) -> dict[str, object]:
-    """What fio says of a job that was woken from its first wait: I/Os were issued, none is known to be done."""
+    """Return what fio reports about a job that was woken from its first wait: I/Os were issued, but none is known to be
+    done.
+    """
     if signal.SIGCHLD in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
         return {}
     return {"job 2 write": {"io_bytes": 0, "total_ios": job["depth"], "runtime": 0, "lat_ns": {}}}
@@ -132,14 +137,14 @@ def show(job: dict[str, object], elapsed_s: float, changes: dict[str, object]) -
 JOBS_END = threading.Event()
 # The wall-clock times at which the jobs passed their gate. Without an entry, this fio does not report the time.
 BEGAN_MS: list[int] = []
-# From the end of fio's jobs to its last document.
+# Time from the end of fio's jobs to its last document.
 LAST_WORDS_S = float(os.environ.get("FAKE_FIO_LAST_WORDS_S", "0.02"))
-# How long an honest fill takes.
+# Time that an honest fill takes.
 FILL_S = 0.5
 
 
 def report_when_told(job: dict[str, object]) -> None:
-    """Report on SIGUSR1 as fio does, with what was done since the gate opened."""
+    """Report on SIGUSR1 as fio does. The report contains what was done since the gate opened."""
     began_s = time.monotonic()
 
     def report(*_: object) -> None:
@@ -214,7 +219,7 @@ def main() -> None:
     if "--version" in sys.argv:
         print("fio-3.33")
         return
-    # Told to report before it can, it reports when it can.
+    # If the request to report arrives before the first report is possible, this fio reports as soon as possible.
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
     job = read_job(Path(sys.argv[-1]).read_text())
     acts = acts_for(job)
@@ -245,7 +250,7 @@ def main() -> None:
             signal.alarm(1)
     for _ in range(int(job["jobs"])):  # type: ignore[call-overload]
         threading.Thread(target=JOBS_END.wait, daemon=True).start()
-    threading.Thread(target=threading.Event().wait, daemon=True).start()  # fio has a helper
+    threading.Thread(target=threading.Event().wait, daemon=True).start()  # fio has a helper thread
     signal.signal(signal.SIGINT, lambda *_: os._exit(128))
     if job["prerun"]:
         helpers = [subprocess.Popen(["sh", "-c", f"{job['prerun']} > step.prerun.txt 2>&1"]) for _ in range(come)]
@@ -266,7 +271,8 @@ if __name__ == "__main__":
         status = 0
     except SystemExit as ended:
         status = int(ended.code or 0)
-    # Python removes its handlers before it ends, and SIGUSR1 would then kill it. fio keeps its handlers to the end.
+    # Python removes its signal handlers before it ends, and SIGUSR1 would then kill this process. fio keeps its
+    # handlers until its end.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)

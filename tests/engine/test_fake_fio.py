@@ -78,7 +78,7 @@ def run_rounds(
 
 
 def kept(events: list[Event]) -> list[int]:
-    """Block sizes of the steps that were kept."""
+    """Return the block sizes of the steps that were kept."""
     return [event.record.workload.block_size_bytes for event in events if isinstance(event, StepEnded)]
 
 
@@ -140,7 +140,7 @@ LIES: dict[str, Acts] = {
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
 def test_a_lie_is_not_kept_and_the_step_is_measured_again(fake_fio: Play, make_engine: MakeEngine, lie: Acts) -> None:
-    """An impossible result is measured again, once. The warning names the step and the reason."""
+    """A step with an impossible result is measured again once. The warning names the step and the reason."""
     fake_fio({"4096": [lie, [["run"]]]})
     events, failure = run_rounds(make_engine())
     assert failure is None
@@ -154,7 +154,9 @@ def test_a_lie_is_not_kept_and_the_step_is_measured_again(fake_fio: Play, make_e
 
 
 def test_a_report_that_lacks_a_job_is_refused(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """Two jobs were started. The values of one job are no measurement of the workload."""
+    """If fio reports fewer jobs than were started, the step fails, because the values of one job are no measurement of
+    a workload with two jobs.
+    """
     one_job = scripted.document(scripted.read_job("[step]\nrw=randwrite\nbs=4096\niodepth=4\n"), LENGTH_S)
     fake_fio({"*": [[["run", {"jobs": one_job["jobs"]}]]]})
     with pytest.raises(StepFailedError, match="reports 1 job where 2 were started"):
@@ -162,8 +164,8 @@ def test_a_report_that_lacks_a_job_is_refused(fake_fio: Play, make_engine: MakeE
 
 
 def test_a_lie_told_twice_ends_the_run(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """A step that is implausible twice ends the run. The steps before are kept, the reason is reported, and no fio
-    remains.
+    """If the result of a step is implausible twice, the run ends. The earlier steps are kept, the reason is reported,
+    and no fio remains.
     """
     fake_fio({"8192": [LIES["10^6 s"]]})
     events, failure = run_rounds(make_engine())
@@ -180,8 +182,8 @@ def test_a_lie_told_twice_ends_the_run(fake_fio: Play, make_engine: MakeEngine) 
 def test_the_next_step_that_had_begun_is_run_again_in_full(
     fake_fio: Play, make_engine: MakeEngine, tmp_path: Path
 ) -> None:
-    """The fio of a step is thrown away and started again if the step before has to be repeated, because it was released
-    at the planned end of that step.
+    """If a step has to be repeated, the fio of the next step is discarded and started again, because that fio began at
+    the planned end of the first measurement.
     """
     fake_fio({"4096": [LIES["10^6 s"], [["run"]]], "8192": [[["run"]]]})
     events, failure = run_rounds(make_engine())
@@ -191,12 +193,12 @@ def test_the_next_step_that_had_begun_is_run_again_in_full(
     assert started == 2
     records = [event.record for event in events if isinstance(event, StepEnded)]
     assert records[1].started_s > records[0].started_s
-    # A repeated step is announced again, so that views begin it again.
+    # A repeated step is announced again, so that views show its beginning again.
     assert sum(isinstance(event, StepStarted) for event in events) == 3
 
 
 def test_an_honest_fio_is_believed(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """The scripted fio itself gives no reason to repeat anything."""
+    """If the scripted fio reports honest numbers, no step is repeated."""
     events, failure = run_rounds(make_engine(), rounds=2)
     assert failure is None
     assert kept(events) == [4096, 8192] * 2
@@ -204,7 +206,7 @@ def test_an_honest_fio_is_believed(fake_fio: Play, make_engine: MakeEngine) -> N
 
 
 def test_the_end_of_a_helper_at_the_gate_ends_no_job(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """fio's jobs cannot be woken by it, so that none ends in its first wait for I/O."""
+    """The end of a helper at the gate wakes no job of fio, so that no job ends while it waits for its first I/O."""
     fake_fio({"*": [[["helpers' ends wake job 2"]]]})
     events, failure = run_rounds(make_engine())
     assert failure is None
@@ -215,7 +217,9 @@ def test_the_end_of_a_helper_at_the_gate_ends_no_job(fake_fio: Play, make_engine
 
 @pytest.mark.parametrize("impossible", [-3.5, 4000.0, None])
 def test_impossible_cpu_time_is_not_measured(fake_fio: Play, make_engine: MakeEngine, impossible: float | None) -> None:
-    """An impossible CPU time is stored as None, because it says nothing about the device."""
+    """If fio reports an impossible CPU time, the CPU time of the step is stored as None and the step is kept, because
+    the CPU time says nothing about the device.
+    """
     fake_fio({"*": [[["run", {"job 2 usr_cpu": impossible}]]]})
     assert measure(make_engine()).measurement.cpu is None
 
@@ -223,7 +227,7 @@ def test_impossible_cpu_time_is_not_measured(fake_fio: Play, make_engine: MakeEn
 def test_a_fio_that_goes_on_after_its_end_is_stopped(
     fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fio that reports for ever after its end and ignores signals is stopped, and the step fails."""
+    """A fio that continues to report after its planned end and ignores signals is stopped, and the step fails."""
     monkeypatch.setattr(fio_process, "LONGEST_OVERRUN_S", 0.5)
     reports: Acts = [act for n in range(1, 300) for act in (["status", {"elapsed_s": n / 10}], ["sleep", 0.1])]
     fake_fio({"*": [[["ignore signals"], *reports]]})
@@ -235,7 +239,7 @@ def test_a_fio_that_goes_on_after_its_end_is_stopped(
 def test_a_fill_that_moves_nothing_is_stopped(
     fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fill that moves no byte is stopped although fio reports. It is not started again."""
+    """A fill that moves no byte is stopped, although fio still reports. The fill is not started again."""
     monkeypatch.setattr(fio_process, "LONGEST_OVERRUN_S", 0.5)
     reports: Acts = [act for n in range(1, 300) for act in (["status", {"elapsed_s": n / 10}], ["sleep", 0.1])]
     fake_fio({"*": [reports]})
@@ -248,7 +252,7 @@ def test_a_fill_that_moves_nothing_is_stopped(
 
 
 def test_a_fill_in_which_a_job_wrote_too_little_fails(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """A fill fails if one job wrote less than its bytes, even if another job wrote more."""
+    """A fill fails if one job wrote less than its part, even if another job wrote more than its part."""
     half = (64 << 20) // 4096
     fake_fio(
         {
@@ -281,7 +285,7 @@ def stream(slices: int, duration_s: float = 1.0) -> Continuous:
 
 
 def test_a_slice_in_which_no_time_passed_waits_for_the_next_report(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """A slice in which no time passed waits for the next report. A report that arrives 3 s late covers three slices,
+    """A slice in which no time passed waits for the next report. If a report arrives 3 s late, it ends one long slice,
     and the next two slices end at the next reports.
     """
     late: Acts = [["status", {"elapsed_s": 0.3}], ["sleep", 3.5], ["status", {"elapsed_s": 3.6}]]
@@ -296,9 +300,7 @@ def test_a_slice_in_which_no_time_passed_waits_for_the_next_report(fake_fio: Pla
 
 
 def test_a_stream_in_which_a_job_does_nothing_ends_the_run(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """A job that never did I/O in a stream fails the first slice and ends the run, because a stream
-    cannot be repeated.
-    """
+    """If a job does no I/O in a stream, the first slice fails and the run ends, because a stream cannot be repeated."""
     nothing: dict[str, Any] = {"job 1 write": {"io_bytes": 0, "total_ios": 0, "runtime": 0, "lat_ns": {}}}
     fake_fio({"*": [[["sleep", 1], ["status", {"elapsed_s": 1.0, **nothing}], ["sleep", 30]]]})
     events, failure = run_rounds(make_engine(), phase=stream(3))
@@ -308,8 +310,8 @@ def test_a_stream_in_which_a_job_does_nothing_ends_the_run(fake_fio: Play, make_
 
 
 def test_a_stream_whose_reports_came_too_late_is_measured_to_its_end(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """A stream whose reports arrived too late is measured to its end: the slice of the delay is long, and a new fio
-    measures the last slice.
+    """If the reports of a stream arrive too late, the stream is still measured to its end. The slice during the delay
+    is long, and a new fio measures the last slice.
     """
     hangs = [["status", {"elapsed_s": 1.0}], ["sleep", 0.1], ["status", {"elapsed_s": 3.0}], ["exit", 0]]
     fake_fio({"4096": [hangs, [["run"]]]})
@@ -324,7 +326,7 @@ def test_a_stream_whose_reports_came_too_late_is_measured_to_its_end(fake_fio: P
 def test_a_stream_whose_reports_stand_still_is_stopped(
     fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stream is stopped if its reports arrive but their time stands still."""
+    """A stream is stopped if its reports arrive but their elapsed time does not advance."""
     monkeypatch.setattr(fio_process, "LONGEST_OVERRUN_S", 0.5)
     still: Acts = [["status", {"elapsed_s": 0.1}], ["sleep", 0.1]] * 100
     fake_fio({"*": [still]})
@@ -335,8 +337,8 @@ def test_a_stream_whose_reports_stand_still_is_stopped(
 def test_a_gate_to_which_not_all_come_fails(
     fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The gate stays closed and the step fails if some threads of fio do not arrive, for instance because no more
-    processes may be started.
+    """If some threads of fio do not reach the gate, for instance because no more processes may be started, the gate
+    stays closed and the step fails.
     """
     monkeypatch.setattr(fio_process, "LONGEST_START_S", 1.5)
     fake_fio({"*": [[["do not come"], ["run"]]]})
@@ -345,15 +347,15 @@ def test_a_gate_to_which_not_all_come_fails(
 
 
 def test_on_a_slow_machine_what_follows_is_started_earlier(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """The next fio is started earlier if fio was slow to arrive, and at least three seconds before the end. A single
-    slow start is forgotten later.
+    """If a fio was slow to reach its gate, the next fio is started earlier. Each fio is started at least three seconds
+    before the end of the previous step. A single slow start has no effect later.
     """
     engine = make_engine()
     fake_fio({"*": [[["comes late", 2.5], ["run"]], [["run"]]]})
     assert engine._waiting.ahead_s == 3.0
     assert measure(engine).measurement.ios == 2 * 2000 * LENGTH_S
     assert engine._waiting.ahead_s >= 5.0
-    while engine._waiting.ahead_s > 3.0:  # what was slow once is forgotten
+    while engine._waiting.ahead_s > 3.0:  # a single slow start has no effect later
         measure(engine)
 
 
@@ -362,9 +364,10 @@ LAST_S = [["jobs end"], ["status", {"elapsed_s": LENGTH_S}]]
 
 @pytest.mark.parametrize("kind", [[], [["is fio 3.36"]]], ids=["fio 3.33", "fio 3.36"])
 def test_a_late_last_document_is_no_late_beginning(fake_fio: Play, make_engine: MakeEngine, kind: Acts) -> None:
-    """From 3.37 on, fio needs up to 150 ms from the end of its jobs to the last document.
+    """A last document that arrives late does not count as a late beginning of the step. fio 3.37 and newer need up to
+    150 ms from the end of the jobs to the last document.
 
-    Here it needs a second.
+    In this test, the last document arrives a second late.
     """
     fake_fio({"*": [[*kind, ["sleep", LENGTH_S], ["jobs end"], ["sleep", 1.0], *LAST_S]]})
     done = measure(make_engine())
@@ -381,8 +384,8 @@ def test_a_late_last_document_is_no_late_beginning(fake_fio: Play, make_engine: 
     ids=["fio 3.33, by a document while its jobs run", "fio 3.36, by any document"],
 )
 def test_a_late_beginning_is_seen(fake_fio: Play, make_engine: MakeEngine, acts: Acts) -> None:
-    """If the host lets the jobs begin a second after their gate was opened, the device is idle for
-    this second.
+    """If the jobs begin a second after their gate was opened, because the host is busy, the engine reports this late
+    beginning. The device is idle during this second.
     """
     fake_fio({"*": [acts]})
     done = measure(make_engine())
@@ -393,8 +396,8 @@ def test_a_late_beginning_is_seen(fake_fio: Play, make_engine: MakeEngine, acts:
 def test_a_fio_killed_at_the_gate_is_started_again_once(
     fake_fio: Play, make_engine: MakeEngine, tmp_path: Path
 ) -> None:
-    """A fio that was killed at the gate is started again once, because it had done nothing yet. A second kill is an
-    error.
+    """A fio that is killed at the gate is started again once, because it has done no I/O yet. If the second fio is
+    killed too, the step ends with an error.
     """
     dies: Acts = [["killed at the gate"], ["do not come"], ["run"]]
     fake_fio({"*": [dies, [["run"]]]})
@@ -407,14 +410,14 @@ def test_a_fio_killed_at_the_gate_is_started_again_once(
 
 
 def test_a_fio_that_does_not_start_tells_why(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """fio ended by itself and gave a reason, so it is not started again."""
+    """A fio that ends by itself at its start is not started again. The error contains the reason that fio printed."""
     fake_fio({"*": [[["exit at once"]]]})
     with pytest.raises(EngineError, match="nonesuch not loadable"):
         measure(make_engine())
 
 
 def test_a_fio_killed_in_mid_step_is_a_failed_step(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """A fio that is killed during a step, for instance for lack of memory, is a failed step, which is repeated."""
+    """If fio is killed during a step, for instance because memory is short, the step fails and is repeated."""
     fake_fio({"4096": [[["status", {"elapsed_s": 0.1}], ["kill self"]], [["run"]]]})
     events, failure = run_rounds(make_engine())
     assert failure is None
@@ -424,7 +427,7 @@ def test_a_fio_killed_in_mid_step_is_a_failed_step(fake_fio: Play, make_engine: 
 
 @pytest.fixture
 def little_memory() -> Iterator[None]:
-    """No test below may need more than some hundred MB beyond what is in use now."""
+    """Limit the memory of the test to 400 MB beyond the memory that is in use now."""
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (in_use + (400 << 20), hard))
@@ -434,7 +437,9 @@ def little_memory() -> Iterator[None]:
 
 @pytest.mark.usefixtures("little_memory")
 def test_a_flood_on_stderr_is_taken_and_forgotten(fake_fio: Play, make_engine: MakeEngine, tmp_path: Path) -> None:
-    """A flood of 600 MB on stderr uses neither memory nor space in /dev/shm. The error contains its first words."""
+    """A flood of 600 MB on stderr needs neither memory nor space in /dev/shm. The error contains the beginning of the
+    flood.
+    """
     fake_fio({"*": [[["flood", "stderr", 600 << 20], ["exit", 3]]]})
     with pytest.raises(EngineError, match="exit status 3; it said: xxxx") as raised:
         measure(make_engine())
@@ -445,7 +450,7 @@ def test_a_flood_on_stderr_is_taken_and_forgotten(fake_fio: Play, make_engine: M
 @pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize("where", ["before", "within"])
 def test_a_flood_on_stdout_is_an_error(fake_fio: Play, make_engine: MakeEngine, where: str) -> None:
-    """The size of notes and of a document must be limited."""
+    """A flood on stdout is an error, because the size of fio's notes and the size of a document are limited."""
     acts: Acts = [["flood", "stdout", 300 << 20]]
     fake_fio({"*": [[*([["raw", "{"]] if where == "within" else []), *acts, ["exit", 0]]]})
     with pytest.raises(EngineError, match="printed more than"):
@@ -467,21 +472,25 @@ RUBBISH: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("rubbish", RUBBISH.values(), ids=RUBBISH)
 def test_rubbish_is_an_error_in_words(fake_fio: Play, make_engine: MakeEngine, rubbish: dict[str, object]) -> None:
-    """Output that makes no sense is an error of the engine. It is never a traceback or a stored number."""
+    """A number that makes no sense leads to an error of the engine. It is neither stored nor does it cause a
+    traceback.
+    """
     fake_fio({"*": [[["run", rubbish]]]})
     with pytest.raises(EngineError, match="fio printed"):
         measure(make_engine())
 
 
 def test_nan_is_an_error_in_words(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """Other texts that only look like JSON are handled in the same way."""
+    """Text that only looks like JSON, such as NaN, leads to an error of the engine."""
     fake_fio({"*": [[["raw", '{\n"jobs": [NaN]\n}']]]})
     with pytest.raises(EngineError, match="not its JSON status"):
         measure(make_engine())
 
 
 def test_samples_of_a_lie_may_be_shown_but_nothing_is_kept(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """Views may show the seconds of a step that is later refuted. The run file gets only steps that were judged."""
+    """Views may show the seconds of a step whose result is later rejected. The run file contains only steps whose
+    result was checked.
+    """
     fake_fio({"4096": [LIES["10^6 s"]]})
     events, failure = run_rounds(make_engine())
     assert failure is not None
@@ -491,7 +500,7 @@ def test_samples_of_a_lie_may_be_shown_but_nothing_is_kept(fake_fio: Play, make_
 
 @dataclass
 class Reading:
-    """Record of how an engine read fio: the values of ``waited`` in order, and when fio made the
+    """A record of how an engine read fio: the values of ``waited`` in order, and the times at which fio made its
     documents.
     """
 
@@ -501,7 +510,9 @@ class Reading:
 
 @pytest.fixture
 def read_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[FioEngine], Reading]:
-    """Measure a step of 3.3 s. The next step is prepared half a second before the end of this step."""
+    """Return a function that measures a step of 3.3 s. The next step is prepared half a second before the end of this
+    step.
+    """
     monkeypatch.setattr(waiting, "PREPARE_AHEAD_S", 0.5)
     monkeypatch.setattr(waiting, "START_MARGIN", 0.0)
     read = FioProcess._read
@@ -531,7 +542,7 @@ BUSY: Acts = [["run", {"usr_cpu": 98.0}]]
 def test_documents_wait_together_while_no_cpu_is_to_spare(
     fake_fio: Play, make_engine: MakeEngine, read_step: ReadStep
 ) -> None:
-    """Each sample keeps the time at which fio made its document."""
+    """If no CPU is idle, documents are read in groups. Each sample keeps the time at which fio made its document."""
     fake_fio({"*": [BUSY]})
     seen = read_step(make_engine())
     assert any(seen.waited)
@@ -542,7 +553,7 @@ def test_documents_wait_together_while_no_cpu_is_to_spare(
 def test_no_document_waits_while_a_cpu_is_to_spare(
     fake_fio: Play, make_engine: MakeEngine, read_step: ReadStep
 ) -> None:
-    """The live view shows each second at once."""
+    """If a CPU is idle, each document is read at once, so that the live view shows each second without delay."""
     fake_fio({"*": [[["run"]]]})
     assert not any(read_step(make_engine()).waited)
 
@@ -550,8 +561,10 @@ def test_no_document_waits_while_a_cpu_is_to_spare(
 def test_documents_that_would_fill_the_pipe_do_not_wait(
     fake_fio: Play, make_engine: MakeEngine, read_step: ReadStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Documents do not wait in a small pipe, because fio would stop as soon as the pipe is full."""
-    monkeypatch.setattr(fio_process, "GATHERED_SHARE", 0.0)  # a pipe that holds few documents
+    """If the pipe holds only few documents, they are read at once, because fio would stop as soon as the pipe
+    is full.
+    """
+    monkeypatch.setattr(fio_process, "GATHERED_SHARE", 0.0)  # the pipe holds few documents
     fake_fio({"*": [BUSY]})
     assert not any(read_step(make_engine()).waited)
 
@@ -559,8 +572,8 @@ def test_documents_that_would_fill_the_pipe_do_not_wait(
 def test_stamps_of_documents_count_only_while_the_wall_clock_runs_evenly(
     fake_fio: Play, make_engine: MakeEngine, read_step: ReadStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the wall clock was set, its stamps are not used. The waiting documents then all have the
-    time at which tkperf read them.
+    """If the wall clock was set during a step, the time stamps of fio's documents are not used. The waiting documents
+    then all have the time at which tkperf read them.
     """
     monkeypatch.setattr(FioProcess, "_follow_wall_clock", lambda _: None)
     fake_fio({"*": [BUSY]})

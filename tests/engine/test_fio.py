@@ -1,4 +1,4 @@
-"""The engine over the real fio: what is done to its processes does not become a number."""
+"""The engine with the real fio: a disturbance of fio's processes never leads to a wrong number."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def judge(execution: Execution, plan: RequestedLoad) -> str | None:
 
 
 def wait_for(engine: FioEngine, step: Step) -> FioProcess:
-    """The fio that a step is made ready with."""
+    """Return the fio that was prepared for a step."""
     engine._waiting.prepare(step)
     return engine._waiting._prepared[step]
 
@@ -54,8 +54,8 @@ def waiting(gate: Gate) -> list[int]:
 
 
 def test_a_fill_of_its_own_range_writes_that_and_nothing_beyond(make_engine: MakeEngine, scratch: Path) -> None:
-    """A fill with its own length writes every block of this length and nothing beyond. The next fill covers the active
-    range.
+    """A fill with a length of its own writes every block of this length and nothing beyond. A fill without a length
+    writes the whole active range.
     """
     with scratch.open("r+b") as out:
         size = out.seek(0, os.SEEK_END)
@@ -77,8 +77,8 @@ def test_a_fill_of_its_own_range_writes_that_and_nothing_beyond(make_engine: Mak
 def test_a_drive_is_filled_and_what_is_mapped_of_it_measured(
     make_engine: MakeEngine, scratch: Path, tmp_path: Path
 ) -> None:
-    """The drive is filled and the mapping is measured, under two permits. The job of a step names the mapping, and the
-    job of a fill names the drive.
+    """If segments are mapped, the fill writes to the drive and the step measures the mapping, each with its own permit.
+    The fio job of the step names the mapping, and the fio job of the fill names the drive.
     """
     drive = tmp_path / "drive"
     drive.write_bytes(bytes(8 << 20))
@@ -105,14 +105,14 @@ def test_a_drive_is_filled_and_what_is_mapped_of_it_measured(
 @pytest.mark.parametrize("io_depth", [1, 16])
 @pytest.mark.parametrize("read_percent", [0, 65, 100])
 def test_honest_steps_are_believed(make_engine: MakeEngine, io_depth: int, read_percent: int) -> None:
-    """An honest step is believed for each mix and depth, and with another program on the CPU."""
+    """An honest step is accepted for each mix and each queue depth."""
     seen = measure(make_engine(), io_depth=io_depth, read_percent=read_percent)
     assert judge(*seen) is None
 
 
 def test_a_mix_of_block_sizes_is_offered_at_its_rate(make_engine: MakeEngine) -> None:
-    """A mix of block sizes is offered at its rate. With ``rate_iops``, fio before 3.42 would offer an eighth of it, and
-    the drive would seem too slow.
+    """A mix of block sizes runs at its offered rate. If tkperf used ``rate_iops``, fio before 3.42 would offer an
+    eighth of the rate, and the drive would seem too slow.
     """
     blocks = (BlockShare(4096, 50), BlockShare(65536, 50))
     load = workload(jobs=1, block_size_bytes=65536, read_percent=100)
@@ -124,7 +124,7 @@ def test_a_mix_of_block_sizes_is_offered_at_its_rate(make_engine: MakeEngine) ->
 
 
 def test_a_fill_is_believed(make_engine: MakeEngine) -> None:
-    """A fill in which each job wrote exactly its part is believed."""
+    """A fill in which each job wrote exactly its part is accepted."""
     fill = Fill(section="S", workload=workload(access=Access.SEQUENTIAL), passes=2)
     execution = make_engine().fill(fill, then=None, on_sample=lambda *_: None)
     assert judge(execution, RequestedLoad(workload=fill.workload, duration_s=None)) is None
@@ -136,8 +136,8 @@ def test_a_fill_is_believed(make_engine: MakeEngine) -> None:
 def test_a_job_whose_helper_dies_as_the_gate_opens_is_missed(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch, victims: int
 ) -> None:
-    """A job whose helper dies as the gate opens is noticed although fio exits with 0 and reports all jobs, because the
-    job did no I/O.
+    """If the helper of a job dies while the gate opens, the engine notices that the job did no I/O, although fio exits
+    with status 0 and reports all jobs.
     """
     opened = Gate.open
 
@@ -155,8 +155,8 @@ def test_a_job_whose_helper_dies_as_the_gate_opens_is_missed(
 
 
 def test_a_stream_with_a_dead_job_is_not_believed(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stream with a killed job is not believed after a slice that is long enough to show it. A busy host may distort
-    any shorter slice.
+    """If a job of a stream was killed, a slice that is long enough to show the missing I/O is rejected. Shorter slices
+    are not judged, because a busy host may distort them.
     """
     opened = Gate.open
 
@@ -173,7 +173,7 @@ def test_a_stream_with_a_dead_job_is_not_believed(make_engine: MakeEngine, monke
 
 
 def test_honest_slices_are_believed(make_engine: MakeEngine) -> None:
-    """An honest slice is believed although the counters of a running fio lag behind each other."""
+    """An honest slice is accepted although the counters of a running fio do not advance at the same moment."""
     phase = Continuous(section="S", number=1, workload=workload(), duration_s=1.0, longest_s=5.0)
     plan = RequestedLoad(workload=phase.workload, duration_s=1.0, running=True)
     engine = make_engine()
@@ -183,7 +183,7 @@ def test_honest_slices_are_believed(make_engine: MakeEngine) -> None:
 
 
 def test_a_step_whose_fio_is_asked_to_end_is_a_failed_step(make_engine: MakeEngine) -> None:
-    """A step whose fio receives SIGTERM is measured again, although fio then ends without an error."""
+    """If fio receives SIGTERM during a step, the step fails, although fio ends without an error."""
     engine = make_engine()
 
     def terminate() -> None:
@@ -201,7 +201,9 @@ def test_a_step_whose_fio_is_asked_to_end_is_a_failed_step(make_engine: MakeEngi
 def test_slices_shorter_than_fios_reports_are_one_stream(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Slices shorter than fio's reports form one stream without gaps: ten slices in 3 s, of one fio."""
+    """Slices that are shorter than fio's reports form one stream without gaps. In this test, one fio runs ten slices in
+    3 s.
+    """
     started: list[Step] = []
     start_step = DeviceJobs.start_step
 
@@ -222,7 +224,9 @@ def test_slices_shorter_than_fios_reports_are_one_stream(
 
 
 def test_no_thread_of_fio_is_woken_by_the_end_of_a_helper(make_engine: MakeEngine) -> None:
-    """Every thread of fio blocks SIGCHLD, so that the end of a helper ends no job that waits for its first I/O."""
+    """Every thread of fio blocks SIGCHLD, so that the end of a helper does not end a job that waits for its
+    first I/O.
+    """
     process = wait_for(make_engine(), Step(workload=workload(), duration_s=1.0))
     process.come_to_gate()
     for status in Path(f"/proc/{process._process.pid}/task").glob("*/status"):
@@ -234,7 +238,9 @@ def test_no_thread_of_fio_is_woken_by_the_end_of_a_helper(make_engine: MakeEngin
 def test_what_dies_at_the_gate_is_started_again(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch, doom: str
 ) -> None:
-    """Before any I/O nothing is lost: the step is then measured as if nothing had happened."""
+    """If a helper, fio or the folder of a step disappears while fio waits at the gate, the step is started again and
+    measured, because no I/O was lost.
+    """
     engine = make_engine()
     prepared = wait_for(engine, Step(workload=workload(), duration_s=1.0))
     until_s = time.monotonic() + 20
@@ -253,8 +259,8 @@ def test_what_dies_at_the_gate_is_started_again(
 
 @pytest.mark.parametrize("stopped_s", [0.2, 2.0])
 def test_a_stopped_fio_is_not_believed(make_engine: MakeEngine, stopped_s: float) -> None:
-    """A fio that was stopped by SIGSTOP during a step is not believed. Its counters stay consistent, but the kernel
-    tells the stop.
+    """A step during which fio was stopped by SIGSTOP is rejected. The counters of fio stay consistent, but the kernel
+    reports the stop.
     """
     engine = make_engine()
     process = wait_for(engine, Step(workload=workload(), duration_s=1.0))
@@ -277,7 +283,7 @@ def test_a_stopped_fio_is_not_believed(make_engine: MakeEngine, stopped_s: float
 
 
 def test_nothing_of_a_step_that_ended_lies_around(make_engine: MakeEngine) -> None:
-    """A step that ended leaves no files, because a run of days must not fill the memory that contains its job files."""
+    """A step that ended leaves no files, because a run of days must not fill the memory that contains the job files."""
     engine = make_engine()
     measure(engine)
     (folder,) = engine._jobs._folder._made

@@ -1,4 +1,4 @@
-"""Workloads as fio jobs: what a reader of a report would re-run."""
+"""Workloads as fio jobs: a reader of a report can run these jobs again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def parse(text: str) -> configparser.ConfigParser:
 
 
 def test_a_random_step_is_direct_time_based_and_never_repeats() -> None:
-    """randrepeat=0, random data, direct I/O, no cache drop, no file creation (deviations 8, 9)."""
+    """The fio job of a random step uses direct I/O, random data and different random addresses at each start. It
+    neither drops caches nor creates files.
+    """
     job = parse(render_step_job(Step(workload=workload(), duration_s=60), TARGET))["global"]
     expected = {
         "filename": "/dev/sdx",
@@ -62,8 +64,8 @@ def test_a_random_step_is_direct_time_based_and_never_repeats() -> None:
 
 @pytest.mark.parametrize("clocksource", ["cpu", None])
 def test_the_clock_is_chosen_once_for_steps_and_fills(clocksource: str | None) -> None:
-    """The clock is chosen once for all steps and fills. Otherwise each start of fio would test it with a thread on
-    every CPU.
+    """The clock source is chosen once for all steps and fills. Otherwise, each start of fio would test the clock with a
+    thread on every CPU.
     """
     target = replace(TARGET, clocksource=clocksource)
     for text in (
@@ -83,7 +85,7 @@ def test_the_clock_is_chosen_once_for_steps_and_fills(clocksource: str | None) -
     ],
 )
 def test_pure_reads_and_writes_have_no_mix(access: Access, read_percent: int, rw: str) -> None:
-    """100/0 and 0/100 are fio's own pure patterns."""
+    """A workload of reads or writes alone uses fio's pure patterns and no mix."""
     step = Step(workload=workload(access=access, read_percent=read_percent), duration_s=1)
     job = parse(render_step_job(step, TARGET))["global"]
     assert job["rw"] == rw
@@ -91,7 +93,7 @@ def test_pure_reads_and_writes_have_no_mix(access: Access, read_percent: int, rw
 
 
 def test_sequential_jobs_own_disjoint_regions_and_go_on_where_they_stopped() -> None:
-    """Each sequential job has a region of its own. It starts at its own position and continues to the end of its
+    """Each sequential job has a separate region. The job starts at its own position and continues to the end of its
     region.
     """
     step = Step(workload=workload(access=Access.SEQUENTIAL, read_percent=0), duration_s=1)
@@ -116,7 +118,7 @@ def test_a_fill_writes_every_byte_of_the_range_exactly_passes_times(
     jobs: int, offset_blocks: int, length_blocks: int, passes: int
 ) -> None:
     """A fill writes every byte of the range as often as it has passes, for any number of jobs. The regions of the jobs
-    tile the range without overlap.
+    cover the range without overlap.
     """
     active = ActiveRange(offset_bytes=offset_blocks * 512, length_bytes=length_blocks * 512)
     filling = workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=jobs)
@@ -140,26 +142,26 @@ def test_a_fill_writes_every_byte_of_the_range_exactly_passes_times(
 
 
 def test_a_gate_stands_before_the_first_io() -> None:
-    """The prerun command is in the job that runs, not in the one that is shown."""
+    """The command that waits at the gate is in the job that runs, but not in the job that the report shows."""
     step = Step(workload=workload(), duration_s=1)
     assert "exec_prerun=wait here\n" in render_step_job(step, TARGET, prerun="wait here")
     assert "exec_prerun" not in render_step_job(step, TARGET)
 
 
 def test_a_colon_in_a_path_is_not_a_list_of_files() -> None:
-    """A colon in a path is escaped, because fio would split the path into a list of files."""
+    """A colon in a path is escaped, because fio would otherwise split the path into a list of files."""
     target = FioTarget(path="/tmp/a:b", ioengine="libaio", active_range=RANGE)
     assert "filename=/tmp/a\\:b\n" in render_step_job(Step(workload=workload(), duration_s=1), target)
 
 
 def test_more_jobs_than_blocks_is_a_clear_error() -> None:
-    """A range too small for its jobs is refused before fio starts."""
+    """A range that is too small for its jobs is refused before fio starts."""
     with pytest.raises(UsageError, match="too small for 4 jobs"):
         split_regions(ActiveRange(offset_bytes=0, length_bytes=1 << 20), 4, 1 << 20)
 
 
 def test_several_targets_are_filled_apart() -> None:
-    """Each job names one device: fio would write to a device named in [global] besides."""
+    """If several targets are filled, each job names its device. A device in [global] would be written by all jobs."""
     targets = [
         FioTarget(
             path=f"/dev/{name}",
@@ -179,7 +181,9 @@ def test_several_targets_are_filled_apart() -> None:
 
 
 def test_a_mix_of_blocks_is_aligned_to_4_kib() -> None:
-    """fio would align it to its smallest block, so that 4 KiB I/Os cross the pages of drives."""
+    """A mix of block sizes is aligned to 4 KiB. fio would align the mix to its smallest block, so that 4 KiB I/Os would
+    cross the page boundaries of drives.
+    """
     mix = (BlockShare(512, 4), BlockShare(4096, 96))
     zones = (Zone(50, 5), Zone(50, 95))
     load = workload(block_mix=mix, zones=zones)
@@ -201,7 +205,9 @@ def rate_lines(**changes: object) -> list[str]:
 
 
 def test_evenly_offered_ios_are_asked_for_in_bytes() -> None:
-    """1,000 IOPS of 32 jobs are 31.25 each: whole I/Os a second would be 992."""
+    """Evenly offered I/Os are requested in bytes per second, because fio's rate in IOPS is a whole number. For example,
+    1,000 IOPS over 32 jobs are 31.25 IOPS for each job, and whole numbers would add up to only 992 IOPS.
+    """
     rates = {"read_percent": 100, "jobs": 32, "io_depth": 1, "offered_iops": 1000.0}
     assert rate_lines(**rates) == [f"rate={int(31.25 * 4096)},", "rate_process=linear"]
     mixed = rate_lines(**(rates | {"read_percent": 65}))
@@ -209,8 +215,8 @@ def test_evenly_offered_ios_are_asked_for_in_bytes() -> None:
     assert rate_lines(**(rates | {"read_percent": 0}))[0] == "rate=,128000"
     assert rate_lines(**(rates | {"offered_iops": None})) == []
     blocks = (BlockShare(4096, 60), BlockShare(512, 40))
-    # The rate follows from the mean size, because fio before 3.42 takes rate_iops of a mix for I/Os
-    # of the smallest size.
+    # The rate is computed from the mean block size, because fio before 3.42 interprets rate_iops of a mix as I/Os of
+    # the smallest size.
     assert rate_lines(**(rates | {"block_mix": blocks}))[0] == f"rate={31.25 * 2662.4:.0f},"
     with pytest.raises(UsageError, match="less than one I/O a second for each of 32 jobs"):
         rate_lines(**(rates | {"offered_iops": 31.0}))
@@ -221,8 +227,8 @@ def test_evenly_offered_ios_are_asked_for_in_bytes() -> None:
     [(1.0, 1), (50.0, 50), (1000.0, 1000), (2343.75, 2341), (20_000.0, 19_607), (66_000.0, 62_500)],
 )
 def test_random_arrivals_come_at_the_rate_asked(asked: float, setting: int) -> None:
-    """Random arrivals have the asked rate: the setting corrects that fio 3.33 cuts off fractions of a us (66,666 gave
-    69,002, null engine, 5 s).
+    """Random arrivals have the requested rate. The setting compensates for fio 3.33, which cuts off fractions of a
+    microsecond: with 66,666 IOPS, fio issued 69,002 IOPS (null engine, 5 s).
     """
     rates = {"read_percent": 100, "jobs": 1, "offered_iops": asked, "arrival": Arrival.POISSON}
     found = find_poisson_setting(asked)

@@ -1,6 +1,4 @@
-"""Parsing of fio's output into readings, for golden output of each version that was tried, and for
-hostile output.
-"""
+"""Parsing of fio's output into readings, with recorded output of each tested version and with hostile output."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ STREAMS = {
     for version in ("3.33", "3.39", "3.42")
 }
 STREAM = STREAMS["3.33"]
-# Since 3.36, fio reports when its jobs began (commit 12d325ca).
+# fio reports when its jobs began since version 3.36 (commit 12d325ca).
 SAYS_BEGINNING = [version for version in STREAMS if version != "3.33"]
 
 
@@ -38,9 +36,7 @@ def documents(stream: bytes = STREAM) -> list[bytes]:
 
 @pytest.mark.parametrize("version", STREAMS)
 def test_each_version_is_read_alike(version: str) -> None:
-    """The notes, seconds and sums of each version are read, and the measured values are
-    plausible.
-    """
+    """The notes, seconds and sums are read from the output of each version, and the measured values are plausible."""
     splitter = DocumentSplitter()
     readings = [parse_document(document) for document in splitter.feed(STREAMS[version])]
     assert splitter.notes == ["step : Saving output of prerun in step.prerun.txt"] * 2
@@ -65,8 +61,8 @@ def test_each_version_is_read_alike(version: str) -> None:
 
 @pytest.mark.parametrize("version", SAYS_BEGINNING)
 def test_a_document_says_when_its_jobs_began(version: str) -> None:
-    """The begin of the jobs is on the clock of the document's stamp, and is the same in each
-    document.
+    """A document of fio 3.36 or newer contains the time at which its jobs began. This time has the same clock as the
+    stamp of the document, and is the same in each document.
 
     The runtime of the jobs counts from this time.
     """
@@ -79,7 +75,7 @@ def test_a_document_says_when_its_jobs_began(version: str) -> None:
 
 
 def forms(value: object, *place: str) -> set[tuple[str, ...]]:
-    """The places of all values, each with its type in JSON."""
+    """Return the places of all values, each with its JSON type."""
     if isinstance(value, dict):
         inner = [("*" if place[-1:] == ("bins",) else key, each) for key, each in value.items()]
         return {form for key, each in inner for form in forms(each, *place, key)}
@@ -90,7 +86,9 @@ def forms(value: object, *place: str) -> set[tuple[str, ...]]:
 
 @pytest.mark.parametrize("version", STREAMS)
 def test_the_scripted_fio_prints_only_what_the_real_one_does(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in with a field or a type that no fio has would hide a defect."""
+    """The scripted fio prints only fields and types that the real fio prints. Other fields would hide a defect of the
+    parser.
+    """
     if version in SAYS_BEGINNING:
         monkeypatch.setattr(fake_fio, "BEGAN_MS", [1])
     job = {"jobs": 2, "rw": "randwrite", "block": 4096, "depth": 16, "amounts": []}
@@ -99,7 +97,7 @@ def test_the_scripted_fio_prints_only_what_the_real_one_does(version: str, monke
 
 
 def test_text_before_the_json_is_kept_apart() -> None:
-    """The lines that fio prints about the prerun are notes and no errors."""
+    """The lines that fio prints about the prerun become notes and no errors."""
     splitter = DocumentSplitter()
     assert len(list(splitter.feed(STREAM))) == 5
     assert splitter.notes == ["step : Saving output of prerun in step.prerun.txt"] * 2
@@ -107,14 +105,14 @@ def test_text_before_the_json_is_kept_apart() -> None:
 
 @given(st.integers(min_value=1, max_value=len(STREAM) - 1))
 def test_it_does_not_matter_where_the_pipe_cuts(cut: int) -> None:
-    """The documents are the same wherever the pipe cuts the output."""
+    """The documents are the same wherever the pipe divides the output."""
     splitter = DocumentSplitter()
     found = [*splitter.feed(STREAM[:cut]), *splitter.feed(STREAM[cut:])]
     assert found == documents()
 
 
 def test_a_document_gives_fios_own_numbers() -> None:
-    """I/Os, bytes, mean, extremes and percentiles of all jobs together are fio's."""
+    """For all jobs together, a reading has the I/Os, bytes, mean, minimum, maximum and runtime that fio reports."""
     raw = json.loads(documents()[-1])
     reading = parse_document(documents()[-1])
     jobs = raw["jobs"]
@@ -129,8 +127,8 @@ def test_a_document_gives_fios_own_numbers() -> None:
 
 
 def test_percentiles_of_one_job_are_those_fio_prints() -> None:
-    """Percentiles computed from the buckets equal the values that fio prints. Those with too few I/Os beyond are left
-    out.
+    """Percentiles that are computed from the buckets equal the percentiles that fio prints. Percentiles with too few
+    I/Os beyond them are left out.
     """
     raw = json.loads(documents()[-1])
     raw["jobs"] = raw["jobs"][:1]
@@ -140,11 +138,11 @@ def test_percentiles_of_one_job_are_those_fio_prints() -> None:
     given = {percent: value for percent, value in ours.items() if value is not None}
     assert given == {percent: told[percent] for percent in given}
     assert stats.ios == 82_562
-    assert set(told) - set(given) == {"99.990000"}  # some eight I/Os beyond it
+    assert set(told) - set(given) == {"99.990000"}  # about eight I/Os are beyond this percentile
 
 
 def test_the_seconds_add_up_to_the_whole() -> None:
-    """Differences of consecutive documents sum to the last document, histogram and all."""
+    """The differences between consecutive documents add up to the last document, including the histogram."""
     readings = [parse_document(document) for document in documents()]
     samples = [build_sample(a, b) for a, b in zip([NOTHING_YET, *readings], readings, strict=False)]
     whole = samples[0].write
@@ -160,28 +158,30 @@ def test_the_seconds_add_up_to_the_whole() -> None:
     "document", [b"{}", b'{"jobs": []}', b'{"jobs": [{}]}', b'{"jobs": 3}', b"\x00\xff", b'{"jobs": [{"jobname']
 )
 def test_what_is_not_fios_status_is_our_error(document: bytes) -> None:
-    """A parser returns a value or raises our error, never a traceback."""
+    """If a document is not fio's status, the parser raises an EngineError and no other exception."""
     with pytest.raises(EngineError):
         parse_document(document)
 
 
 @given(st.binary(max_size=2000))
 def test_no_rubbish_breaks_the_parser(data: bytes) -> None:
-    """Any bytes are read as documents or notes. Each document is parsed or refused by an EngineError."""
+    """Any bytes are read as documents or notes. Each document is parsed or refused with an EngineError."""
     for document in DocumentSplitter().feed(data + b"\n"):
         with pytest.raises(EngineError):
             parse_document(document)
 
 
 def test_counters_that_run_backwards_are_refused() -> None:
-    """A later document can only count more."""
+    """If the counters of a later document are smaller, the parser raises an EngineError, because a later document can
+    only count more.
+    """
     first, last = parse_document(documents()[1]), parse_document(documents()[-1])
     with pytest.raises(EngineError, match="backwards"):
         build_sample(last, first)
 
 
 def test_what_is_printed_without_end_is_not_kept() -> None:
-    """Lines beside documents are kept up to a number, and each up to a length."""
+    """Endless lines outside documents are kept only up to a number of lines and up to a length of each line."""
     splitter = DocumentSplitter()
     assert not list(splitter.feed(b"x" * 5000 + b"\n" + b"y\n" * 5000))
     assert len(splitter.notes) == 100
@@ -193,8 +193,8 @@ def test_what_is_printed_without_end_is_not_kept() -> None:
 def test_a_flood_is_refused_before_it_fills_the_memory(
     start: bytes, piece: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A flood of output is refused before it fills the memory, inside or outside a document, with
-    or without line ends.
+    """A flood of output is refused before it fills the memory, inside or outside a document, with or without
+    line ends.
     """
     monkeypatch.setattr(fio_output, "LARGEST_DOCUMENT_BYTES", 1 << 20)
     monkeypatch.setattr(fio_output, "LARGEST_NOTES_BYTES", 1 << 20)
@@ -210,8 +210,8 @@ def test_a_flood_is_refused_before_it_fills_the_memory(
 
 
 def test_cpu_time_that_cannot_be_is_not_measured() -> None:
-    """A negative or impossible CPU share of one thread gives no CPU time at all (None), because it says nothing about
-    the other threads.
+    """If fio reports a negative or impossible CPU share for one thread, the reading has no CPU time (None), because the
+    sum over all threads is then unknown.
     """
     for impossible in (-0.1, 250.0):
         raw = json.loads(documents()[-1])
@@ -221,7 +221,7 @@ def test_cpu_time_that_cannot_be_is_not_measured() -> None:
 
 
 def change(value: object, path: list[str], to: object) -> None:
-    """Set what lies at a path of keys and positions."""
+    """Set the value at a path of keys and positions, or delete it if ``to`` is None."""
     *places, last = path
     for place in places:
         value = value[int(place) if isinstance(value, list) else place]  # type: ignore[index]
@@ -249,7 +249,7 @@ def change(value: object, path: list[str], to: object) -> None:
     ],
 )
 def test_a_number_that_cannot_be_is_refused_in_words(key: str, to: object) -> None:
-    """An impossible number is refused by an EngineError or read as a count that is not negative."""
+    """An impossible number is refused with an EngineError, or read as a count that is not negative."""
     raw = json.loads(documents()[-1])
     change(raw, ["jobs", "0", *key.split()], to)
     with suppress(EngineError):
@@ -259,7 +259,9 @@ def test_a_number_that_cannot_be_is_refused_in_words(key: str, to: object) -> No
 
 
 def test_what_fio_reports_is_plausible_and_its_changes_are_not() -> None:
-    """A recorded step is plausible. The same step with the numbers of a vanished drive is not (docs/adr/0014)."""
+    """A recorded step is plausible. The same step with the numbers of a vanished drive is not plausible
+    (docs/adr/0014).
+    """
     workload = Workload(access=Access.RANDOM, read_percent=65, block_size_bytes=4096, jobs=2, io_depth=16)
     raw = json.loads(documents()[-1])
 
@@ -280,8 +282,8 @@ def test_what_fio_reports_is_plausible_and_its_changes_are_not() -> None:
     ['{"N": 1, "bins": {"5": ' + "9" * 30 + "}}", '{"N": ' + "9" * 400 + ', "mean": 1.5}', '{"x": ' + "[" * 100_000],
 )
 def test_numbers_and_depths_beyond_all_measure_are_no_status(latency: str) -> None:
-    """Numbers and depths beyond all limits are an EngineError. Fuzzing found that Python's own errors for them are not
-    ValueErrors.
+    """Numbers and nesting depths beyond all limits lead to an EngineError. Fuzzing found that Python's own exceptions
+    for such values are not ValueErrors.
     """
     side = '{"io_bytes": 1, "total_ios": 1, "runtime": 1, "lat_ns": ' + latency + "}"
     job = '{"jobname": "j", "error": 0, "read": ' + side + ', "write": ' + side + "}"
@@ -293,8 +295,8 @@ def test_numbers_and_depths_beyond_all_measure_are_no_status(latency: str) -> No
     ("io_depth", "name"), [(1, "1"), (3, "2"), (8, "8"), (32, "32"), (63, "32"), (64, ">=64"), (256, ">=64")]
 )
 def test_the_depth_that_was_reached_has_fios_name(io_depth: int, name: str) -> None:
-    """A depth was reached if fio's name for its range has a share. fio sorts depths into powers of two, and all from 64
-    on together. Without names the answer is not known.
+    """A queue depth was reached if fio's range for this depth has a share of the I/Os. fio sorts depths into powers of
+    two, and all depths from 64 on belong to one range. Without ranges, the answer is not known.
     """
     depths = dict.fromkeys(("1", "2", "4", "8", "16", "32", ">=64"), 0.0)
 

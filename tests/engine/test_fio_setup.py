@@ -1,4 +1,4 @@
-"""Which I/O engine is used, and what is said when the better one does not work."""
+"""The choice of the I/O engine, and the recorded reason if the preferred engine does not work."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def answers(monkeypatch: pytest.MonkeyPatch, version: str = "fio-3.33", **by_eng
 def test_the_reason_why_io_uring_is_not_used_is_told(
     monkeypatch: pytest.MonkeyPatch, failure: Completed, reason: str
 ) -> None:
-    """The reason why io_uring is not used is always recorded in words, because results with another I/O engine are not
-    comparable.
+    """The reason why io_uring is not used is recorded in words, because results with different I/O engines cannot be
+    compared.
     """
     answers(monkeypatch, io_uring=failure, libaio=GOOD)
     chosen = choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=1)
@@ -72,12 +72,12 @@ def test_what_works_needs_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_engine_that_does_not_keep_a_queue_depth_is_not_used(
     monkeypatch: pytest.MonkeyPatch, version: str, io_depths: set[int], name: str
 ) -> None:
-    """Before fio 3.39, io_uring keeps 8 I/Os outstanding for a depth of 6, so the cell would have
-    another depth.
+    """An I/O engine that does not keep a queue depth is not used. Before fio 3.39, io_uring keeps 8 I/Os outstanding
+    for a depth of 6, so the cell would have another queue depth.
     """
     answers(monkeypatch, version, io_uring=GOOD, libaio=GOOD)
     for depths in (io_depths, ()):
-        io_depth = 1 if depths else max(io_depths)  # also for the heaviest load alone
+        io_depth = 1 if depths else max(io_depths)  # also for the greatest load alone
         chosen = choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=io_depth, io_depths=depths)
         if name == "io_uring":
             assert chosen == ChosenEngine(name="io_uring")
@@ -101,7 +101,9 @@ def test_an_engine_that_does_not_keep_a_queue_depth_is_not_used(
 def test_flushes_from_a_queue_need_a_fio_that_counts_them_right(
     monkeypatch: pytest.MonkeyPatch, version: str, reason: str | None
 ) -> None:
-    """fio 3.33 issued 20,927 flushes at a depth of 8 where 5,656 were due, and libaio waits for each flush."""
+    """Flushes at a queue depth above 1 need a fio that counts them correctly. fio 3.33 issued 20,927 flushes at a depth
+    of 8 in place of 5,656, and libaio waits for each flush.
+    """
     answers(monkeypatch, version, io_uring=GOOD, libaio=GOOD)
     if reason is None:
         chosen = choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=8, flushes_from_queue=True)
@@ -114,8 +116,8 @@ def test_flushes_from_a_queue_need_a_fio_that_counts_them_right(
 @pytest.mark.fio
 @pytest.mark.parametrize("io_depth", [3, 20])
 def test_the_chosen_engine_keeps_the_queue_depth(scratch: Path, io_depth: int) -> None:
-    """fio's own numbers show the depth: mean latency and IOPS give the mean number of I/Os
-    outstanding (Little's law).
+    """With the chosen I/O engine, fio's own numbers show the requested queue depth: mean latency and IOPS give the mean
+    number of outstanding I/Os (Little's law).
     """
     chosen = choose_ioengine(str(scratch), 512, None, jobs=1, io_depth=io_depth)
     done = run_command(
@@ -171,7 +173,9 @@ def test_fio_is_spared_its_clock_test_only_where_kernel_and_fio_trust_the_tsc(
     answer: Completed | EngineError,
     chosen: ChosenClock,
 ) -> None:
-    """A clock that differs from CPU to CPU would make latencies of nothing."""
+    """fio skips its clock test only if both the kernel and fio trust the TSC. A clock that differs from CPU to CPU
+    would lead to wrong latencies.
+    """
 
     def run(argv: list[str], **_: object) -> Completed:
         assert argv == ["fio", "--cpuclock-test"]

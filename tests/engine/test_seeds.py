@@ -1,4 +1,4 @@
-"""Random addresses: repeatable from a run's seed, and of each step its own (PTS User Guide)."""
+"""Random addresses can be repeated from the seed of a run, and each step has different addresses (PTS User Guide)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OTHER = Step(workload=workload(jobs=2, read_percent=100), duration_s=1)
 
 
 def test_no_two_jobs_of_a_run_have_one_seed_nor_after_it_was_resumed() -> None:
-    """No two jobs of a run have the same seed, even for a repeated step or after a resumption."""
+    """No two jobs of a run have the same seed, even if a step is repeated or the run is resumed."""
     seeds = Seeds(7)
     drawn = [seeds.take(step) for step in (STEP, OTHER, STEP)]
     seeds.go_on(7, resumptions=1)
@@ -26,7 +26,9 @@ def test_no_two_jobs_of_a_run_have_one_seed_nor_after_it_was_resumed() -> None:
 
 
 def test_a_runs_seed_gives_its_jobs_seeds_again_whatever_was_made_ready_in_vain() -> None:
-    """What waits at its gate without running takes no seed away."""
+    """The same seed of a run leads to the same seeds of its jobs. A load that was prepared but did not run uses up no
+    seed.
+    """
     first, second = Seeds(7), Seeds(7)
     for _ in range(3):
         second.next_of(OTHER)
@@ -37,7 +39,9 @@ def test_a_runs_seed_gives_its_jobs_seeds_again_whatever_was_made_ready_in_vain(
 
 @pytest.mark.fio
 def test_fio_draws_the_same_addresses_from_one_seed_and_others_from_another(tmp_path: Path) -> None:
-    """One seed gives fio's threads the same addresses each time, and another seed gives others. The test runs fio."""
+    """fio's threads use the same addresses for the same seed, and different addresses for another seed. The test runs
+    fio.
+    """
     target = FioTarget(
         path=str(tmp_path / "target"), ioengine="libaio", active_range=ActiveRange(offset_bytes=0, length_bytes=1 << 30)
     )
@@ -49,7 +53,7 @@ def test_fio_draws_the_same_addresses_from_one_seed_and_others_from_another(tmp_
         text = render_step_job(STEP, target, seed=seed).replace("time_based=1\n", "")
         text = text.replace("runtime=1000ms", "number_ios=100\nwrite_iolog=log")
         (tmp_path / "job.fio").write_text(text)
-        (tmp_path / "log").unlink(missing_ok=True)  # fio adds to it
+        (tmp_path / "log").unlink(missing_ok=True)  # fio appends to an existing log
         command = ["fio", "job.fio"]
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=60)
         lines = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
@@ -58,7 +62,7 @@ def test_fio_draws_the_same_addresses_from_one_seed_and_others_from_another(tmp_
     seeds = Seeds(1)
     first, then = seeds.take(STEP), seeds.take(STEP)
     once = addresses(first)
-    assert len(once) > 190  # of 200: two threads with one sequence would come to 100
-    # fio's threads write to one log and sometimes break each other's lines.
+    assert len(once) > 190  # Of 200 I/Os. Two threads with the same sequence would use 100 addresses.
+    # fio's threads write to the same log and sometimes break each other's lines.
     assert len(addresses(first) ^ once) < 10
     assert len(addresses(then) & once) < 10

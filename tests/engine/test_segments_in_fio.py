@@ -1,6 +1,6 @@
-"""Why segments are mapped (docs/adr/0027): what fio does with the two ways that come closest by itself.
+"""The reason why segments are mapped (docs/adr/0027): the behaviour of the two closest features of fio.
 
-Should a later fio change one of them, the decision is to be looked at again.
+If a later version of fio changes one of these features, the decision should be reviewed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ IOS = 4000
 
 
 def run_fio(folder: Path, *options: str) -> tuple[list[int], str]:
-    """Where fio wrote 4 KiB blocks in a file of 1 GiB, in their order, and what it complained of."""
+    """Return the places at which fio wrote 4 KiB blocks in a file of 1 GiB, in their order, and the text of fio's
+    complaints.
+    """
     file, log = folder / "sparse", folder / "written"
     with file.open("wb") as out:
         out.truncate(1 << 30)
@@ -45,7 +47,9 @@ def run_fio(folder: Path, *options: str) -> tuple[list[int], str]:
 
 
 def test_strided_zones_are_visited_in_order(tmp_path: Path) -> None:
-    """Strided zones are visited in order. All I/O is inside the segments, at equal distances."""
+    """With strided zones, fio visits the segments in order and not at random. All I/O is inside the segments, which
+    have equal distances.
+    """
     offsets, _ = run_fio(tmp_path, "--zonemode=strided", "--zonerange=1m", "--zonesize=4k", "--zoneskip=15m")
     assert len(offsets) == IOS
     assert all(offset % (16 * MIB) < MIB for offset in offsets)
@@ -54,8 +58,8 @@ def test_strided_zones_are_visited_in_order(tmp_path: Path) -> None:
 
 
 def test_zones_by_size_are_a_hundred_at_most(tmp_path: Path) -> None:
-    """fio accepts at most a hundred zones by size: of 128 segments only 100 get I/O, and the exit status of fio does
-    not tell.
+    """fio accepts at most a hundred zones by size. Of 128 segments, only 100 receive I/O, and the exit status of fio
+    does not report this.
     """
     zones = ":".join(f"{1 if number < 100 else 0}/1m:0/7m" for number in range(128))
     offsets, _ = run_fio(tmp_path, f"--random_distribution=zoned_abs:{zones}")

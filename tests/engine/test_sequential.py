@@ -19,7 +19,7 @@ def step(read_percent: int, access: Access = Access.SEQUENTIAL) -> Step:
 
 
 def test_each_stream_goes_on_where_it_stopped() -> None:
-    """Reads and writes are separate sequential streams. Each continues where its last step ended."""
+    """Reads and writes are separate sequential streams. Each stream continues where its last step ended."""
     cursors = SequentialCursors(RANGE)
     assert cursors.starts_bytes(step(0)) == (0, 0)
     cursors.advance(step(0), (0, 0), (10 * BLOCK, 12 * BLOCK))
@@ -29,8 +29,8 @@ def test_each_stream_goes_on_where_it_stopped() -> None:
 
 
 def test_a_rest_too_short_for_a_step_starts_over() -> None:
-    """A step begins at the start of the region if the rest is too short, because fio would otherwise wrap to where the
-    step started.
+    """If the rest of the region is too short for a step, the step begins at the start of the region. Otherwise, fio
+    would wrap to the place where the step started.
     """
     cursors = SequentialCursors(RANGE)
     cursors.advance(step(0), (0, 0), (900 * BLOCK, 100 * BLOCK))
@@ -38,8 +38,8 @@ def test_a_rest_too_short_for_a_step_starts_over() -> None:
 
 
 def test_a_step_that_takes_nearly_half_of_its_region_goes_on() -> None:
-    """A step that used nearly half of its region continues from there. Only a rest that cannot last for the step is
-    skipped.
+    """A step that used nearly half of its region continues from its end. The rest of the region is skipped only if it
+    is too short for the next step.
     """
     cursors = SequentialCursors(RANGE)
     cursors.advance(step(0), (0, 0), (480 * BLOCK, 480 * BLOCK))
@@ -49,7 +49,9 @@ def test_a_step_that_takes_nearly_half_of_its_region_goes_on() -> None:
 
 
 def test_a_step_that_takes_most_of_its_region_starts_over() -> None:
-    """fio would go over the short rest again and again: from the beginning it goes round it all."""
+    """A step that uses most of its region begins at the start of the region. If the step continued from its end, fio
+    would write the short rest again and again.
+    """
     cursors = SequentialCursors(RANGE)
     for _ in range(3):
         cursors.advance(step(0), cursors.starts_bytes(step(0)), (700 * BLOCK, 700 * BLOCK))
@@ -57,20 +59,22 @@ def test_a_step_that_takes_most_of_its_region_starts_over() -> None:
 
 
 def test_a_step_that_wrapped_does_not_go_on_at_a_place_that_fio_never_reached() -> None:
-    """fio wraps to where the step started, not to the region's start, so the next step begins at the region's start."""
+    """After a step that wrapped, the next step begins at the start of the region, because fio wraps to the place where
+    the step started.
+    """
     cursors = SequentialCursors(RANGE)
     cursors.advance(step(0), (960 * BLOCK, 0), (100 * BLOCK, 100 * BLOCK))
     assert cursors.starts_bytes(step(0)) == (0, 100 * BLOCK)
 
 
 def test_random_workloads_have_no_position() -> None:
-    """Only sequential streams continue."""
+    """A random workload has no position. Only sequential streams continue where they ended."""
     assert SequentialCursors(RANGE).starts_bytes(step(0, Access.RANDOM)) == ()
 
 
 @given(st.lists(st.tuples(*[st.integers(min_value=1, max_value=5000)] * 2), max_size=30))
 def test_a_position_is_always_a_block_within_the_region(moved: list[tuple[int, int]]) -> None:
-    """The next start is always a whole block inside the job's own region, whatever was moved."""
+    """The next start is always a whole block inside the job's own region, however much was moved."""
     cursors = SequentialCursors(RANGE)
     for blocks in moved:
         starts = cursors.starts_bytes(step(0))

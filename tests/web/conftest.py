@@ -1,4 +1,4 @@
-"""A browser for the pages."""
+"""The browser fixture for the tests of pages."""
 
 from tests.render.conftest import browser
 

@@ -1,4 +1,4 @@
-"""Worker process with jobs that do what a hostile file might bring a reader to do."""
+"""A worker process with jobs that behave as a reader may behave when it reads a hostile file."""
 
 from __future__ import annotations
 

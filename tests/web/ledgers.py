@@ -1,4 +1,4 @@
-"""Batches whose drives exist in their ledger alone."""
+"""Batches whose drives exist only in their ledger."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UTC = "2026-11-24T10:00:00+00:00"
 
 
 def make_ledger(folder: Path, claims: str) -> Path:
-    """The ledger of a batch whose drives are done."""
+    """Create the ledger of a batch whose drives are done, and return its path."""
     with begin_ledger(folder, claims) as ledger:
         for number in range(1, len(NAMES) + 1):
             append_end(ledger.path, DriveEnded(number=number, utc=UTC, pid=1, exit_code=0))
@@ -34,7 +34,7 @@ def make_ledger(folder: Path, claims: str) -> Path:
 
 @contextmanager
 def begin_ledger(folder: Path, claims: str) -> Iterator[Ledger]:
-    """Begin the ledger of a batch whose drives have begun. The batch is running until the ledger is closed."""
+    """Create the ledger of a batch whose drives have begun. The batch counts as running until the ledger is closed."""
     drives = tuple(
         BatchDrive(name=name, given=name, request=RunRequest(suite="ssd", device=f"/dev/{name}")) for name in NAMES
     )

@@ -1,4 +1,4 @@
-"""Runs of a library that no file stands behind."""
+"""Runs of a library without files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def a_row(number: int = 1, **changes: object) -> RunRow:
         "digest": b"",
     }
     facts |= changes
-    # Files with the same facts are copies.
+    # Rows with the same facts have the same digest, so they count as copies.
     facts["digest"] = facts["digest"] or hashlib.sha256(repr(facts).encode()).digest()
     return RunRow(**facts)  # type: ignore[arg-type]
 
@@ -57,7 +57,7 @@ def a_batch(*runs: str, **changes: object) -> BatchRow:
 
 
 def list_rows(rows: dict[str, RunRow | BatchRow | None]) -> Listing:
-    """Return the listing of files by their places. A file with None is not read yet."""
+    """Return the listing of these files. The key is the place of a file. A file with None has not been read yet."""
     index, files = Index(None), []
     for number, (place, row) in enumerate(rows.items(), start=1):
         files.append(KnownFile(folder=FOLDER, place=place, stamp=(1, number, 10, 10)))

@@ -1,4 +1,4 @@
-"""The guard in front of all pages of tkperf serve."""
+"""The guard checks each request before any page of tkperf serve answers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def test_addresses_are_answered(local: TestClient, host: str) -> None:
     "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8757", "", "testhost"]
 )
 def test_a_name_of_a_strangers_is_refused(local: TestClient, host: str) -> None:
-    """A page of that name would be the same site, if its name led here (DNS rebinding)."""
+    """A request with the host name of a stranger is refused. If this name led to the server, a page of that host would
+    count as the same site (DNS rebinding).
+    """
     answer = local.get("/", headers={"host": host})
     assert answer.status_code == 421
     assert "secret" not in answer.text
@@ -86,7 +88,7 @@ def test_head_is_answered_without_a_body(local: TestClient) -> None:
     + [{"origin": "http://127.0.0.1:9999"}],
 )
 def test_requests_of_other_sites_are_refused(local: TestClient, headers: dict[str, str]) -> None:
-    """Another port of this host is another site."""
+    """Requests from other sites are refused. Another port of the same host counts as another site."""
     assert local.get("/", headers=headers).status_code == 403
 
 
@@ -101,7 +103,7 @@ def test_requests_of_other_sites_are_refused(local: TestClient, headers: dict[st
     ],
 )
 def test_own_pages_links_and_programs_are_answered(local: TestClient, headers: dict[str, str]) -> None:
-    """A link in a mail is a navigation from another site."""
+    """Own pages, programs and links are answered. A link in a mail is a navigation from another site."""
     assert local.get("/", headers=headers).status_code == 200
 
 
@@ -116,8 +118,8 @@ def test_no_page_may_be_read_or_embedded_elsewhere(local: TestClient) -> None:
 
 
 def test_scripts_come_from_here_alone() -> None:
-    """The policy of the server permits only its own scripts, so that neither a script in a text of a run file nor eval
-    runs.
+    """The policy of the server permits only the server's own scripts, so that neither a script in a text of a run file
+    nor eval can run.
     """
     scripts = dict(part.strip().split(" ", 1) for part in POLICY.split(";"))["script-src"]
     assert scripts == "'self'"
@@ -150,8 +152,8 @@ def test_a_wrong_token_in_the_address_is_none(remote: TestClient, address: str) 
 
 
 def test_the_tokens_address_becomes_a_cookie(remote: TestClient) -> None:
-    """The address with the token is redirected to one without it, and the token becomes a cookie. Scripts and the forms
-    of other sites cannot use the cookie.
+    """The address with the token is redirected to an address without the token, and the token becomes a cookie. Scripts
+    and forms of other sites cannot use this cookie.
     """
     answer = remote.get(f"/runs/x?token={TOKEN}&test=iops")
     assert answer.status_code == 303
@@ -176,14 +178,18 @@ def test_programs_send_the_token_in_a_header(remote: TestClient) -> None:
 
 
 def test_a_cookie_is_of_one_port(remote: TestClient) -> None:
-    """Browsers send cookies of a host to all its ports: two servers would take each other's."""
+    """The name of the cookie contains the port, because browsers send the cookies of a host to all its ports.
+    Otherwise, two servers would use each other's cookies.
+    """
     answer = remote.get(f"/?token={TOKEN}")
     assert answer.headers["set-cookie"].startswith("tkperf-token-8757=")
 
 
 @pytest.mark.parametrize("other", ['x={"a":1}', "odd", 'a"b{=1', "path=1", "caf\xe9=\xe9", "a=b=c"])
 def test_cookies_of_other_programs_do_not_matter(remote: TestClient, other: str) -> None:
-    """Browsers send those of all ports of a host, and many are not as RFC 6265 has them."""
+    """Cookies of other programs do not prevent the login. Browsers send the cookies of all ports of a host, and many
+    cookies do not follow RFC 6265.
+    """
     for cookie in (f"{other}; tkperf-token-8757={TOKEN}", f"tkperf-token-8757={TOKEN}; {other}"):
         assert remote.get("/", headers={b"cookie": cookie.encode("latin-1")}).status_code == 200
 

@@ -1,4 +1,4 @@
-"""Real workers make the pages of runs from real run files. A hostile file costs its own page only."""
+"""The server with real workers and real run files. A hostile file affects only its own page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAME = "a <img src=x onerror=alert(3)> ü\n"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A run with a script in every text, files that are none, and a run under way."""
+    """Yield a folder with a run that has a script in every text, files that are no run files, and a running run."""
     folder = tmp_path_factory.mktemp("served")
     info = run_info(
         name=HOSTILE,
@@ -96,7 +96,7 @@ def a_second(number: int) -> SampleSeen:
 
 @pytest.fixture(scope="module")
 def client(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """A server that has read all files."""
+    """Yield the client of a server that has read all files."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         with TestClient(build_app([folder]), base_url="http://localhost") as client:
@@ -130,8 +130,8 @@ def test_texts_of_run_files_are_inert(client: TestClient, address: str) -> None:
 
 
 def test_downloads_are_saved_under_the_name_of_the_run_file(client: TestClient, folder: Path) -> None:
-    """A download has the name of the run file, encoded so that no name ends the header. Its content equals what the
-    command line writes.
+    """A download has the name of the run file, which is encoded so that no name can end the header. The content equals
+    the output of the command line.
     """
     for kind in ("html", "run", "csv", "json"):
         answer = client.get(f"/runs/{RUN_ID}/{kind}")
@@ -188,7 +188,9 @@ def test_no_path_leads_to_another_static_file(client: TestClient, name: str) -> 
 
 
 def test_files_that_cannot_be_read_are_named_with_their_reason(client: TestClient) -> None:
-    """A file that cannot be read is named with its reason. A link that leads out of the folder is not listed."""
+    """A file that cannot be read is listed with its name and the reason. A link that leads out of the folder is not
+    listed.
+    """
     unreadable = {each["file"]: each["reason"] for each in client.get("/api/runs").json()["unreadable"]}
     assert "is not a run file" in unreadable["not-sqlite.tkperf"]
     assert all(unreadable.values())
@@ -196,7 +198,9 @@ def test_files_that_cannot_be_read_are_named_with_their_reason(client: TestClien
 
 
 def test_damaged_files_have_a_page_or_a_reason(client: TestClient) -> None:
-    """The server lives, whatever their bytes do to a reader."""
+    """A damaged file has a page or a reason, and the server continues, whatever the bytes of the file do to its
+    reader.
+    """
     for run in client.get("/api/runs").json()["runs"]:
         answer = client.get(f"/runs/{run['id']}")
         assert answer.status_code in (200, 422)
@@ -224,7 +228,7 @@ def test_a_file_that_was_exchanged_is_refused(client: TestClient, folder: Path) 
 def test_a_job_that_failed_has_a_page_with_the_reason(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, error: type[JobError], status: int
 ) -> None:
-    """A job that failed has a page with the reason. Programs get the reason as JSON."""
+    """If a job fails, the page contains the reason. Programs receive the reason as JSON."""
 
     def fail(*_: object) -> None:
         raise error(f"it takes longer: {HOSTILE}")
@@ -239,8 +243,8 @@ def test_a_job_that_failed_has_a_page_with_the_reason(
 
 
 def test_files_of_one_run_that_differ_have_addresses_of_their_own(client: TestClient) -> None:
-    """Each file has its own pages, downloads, data and comparisons. The shared id leads to the list
-    of both files.
+    """If files of one run differ, each file has its own pages, downloads, data and comparisons. The shared id leads to
+    a list of these files.
     """
     listed = client.get("/api/runs").json()["runs"]
     both = {run["file"]: run for run in listed if run["uuid"] == TWICE.replace("-", "")}
@@ -272,8 +276,8 @@ def test_errors_have_the_servers_headers(client: TestClient) -> None:
 
 
 def test_a_run_under_way_has_a_page_and_metrics(client: TestClient) -> None:
-    """The page of a running run is made again for each request. The metrics contain its progress, and its latest stored
-    second with the time of that second.
+    """The page of a running run is made again for each request. The metrics contain the run's progress, and its latest
+    stored second with the time of this second.
     """
     runs = client.get("/api/runs").json()["runs"]
     (run_id,) = (run["id"] for run in runs if run["state"] == "running")

@@ -1,5 +1,5 @@
-"""Bounds on requests to tkperf serve. The server refuses a request over a bound before any work,
-and gives the reason.
+"""Limits for requests to tkperf serve. The server refuses a request that exceeds a limit before it does any work, and
+gives the reason.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tkperf.web.workers import BusyError
 
 
 class Page:
-    """A page that counts the requests for it, and answers when the test allows this."""
+    """A page that counts its requests, and answers when the test permits it."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -62,7 +62,7 @@ def client(page: Page) -> TestClient:
 
 
 def ask(app: AccessGuard, target: str, headers: dict[str, str] | None = None) -> tuple[int, str, dict[str, str]]:
-    """Return the status, text and headers of an answer to a request of any length."""
+    """Return the status, text and headers of the answer to a request of any length."""
     path, _, query = target.partition("?")
     named = {"host": "localhost", **(headers or {})}
     scope = {
@@ -137,7 +137,7 @@ def test_what_people_ask_for_is_answered(client: TestClient, address: str) -> No
     ids=lambda value: str(value)[:40],
 )
 def test_what_is_over_a_bound_is_refused_before_any_work(page: Page, address: str, status: int) -> None:
-    """The answer contains a sentence with the reason."""
+    """A request that exceeds a limit is refused before any work, and the answer contains a sentence with the reason."""
     got, text, headers = ask(AccessGuard(page), address)
     assert got == status
     assert text.rstrip().endswith(".")
@@ -165,7 +165,7 @@ def test_each_facet_has_a_bound() -> None:
 
 
 def test_a_query_is_parsed_once_it_is_known_to_be_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number and the length of parameters are checked before the parser sees them."""
+    """The number and the length of the parameters are checked before the query is parsed."""
 
     def fail(_: bytes) -> list[tuple[str, str]]:
         raise AssertionError("parsed")
@@ -178,7 +178,7 @@ def test_a_query_is_parsed_once_it_is_known_to_be_short(monkeypatch: pytest.Monk
 
 @given(st.lists(st.tuples(st.sampled_from([*PARAMETERS, "x", ""]), st.text(max_size=300)), max_size=80))
 def test_what_passes_the_bounds_has_a_short_page(pairs: list[tuple[str, str]]) -> None:
-    """The page is at most a fixed number of times as long as the address."""
+    """If a query is within the limits, its page is at most a fixed number of times as long as the address."""
     query_string = urlencode(pairs).encode()
     scope: Scope = {"raw_path": b"/", "path": "/", "headers": [], "query_string": query_string}
     if find_excess(scope) is None:
@@ -187,7 +187,7 @@ def test_what_passes_the_bounds_has_a_short_page(pairs: list[tuple[str, str]]) -
 
 
 def test_the_page_of_a_query_grows_no_faster_than_the_query() -> None:
-    """Even without bounds, twice as many values make a page of only twice the size."""
+    """Twice as many values in a query make the page at most about twice as long, even without the limits."""
 
     def measure(values: int) -> int:
         pairs = [(facet.key, f"{number:08}") for number in range(values) for facet in FACETS]
@@ -198,8 +198,8 @@ def test_the_page_of_a_query_grows_no_faster_than_the_query() -> None:
 
 
 def test_the_work_for_a_query_grows_no_faster_than_the_query() -> None:
-    """The work is counted in comparisons: parsing and choosing compare each value a fixed number of
-    times.
+    """The work for a query grows in proportion to the number of its values. The test counts comparisons: parsing and
+    choosing compare each value a fixed number of times.
     """
 
     class Value(str):
@@ -221,7 +221,9 @@ def test_the_work_for_a_query_grows_no_faster_than_the_query() -> None:
 
 
 def test_a_page_is_bounded_however_large_the_library_is() -> None:
-    """The page bounds the values of facets, the copies of a file, and the runs of a batch."""
+    """The length of a page is limited however large the library is. The page limits the values of facets, the copies of
+    a file, and the runs of a batch.
+    """
     rows: dict[str, Any] = {
         f"{number}.tkperf": a_row(number, host=f"host-{number:04}", model=f"model-{number:04}")
         for number in range(1000)
@@ -236,14 +238,14 @@ def test_a_page_is_bounded_however_large_the_library_is() -> None:
         page = bytes(render_library(listing, Query(page=number)).body).decode()
         assert len(page) < 1_500_000
         assert page.count("copies/") <= bounds.MOST_NAMED
-    # The page contains a chosen value, even if the value is rare.
+    # The page contains a chosen value even if few runs have this value.
     rare = Query(chosen={"host": ("host-0999", "host-0000")})
     hosts = {facet.key: choices for facet, choices in select(listing, rare).facets}["host"]
     assert {"host-0999", "host-0000"} <= {choice.value for choice in hosts}
 
 
 def test_a_chosen_value_is_taken_away_by_one_click() -> None:
-    """Each chosen value has a button of the form, which sends the value to remove."""
+    """Each chosen value has a button in the form. The button sends the value to remove."""
     query = parse_query([("q", "a b"), ("model", "x=1&"), ("model", "y"), ("run", "1")])
     page = bytes(render_library(list_rows({"a": a_row()}), query).body).decode()
     assert 'name="without" value="model=x=1&amp;"' in page
@@ -253,7 +255,9 @@ def test_a_chosen_value_is_taken_away_by_one_click() -> None:
 
 
 def test_too_many_requests_get_a_time_to_come_back(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next request is answered as soon as another request has ended."""
+    """If too many requests run at the same time, the next request is refused with a time after which to try again. It
+    is answered as soon as another request has ended.
+    """
     monkeypatch.setattr(access, "MOST_REQUESTS", 3)
     app = AccessGuard(page)
 
@@ -294,9 +298,9 @@ def test_too_many_requests_get_a_time_to_come_back(page: Page, monkeypatch: pyte
 
 
 def test_lists_are_made_one_at_a_time_and_once_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same question about the same listing is answered once.
+    """If several requests ask for the same list, the list is made once, and lists are made one after the other.
 
-    Requests over the bound are refused.
+    Requests beyond the limit are refused.
     """
     monkeypatch.setattr("tkperf.web.server_state.MOST_FOR_LISTS", 5)
     listing = list_rows({"a": a_row()})
@@ -333,7 +337,9 @@ ports = st.one_of(st.just(""), st.integers(0, 65535).map(lambda port: f":{port}"
 
 @given(addresses, ports)
 def test_a_host_header_of_this_server_is_known(address: str, port: str) -> None:
-    """Upper and lower case and any port are accepted, because ssh forwards another port."""
+    """A host header with an address or name of this server is accepted in upper and lower case and with any port,
+    because ssh may forward another port.
+    """
     guard = AccessGuard(Page(), names=["TestHost."])
     assert guard._is_own(address + port)
     assert guard._is_own((address + port).upper())
@@ -341,7 +347,7 @@ def test_a_host_header_of_this_server_is_known(address: str, port: str) -> None:
 
 @given(addresses, ports, st.text(min_size=1, max_size=20), st.sampled_from(["before", "name", "after"]))
 def test_anything_more_in_a_host_header_is_refused(address: str, port: str, more: str, place: str) -> None:
-    """The header is refused unless the whole text is another address of the same form."""
+    """A host header with any additional text is refused, unless the whole text is another address of the same form."""
     guard = AccessGuard(Page(), names=["testhost"])
     text = {"before": more + address + port, "name": address + more + port, "after": address + port + more}[place]
     if guard._is_own(text):
@@ -413,7 +419,9 @@ def test_anything_more_in_a_host_header_is_refused(address: str, port: str, more
     ],
 )
 def test_a_host_header_is_parsed_strictly(host: str) -> None:
-    """A name that a lenient parser takes for this server may belong to a stranger's page."""
+    """The host header is parsed strictly. A name that a lenient parser accepts as this server may belong to a
+    stranger's page.
+    """
     assert not AccessGuard(Page(), names=["testhost"])._is_own(host)
 
 
@@ -424,7 +432,9 @@ def test_other_headers_name_no_host(client: TestClient) -> None:
 
 
 def test_a_cookie_costs_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quoted cookie is never parsed by http.cookies, whose time grew with the square of the length in Python 3.11."""
+    """A quoted cookie is never parsed with http.cookies. In Python 3.11, the time of http.cookies grew with the square
+    of the length.
+    """
 
     def fail(_: str) -> str:
         raise AssertionError("parsed by http.cookies")

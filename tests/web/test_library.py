@@ -1,4 +1,4 @@
-"""The library: which files it lists, by which ids, and when it reads one again."""
+"""The library of tkperf serve: the files in its list, their ids, and the cases in which a file is read again."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def places(folders: Sequence[Path]) -> list[str]:
 
 
 def test_no_link_is_followed(tmp_path: Path) -> None:
-    """No link to a file or a folder is followed, wherever it leads. Files that are not results are left out."""
+    """The library follows no link to a file or a folder, wherever the link leads. Files that are not results are left
+    out.
+    """
     served, outside = tmp_path / "served", tmp_path / "outside"
     (served / "below").mkdir(parents=True)
     outside.mkdir()
@@ -58,12 +60,14 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     (served / "folder").symlink_to(outside)
     (served / "e.tkperf").mkdir()
     assert places([served]) == ["a.tkperf", "below/b.tkperf", "c.batch"]
-    # A folder that is served twice has each file once.
+    # If a file is in two served folders, it is listed once.
     assert len(find_files([served, served / "below"]).files) == 3
 
 
 def test_too_many_files_are_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home directory by mistake costs neither the memory nor the hours for all of it."""
+    """If a folder contains too many files, the search stops early. If somebody serves a home directory by mistake, the
+    search needs neither the memory nor the hours for all files.
+    """
     for number in range(4):
         (tmp_path / f"{number}.tkperf").touch()
     monkeypatch.setattr(module, "MOST_FILES", 3)
@@ -72,7 +76,9 @@ def test_too_many_files_are_cut_short(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_copies_are_one_run() -> None:
-    """The id of any file of a run leads to the run, even after the other files are gone."""
+    """Copies of a run file are listed as one run. The id of any copy leads to the run, even after the other copies are
+    gone.
+    """
     listing = list_rows({"a": a_row(), "b": a_row(), "c": a_row()})
     (run,) = listing.runs.values()
     assert (run.run_id, run.known.place, run.differs) == (ID, "a", 0)
@@ -92,7 +98,7 @@ def test_copies_are_one_run() -> None:
     ],
 )
 def test_a_copy_never_hides_the_original_that_it_differs_from(changes: dict[str, Any]) -> None:
-    """If two files differ in any value, the list contains both files, each with its own id.
+    """If two files of a run differ in any value, the list contains both files, and each file has its own id.
 
     The shared id leads to neither file.
     """
@@ -115,7 +121,7 @@ def test_a_copy_never_hides_the_original_that_it_differs_from(changes: dict[str,
 
 
 def test_the_id_of_a_file_that_differs_stays() -> None:
-    """The id stays the same while the content changes, and after the other file is gone."""
+    """The id of a file that differs stays the same if its content changes, and after the other file is gone."""
     rows = {"a": a_row(), "b": a_row(digest=b"b")}
     ids = {run.known.place: run.run_id for run in list_rows(dict(rows)).runs.values()}
     grown = list_rows({**rows, "b": a_row(entries=9, digest=b"grown")})
@@ -128,8 +134,8 @@ def test_the_id_of_a_file_that_differs_stays() -> None:
 
 
 def test_many_files_of_one_run_are_listed_with_few_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The work grows in proportion to the number of files: the id of each file is computed a fixed
-    number of times.
+    """The work for many files of one run grows in proportion to their number, because the id of each file is computed a
+    fixed number of times.
     """
     calls = 0
     id_of = module._id_of
@@ -147,9 +153,9 @@ def test_many_files_of_one_run_are_listed_with_few_comparisons(monkeypatch: pyte
 
 
 def test_a_batch_has_its_own_run_files_also_if_they_are_copies() -> None:
-    """Any of several equal files may represent the run, wherever it is.
+    """The runs of a batch may be listed through any of their copies, wherever the copy is.
 
-    A copy that differs does not belong to the batch.
+    A copy that differs from the run in the batch's folder does not belong to the batch.
     """
     listing = list_rows(
         {
@@ -169,7 +175,9 @@ def test_a_batch_has_its_own_run_files_also_if_they_are_copies() -> None:
 
 
 def test_a_copy_of_a_batch_never_hides_the_batch_that_it_differs_from() -> None:
-    """A copy with a changed text is a separate batch. An unchanged copy is not."""
+    """A copy of a batch with a changed text is listed as a separate batch. An unchanged copy is not listed
+    separately.
+    """
     listing = list_rows(
         {
             "x/rack7.batch": a_batch("a.tkperf"),
@@ -192,15 +200,15 @@ def test_a_copy_of_a_batch_never_hides_the_batch_that_it_differs_from() -> None:
 
 
 def test_runs_of_a_batch_lie_next_to_it() -> None:
-    """A run file of the same name elsewhere is no part of it."""
+    """The runs of a batch are the run files in its folder. A run file with the same name in another folder does not
+    belong to the batch.
+    """
     listing = list_rows({"x/rack7.batch": a_batch("a.tkperf"), "x/a.tkperf": a_row(1), "y/a.tkperf": a_row(2)})
     assert [run.batch_ids for run in listing.runs.values()] == [("b" * 32,), ()]
 
 
 def test_an_id_is_never_a_text_of_the_file() -> None:
-    """The identifier of a run is a UUID or a digest, and never a text of the file, because a file
-    may claim anything.
-    """
+    """The id of a run is a UUID or a digest, and never a text of the file, because a file may contain any text."""
     ids = {
         find_run_id(run_info(uuid=uuid, name=name))
         for uuid in (None, "../../etc/passwd", "x" * 10_000)
@@ -213,7 +221,7 @@ def test_an_id_is_never_a_text_of_the_file() -> None:
 
 @dataclass
 class Reader:
-    """Reads nothing: each file has the row that the test gives it."""
+    """A reader that reads no file. Each file has the row that the test gives it."""
 
     rows: dict[str, RunRow] = field(default_factory=dict)
     read: list[str] = field(default_factory=list)
@@ -261,7 +269,7 @@ def test_a_file_is_read_once_for_each_state(tmp_path: Path) -> None:
 
 
 def test_a_damaged_index_is_made_again(tmp_path: Path) -> None:
-    """A damaged index is created again, whether the database, a row or its folder is damaged."""
+    """A damaged index is created again, whether the database, a row or the folder of the index is damaged."""
     path = tmp_path / "index.sqlite"
     path.write_bytes(b"no database" * 1000)
     index = Index(path)
@@ -277,15 +285,15 @@ def test_a_damaged_index_is_made_again(tmp_path: Path) -> None:
 
 
 def test_an_index_belongs_to_its_folders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An index belongs to its folders, in whatever order they are given."""
+    """Each set of folders has its own index, in whatever order the folders are given."""
     monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
     one, other = Path("/a"), Path("/b")
     assert find_index_path([one, other]) == find_index_path([other, one]) != find_index_path([one])
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    """A file that cannot be read is named, and its reason is stored for the next start. A busy server is no reason to
-    store.
+    """A file that cannot be read is listed with the reason, and the reason is stored for the next start. If the server
+    was only busy, nothing is stored.
     """
     (tmp_path / "a.tkperf").touch()
     path = tmp_path / "index.sqlite"
@@ -303,7 +311,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [msgspec.DecodeError("cut"), ValueError("embedded null byte")])
 def test_no_file_ends_the_reading_of_others(tmp_path: Path, error: Exception) -> None:
-    """Reading continues whatever the row of a file contains."""
+    """If the row of one file cannot be read, the library continues to read the other files."""
     (tmp_path / "a.tkperf").touch()
     library = start(tmp_path, Reader(error=error))
     asyncio.run(read_all(library))
@@ -311,7 +319,7 @@ def test_no_file_ends_the_reading_of_others(tmp_path: Path, error: Exception) ->
 
 
 def test_a_name_in_a_batch_ends_no_listing() -> None:
-    """A name that is not a file name finds no run."""
+    """If a batch contains a name that is not a file name, this name finds no run, and the listing continues."""
     names = ("", ".", "..", "/", "a/b", "\0", "x" * 10_000, "a.tkperf")
     listing = list_rows({"x/rack7.batch": a_batch(*names), "x/a.tkperf": a_row(1)})
     (batch,) = listing.batches.values()
@@ -319,8 +327,8 @@ def test_a_name_in_a_batch_ends_no_listing() -> None:
 
 
 def test_a_file_that_may_be_read_later_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is tried once a minute if this user may not open it, if it is locked, or if the
-    server was too busy, and later if reading it took too long.
+    """If a file cannot be read for a passing reason, the library tries again. If the user may not open the file, if the
+    file is locked, or if the server was busy, it tries once a minute. If reading took too long, it tries later.
 
     A damaged file is not tried again.
     """
@@ -339,15 +347,15 @@ def test_a_file_that_may_be_read_later_is_tried_again(tmp_path: Path, monkeypatc
         asyncio.run(read_all(library))
         assert len(reader.read) == 1
         reader.error = None
-        library._read_s.clear()  # a minute later
+        library._read_s.clear()  # as if a minute had passed
         asyncio.run(read_all(library))
         assert len(reader.read) == tries
         assert len(library.listing.runs) == tries - 1
 
 
 def test_the_library_hardly_waits_for_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library waits only briefly for a lock, because other files wait in the meantime. It tries
-    a locked file again a minute later.
+    """The library waits for a locked file only briefly, because other files wait in the meantime. It tries the locked
+    file again a minute later.
     """
     assert LISTED_WITHIN_S <= 1
     monkeypatch.setattr("tkperf.runfile.limits.LOCKED_S", 3600.0)
@@ -363,7 +371,9 @@ def test_the_library_hardly_waits_for_a_lock(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_file_that_takes_too_long_is_tried_ever_more_seldom(tmp_path: Path) -> None:
-    """A busy host may be the cause, or the file itself, which must not occupy a worker all the time."""
+    """If reading a file takes too long, the pause before the next attempt doubles each time. The cause may be a busy
+    host, or the file itself, which must not occupy a worker all the time.
+    """
     (tmp_path / "a.tkperf").touch()
     reader = Reader({"a.tkperf": a_row()}, error=LateError("it takes longer than 60 s"))
     library = start(tmp_path, reader)
@@ -380,7 +390,7 @@ def test_a_file_that_takes_too_long_is_tried_ever_more_seldom(tmp_path: Path) ->
 
 
 def test_a_folder_that_has_gone_is_named(tmp_path: Path) -> None:
-    """A folder that disappeared is named. What is known of its files is kept for its return."""
+    """A folder that disappeared is named on the page. The rows of its files are kept until the folder returns."""
     served, reader = tmp_path / "served", Reader({"a.tkperf": a_row()})
     served.mkdir()
     (served / "a.tkperf").touch()
@@ -398,8 +408,8 @@ def test_a_folder_that_has_gone_is_named(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_killed_is_read_again(tmp_path: Path) -> None:
-    """A killed run is read again although its file is unchanged, because nobody writes it any longer. A running run is
-    read once a minute.
+    """A killed run is read again although its file is unchanged, because no process writes to the file any longer. A
+    running run is read once a minute.
     """
     path, writer = a_run(tmp_path)
     reader = Reader({path.name: a_row(state="running")})
@@ -409,14 +419,14 @@ def test_a_run_that_was_killed_is_read_again(tmp_path: Path) -> None:
     asyncio.run(read_all(library))
     assert len(reader.read) == 1
     writer.close()
-    library._read_s.clear()  # a minute later
+    library._read_s.clear()  # as if a minute had passed
     asyncio.run(library.look())
     assert asyncio.run(library.read_next())
 
 
 def test_a_slow_folder_keeps_nobody_waiting(tmp_path: Path) -> None:
-    """The page of a folder that is still being searched says so without waiting. The page of an empty folder says that
-    it is empty.
+    """While a folder is still being searched, the page states this without waiting. The page of an empty folder states
+    that the folder has no run file.
     """
     library = start(tmp_path, Reader())
     asyncio.run(library.wait_for_look(0.0))
@@ -430,7 +440,9 @@ def page_of(library: Library) -> str:
 
 
 def test_a_name_that_is_no_text_stops_nothing(tmp_path: Path) -> None:
-    """A file whose name is no UTF-8 is named among the files that cannot be read. It stops nothing."""
+    """A file with a name that is not UTF-8 is listed among the files that cannot be read, and does not stop the
+    library.
+    """
     (tmp_path / os.fsdecode(b"\xff.tkperf")).touch()
     library = start(tmp_path, Reader(error=UnicodeEncodeError("utf-8", "", 0, 1, "")))
     asyncio.run(read_all(library))
@@ -440,8 +452,8 @@ def test_a_name_that_is_no_text_stops_nothing(tmp_path: Path) -> None:
 
 
 def test_the_row_of_a_run_has_what_its_report_says(tmp_path: Path) -> None:
-    """The row of a run has the drive, verdict, figures and course of write saturation of its report. A copy has the
-    same identifier and log.
+    """The row of a run has the drive, verdict, figures and course of write saturation of the run's report. A copy of
+    the file has the same row.
     """
     suite = {test.name: test for test in (IOPS, WRITE_SATURATION)}
     simulate(tmp_path, run_info(uuid=str(UUID(int=1)), device={"model": "M\u202e 1"}), suite=suite)
@@ -474,7 +486,9 @@ def test_the_row_of_a_run_has_what_its_report_says(tmp_path: Path) -> None:
     ],
 )
 def test_each_difference_in_content_is_another_digest(tmp_path: Path, change: str) -> None:
-    """The files differ in a figure that does not appear in the log, in a fact, or in a warning."""
+    """Each difference in content leads to another digest of the file, even if only a warning, a fact, or a figure
+    outside the log differs.
+    """
     simulate(tmp_path, run_info(uuid=str(UUID(int=1))), suite={"iops": IOPS})
     path = tmp_path / "run.tkperf"
     with RunFile(path) as opened:
@@ -486,7 +500,9 @@ def test_each_difference_in_content_is_another_digest(tmp_path: Path, change: st
 
 
 def test_a_file_with_the_same_size_and_time_of_writing_is_read_again(tmp_path: Path) -> None:
-    """A program can set the time of the last write (mtime), but not the change time (ctime)."""
+    """A file is read again if its content changed but its size and modification time did not. A program can set the
+    modification time (mtime), but not the change time (ctime).
+    """
     path = tmp_path / "a.tkperf"
     path.write_text("one")
     status = path.stat()
@@ -500,7 +516,7 @@ def test_a_file_with_the_same_size_and_time_of_writing_is_read_again(tmp_path: P
 
 
 def test_a_file_with_several_names_is_read_once(tmp_path: Path) -> None:
-    """Hard links are copies of each other."""
+    """A file with several hard links is read once, and its other names are listed as copies."""
     reader = Reader({"a.tkperf": a_row(), "b.tkperf": a_row()})
     (tmp_path / "a.tkperf").write_text("one")
     (tmp_path / "b.tkperf").hardlink_to(tmp_path / "a.tkperf")

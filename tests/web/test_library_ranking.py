@@ -1,4 +1,6 @@
-"""The list ranked by a figure: the places of ``tkperf rank``, with a bar, among the runs that are shown."""
+"""A library that is ranked by a figure shows the places of ``tkperf rank`` with bars. Only the selected runs are
+ranked.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ DRIVES = (
 
 
 def test_the_order_is_that_of_the_ranking() -> None:
-    """The ranked runs come first, then those with a value that is not ranked, then the others."""
+    """The ranked runs are first. Runs with a value that is not ranked follow, and runs without a value are last."""
     selection = found(listing_of(*DRIVES), "/?by=random-read")
     assert names_of(selection) == ["fast", "middle", "slow", "odd", "unsteady", "nothing"]
     ranking = selection.ranking
@@ -57,7 +59,7 @@ def test_the_order_is_that_of_the_ranking() -> None:
 
 
 def test_facets_make_the_peers() -> None:
-    """A drive is ranked among the drives that are shown."""
+    """A drive is ranked only among the drives that the facets select."""
     listing = listing_of(*DRIVES)
     assert {facet.key for facet in FACETS} >= {"capacity", "interface", "form"}
     assert names_of(found(listing, "/?by=random-read&capacity=960+GB")) == ["fast", "slow"]
@@ -67,7 +69,9 @@ def test_facets_make_the_peers() -> None:
 
 
 def test_shortened_records_rank_as_whole_ones() -> None:
-    """The list has a digest in place of the numbers of the profile: unequal numbers are still not ranked."""
+    """A ranking of shortened records gives the same places as a ranking of complete records. A shortened record
+    contains a digest in place of the numbers of the profile, so runs with different numbers are still not ranked.
+    """
     numbers = [{"title": "t", "iops": {"step_s": step_s}} for step_s in (60, 60, 5)]
     runs = [run_of(name, profile=profile) for name, profile in zip("ABC", numbers, strict=True)]
     short = rank_runs([shorten_figures(run) for run in runs], "random_read")
@@ -78,19 +82,23 @@ def test_shortened_records_rank_as_whole_ones() -> None:
 
 
 def test_a_page_shows_values_bars_and_reasons() -> None:
-    """Each row of a ranking has a bar and its place or its reason. The page says which conditions are equal."""
+    """Each row of a ranking has a bar, and its place or the reason why it is not ranked. The page states which
+    conditions are equal.
+    """
     page = bytes(render_library(listing_of(*DRIVES), Query(by="random-read")).body).decode()
     assert page.count('<svg class="rank-bar') == 5
     assert page.count('<svg class="rank-bar unranked"') == 2
     assert "other conditions: active range 50 %, not 100 %" in page
     assert "Only equal conditions are ranked: test iops, load RND 4k R/W 100/0 TC4/QD32" in page
     assert '<option value="random-read" selected>' in page
-    assert page.count(' colspan="2">') == 1 + len(DRIVES)  # the head and each row: no row is shifted
+    assert page.count(' colspan="2">') == 1 + len(DRIVES)  # the head and each row have this cell, so no row is shifted
     assert 'name="sort"' not in page
 
 
 def test_models_are_said_to_be_simulated() -> None:
-    """Models alone are ranked, and the count says SIMULATED. Among drives they are not ranked."""
+    """If all runs are simulated, they are ranked, and the count contains SIMULATED. Among real drives, simulated runs
+    are not ranked.
+    """
     models = [
         row_of(number, run_of(name, 900.0, ioengine="simulated"), simulated=True)
         for number, name in ((7, "m1"), (8, "m2"))
@@ -104,7 +112,9 @@ def test_models_are_said_to_be_simulated() -> None:
 
 
 def test_runs_of_a_batch_have_their_own_places() -> None:
-    """A batch would put all its runs at the place of its best."""
+    """In a ranking, each run of a batch has its own row. As one row, the batch would put all its runs at the place of
+    its best run.
+    """
     rows = {"slow.tkperf": DRIVES[0], "fast.tkperf": DRIVES[1], "middle.tkperf": DRIVES[4]}
     listing = list_rows({**rows, "rack7.batch": a_batch("slow.tkperf", "fast.tkperf")})
     assert names_of(found(listing, "/?by=random-read")) == ["fast", "middle", "slow"]
@@ -122,13 +132,15 @@ def test_addresses_keep_the_figure() -> None:
 
 
 def test_a_damaged_record_hides_nothing() -> None:
-    """A run of which the figures cannot be decoded is listed without them."""
+    """If the figures of a run cannot be decoded, the run is listed without them."""
     listing = listing_of(*DRIVES[:2], a_row(9, name="damaged", ranks=b"\xc1"))
     assert names_of(found(listing, "/?by=random-read")) == ["fast", "slow", "damaged"]
 
 
 def test_a_property_known_of_no_run_is_no_facet() -> None:
-    """A property that no run has is no facet, because it would only use room in the form."""
+    """If no run has a property, the property is not offered as a facet, because the facet would only take up space in
+    the form.
+    """
     page = bytes(render_library(listing_of(DRIVES[4]), Query()).body).decode()
     titles = re.findall(r"<summary>([^<]+)", page)
     assert "Form factor" not in titles

@@ -1,4 +1,4 @@
-"""The address of tkperf serve, and its life from start to end, as a process."""
+"""The process of tkperf serve: its address, its start and its end."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def ask(address: tuple[str, int] | str, path: str, *, host: str = "localhost", m
 
 
 def without_warnings(complaints: str) -> list[str]:
-    """Other runs on this host, which the server warns of, are none of a test's business."""
+    """Return the output without warnings about other runs on this host, which do not matter to a test."""
     return [line for line in complaints.splitlines() if "under way on this host" not in line]
 
 
@@ -65,7 +65,7 @@ def workers_of(pid: int) -> list[int]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
-    """SIGINT and SIGTERM end the server with exit code 0 and without output. Its workers end too."""
+    """SIGINT and SIGTERM end the server with exit code 0 and without output. The workers of the server end too."""
     with started(tmp_path, "--port", "0") as process:
         assert process.stdout is not None
         found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\n", process.stdout.readline())
@@ -83,7 +83,7 @@ def test_signals_end_it_in_order(tmp_path: Path, number: signal.Signals) -> None
 def test_a_signal_while_it_loads_ends_it_in_order(tmp_path: Path) -> None:
     with started(tmp_path, "--port", "0", env={"PYTHONPROFILEIMPORTTIME": "1"}) as process:
         assert process.stderr is not None
-        for line in process.stderr:  # of each module that was loaded
+        for line in process.stderr:  # a line for each module that was loaded
             if "starlette" in line:
                 process.send_signal(signal.SIGTERM)
                 break
@@ -92,9 +92,9 @@ def test_a_signal_while_it_loads_ends_it_in_order(tmp_path: Path) -> None:
 
 
 def test_a_long_address_is_refused_in_words(tmp_path: Path) -> None:
-    """A user can tick more runs than a page can compare.
+    """An address with too many runs is refused in words, and the connection does not break.
 
-    The answer says so, and the connection does not break.
+    A user can tick more runs than a page can compare.
     """
     with started(tmp_path, "--port", "0") as process:
         assert process.stdout is not None
@@ -107,8 +107,8 @@ def test_a_long_address_is_refused_in_words(tmp_path: Path) -> None:
 
 
 def test_it_takes_as_many_connections_as_it_may(tmp_path: Path) -> None:
-    """The server raises its limit of open files as far as it may. An ordinary limit is 1024, and each browser uses
-    several.
+    """The server raises its limit of open files to the hard limit, because an ordinary limit is 1024, and each browser
+    needs several connections.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, hard - 1), hard))
@@ -123,7 +123,9 @@ def test_it_takes_as_many_connections_as_it_may(tmp_path: Path) -> None:
 
 
 def test_other_addresses_need_the_printed_token(tmp_path: Path) -> None:
-    """Requests at another address need the printed token. The token is in no other line of output."""
+    """Requests to an address other than localhost need the printed token. No other line of output contains the
+    token.
+    """
     with started(tmp_path, "--host", "0.0.0.0", "--port", "0") as process:
         assert process.stdout is not None
         found = re.fullmatch(r"http://[^:/]+:(\d+)/\?token=([\w-]{32,})\n", process.stdout.readline())
@@ -144,8 +146,8 @@ def test_other_addresses_need_the_printed_token(tmp_path: Path) -> None:
 
 
 def test_a_unix_socket_is_the_users_alone(tmp_path: Path) -> None:
-    """Only the user can open the Unix socket. A socket of a killed server is replaced, and a socket in use is not. The
-    server removes its socket at its end.
+    """Only the user who started the server can open its Unix socket. The socket of a killed server is replaced, and a
+    socket in use is not replaced. The server removes its socket at its end.
     """
     path = tmp_path / "serve.sock"
     with socket.socket(socket.AF_UNIX) as left:
@@ -190,9 +192,9 @@ def test_root_is_refused(tmp_path: Path) -> None:
 
 
 def test_connections_are_bounded_in_number_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection over the bound gets an answer in words.
+    """A connection beyond the limit receives an answer in words.
 
-    A connection whose request does not arrive is closed.
+    A connection whose request does not arrive in time is closed.
     """
     monkeypatch.setattr(listening, "MOST_CONNECTIONS", 1)
     monkeypatch.setattr(listening, "REQUEST_WITHIN_S", 0.2)
@@ -235,9 +237,10 @@ def test_connections_are_bounded_in_number_and_time(tmp_path: Path, monkeypatch:
 def test_a_reader_that_takes_nothing_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body_bytes: int
 ) -> None:
-    """The reader loses its connection, even if only the end of its answer is left.
+    """A reader that does not receive its answer in time loses its connection, even if only the end of the answer is
+    left.
 
-    Other readers get everything.
+    Other readers receive their complete answers.
     """
     monkeypatch.setattr(listening, "TAKEN_WITHIN_S", 0.2)
 

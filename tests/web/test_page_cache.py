@@ -1,4 +1,6 @@
-"""Pages are made once, shared, kept within bounds, and given up when nobody waits."""
+"""A page is made once and shared by all requests. The cache is limited, and a page is abandoned if nobody waits
+for it.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ class Browser:
 
 
 class Maker:
-    """Maker of a page, which it ends when it may."""
+    """A maker of a page that ends when the test permits it."""
 
     def __init__(self, content: bytes = b"page") -> None:
         self.content = content
@@ -109,7 +111,7 @@ def test_a_failure_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_the_folder_is_bounded(tmp_path: Path) -> None:
-    """The folder of pages has a limit. The pages that were used least recently are removed."""
+    """The folder of the page cache has a size limit. The pages that were used least recently are removed."""
 
     async def run() -> None:
         kept = PageCache(tmp_path, most_bytes=2500)

@@ -1,4 +1,4 @@
-"""Comparisons, batches and runs under way in a browser, by what their workers make."""
+"""Comparisons, batches and running runs in a browser, with the pages that the workers make."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ FRAME = {"script_address": "/static/x/charts.js", "head": "", "above": "<nav>bar
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A batch of two drives, done."""
+    """Return a folder with a finished batch of two drives."""
     folder = tmp_path_factory.mktemp("served")
     simulate(folder, run_info(), suite={"tp": SSD_TESTS["tp"]})
     for name in NAMES:
@@ -79,7 +79,9 @@ def runs(served: Path) -> dict[str, KnownFile]:
     ("kind", "begins"), [("page", b"<!DOCTYPE html>"), ("csv", b""), ("json", b"{"), ("pdf", b"%PDF")]
 )
 def test_a_comparison_is_that_of_the_command_line(kind: str, begins: bytes, runs: dict[str, KnownFile]) -> None:
-    """A comparison keeps the order of its address, in each output. A page of it has the server's bar and script."""
+    """A comparison keeps the order of the runs in its address, in each output format. An HTML page of the comparison
+    has the server's bar and script.
+    """
     content = make_comparison(
         order=list(runs), arrangement="", kind=kind, frame=FRAME if kind == "page" else None, **runs
     )
@@ -95,7 +97,9 @@ def test_runs_that_cannot_be_arranged_so_are_refused(runs: dict[str, KnownFile])
 
 
 def test_cells_of_a_batch_lead_to_the_seconds_of_their_drive(served: Path, runs: dict[str, KnownFile]) -> None:
-    """Each claim of each drive on a batch's page leads to the seconds of the drive. Each drive leads to its report."""
+    """On the page of a batch, each claim of a drive leads to the seconds of the drive, and each drive leads to its
+    report.
+    """
     addresses = {name: f"/runs/{number}" for number, name in enumerate(runs)}
     page = make_batch(
         ledger=known(served / "rack.batch"), addresses=addresses, kind="page", frame=FRAME, **runs
@@ -145,7 +149,7 @@ def test_tables_of_a_file_whose_name_is_no_text_are_packed() -> None:
 
 
 def test_a_run_is_watched_to_its_end(served: Path) -> None:
-    """The state of a file without a writer is its last."""
+    """A run without a writer has a single state, the last one, and the watch then ends."""
     states = list(follow_run(known(served / "run.tkperf")))
     assert len(states) == 1
     assert b"run complete" in states[0]
@@ -154,8 +158,8 @@ def test_a_run_is_watched_to_its_end(served: Path) -> None:
 def test_another_file_in_its_place_is_not_watched(
     served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server stops watching a run or a batch when another file takes its place, because a link may lead out of the
-    folder.
+    """The server stops watching a run or a batch if another file takes its place, because this file may be a link that
+    leads out of the folder.
     """
     monkeypatch.setattr(jobs, "SHOW_EVERY_S", 0.1)
     path = tmp_path / "rack-01.tkperf"
@@ -174,7 +178,9 @@ def test_another_file_in_its_place_is_not_watched(
 
 
 def test_a_curve_begins_with_two_values() -> None:
-    """In the first round a grid of dots would say less than the numbers."""
+    """A curve of a cell is drawn from its second value on. In the first round, a grid of single dots would show less
+    than the numbers.
+    """
     cells = CellHistories(title="IOPS, round by round", values={work(): (5.0,), work(100): (5.0, 6.0)}, current=None)
     page = render_progress(ProgressView(name="run", tests=("iops",), test="iops", number=1, place="", cells=cells))
     assert page.count('<path class="measured"') == 1
@@ -183,7 +189,9 @@ def test_a_curve_begins_with_two_values() -> None:
 
 
 def test_the_window_is_drawn_with_its_limits_on_the_scale_of_its_values() -> None:
-    """The limits lie half of the allowed range and slope above and below the average. The fit ends where it should."""
+    """In the chart of a window, the limits are half of the allowed range and slope above and below the average, on the
+    same scale as the values. The fitted line ends at its computed value.
+    """
     state = RunState()
     state.verdict = judge([3, 4, 5, 6, 7], [100.0, 104.0, 102.0, 108.0, 106.0], tracking="4k", unit="IOPS")
     window = build_progress(state).window
@@ -213,7 +221,9 @@ def test_the_window_is_drawn_with_its_limits_on_the_scale_of_its_values() -> Non
 
 
 def test_axes_name_units_and_times() -> None:
-    """The newest second is at the right end of an axis of time; a gap in the rounds stays a gap."""
+    """On a time axis, the newest second is at the right end, and the axis has a unit. A gap in the rounds remains a gap
+    in the curve.
+    """
     chart = draw_seconds([50.0] * 70)
     assert chart is not None
     assert (chart.unit, chart.across) == ("IOPS", ("2 min ago", "1.5", "1", "0.5", "now"))
@@ -233,7 +243,7 @@ def test_axes_name_units_and_times() -> None:
 
 
 def test_texts_of_a_run_under_way_stay_texts() -> None:
-    """A run file may have scripts in every text."""
+    """Texts of a running run are escaped, because a run file may contain a script in every text."""
     hostile = "<script>alert(1)</script>"
     view = ProgressView(
         name=hostile,
@@ -252,7 +262,7 @@ def test_texts_of_a_run_under_way_stay_texts() -> None:
 
 
 class Workers:
-    """Workers that tell what they were asked for."""
+    """A stand-in for the workers that records the requested jobs."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
@@ -321,7 +331,7 @@ def test_the_address_of_a_comparison_has_all_of_it(browser: TestClient, state: S
 
 
 def test_an_address_of_the_list_becomes_that_of_the_comparison(browser: TestClient) -> None:
-    """The form of the list leads to the address of the comparison, which contains the ticked runs alone."""
+    """The form of the list leads to the address of the comparison, which contains only the ticked runs."""
     answer = browser.get(f"/compare?q=rack&sort=name&page=2&run={TWO}&run={ONE}", follow_redirects=False)
     assert answer.status_code == 303
     assert answer.headers["location"] == f"/compare?run={TWO}&run={ONE}"
@@ -357,7 +367,9 @@ def test_downloads_are_saved_under_a_name(browser: TestClient) -> None:
 
 
 def test_nothing_under_way_has_no_events(browser: TestClient) -> None:
-    """204 makes a browser stop asking."""
+    """If a run is not in progress, the address of its events answers with status 204, which makes a browser stop
+    asking.
+    """
     assert browser.get(f"/runs/{ONE}/live").status_code == 204
     assert browser.head(f"/runs/{ONE}/live").status_code == 204
 
@@ -366,8 +378,8 @@ def test_nothing_under_way_has_no_events(browser: TestClient) -> None:
 def test_metrics_read_one_file_at_a_time_and_rest(
     served: Path, state: ServerState, monkeypatch: pytest.MonkeyPatch, error: JobError | None
 ) -> None:
-    """Metrics read one file at a time for all who ask, and pause after each. A long run needs a long look, and pages
-    need the workers.
+    """The server reads the files for the metrics one at a time for all requests, and pauses after each file. A long run
+    needs a long time to read, and pages need the workers in the meantime.
     """
     at_once, read = 0, []
 
@@ -401,7 +413,7 @@ def test_metrics_read_one_file_at_a_time_and_rest(
 
 
 def test_a_run_under_way_is_watched_once(served: Path, browser: TestClient, state: ServerState) -> None:
-    """A HEAD request starts no watch of a running run. The events of a browser end with the run."""
+    """A HEAD request starts no watch of a running run. The events that a browser receives end with the run."""
     with (served / "rack-01.tkperf").open("rb") as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
         head = browser.head(f"/runs/{ONE}/live")
@@ -431,7 +443,9 @@ def test_browsers_share_one_watch(served: Path, state: ServerState) -> None:
 
 
 def test_a_watch_that_fails_gives_the_reason_and_no_end(state: ServerState) -> None:
-    """At an end, browsers load the page again, which would ask for the same watch at once."""
+    """If a watch fails, the event contains the reason, and no end is sent. At an end, browsers would load the page
+    again, which would start the same watch at once.
+    """
     cast("Workers", state.workers).error = JobError("<b> is busy")
 
     async def look() -> list[bytes]:
@@ -442,7 +456,7 @@ def test_a_watch_that_fails_gives_the_reason_and_no_end(state: ServerState) -> N
 
 
 def test_events_end_with_the_server(state: ServerState) -> None:
-    """The events of a page end with the server without the word that the run ended, so that the browser asks again."""
+    """If the server ends, the events of a page end without the event "ended", so that the browser asks again."""
 
     async def look() -> list[bytes]:
         state.ending.set()
@@ -453,8 +467,8 @@ def test_events_end_with_the_server(state: ServerState) -> None:
 
 
 def test_events_that_wait_for_browsers_are_bounded(state: ServerState, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While one browser does not receive its event, other browsers get none. They get the newest
-    event later.
+    """While one browser does not receive its event, the other browsers receive none. They receive the newest event
+    later.
     """
     monkeypatch.setattr(live_pages, "KEEP_ALIVE_S", 0.0)
 
@@ -479,7 +493,7 @@ def test_events_that_wait_for_browsers_are_bounded(state: ServerState, monkeypat
 
 
 def test_streams_and_watches_are_bounded(served: Path, state: ServerState, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streams that have not sent anything yet count, too.
+    """The number of streams and watches is limited, and streams that have not sent anything yet also count.
 
     A browser that has left frees its place.
     """
@@ -513,7 +527,7 @@ def test_streams_and_watches_are_bounded(served: Path, state: ServerState, monke
 
 
 def test_a_batch_of_too_many_drives_is_refused(served: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stranger's batch file may name a million drives."""
+    """A batch with too many drives is refused, because the batch file of a stranger may name a million drives."""
     monkeypatch.setattr(row_reader, "MOST_DRIVES", 1)
     with pytest.raises(RunFileError, match="names 2 drives, but a batch has at most 1"):
         make_row(known(served / "rack.batch"))

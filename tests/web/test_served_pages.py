@@ -37,7 +37,7 @@ Scheme = Literal["light", "dark"]
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two measured runs, one simulated run with a copy, and a file that cannot be read."""
+    """Return a folder with two measured runs, a simulated run with a copy, and a file that cannot be read."""
     folder = tmp_path_factory.mktemp("library")
     for number, (engine, model) in enumerate(
         (("io_uring", "KIOXIA KCD81"), ("io_uring", "Micron 7450"), ("simulated", "simulated")), start=1
@@ -61,7 +61,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The command itself serves the library."""
+    """Serve the library with the command ``tkperf serve``, and yield the address."""
     with subprocess.Popen(
         [sys.executable, "-m", "tkperf", "serve", str(library), "--port", "0", "--allow-root"],
         stdout=subprocess.PIPE,
@@ -76,7 +76,9 @@ def address(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @contextmanager
 def opened(browser: Browser, address: str, scheme: Scheme = "light", width: int = 1440) -> Iterator[Page]:
-    """A page whose console stays silent, that asks no other address, and is no wider than the screen."""
+    """Open a page. Require that its console stays silent, that it requests no other address, and that it is no wider
+    than the screen.
+    """
     said: list[str] = []
     asked: set[str] = set()
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
@@ -94,7 +96,7 @@ def opened(browser: Browser, address: str, scheme: Scheme = "light", width: int 
 
 @pytest.fixture(scope="module")
 def whole(browser: Browser, address: str) -> str:
-    """Return the address of the list after each file was read. Until then the page says how many files are left."""
+    """Return the address of the list after each file was read. Before that, the page states how many files are left."""
     with opened(browser, address) as page:
         expect(page.locator(".count")).to_have_text("2 measured runs and 1 simulated", timeout=120_000)
     return address
@@ -105,13 +107,15 @@ def names(page: Page) -> list[str]:
 
 
 def test_a_run_is_found_narrowed_opened_and_compared(browser: Browser, whole: str) -> None:
-    """A run can be found by facets and by words, each with an address of its own. Two ticks lead to the comparison."""
+    """A user can find a run with facets and with words, and each result has an address of its own. Two ticks lead to
+    the comparison.
+    """
     with opened(browser, whole) as page:
         assert names(page) == ["run-3", "run-2", "run-1"]
         page.locator("summary", has_text="Model").click()
         page.get_by_label("KIOXIA KCD81").check()
         page.wait_for_url("**/?model=KIOXIA+KCD81")
-        page.get_by_label("Micron 7450").check()  # the facet is open for the next value
+        page.get_by_label("Micron 7450").check()  # the facet is still open for the next value
         page.wait_for_url("**&model=Micron+7450")
         assert names(page) == ["run-2", "run-1"]
         page.get_by_role("searchbox").fill("bench1 s2")
@@ -134,7 +138,9 @@ def test_a_run_is_found_narrowed_opened_and_compared(browser: Browser, whole: st
 
 
 def test_the_list_says_what_is_special(browser: Browser, whole: str) -> None:
-    """A model is marked, a copy is named, a file that cannot be read is there with its reason."""
+    """In the list, a simulated run is marked, a copy is mentioned, and a file that cannot be read is shown with the
+    reason.
+    """
     with opened(browser, whole) as page:
         simulated = page.locator("tr.simulated")
         assert "SIMULATED" in simulated.inner_text()
@@ -152,7 +158,7 @@ def test_the_list_works_without_scripts(browser: Browser, whole: str) -> None:
     page.get_by_label("Compare run-2").check()
     page.get_by_role("button", name="Find").click()
     assert names(page) == ["run-1"]
-    page.get_by_role("button", name="kioxia").click()  # removes the words, and keeps the tick
+    page.get_by_role("button", name="kioxia").click()  # removes the words and keeps the tick
     page.wait_for_url(f"{whole}/?run={2:032x}")
     page.get_by_label("Compare run-1").check()
     page.get_by_role("button", name="Compare").click()
@@ -161,13 +167,15 @@ def test_the_list_works_without_scripts(browser: Browser, whole: str) -> None:
 
 
 def test_ticks_go_along_to_another_choice(browser: Browser, whole: str) -> None:
-    """Ticked runs stay ticked when the reader chooses a facet, another order or a link. Each tick can be removed."""
+    """Ticked runs stay ticked when the reader chooses a facet, another order or a link. The reader can remove each
+    tick.
+    """
     with opened(browser, whole) as page:
         bar = page.locator("#compare")
         page.get_by_label("Compare run-1").check()
         page.get_by_role("link", name="Host").click()
         page.wait_for_url(f"**/?sort=host&run={1:032x}")
-        assert page.get_by_label("Compare run-1").is_disabled()  # its tick is in the bar
+        assert page.get_by_label("Compare run-1").is_disabled()  # the bar contains this tick
         page.get_by_label("Compare run-3").check()
         page.locator("summary", has_text="Model").click()
         page.get_by_label("Micron 7450").check()
@@ -175,7 +183,7 @@ def test_ticks_go_along_to_another_choice(browser: Browser, whole: str) -> None:
         assert bar.locator("label").all_inner_texts() == ["run-1", "run-3"]
         page.get_by_role("link", name="All runs").click()
         page.wait_for_url(f"**/?sort=host&run={1:032x}&run={3:032x}")
-        bar.get_by_label("run-3").click()  # it is gone then
+        bar.get_by_label("run-3").click()  # the run leaves the bar
         page.wait_for_url(f"**/?sort=host&run={1:032x}")
         expect(page.get_by_label("Compare run-3")).to_be_focused()
         page.get_by_label("Compare run-2").check()
@@ -184,8 +192,8 @@ def test_ticks_go_along_to_another_choice(browser: Browser, whole: str) -> None:
 
 
 def test_a_report_draws_its_charts_under_the_servers_policy(browser: Browser, whole: str) -> None:
-    """A report draws its charts under the policy of the server, without eval and without a script of its own. A chart
-    can be saved, and a figure opens.
+    """A report draws its charts under the policy of the server, without eval and without inline scripts. The reader can
+    save the run file and open a figure.
     """
     with opened(browser, f"{whole}/runs/{1:032x}") as page:
         page.wait_for_selector(DRAWN, timeout=120_000)
@@ -203,7 +211,9 @@ def test_a_report_draws_its_charts_under_the_servers_policy(browser: Browser, wh
 
 
 def test_scripts_of_strangers_do_not_run(browser: Browser, whole: str) -> None:
-    """The policy stops a script element, a handler and eval in a page, even if escaping let them through."""
+    """The policy of the server stops a script element, an event handler and eval in a page, even if the escaping of
+    texts failed.
+    """
     page = browser.new_page()
     page.goto(whole)
     page.evaluate("""() => {
@@ -218,13 +228,14 @@ def test_scripts_of_strangers_do_not_run(browser: Browser, whole: str) -> None:
     page.close()
 
 
-# Contrasts depend on the scheme, and what is beside each other on the width, but neither on both.
+# Contrasts depend on the colour scheme, and the arrangement depends on the width. Neither depends on both, so two
+# combinations are enough.
 @pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1440)])
 @pytest.mark.parametrize(
     "path", ["/?sort=name", f"/runs/{1:032x}", f"/compare?run={1:032x}&run={3:032x}", "/runs/none"]
 )
 def test_axe_finds_nothing(browser: Browser, whole: str, scheme: Scheme, width: int, path: str) -> None:
-    """axe finds nothing wrong in the list, a report, a comparison and the page of an error."""
+    """axe finds no accessibility fault in the list, a report, a comparison and the page of an error."""
     context = browser.new_context(bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900})
     page = context.new_page()
     page.goto(f"{whole}{path}")
@@ -237,14 +248,14 @@ def test_axe_finds_nothing(browser: Browser, whole: str, scheme: Scheme, width: 
 
 
 def violations(page: Page) -> list[str]:
-    """What axe finds. The page needs a context that its policy does not bind."""
+    """Return the faults that axe finds. The page needs a context in which the policy of the server is switched off."""
     found = Axe().run(page).response["violations"]
     return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]
 
 
 @contextmanager
 def under_way(folder: Path) -> Iterator[threading.Semaphore]:
-    """A run that ends a step for each release."""
+    """Start a run that ends one step for each release of the semaphore."""
     steps = threading.Semaphore(0)
 
     def wait_for_step(event: Event) -> None:
@@ -263,7 +274,7 @@ def under_way(folder: Path) -> Iterator[threading.Semaphore]:
 
 
 def wait_until_listed(browser: Browser, whole: str, name: str) -> str:
-    """Return the address of the run's page."""
+    """Wait until the list contains a run, and return the address of the run's page."""
     with opened(browser, whole) as page:
         link = page.get_by_role("link", name=name, exact=True, include_hidden=True)
         while not link.count():
@@ -273,7 +284,7 @@ def wait_until_listed(browser: Browser, whole: str, name: str) -> str:
 
 
 def test_a_run_is_seen_live_to_its_end(browser: Browser, whole: str, library: Path) -> None:
-    """The page of a running run becomes its report without any action of the reader."""
+    """The page of a running run becomes the report of the run without any action of the reader."""
     folder = library / "live"
     folder.mkdir()
     address = f"{whole}/runs/{9:032x}"
@@ -296,7 +307,9 @@ def test_a_run_is_seen_live_to_its_end(browser: Browser, whole: str, library: Pa
 
 @contextmanager
 def looked_at(browser: Browser, address: str, waits_for: str) -> Iterator[Page]:
-    """A page under way that axe finds nothing in, light and dark, wide and narrow."""
+    """Open the page of a running run, and require that axe finds no fault in it, in light and dark colours, on a wide
+    and a narrow screen.
+    """
     context = browser.new_context(bypass_csp=True)
     page = context.new_page()
     page.goto(address)
@@ -311,7 +324,9 @@ def looked_at(browser: Browser, address: str, waits_for: str) -> Iterator[Page]:
 
 
 def test_a_batch_is_seen_live_to_its_end(browser: Browser, whole: str, library: Path) -> None:
-    """A batch is shown live to its end. The states of its drives are below its name until they are done."""
+    """A batch is shown live to its end. The states of its drives are below the name of the batch until the drives are
+    done.
+    """
     folder = library / "batch"
     folder.mkdir()
     with begin_ledger(folder, CLAIMS) as ledger:
@@ -325,15 +340,15 @@ def test_a_batch_is_seen_live_to_its_end(browser: Browser, whole: str, library: 
 
 
 def stays(page: Page, loads: Sequence[object]) -> None:
-    """Nothing is loaded again for longer than a page without news stays as it is."""
+    """Require that the page is not loaded again for some time longer than the interval between two events."""
     before = len(loads)
     page.wait_for_timeout(1000 * (SHOW_EVERY_S + 2))
     assert len(loads) == before
 
 
 def test_a_resumption_is_seen_live(browser: Browser, whole: str, library: Path) -> None:
-    """The report of an interrupted run waits while a process holds the file, is live as the run continues, and is drawn
-    again.
+    """The report of an interrupted run becomes a live page while a process holds the file. After the run has continued
+    to its end, the page becomes the report again.
     """
     folder = library / "resumed"
     steps = threading.Semaphore(8)
@@ -353,7 +368,8 @@ def test_a_resumption_is_seen_live(browser: Browser, whole: str, library: Path) 
 
     loads: list[object] = []
 
-    def take(loaded: object) -> None:  # a method of C is no callback of Playwright
+    # Playwright does not accept list.append as a callback, because it is a method of C
+    def take(loaded: object) -> None:
         loads.append(loaded)
 
     with opened(browser, wait_until_listed(browser, whole, "resumed")) as page:

@@ -1,4 +1,4 @@
-"""Workers of tkperf serve: whatever a file does to its reader, the server lives and says why."""
+"""Workers of tkperf serve: whatever a file does to its reader, the server continues and gives the reason."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def wait_for(is_so: Callable[[], bool]) -> None:
 
 
 def test_jobs_that_fail_cost_their_own_page_only() -> None:
-    """A job that fails costs only its own page. Its reason is given, and the next job is done."""
+    """A job that fails affects only its own page. The page contains the reason, and the next job is done."""
 
     async def use(workers: Workers) -> list[JobError]:
         errors = []
@@ -66,8 +66,8 @@ def test_jobs_that_fail_cost_their_own_page_only() -> None:
 
 
 def test_an_order_may_be_longer_than_a_message() -> None:
-    """The paths of 200 run files may take 800 kB, but a message of a socket holds only about 200
-    kB.
+    """An order to a worker may be longer than a message. The paths of 200 run files may need 800 kB, but a message of a
+    socket holds only about 200 kB.
     """
 
     async def use(workers: Workers) -> bytes:
@@ -89,7 +89,7 @@ def test_a_job_over_its_time_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_job_that_is_given_up_is_killed(tmp_path: Path) -> None:
-    """A job whose request ends, as when the browser leaves, is killed."""
+    """If the request of a job ends, for example because the browser leaves, the job is killed."""
     pid_file = tmp_path / "pid"
 
     async def use(workers: Workers) -> None:
@@ -103,7 +103,9 @@ def test_a_job_that_is_given_up_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_job_that_is_given_up_before_it_reports_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The browser leaves when the descriptor of the job's process has arrived and nobody has read it yet."""
+    """A job is also killed if its browser leaves after the descriptor of the job's process has arrived and before it
+    was read.
+    """
     pid_file = tmp_path / "pid"
 
     async def wait_only(_: object) -> None:
@@ -127,7 +129,7 @@ def test_a_job_that_is_given_up_before_it_reports_is_killed(tmp_path: Path, monk
 
 
 def test_one_pdf_at_a_time(tmp_path: Path) -> None:
-    """A second PDF waits for the first one, even if a process is free. Other jobs do not wait."""
+    """A second PDF waits for the first PDF, even if a process is free. Other jobs do not wait."""
     files = [tmp_path / "first", tmp_path / "second"]
 
     async def use(workers: Workers) -> None:
