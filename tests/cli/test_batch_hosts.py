@@ -84,8 +84,8 @@ def state(folder: Path) -> BatchState:
 def test_drives_of_two_hosts_have_one_answer_and_their_run_files_here(lab: Lab, folder: Path) -> None:
     lab3, lab4 = lab.hosts
     write_batch(lab, folder, on(lab3, "sim:sata-ssd", ', slot = "bay 1"'), on(lab4, "sim:nvme-4kn"))
-    # The order to a host contains the content of the files on this host, because the paths of these files do not exist
-    # on the other hosts.
+    # The order to a remote host contains the content of local files, because the paths of local files do not exist on
+    # the remote hosts.
     (folder / "own.toml").write_text(WORKLOAD)
     batch = folder / "b.toml"
     batch.write_text(batch.read_text().replace('tests = ["lat"]', 'tests = ["lat", "./own.toml"]'))
@@ -196,7 +196,7 @@ def test_runs_go_on_whatever_becomes_of_link_sshd_and_batch(lab: Lab, folder: Pa
 
     log.write_text("")
     batch = lab.start("resume", "b.batch", "--no-report", "--progress", "json", cwd=folder, log=log)
-    # This line reports an event of a run on the host lab4.
+    # The batch prints this event of the run on lab4.
     said('"PhaseStarted","drive":2,"name":"b-02","slot":null,"host":"measure@lab4"')
     lab4.boot()
     said("measure@lab4 was rebooted meanwhile")

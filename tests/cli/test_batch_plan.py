@@ -139,8 +139,8 @@ def test_what_cannot_be_is_one_line(words: tuple[str, ...], says: str) -> None:
 
 
 def test_simulated_drives_alone_are_simulated(tmp_path: Path) -> None:
-    """The plan of a batch is called simulated only if all drives are simulated. An unknown drive or a real file makes
-    the plan a real one.
+    """The plan of a batch is called simulated only if all drives are simulated. A plan with an unknown drive or a real
+    file is not called simulated.
     """
     assert look("sim:sata-ssd", "sim:hdd").simulated
     assert not look("sim:sata-ssd", "no-such-serial").simulated

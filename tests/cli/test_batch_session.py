@@ -84,8 +84,8 @@ def supervisor(folder: Path) -> int:
 
 
 def test_each_drive_has_its_run_file_and_the_run_says_with_how_many_it_was_measured(folder: Path) -> None:
-    """Each drive of a batch has a run file. The run file records with how many others the drive was measured, and that
-    simulated drives overload no link.
+    """Each drive of a batch has a run file. The run file records how many other drives were measured at the same time,
+    and that simulated drives overload no link.
     """
     done = tkperf(*batch(folder, *SIMULATED, others=("--parallel", "2")))
     assert done.returncode == 0, done.stderr
@@ -224,7 +224,7 @@ def test_when_the_batch_s_process_is_killed_at_the_question_consent_can_no_longe
     terminal.read_until("to continue")
     os.kill(terminal.pid, signal.SIGKILL)
     assert terminal.wait() == -signal.SIGKILL
-    # The processes no longer hold the files if tkperf can ask about them again.
+    # tkperf can ask about the files again as soon as no process holds them.
     wait_for(lambda: tkperf(*batch(folder, *images)).stderr.count("--yes-destroy-file"))
     assert digests(images) == before
 

@@ -73,7 +73,9 @@ class Terminal:
         return os.waitstatus_to_exitcode(status)
 
     def _read(self, until_s: float) -> None:
-        """Read what the process printed. Fail at ``until_s`` (monotonic) if it prints nothing until then."""
+        """Read the output of the process. Fail at ``until_s`` (monotonic clock, in s) if the process prints nothing
+        before.
+        """
         ready, _, _ = select.select([self._master], [], [], max(0.0, until_s - time.monotonic()))
         assert ready, f"nothing more was printed: {self.text}"
         piece = os.read(self._master, 4096)
@@ -142,7 +144,8 @@ def test_a_run_outlives_the_terminal_that_it_was_confirmed_on(image: Path, run_p
     # The run was in its file before the command printed the line about the process.
     assert look(run_path).record.planned == ("lat",)
     assert os.getsid(pid) == pid
-    assert Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[4] == "0"  # tty
+    # tty_nr is 0: the process has no terminal
+    assert Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[4] == "0"
     assert [os.readlink(f"/proc/{pid}/fd/{each}") for each in range(3)] == [
         "/dev/null",
         str(run_path.with_suffix(".log")),

@@ -120,7 +120,7 @@ def test_what_disturbs_stands_first_and_nothing_is_left_out() -> None:
     ],
 )
 def test_a_device_has_a_verdict(device: dict[str, Any], says: str, level: NoteLevel) -> None:
-    """The verdict on a device names each objection, or the text below the verdict does. The line about confirmation
+    """The page of a device names each objection in its verdict or below the verdict. The line about confirmation
     appears only if the device can be tested.
     """
     page = build_device_page(device)

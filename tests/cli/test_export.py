@@ -145,8 +145,8 @@ def test_a_changed_status_of_a_file_is_no_change(runs: Path, tmp_path: Path, mon
 def test_an_older_copy_does_not_replace_a_later_state_after_an_upgrade(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After an upgrade of tkperf, the export refuses an older copy of a run, and exports the same state again that the
-    data set already contains.
+    """After an upgrade of tkperf, an older copy of a run does not replace the later state in the data set. If the file
+    with the later state is given, this state is exported again.
     """
     dataset = tmp_path / "fleet"
     later = write_later_state(runs / "A.tkperf", monkeypatch)

@@ -277,8 +277,8 @@ def test_disturbed_steps_and_temperature_are_told() -> None:
 
 
 def test_steps_told_before_their_phase_are_in_the_histories() -> None:
-    """Steps that arrive before their phase enter the histories of the phase, as ``attach`` needs. Steps of another
-    section do not.
+    """Steps that arrive before their phase enter the histories of the phase. ``attach`` passes on such steps. Steps of
+    another section do not enter these histories.
     """
     state = RunState()
     state.take(TestStarted(test="iops", at_s=0))

@@ -62,7 +62,7 @@ def test_a_run_goes_on_without_anybody_to_watch_it(
     tmp_path: Path, options: tuple[str, ...], stream: str, trouble: str
 ) -> None:
     """A run continues to its end with exit code 0 even if its progress output fails. The log reports once that progress
-    is no longer shown.
+    is no longer shown, unless the output was closed from the beginning.
     """
     if trouble == "disk full":
         lost = os.open(FULL, os.O_WRONLY)

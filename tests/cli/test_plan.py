@@ -54,8 +54,8 @@ def test_a_plan_as_json_adds_up(tmp_path: Path) -> None:
 
 
 def test_the_same_stands_before_a_run(tmp_path: Path) -> None:
-    """A run prints the estimate before it starts. The run warns if it uses up a twentieth of the drive's life
-    or more.
+    """A run prints the estimate before it starts. The run warns if it uses up more than a twentieth of the drive's
+    life.
     """
     done = tkperf(
         "ssd",

@@ -1,4 +1,6 @@
-"""The overview of a run is read in milliseconds, and does not state what tkperf did not look for."""
+"""The overview of a run is read in milliseconds. It contains no count of disturbances if tkperf did not look for
+disturbances.
+"""
 
 from __future__ import annotations
 

@@ -31,8 +31,9 @@ def finding_of(monkeypatch: pytest.MonkeyPatch, *findings: AuditResult) -> None:
 
 
 def test_strict_refuses_and_names_each_command(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With --strict, a finding that disturbs refuses the run with exit code 3, before tkperf asks or writes anything.
-    The error names the command for each such finding. A finding that only may disturb does not refuse the run.
+    """With --strict, tkperf refuses a run with exit code 3 if a finding disturbs the measurement, before tkperf asks or
+    writes anything. The error names the command for each such finding. A finding that only may disturb is no reason to
+    refuse.
     """
     finding_of(monkeypatch, BUSY, SLOW, SWAP)
     with pytest.raises(RefusedError) as caught:

@@ -106,7 +106,7 @@ def test_a_set_made_anew_is_counted_again(made_up_sysfs: Path) -> None:
 
 
 def test_a_file_is_looked_at_for_the_time_only(tmp_path: Path) -> None:
-    """For a file target, the looks have a time but no counts. The times show whether tkperf was paused."""
+    """For a file target, each reading has a time but no counts. The times show whether tkperf was paused."""
     path = tmp_path / "file"
     path.write_bytes(b"x" * 4096)
     with watching(read_identity(path)) as counters:
@@ -116,8 +116,8 @@ def test_a_file_is_looked_at_for_the_time_only(tmp_path: Path) -> None:
 
 
 def test_glances_come_all_the_time_and_in_order(made_up_sysfs: Path) -> None:
-    """Looks between two calls of take() are kept in the order of their times, and the last look is made during the
-    call.
+    """Readings of the counters between two calls of take() are kept in the order of their times, and the last reading
+    is made during the call.
     """
     counters = DeviceCounters(["8:0"], made_up_sysfs)
     try:
@@ -138,8 +138,8 @@ def times_of(counters: DeviceCounters) -> list[float]:
 
 
 def test_a_look_within_a_step_is_a_fiftieth_of_it_away() -> None:
-    """The interval between two looks inside a step is a fiftieth of the inside of the step, but at least 0.1 s and at
-    most 0.2 s.
+    """The interval between two readings inside a step is a fiftieth of the inside of the step, but at least 0.1 s and
+    at most 0.2 s.
     """
     assert [round(seldom_every_s(10.0, 10.0 + inside_s), 3) for inside_s in (1, 5, 8, 58)] == [0.1, 0.1, 0.16, 0.2]
 

@@ -187,8 +187,8 @@ def permit(scratch: Path) -> Iterator[ErasePermit]:
 
 
 def test_a_drive_under_a_mapping_is_reached_but_not_held(permit: ErasePermit) -> None:
-    """While a drive is lent, it cannot be reached. Under a mapping of tkperf, the drive can be filled, but no action
-    that needs the exclusive hold is possible.
+    """A lent drive cannot be reached, except under a mapping of tkperf. Under the mapping, the drive can be filled, but
+    no action that needs the exclusive hold is possible.
     """
     permit.lend(shared=True)
     with pytest.raises(RefusedError, match="lent to another program"):

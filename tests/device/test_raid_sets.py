@@ -1,4 +1,4 @@
-"""RAID: the configuration, and MegaRAID against a fake storcli of the documented JSON."""
+"""RAID sets: the configuration file, and MegaRAID with a stand-in for storcli that prints the documented JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""tkperf names in one sentence each kind of user that it cannot see, and only if such a user could matter."""
+"""Users of a target that tkperf cannot see. tkperf names each such blind spot in one sentence, and only if an unseen
+user could matter.
+"""
 
 from __future__ import annotations
 

@@ -309,9 +309,9 @@ def make_erofs(image: Path) -> None:
         (["0:77 / /mnt ro - erofs image.erofs ro"], True),
         (["0:77 / /mnt ro - erofs {folder}/unused ro"], True),
         (["0:77 / /mnt ro - erofs {folder}/other ro"], True),
-        # If two mounts have one name, at most one of them uses the file that has the name now.
-        (["0:77 / /mnt ro - erofs {folder}/used ro", "0:78 / /n ro - erofs {folder}/used ro"], True),
         # If two mounts show the same name, at most one of them uses the file that has this name now.
+        (["0:77 / /mnt ro - erofs {folder}/used ro", "0:78 / /n ro - erofs {folder}/used ro"], True),
+        # In the first case, the name leads to the mounted file. In the second case, no file is mounted.
         (["0:77 / /mnt ro - erofs {folder}/used ro", "0:77 / /n ro - erofs {folder}/used ro"], False),
         (["0:77 / /mnt ro - erofs none ro,fsid=x"], False),
         (["259:1 / /mnt ro - erofs /dev/nowhere ro"], False),

@@ -186,7 +186,7 @@ def test_a_swap_file_that_the_kernel_does_not_name(tmp_path: Path) -> None:
 def overlay(lower: str, upper: str, work: str, point: Path) -> Iterator[None]:
     point.mkdir()
     options = f"lowerdir={lower},upperdir={upper},workdir={work}"
-    # mount(8) would use the new system calls, which expect other escapes in the options.
+    # With LIBMOUNT_FORCE_MOUNT2, mount(8) uses the old system call, because the new system calls expect other escapes.
     done = subprocess.run(
         ["mount", "-t", "overlay", "overlay", "-o", options, point],
         check=False,

@@ -161,7 +161,9 @@ def test_more_jobs_than_blocks_is_a_clear_error() -> None:
 
 
 def test_several_targets_are_filled_apart() -> None:
-    """If several targets are filled, each job names its device. A device in [global] would be written by all jobs."""
+    """If several targets are filled, each job names its own device, because all jobs would also write to a device in
+    [global].
+    """
     targets = [
         FioTarget(
             path=f"/dev/{name}",

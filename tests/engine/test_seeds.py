@@ -62,7 +62,7 @@ def test_fio_draws_the_same_addresses_from_one_seed_and_others_from_another(tmp_
     seeds = Seeds(1)
     first, then = seeds.take(STEP), seeds.take(STEP)
     once = addresses(first)
-    assert len(once) > 190  # Of 200 I/Os. Two threads with the same sequence would use 100 addresses.
+    assert len(once) > 190  # two threads make 200 I/Os; two equal sequences would use 100 addresses
     # fio's threads write to the same log and sometimes break each other's lines.
     assert len(addresses(first) ^ once) < 10
     assert len(addresses(then) & once) < 10

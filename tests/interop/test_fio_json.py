@@ -83,8 +83,8 @@ def test_units_of_both_generations(old: bool) -> None:
 
 
 def test_files_are_rounds_and_are_judged() -> None:
-    """Files with the same load are rounds, and their verdict is judged. Five files with a steady rate are steady, and
-    five files with a jump are not.
+    """Files with the same load are rounds, and tkperf judges whether they are steady. Five files with a steady rate are
+    steady, and five files with a jump are not.
     """
     steady = [(f"r{number}.json", result(1000 + number)) for number in range(5)]
     run = parse_fio_json(steady, name="x")

@@ -173,8 +173,8 @@ def test_files_of_several_folders_are_several_series() -> None:
 
 
 def test_jobs_of_different_names_are_no_rounds() -> None:
-    """Jobs with different names are not rounds of one series, because a number in a name may count rounds, drives or
-    anything else.
+    """Jobs whose names differ in a number are not rounds of one series, because such a number may count rounds, drives
+    or anything else.
     """
     files = [(f"r{each}.json", written(each, 60 * each, name=f"x{each}-4k")) for each in (1, 2)]
     assert rounds_of(run_of(*files)) == {"fio RND TC1/QD1, job x1-4k": [1], "fio RND TC1/QD1, job x2-4k": [2]}

@@ -139,8 +139,8 @@ def find_beyond(
     percentiles may differ by the limit plus the stated overhead.
 
     Args:
-        most_overhead_us: what the way from fio to the kernel and back may add to the mean, p50 and p90.
-        most_tail_overhead_us: what this way may add to p99 and beyond, including the waits of fio for a CPU.
+        most_overhead_us: time that the path from fio to the kernel and back may add to the mean, p50 and p90.
+        most_tail_overhead_us: time that this path may add to p99 and beyond, including the waits of fio for a CPU.
     """
     beyond = []
     for which in ("Q2C", "D2C"):

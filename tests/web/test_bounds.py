@@ -255,8 +255,8 @@ def test_a_chosen_value_is_taken_away_by_one_click() -> None:
 
 
 def test_too_many_requests_get_a_time_to_come_back(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If too many requests run at the same time, the next request is refused with a time after which to try again. It
-    is answered as soon as another request has ended.
+    """If too many requests run at the same time, the next request is refused with a time after which to try again. A
+    request is answered as soon as another request has ended.
     """
     monkeypatch.setattr(access, "MOST_REQUESTS", 3)
     app = AccessGuard(page)

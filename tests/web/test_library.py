@@ -153,7 +153,7 @@ def test_many_files_of_one_run_are_listed_with_few_comparisons(monkeypatch: pyte
 
 
 def test_a_batch_has_its_own_run_files_also_if_they_are_copies() -> None:
-    """The runs of a batch may be listed through any of their copies, wherever the copy is.
+    """A batch has the run files in its folder, even if the list shows another copy of such a run.
 
     A copy that differs from the run in the batch's folder does not belong to the batch.
     """

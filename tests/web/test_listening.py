@@ -123,8 +123,8 @@ def test_it_takes_as_many_connections_as_it_may(tmp_path: Path) -> None:
 
 
 def test_other_addresses_need_the_printed_token(tmp_path: Path) -> None:
-    """Requests to an address other than localhost need the printed token. No other line of output contains the
-    token.
+    """A server that listens at an address other than localhost requires the printed token. No other line of output
+    contains the token.
     """
     with started(tmp_path, "--host", "0.0.0.0", "--port", "0") as process:
         assert process.stdout is not None

@@ -234,7 +234,7 @@ def test_a_hot_drive_is_throttled_and_cools_down() -> None:
 
 
 def test_housekeeping_comes_at_its_times() -> None:
-    """Flash-bound writes are slower during housekeeping, in single seconds that are 60 s apart."""
+    """Writes that the flash limits are slower during housekeeping, in single seconds that are 60 s apart."""
     engine = make(TLC)
     settle(engine, 2 * 3600)
     assert isinstance(TLC, FlashModel)

@@ -1,7 +1,7 @@
 """Fixtures for lab cases: drives by role, a check of the kernel log, and a command line.
 
-A case receives a whole drive that is free and blank, and leaves it blank. After each case, the kernel log is read.
-Trouble in the log fails the case unless the case is marked ``makes_trouble``.
+A case receives a whole drive that is free and blank, and leaves it blank. After each case, the kernel log is read. An
+error in the log fails the case unless the case is marked ``makes_trouble``.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ CASE_LIMIT_S = 600
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Print a line for each case at once, with the failure if it failed. A boot of the lab is long, and it may end
-    early.
+    """Print a line for each case at once, with the failure if it failed. A boot of the lab is long, and it may never
+    end.
     """
     if report.when == "call" or report.failed:
         case = report.nodeid.removeprefix("tests/lab/cases/")
@@ -278,7 +278,7 @@ def _read_log(log: int) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def kernel_log(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Require that the kernel log contains no trouble, unless the case is marked ``makes_trouble``."""
+    """Require that the kernel log contains no error, unless the case is marked ``makes_trouble``."""
     log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
     os.lseek(log, 0, os.SEEK_END)
     yield

@@ -67,7 +67,7 @@ def measured(folder: Path, device: Path, consent: object, *options: object) -> d
 @pytest.mark.parametrize("known_iops", THROTTLED)
 def test_iops_of_a_throttled_drive(scsi: Drive, monitor: Monitor, tmp_path: Path, known_iops: int) -> None:
     """The measured IOPS of a drive that QEMU throttles equal the throttled rate. QEMU lets this number of I/Os through
-    per second, and at most a tenth of it at once.
+    per second, and the I/Os of a tenth of a second at once.
 
     The preconditioning uses up this burst, because the first round follows it without a pause.
     """

@@ -25,7 +25,7 @@ TRACING = Path("/sys/kernel/tracing")
 TRACED_WRITE = re.compile(r" (\d+\.\d+): block_rq_(issue|complete): \S+ W\S* [^\n]*\+ (\d+) \[", re.M)
 # A load may complete I/Os for this time after the next load has begun.
 OVERLAP_S = 1.0
-# With an emulated CPU, 0.06 s to 0.19 s were observed, and the longest time on a busy host.
+# With an emulated CPU, 0.06 s to 0.19 s were observed. The longest time occurred on a busy host.
 LONGEST_CHANGE_S = 0.3
 
 
