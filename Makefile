@@ -20,7 +20,7 @@ install: ## sudo make install: tkperf for all users of this machine, below PREFI
 uninstall: ## take away what make install made, and nothing else
 	@sh scripts/install.sh uninstall
 
-wheel: ## dist/*.whl, for uv tool install and pipx install
+wheel: ## dist/*.whl, for uv tool install and pipx install, and the sdist of which it is built
 	@sh scripts/wheel.sh
 
 archive: ## dist/*.tar.gz: tkperf with its own Python, for machines without network

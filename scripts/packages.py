@@ -33,7 +33,8 @@ def call(*argv: str | Path, **environment: str) -> str:
         InstallError: the program failed; the error contains its output.
     """
     # Write no bytecode beside the sources, because their owner could not remove files of root.
-    variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    # git, which gives the version, must not write its index anew, because it would then belong to root.
+    variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "GIT_OPTIONAL_LOCKS": "0", **environment}
     done = subprocess.run(
         [str(word) for word in argv],
         env=variables,

@@ -101,16 +101,19 @@ for folder in . .venv .tools; do
 done
 
 stamp=".venv/.tkperf-$purpose"
+# tkperf's version names the commit, so another commit or tag is installed again. --git-dir: git refuses
+# to look for the repository of another user by itself.
+commit=$(git --git-dir .git describe --tags --long --always --match 'v*' 2>/dev/null || true)
 # What was asked for once stays: the test environment serves the demo as well, with Parquet.
 asked="$purpose $(cd .venv 2>/dev/null && echo .tkperf-* || true)"
 # Programs in .venv know where they are: after a move of the checkout they start nothing.
-if [ -s "$stamp" ] && [ "$(cat "$stamp")" != "$(pwd)" ]; then
+if [ -s "$stamp" ] && [ "$(head -n 1 "$stamp")" != "$(pwd)" ]; then
     say "the folder has moved: .venv is made anew"
     rm -rf .venv .tools
 fi
 # shellcheck disable=SC3013 # -nt is not in POSIX, but in every sh of Debian and Ubuntu
 if [ -e "$stamp" ] && [ ! uv.lock -nt "$stamp" ] && [ ! pyproject.toml -nt "$stamp" ] &&
-    [ -x .venv/bin/tkperf ]; then
+    [ "$(sed -n 2p "$stamp")" = "$commit" ] && [ -x .venv/bin/tkperf ]; then
     exit 0
 fi
 
@@ -122,9 +125,10 @@ case $asked in *parquet*) set -- "$@" --extra parquet ;; esac
 case $asked in *test*) set -- --all-extras --dev ;; esac
 # The system's Python serves if it is 3.11 or newer; otherwise uv fetches one.
 # Certificates from the system: a company's own authority is known there only.
-UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} "$uv" sync --quiet --frozen --compile-bytecode --python-preference system "$@"
+UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} "$uv" sync --quiet --frozen --compile-bytecode --python-preference system \
+    --reinstall-package tkperf "$@"
 # All bytecode now, by who owns the folder: a later sudo would leave files of root's in it.
 .venv/bin/python -m compileall -q src
-pwd >"$stamp"
+{ pwd; printf '%s\n' "$commit"; } >"$stamp"
 # Once: a second call returns above.
 say "tkperf is .venv/bin/tkperf; 'sudo make install' puts it on the PATH, also root's"

@@ -1,15 +1,27 @@
 #!/bin/sh
-# dist/tkperf-VERSION-py3-none-any.whl, with man pages.
+# dist/tkperf-VERSION.tar.gz (the sdist) and, built from it, dist/tkperf-VERSION-py3-none-any.whl. Both contain the
+# man pages. The same commit gives the same bytes.
+#   scripts/wheel.sh [FOLDER]
 set -eu
 cd "$(dirname "$0")/.."
 sh scripts/setup.sh
-TKPERF_MAN_PAGES=$(mktemp -d)
-export TKPERF_MAN_PAGES
-trap 'rm -rf "$TKPERF_MAN_PAGES"' EXIT
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export TKPERF_MAN_PAGES="$work/man"
 .venv/bin/python -B scripts/man_pages.py "$TKPERF_MAN_PAGES"
+# The time of each file in the artefacts is that of the commit. The files of an unpacked sdist have this time.
+if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
+    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y PKG-INFO)
+fi
+export SOURCE_DATE_EPOCH
 # Certificates from the system, as in setup.sh.
+UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} "$(sh scripts/uv.sh .tools)" build --quiet --out-dir "$work/dist"
 folder=${1:-dist}
-UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} "$(sh scripts/uv.sh .tools)" build --quiet --wheel --out-dir "$folder"
-version=$(.venv/bin/tkperf --version)
-printf "pipx install '%s/tkperf-%s-py3-none-any.whl[report]' installs it for you, or uv tool install\n" \
-    "$folder" "${version##* }"
+mkdir -p "$folder"
+# Each commit has its own version: commands such as pipx install "$(ls dist/*.whl)" need a single wheel.
+rm -f "$folder"/tkperf-*-py3-none-any.whl
+for file in "$work"/dist/*.tar.gz "$work"/dist/*.whl; do
+    mv "$file" "$folder"
+    printf '%s/%s\n' "$folder" "${file##*/}"
+done
+printf "pipx install '%s/%s[report]' installs it for you, or uv tool install\n" "$folder" "${file##*/}"
