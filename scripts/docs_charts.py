@@ -145,10 +145,10 @@ def build_gallery(runs: Runs) -> Iterator[str]:
     """Yield the lines of the page, and draw its pictures."""
     yield "# Gallery of charts\n"
     yield _wrap(
-        "This page shows each kind of chart once, with the command that makes it. All drives are simulated, so every "
-        "chart is marked SIMULATED. Each chart answers a question. Many charts have several views, and a reader of the "
-        "report switches between them. [Charts of each test](charts.md) lists the tests that have each chart. "
-        "`scripts/docs_charts.py` makes this page and its pictures."
+        "This page shows each kind of chart once, together with the command that measures the run. All drives are "
+        "simulated, so every chart is marked SIMULATED. Each chart answers a question. Many charts have several "
+        "views, and the reader of a report can switch between these views. [Charts of each test](charts.md) lists the "
+        "tests that have each chart. The script `scripts/docs_charts.py` generates this page and its pictures."
     )
     shown: set[tuple[str, str]] = set()
     for name, command in RUNS.items():

@@ -172,7 +172,9 @@ def workloads() -> Iterator[str]:
 def charts() -> Iterator[str]:
     """Yield every chart of every test: the question that it answers, its views, its sections."""
     yield "# Charts of each test\n"
-    yield "Printed views are bold. *All*: the chart is of the whole test.\n"
+    yield (
+        "A PDF contains the views in bold. *All* means that a chart shows the whole test and not only one section.\n"
+    )
     places: dict[tuple[str, str], dict[str, list[str]]] = {}
     for test in TESTS:
         courses = (load_profile(name) for name in ("quick", "pts-2.0"))
@@ -194,7 +196,7 @@ def charts() -> Iterator[str]:
                     questions.setdefault(figure.question, []).append(figure)
             for question, views in questions.items():
                 of_chart = places.setdefault((question, _views(views)), {})
-                of_chart.setdefault(place, []).append(f"{test.suites[0]}-{test.name}")
+                of_chart.setdefault(place, []).append(f"`{test.suites[0]}-{test.name}`")
     yield from _table(
         ("question", "views", "tests: section"),
         (

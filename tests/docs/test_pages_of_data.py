@@ -118,7 +118,7 @@ def test_every_table_of_the_exports_is_on_the_page(result: RunResult) -> None:
     known = {column for table in (*tables, compared) for column in table.columns} | set(WORKLOAD)
     known |= {table.name for table in tables}
     named = {each for row in rows for each in in_backticks(row[1])}
-    text = page[page.index("A workload is `access`") : page.index("## A data set of many runs")]
+    text = page[page.index("The columns of a workload are `access`") : page.index("## A data set of many runs")]
     named |= {each for each in in_backticks(text) if not each.startswith("tkperf ")}
     assert named - known == set()
 
@@ -139,7 +139,7 @@ def test_tables_of_a_data_set_are_on_the_page(result: RunResult) -> None:
 def test_every_series_is_on_the_page() -> None:
     """The page names every series over time and no other."""
     page = read("reference/exports.md")
-    text = page[page.index("## Series over time") : page.index("TKperf's XML counts")]
+    text = page[page.index("## Series over time") : page.index("In TKperf's XML")]
     named = {each for each in in_backticks(text) if re.fullmatch(r"tkperf_\w+_\w+", each)}
     assert named == {*SECONDS, *TRIMS, *FLUSHES, *READINGS}
 

@@ -96,15 +96,15 @@ class Figure:
 TABLE_KINDS = {FigureKind.MATRIX, FigureKind.LISTING, FigureKind.SECTIONS}
 """Kinds that are tables and not charts. A table has no question of its own."""
 
-SETTLED = "Did it settle from round to round?"
+SETTLED = "Did the values settle from round to round?"
 WAS_STEADY = "Was the window that was judged steady?"
-EVEN = "How even was it from second to second?"
+EVEN = "How even were the values from second to second?"
 DISTRIBUTED = "How long did single I/Os take?"
 SPREAD_OVER_TIME = "How did response times change over time?"
 DONE = "What was done to the device, and when?"
-COST_IN_LATENCY = "What do more IOPS cost in latency?"
-HOW_MANY_IOPS = "How many IOPS were there?"
-MORE_DEMAND = "What does more demand bring?"
+COST_IN_LATENCY = "How does latency rise with IOPS?"
+HOW_MANY_IOPS = "How many IOPS were measured?"
+MORE_DEMAND = "What is the effect of more demand?"
 CONVERGENCE = "Steady state convergence"
 """Title of a chart of rounds."""
 
@@ -280,7 +280,7 @@ def plan_histogram_run(name: str) -> SectionPlan:
 def over_areas(quantity: str) -> tuple[Figure, ...]:
     """Return a quantity over the areas of a disk, and its spread."""
     return asking(
-        "How does it change from the start of the disk to its end?",
+        "How do the results change from the start of the disk to the end?",
         drawn(FigureKind.OVER_AREAS, quantity, view=("over the disk",), printed=True),
         drawn(FigureKind.SPREAD, quantity, view=("spread",), printed=True),
     )

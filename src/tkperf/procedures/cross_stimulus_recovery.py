@@ -112,7 +112,7 @@ def whole_test(_sections: Sequence[str]) -> tuple[Figure, ...]:
     return (
         drawn(FigureKind.SECTIONS, RATE),
         *asking(
-            "How did it follow the loads over the whole test?",
+            "How did the device respond to the loads over the whole test?",
             drawn(FigureKind.TIMELINE, RATE, view=("throughput",), printed=True),
             drawn(
                 FigureKind.TIMELINE,

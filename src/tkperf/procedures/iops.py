@@ -67,7 +67,7 @@ def section_plan(name: str) -> SectionPlan:
         figures=(
             *matrices("iops"),
             *asking(
-                "How many IOPS at each block size and R/W mix?",
+                "How many IOPS does each block size and R/W mix reach?",
                 drawn(FigureKind.OVER_AXIS, "iops", log=True, view=("curves",), printed=True),
                 drawn(FigureKind.BARS_3D, "iops", view=("3-D bars",), printed=True),
             ),

@@ -103,7 +103,7 @@ def section_plan(name: str) -> SectionPlan:
                 title="Every level",
             ),
             *asking(
-                "How much of what is offered is done?",
+                "How much of the offered load is completed?",
                 drawn(FigureKind.OVER_AXIS, "iops", title="Achieved versus offered IOPS", view=("IOPS",)),
                 drawn(FigureKind.OVER_AXIS, "backlog_ios", view=("backlog",)),
                 drawn(FigureKind.OVER_AXIS, "behind_us", view=("time behind",)),

@@ -99,7 +99,9 @@ def section_plan(name: str) -> SectionPlan:
                 ),
             ),
             *asking(
-                "What does each setting do?", *_over_each("iops", "IOPS"), *_over_each("latency_mean_us", "latency")
+                "What is the effect of each setting?",
+                *_over_each("iops", "IOPS"),
+                *_over_each("latency_mean_us", "latency"),
             ),
             *asking(SETTLED, over_rounds("iops", CONVERGENCE, most_threads=True, log=True)),
             *WINDOW,

@@ -125,7 +125,7 @@ def section_plan(name: str) -> SectionPlan:
                 *_over(FigureKind.OVER_WRITTEN, "total written"),
                 *_over(FigureKind.OVER_FILLS, "drive fills"),
             ),
-            *stream_latencies("How long does an I/O take meanwhile?"),
+            *stream_latencies("How long does an I/O take while the device is written?"),
             *WINDOW,
             *distributed(),
         ),

@@ -95,7 +95,7 @@ def _areas(comparison: Comparison, test: str) -> Iterator[ChartView]:
             views = list(_draw_areas(comparison, sections, quantity, name))
             if views:
                 first = replace(views[0], others=tuple(views[1:]))
-                yield replace(first, key=f"{test}areas{number}", question="How does it change over the disk?")
+                yield replace(first, key=f"{test}areas{number}", question="How do the results change over the disk?")
 
 
 def _in_all(comparison: Comparison, test: str, wanted: Callable[[SectionResult], bool]) -> dict[str, Sections]:

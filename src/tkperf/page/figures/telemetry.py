@@ -21,7 +21,7 @@ from tkperf.page.figures.timeline import MOST_DOTTED
 from tkperf.page.naming import list_words
 from tkperf.page.page import ChartView
 
-_FLASH = "How much went to the flash?"
+_FLASH = "How much was written to the flash?"
 # If the temperature of a drive is constant, its line is level; the chart does not magnify small changes.
 LEAST_SPAN_C = 10.0
 
@@ -82,7 +82,10 @@ def _draw_all(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
         if any(drive.throttled for drive in drives):
             text += "; shaded: between two readings that say that it was throttled"
         yield ChartView(
-            key="temperature", text=f"{text}.", chart=_draw_temperature(series), question="How warm did it get?"
+            key="temperature",
+            text=f"{text}.",
+            chart=_draw_temperature(series),
+            question="How warm did the drive become?",
         )
     parts = [part for drive in drives for part in drive.written]
     if any(part.nand_bytes is not None for part in parts):
@@ -101,7 +104,7 @@ def _draw_all(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
             "little was written.",
             chart=_draw_amplification(series),
             question=_FLASH,
-            choice=("bytes for each of the host's",),
+            choice=("bytes per byte of the host",),
             printed=True,
         )
 

@@ -206,7 +206,7 @@ def _plan_rounds(phase: RoundsPhase, table: OwnWorkloadTable) -> SectionPlan:
         figures += matrices("iops", "megabytes_per_s", "latency_mean_us", TAIL, *behind)
     listed = ("iops", "megabytes_per_s", *behind, *_LATENCIES)
     figures.append(drawn(FigureKind.LISTING, *listed, title="Every step"))
-    figures += asking("What does each loop do?", *_over_loops(phase))
+    figures += asking("What is the effect of each loop?", *_over_loops(phase))
     figures += asking(
         SETTLED,
         *(
