@@ -165,7 +165,7 @@ NUMBERS = [
     ),
     (
         "docs/reference/run-file.md",
-        r"more than ([\d.]+) % of fio's bytes in the step \(and (\d+) KiB\), or a burst of more than (\d+) % in one "
+        r"The limit is ([\d.]+) % of fio's bytes in the step \(and (\d+) KiB\), or (\d+) % of fio's bytes in one "
         r"second \(and (\d+) MiB\)",
         (
             100 * of_io.FOREIGN_SHARE,
@@ -218,7 +218,7 @@ NUMBERS = [
     ("docs/how-to/batches.md", r"`drives` \| (\d+) to (\d+)", (1, batch_drives.MOST_DRIVES)),
     ("docs/how-to/batches.md", r"start at least ([\d.]+) s apart", (conductor.APART_S,)),
     ("docs/how-to/background.md", r"run file are attached if they fit into (\d+) MB", (MOST_ATTACHED_BYTES / 1e6,)),
-    ("docs/reference/reports.md", r"at most (\d+) MiB; you can delete both", (result_cache.MOST_BYTES / MIB,)),
+    ("docs/reference/reports.md", r"at most (\d+) MiB. You can delete both", (result_cache.MOST_BYTES / MIB,)),
     ("docs/reference/reports.md", r"Note \(at most ([\d,]+) characters each\)", (LONGEST_FACT,)),
     (
         "docs/reference/reports.md",
@@ -592,7 +592,7 @@ def test_the_numbers_of_the_tests_in_readme_are_those_of_the_default_profile() -
 def test_other_words_of_numbers() -> None:
     """Numbers that the pages write in words are those of the code."""
     assert MOST == 6
-    assert "run of one test shows up to six figures of this test instead" in " ".join(
+    assert "the report shows up to six figures of the tests of the run instead" in " ".join(
         read("docs/reference/reports.md").split()
     )
     assert MOST_MAIL_LINES == 12

@@ -92,7 +92,7 @@ def test_every_table_is_documented(tmp_path: Path) -> None:
 def test_the_version_is_documented() -> None:
     """docs/reference/run-file.md names the version of the schema that is written."""
     document = DOCUMENT.read_text()
-    assert f"the version of the schema, now {VERSION}." in " ".join(document.split())
+    assert f"the version of the schema. The current version is {VERSION}." in " ".join(document.split())
 
 
 def test_histograms_of_steps_are_decoded_by_the_documentation(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
