@@ -89,7 +89,7 @@ NUMBERS = [
     ),
     (
         "docs/how-to/serve.md",
-        r"part of the address after the `\?` \| (\d+) KiB; (\d+) KiB",
+        r"path of an address \| (\d+) KiB \| 414 \| \| part of an address after the `\?` \| (\d+) KiB",
         (bounds.MOST_PATH_BYTES / KIB, bounds.MOST_QUERY_BYTES / KIB),
     ),
     ("docs/how-to/serve.md", r"parameters of an address \| (\d+)", (bounds.MOST_PARAMETERS,)),
@@ -103,17 +103,20 @@ NUMBERS = [
     ("docs/how-to/serve.md", r"any other parameter \| once, (\d+) characters", (bounds.OTHER_PARAMETER.characters,)),
     (
         "docs/how-to/serve.md",
-        r"requests being answered \| ([\d,]+); (\d+)",
+        r"connections at the same time \| ([\d,]+) \| 503 \| "
+        r"\| requests that the server answers at the same time \| (\d+)",
         (bounds.MOST_CONNECTIONS, bounds.MOST_REQUESTS),
     ),
     ("docs/how-to/serve.md", r"\(256 KiB or less\) \| (\d+) s", (bounds.TAKEN_WITHIN_S,)),
     (
         "docs/how-to/serve.md",
-        r"runs and batches that are watched \| (\d+); (\d+)",
+        r"browsers that watch runs or batches \| (\d+) \| 503 \| \| runs and batches that browsers watch \| (\d+)",
         (bounds.MOST_STREAMS, bounds.MOST_FOLLOWED),
     ),
-    ("docs/how-to/serve.md", r"for lists and metrics \| (\d+); (\d+)", (bounds.MOST_FOR_A_PAGE, bounds.MOST_FOR_LISTS)),
-    ("docs/how-to/serve.md", r"jobs that wait \| (\d+); (\d+)", (bounds.AT_ONCE, bounds.MOST_WAITING)),
+    ("docs/how-to/serve.md", r"requests that wait for the same page \| (\d+)", (bounds.MOST_FOR_A_PAGE,)),
+    ("docs/how-to/serve.md", r"requests that wait for lists and metrics \| (\d+)", (bounds.MOST_FOR_LISTS,)),
+    ("docs/how-to/serve.md", r"jobs that read run files at the same time \| (\d+)", (bounds.AT_ONCE,)),
+    ("docs/how-to/serve.md", r"jobs that wait \| (\d+)", (bounds.MOST_WAITING,)),
     ("docs/how-to/serve.md", r"a job \| (\d+) s, ([\d.]+) GB", (bounds.LIMIT_S, round(bounds.LIMIT_BYTES / 1e9, 1))),
     ("docs/how-to/serve.md", r"`Retry-After: (\d+)`", (bounds.RETRY_AFTER_S,)),
     (
@@ -204,13 +207,13 @@ NUMBERS = [
         (system.NEEDED_MEMORY_BYTES / 1e9, system.NEEDED_PIDS),
     ),
     ("docs/how-to/host.md", r"below (\d+) open files", (system.NEEDED_FILES,)),
-    (
-        "docs/how-to/host.md",
-        r"\*would disturb\* from (\d+) %, (\d+) %, (\d+) %; \*advice\* from (\d+) %, ([\d.]+) %, (\d+) %",
+    *(
         (
-            *(activity._PRESSURES[name][2] for name in ("cpu", "memory", "io")),
-            *(activity._PRESSURES[name][1] for name in ("cpu", "memory", "io")),
-        ),
+            "docs/how-to/host.md",
+            rf"\| {words} pressure \|[^|]*\| \*would disturb\* from (\d+) %, \*advice\* from ([\d.]+) %",
+            activity._PRESSURES[name][:0:-1],
+        )
+        for name, words in (("cpu", "CPU"), ("memory", "memory"), ("io", "I/O"))
     ),
     ("docs/how-to/host.md", r"less than (\d+) % of memory is available", (100 * activity._LITTLE_MEMORY,)),
     ("docs/how-to/host.md", r"if ([\d.]+) % or more of the time was stolen since boot", (system.STOLEN_PCT,)),
