@@ -9,15 +9,19 @@ import pytest
 
 from tests.analysis.made_up import made_up_cell, made_up_run, made_up_section
 from tests.builders import work
-from tkperf.analysis.characteristics import READS_WITHIN_LIMIT
+from tkperf.analysis.characteristics import LATENCY_FACTOR, READS_WITHIN_LIMIT
 from tkperf.analysis.characteristics_search import with_characteristics
-from tkperf.analysis.comparing.compared_rows import build_rows
+from tkperf.analysis.comparing.compared_rows import Change, build_rows
+from tkperf.analysis.comparing.comparison import compare as compare_runs
+from tkperf.analysis.comparing.decision import Unranked
+from tkperf.analysis.comparing.decision_figures import build_decision
 from tkperf.analysis.loads_together import CellState, InterferenceGrid, build_grid, find_drift_percent, find_neighbours
 from tkperf.analysis.results import CellResult, CellUncertainty, GridRules, RunResult, SectionResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.figures import Figure, FigureKind
 from tkperf.model.workload import Arrival, Stream, Workload, combine, key_of_stream
 from tkperf.page.chart import GridEdge
+from tkperf.page.comparison.decision_texts import build_decision_view, find_title
 from tkperf.page.figures.interference_charts import find_edges
 from tkperf.page.findings.interference_findings import describe_grid
 from tkperf.page.words.interference import describe_factor
@@ -193,10 +197,29 @@ def test_a_single_slow_cell_contradicts_no_comparison() -> None:
 
 
 def test_drives_that_reach_the_ends_of_the_grid_have_bounds() -> None:
-    """A limit beyond all offered reads, or below them, is no value that a run could be better by."""
+    """If all offered reads are within the limit, their rate is a lower bound. Two lower bounds decide nothing. If not
+    even the fewest reads are within the limit, the run has no value.
+    """
     fast, slow = grid_section(able=8, slow_from=9), grid_section(slow_from=1)
-    assert compare(fast, fast) == [(None, "at least 40,000")] * 2
+    assert compare(fast, fast) == [(40_000, "at least 40,000")] * 2
     assert compare(slow, slow) == [(None, "below 10,000")] * 2
+    (row,) = build_rows([made_up_run(name, {"interference": [fast]}) for name in "ab"])
+    assert [entry.change for entry in row.entries] == [None, Change.INCONCLUSIVE]
+
+
+def test_a_lower_bound_decides_between_two_drives() -> None:
+    """A drive that reads at least 40,000 IOPS within the limit is better than a drive that reads 20,000 to 30,000."""
+    fast, middle = grid_section(able=8, slow_from=9), grid_section()
+    for first, second, change in ((fast, middle, Change.WORSE), (middle, fast, Change.BETTER)):
+        runs = [made_up_run(name, {"interference": [one]}) for name, one in (("a", first), ("b", second))]
+        (row,) = build_rows(runs)
+        assert row.entries[1].change is change
+    comparison = compare_runs(runs)
+    (figure,) = build_decision(comparison).figures
+    assert figure.ranking == ((1,), (0,))
+    assert find_title(comparison, build_decision(comparison)) == "b is better at the only figure"
+    matrix = build_decision_view(comparison, build_decision(comparison))
+    assert [row.cells[0].text for row in matrix.rows] == ["20,000", "≥ 40,000"]
 
 
 def test_grids_of_other_loads_are_not_compared() -> None:
@@ -324,6 +347,39 @@ def test_a_reader_that_falls_short_has_a_lower_bound() -> None:
     test = made_up_run("run", {"neighbours": [section]}).tests[0]
     (found,) = with_characteristics(test).sections[0].characteristics
     assert (found.value, found.at_least) == (None, 20.0)
+
+
+def neighbours_section(*, alone_us: float, next_us: float, neighbour_iops: float) -> SectionResult:
+    reader = offered(READS, 1000)
+    both = combine((Stream(name="reader", workload=reader), Stream(name="writer", workload=WRITES)))
+    cells = [cell(reader, 1000, alone_us), cell(key_of_stream(both, "reader"), 1000, next_us)]
+    cells = [replace(one, uncertainty=made_up_uncertainty(known(one.all["p99_us"] or 0.0, 1.0))) for one in cells]
+    cells += [cell(key_of_stream(both, "writer"), neighbour_iops, 1.0), cell(both, 2000, 1.0)]
+    section = made_up_section("Reader next to others", {READS: [1.0]}, steady=None)
+    plan = replace(section.plan, figures=(Figure(kind=FigureKind.NEIGHBOURS, quantities=("p99_us",)),))
+    return replace(section, cells=tuple(cells), plan=plan)
+
+
+def test_factors_of_neighbours_are_listed_and_rank_no_drive() -> None:
+    """Each drive ran at a share of its own reads, so a comparison lists the factors of both drives and names no better
+    drive. The rates of the neighbours, which ran next to different readers, are not compared.
+    """
+    sections = (
+        neighbours_section(alone_us=100, next_us=300, neighbour_iops=1000),
+        neighbours_section(alone_us=50, next_us=100, neighbour_iops=5000),
+    )
+    runs = [made_up_run(name, {"neighbours": [one]}) for name, one in zip("ab", sections, strict=True)]
+    runs = [replace(run, tests=(with_characteristics(run.tests[0]),)) for run in runs]
+    comparison = compare_runs(runs)
+    assert {row.quantity.key for row in comparison.rows} == {LATENCY_FACTOR.key}
+    decision = build_decision(comparison)
+    (figure,) = decision.figures
+    assert [one.entry.value for one in figure.cells] == [pytest.approx(3), pytest.approx(2)]
+    assert {one.unranked for one in figure.cells} == {Unranked.OWN_LOAD}
+    title = "a and b cannot be ranked: figures are relative to the reads of each drive alone"
+    assert find_title(comparison, decision) == title
+    (column,) = build_decision_view(comparison, decision).columns
+    assert column.title == "next to writer"
 
 
 def made_up_uncertainty(of: dict[str, Uncertainty]) -> CellUncertainty:

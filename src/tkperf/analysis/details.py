@@ -178,7 +178,7 @@ def with_latency_bands(
         (test.name, section.name)
         for test in result.tests
         for section in test.sections
-        if any(figure.kind is FigureKind.HEAT_MAP for figure in section.plan.figures)
+        if section.plan.draws(FigureKind.HEAT_MAP)
     }
     return tuple(
         replace(detail, bands=_count_directions(detail, read, size))

@@ -284,7 +284,7 @@ def find_neighbours(sections: Sequence[SectionResult], quantity: Quantity = READ
     """
     effects = []
     for section in sections:
-        if not any(figure.kind is FigureKind.NEIGHBOURS for figure in section.plan.figures):
+        if not section.plan.draws(FigureKind.NEIGHBOURS):
             continue
         alone = next((cell for cell in section.cells if not cell.workload.together), None)
         if alone is None:

@@ -227,6 +227,10 @@ class SectionPlan:
     state: str = ""
     cautions: tuple[LoadCaution, ...] = ()
 
+    def draws(self, kind: FigureKind) -> bool:
+        """Return whether a report of the section has a figure of this kind."""
+        return any(figure.kind is kind for figure in self.figures)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestPlan:

@@ -20,6 +20,7 @@ from tkperf.analysis.uncertainty.estimate import EXTREME, Basis, Uncertainty, bu
 from tkperf.analysis.uncertainty.means import uncertainty_of_median
 from tkperf.analysis.workload_axes import comparable_axes, place_of
 from tkperf.model.disturbance.io import DisturbanceCode, find_codes
+from tkperf.model.figures import FigureKind
 from tkperf.model.quantity import LATENCY_MAX, LATENCY_MIN, QUANTITIES, Better, Measure, Quantity
 from tkperf.model.units import format_number
 from tkperf.model.workload import Arrival, Workload
@@ -71,7 +72,8 @@ class Entry:
             and a difference that matters.
         host_limited: the CPUs of the host, not the device, limited the value.
         disturbances: disturbances of its steps.
-        not_found: for a characteristic over time: text that says that it was looked for and not found, or its bound.
+        not_found: for a characteristic: text that says that the analysis looked for it and did not find it, or its
+            bound. A lower bound is the value, too, with an interval that has no upper end.
 
     ``ratio``, ``ratio_uncertainty``, ``within_noise`` and ``change`` are None for the first run.
     """
@@ -90,6 +92,12 @@ class Entry:
     not_found: str | None = None
     demand: tuple[int, int] | None = None
     """Threads and queue depth of the value; None: the value is of no single demand."""
+
+    @property
+    def is_least(self) -> bool:
+        """Return whether the value is a lower bound: the true value may be any greater one."""
+        known = self.uncertainty
+        return known is not None and known.known and known.high is None and known.low == self.value
 
     @property
     def beyond_noise(self) -> float:
@@ -325,6 +333,10 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
     if sections[0].grid_rules is not None:
         yield from _of_grids(test, sections)
         return
+    if sections[0].plan.draws(FigureKind.NEIGHBOURS):
+        # The rate of the reader is a share of what each drive reads alone, so each drive runs other loads.
+        yield from _of_course(test, sections, set())
+        return
     name, quantities = sections[0].name, sections[0].quantities
     phases, workloads = find_phases(sections), _workloads(sections)
     for part, of_phase in phases.items() if workloads else ():
@@ -366,17 +378,17 @@ def _entry_of_grid(grid: InterferenceGrid, write_bytes_per_s: float) -> Entry:
     bounds = grid.reads_next_to(write_bytes_per_s)
     around = (point for point in grid.limit if point.write_bytes_per_s >= write_bytes_per_s)
     cells = grid.decisive_cells(next(around)) if bounds is not None else ()
-    value = bounds.at_least if bounds is not None and bounds.at_most is not None else None
+    value = None if bounds is None else bounds.at_least
     not_found: str | None = None
     if bounds is None:
         not_found = "not known: cells contradict each other"
-    elif bounds.at_most is None:
-        not_found = f"at least {format_number(bounds.at_least)}"
     elif value is None:
         not_found = f"below {format_number(bounds.at_most)}"
+    elif bounds.at_most is None:
+        not_found = f"at least {format_number(value)}"
     return Entry(
         value=value,
-        uncertainty=None if value is None or bounds is None else build_between(value, bounds.at_most or value),
+        uncertainty=None if value is None or bounds is None else build_between(value, bounds.at_most),
         host_limited=any(cell.host_limited for cell in cells),
         disturbances=find_codes(code for cell in cells for code in cell.disturbances or ()),
         not_found=not_found,
@@ -424,6 +436,9 @@ def _of_course(test: str, sections: Sequence[SectionResult], parts: set[str]) ->
 
 def _course_entry(found: Characteristic) -> Entry:
     not_found = found.text() if found.value is None else None
+    if found.value is None and found.at_least is not None and found.at_most is None:
+        # An interval without an upper end: the bound alone may decide between two runs.
+        return Entry(value=found.at_least, not_found=not_found, uncertainty=build_between(found.at_least, None))
     return Entry(value=found.value, not_found=not_found, uncertainty=found.uncertainty)
 
 

@@ -18,7 +18,7 @@ from tkperf.analysis.results import RunResult, count_steps, group_by_run, is_sam
 from tkperf.analysis.stream_quantities import TAIL, find_main_quantity
 from tkperf.analysis.verdict import Judgement, VerdictCode, VerdictReason, VerdictState, judge_by_gravest, judge_run
 from tkperf.model.errors import UsageError
-from tkperf.model.quantity import PERCENTILES, QUANTITIES, Better
+from tkperf.model.quantity import PERCENTILES, QUANTITIES
 from tkperf.model.same_device import find_measured_part
 from tkperf.model.units import KIB
 from tkperf.model.workload import Workload
@@ -116,10 +116,10 @@ def find_candidates(results: Sequence[RunResult], rows: Sequence[ComparedRow]) -
 
 def _most_important(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
     """Yield sought results, then phases of the first stream, then cells of the first section with several workloads."""
+    always = {measure.key for measure in SOUGHT_ALWAYS}
+    sought = [row for row in rows if row.quantity.key in always]
     # The total of different loads answers no question.
     rows = [row for row in rows if not row.workload.is_combination]
-    always = {measure.key for measure in SOUGHT_ALWAYS}
-    sought = [row for row in rows if row.quantity.key in always and row.quantity.better is not Better.NEITHER]
     of_cells = [row for row in rows if row.quantity.key in QUANTITIES]
     streams = [row.section for row in of_cells if row.part]
     phases = [row for row in of_cells if row.section in streams[:1]]

@@ -43,6 +43,9 @@ class Unranked(StrEnum):
     HOST_LIMITED = "host-limited"
     NO_INTERVAL = "no interval"
     """Other values of the figure have an interval: without one, a difference from them is not known."""
+    OWN_LOAD = "against its own reads"
+    """The rate of the reader is a share of what each drive reads alone, so a small factor does not make a drive better.
+    """
     # Only for a ranking of many runs.
     SIMULATED = "SIMULATED"
     OTHER_CONDITIONS = "other conditions"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from tkperf.analysis.characteristics import LATENCY_FACTOR
 from tkperf.analysis.comparing.compared_rows import ComparedRow, Entry
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.decision import Decision, DecisionFigure, Unranked, Use, rank
@@ -141,14 +142,17 @@ class _Finder:
         known = {(figure.test, figure.section, figure.workload, figure.measure.key) for figure in found}
         for number, row in enumerate(rows):
             place = (row.test, row.section, row.workload, row.quantity.key)
-            if row.quantity.better is Better.NEITHER or place in known:
+            of_own_load = row.quantity.key == LATENCY_FACTOR.key
+            if (row.quantity.better is Better.NEITHER and not of_own_load) or place in known:
                 continue
             sections = _find_sections(self._results, row.test, row.section)
             runs = {
                 run: _Measured(
                     row.workload,
                     replace(entry, ratio=None, ratio_uncertainty=None, within_noise=None, change=None),
-                    find_reason(sections[run], entry, steady=sections[run].steady_of(row.workload)),
+                    Unranked.OWN_LOAD
+                    if of_own_load
+                    else find_reason(sections[run], entry, steady=sections[run].steady_of(row.workload)),
                 )
                 for run, entry in enumerate(row.entries)
                 if run in sections

@@ -122,11 +122,12 @@ def build_from_resolution(value: float, step: float) -> Uncertainty:
     return Uncertainty(standard=standard, low=value - half, high=value + half, basis=Basis.RESOLUTION)
 
 
-def build_between(low: float, high: float) -> Uncertainty:
+def build_between(low: float, high: float | None) -> Uncertainty:
     """Return the uncertainty of a value with a uniform distribution between two limits. The interval covers the whole
-    range.
+    range. Without an upper limit, the interval has no upper end, and no standard uncertainty is known.
     """
-    return Uncertainty(standard=(high - low) / 12**0.5, low=low, high=high, basis=Basis.RESOLUTION)
+    standard = None if high is None else (high - low) / 12**0.5
+    return Uncertainty(standard=standard, low=low, high=high, basis=Basis.RESOLUTION)
 
 
 def build_ratio(

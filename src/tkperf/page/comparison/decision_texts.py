@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from tkperf.analysis.characteristics import LATENCY_FACTOR
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.decision import (
     Decision,
@@ -27,6 +28,7 @@ from tkperf.page.fixed_figures import FIGURE_NAMES, build_column, describe_direc
 from tkperf.page.matrix import CUT, SIGN_WORDS, DecisionView, MatrixCell, MatrixColumn, MatrixRow, Sign
 from tkperf.page.naming import capitalise, list_words, shorten_names
 from tkperf.page.words.uncertainty import INTERVAL, describe_share
+from tkperf.procedures.interference import READER
 
 _SIGNS = {
     Standing.BEST: Sign.BEST,
@@ -57,7 +59,8 @@ _LONGEST_IN_TITLE = 24
 _MOST_WINNERS = 3
 _MOST_IN_TITLE = 2
 # A reason after "figures are".
-_REASONS = {Unranked.NO_INTERVAL: "without an interval"}
+_REASONS = {Unranked.NO_INTERVAL: "without an interval", Unranked.OWN_LOAD: "relative to the reads of each drive alone"}
+_AT_LEAST = "≥ "
 _NOT_DECIDED = "not decided, because no value has an interval"
 _NOTHING, _SAME = "0.0 %", "the same"
 
@@ -375,7 +378,8 @@ def _join_distances(first: str, last: str) -> str:
 
 
 def _value_of(figure: DecisionFigure, run: int) -> str:
-    return figure.measure.text(figure.cells[run].entry.value)
+    entry = figure.cells[run].entry
+    return f"{_AT_LEAST if entry.is_least else ''}{figure.measure.text(entry.value)}"
 
 
 def describe_distance(cell: DecisionCell) -> str:
@@ -452,6 +456,14 @@ def _build_column(comparison: Comparison, figure: DecisionFigure) -> MatrixColum
     loads = describe_loads(comparison)
     place = (figure.test, figure.section, figure.workload, figure.part, figure.measure.key)
     work = figure.workload
+    if figure.measure.key == LATENCY_FACTOR.key:
+        other = next(stream.name for stream in work.together if stream.name != READER)
+        return MatrixColumn(
+            title=f"next to {other}",
+            detail=f"read p99 against alone ({LATENCY_FACTOR.unit})",
+            unit=LATENCY_FACTOR.unit,
+            direction="",
+        )
     if work.together:
         load = loads.get(place, "").removeprefix(f"{name_stream(work)}: ")
         return MatrixColumn(
@@ -515,9 +527,9 @@ def build_cell(cell: DecisionCell, measure: Measure, whole: float, *, target: st
     low, high = (None, None) if known is None or known.high is None or is_cut else (known.low, known.high)
     unranked = cell.unranked is not None
     return MatrixCell(
-        text=format_number(value, measure.digits),
+        text=f"{_AT_LEAST if cell.entry.is_least else ''}{format_number(value, measure.digits)}",
         sign=Sign.UNRANKED if unranked else _SIGNS[cell.standing] if cell.standing else Sign.NONE,
-        words=str(cell.unranked) if unranked else describe_distance(cell),
+        words=_describe_cell(cell),
         bar=_limit(value / whole),
         is_cut=is_cut,
         low=None if low is None else _limit(low / whole),
@@ -526,6 +538,13 @@ def build_cell(cell: DecisionCell, measure: Measure, whole: float, *, target: st
         hint=describe_exactly(measure, cell.entry, to_first=False),
         target=target,
     )
+
+
+def _describe_cell(cell: DecisionCell) -> str:
+    if cell.unranked is None:
+        return describe_distance(cell)
+    # All values of such a figure have this reason, and the title states it once.
+    return "" if cell.unranked is Unranked.OWN_LOAD else str(cell.unranked)
 
 
 def _describe_interval(cell: DecisionCell, known: Uncertainty | None, value: float) -> str:
