@@ -31,11 +31,11 @@ from tkperf.page.page import ChartView, ReportView, TableView
 from tkperf.page.view import build_view
 from tkperf.page.words.time_course import format_verdict_value
 from tkperf.procedures import SSD_TESTS
-from tkperf.render import printing
 from tkperf.render.document import _lay_out, compose
 from tkperf.render.export_tkperf import render_tkperf_xml
 from tkperf.render.paper import FAMILY
 from tkperf.render.pdf import set_document
+from tkperf.render.reports import Printer
 
 HOSTILE = '#eval("1") $x$ *b* </script>\u202eRTL\0\x1b[31m' + "W" * 10_000
 DEVICE = {
@@ -166,7 +166,7 @@ def test_what_a_process_fails_to_make_is_made_all_the_same(
 ) -> None:
     """A document that the printing process fails to make is made without the process, with the same bytes."""
     view = view_of(small_run_file, UserFacts(report_date="2026-01-02"))
-    with printing.Printer() as printer:
+    with Printer() as printer:
         printer.start(compose(view))
         assert printer.finish() == small_printed
 

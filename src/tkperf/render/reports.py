@@ -1,10 +1,12 @@
-"""Reports as pages. Only this module imports the renderers, and only when necessary, because the base installation
-lacks their packages.
+"""Reports as pages, and the process that makes a PDF.
+
+Only this module imports the renderers, and only when necessary, because the base installation lacks their packages.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -20,16 +22,41 @@ from tkperf.analysis.selected_part import PartSelection, find_selected_parts
 from tkperf.model.record import RunRecord
 from tkperf.model.run_info import UserFacts
 from tkperf.render.packages import packages_of
+from tkperf.render.paper import Document
 from tkperf.runfile.reader import RunFile
+from tkperf.system.process import Worker
 
 if TYPE_CHECKING:
     from tkperf.analysis.comparing.comparison import Comparison
     from tkperf.page.page import ReportView
     from tkperf.render.html import PageFrame
-    from tkperf.render.printing import Printer
 
 
 _LONGEST_EPOCH = 11  # digits, which suffice until the year 5138
+
+
+class Printer(Worker):
+    """Maker of one PDF. Create it early: it prepares itself while the main process reads results and renders the page
+    for the screen.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("tkperf.render.pdf")
+        self._document = b""
+
+    def start(self, document: Document) -> None:
+        """Start the process on the document. Call it once."""
+        self._document = pickle.dumps(document)
+        self.send(self._document)
+
+    def finish(self) -> bytes:
+        """Return the PDF. If the process failed, this function makes the PDF. Call it once."""
+        made = self.receive()
+        if made is not None:
+            return made
+        from tkperf.render.pdf import set_document  # noqa: PLC0415 - only then
+
+        return set_document(pickle.loads(self._document))  # noqa: S301 - of ``start``
 
 
 @contextmanager
@@ -41,7 +68,7 @@ def start_printer() -> Iterator[Printer]:
             error.
     """
     with _packages():
-        from tkperf.render.printing import Printer  # noqa: PLC0415
+        import typst  # noqa: F401, PLC0415 - that it is missing is to be known before anything is written
     with Printer() as printer:
         yield printer
 
