@@ -23,8 +23,8 @@ from refusal_messages import build_page
 from tkperf.cli.calling import options_by_heading
 from tkperf.cli.main import cli
 from tkperf.engine.simulation.models import PRESET_MODELS, DiskModel, FlashModel, Misbehaviour
+from tkperf.interop.fio_jobfile.job_options import CARRIED_OVER, HARMLESS, LEFT_OUT, REFUSED, WITHOUT_EFFECT
 from tkperf.interop.fio_jobfile.job_sections import ALIASES
-from tkperf.interop.fio_jobfile.option_fates import CARRIED_OVER, HARMLESS, LEFT_OUT, REFUSED, WITHOUT_EFFECT
 from tkperf.model.choices import built_in_profiles
 from tkperf.model.figures import TABLE_KINDS, Figure
 from tkperf.model.units import GIB

@@ -14,8 +14,8 @@ import pytest
 from tests.interop.fio_jobfile.job_files import JOBS, NAMES, convert, convert_file
 from tkperf.interop.fio_jobfile.convert import OptionsRefusedError
 from tkperf.interop.fio_jobfile.job_load import Wishes
+from tkperf.interop.fio_jobfile.job_options import CARRIED_OVER, LEFT_OUT, REFUSED, WITHOUT_EFFECT
 from tkperf.interop.fio_jobfile.job_sections import ALIASES
-from tkperf.interop.fio_jobfile.option_fates import CARRIED_OVER, LEFT_OUT, REFUSED, WITHOUT_EFFECT
 
 TIMED = "direct=1\nioengine=libaio\ntime_based\nruntime=60\n"
 
