@@ -17,7 +17,7 @@ from tkperf.analysis.results import RunResult
 from tkperf.model.errors import UsageError
 from tkperf.page.chart import PALETTE, Chart, Point, RuleKind, Scale
 from tkperf.page.comparison.build_page import build_comparison_page
-from tkperf.page.comparison.run_bands import draw_band
+from tkperf.page.comparison.run_curves import draw_band
 from tkperf.page.margins import TILES_IN_ROW
 from tkperf.page.naming import shorten_names
 from tkperf.page.page import ChartView, ReportView
