@@ -28,7 +28,7 @@ from tkperf.page.batch.drives_table import build_drives_table
 from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Legend, Point
 from tkperf.page.check import build_claims_matrix
 from tkperf.page.claim_texts import name_columns
-from tkperf.page.comparison.cohort_strips import MEANING_OF_CLAIM_LIMITS, MEANING_OF_STRIPS
+from tkperf.page.comparison.comparison_charts import MEANING_OF_CLAIM_LIMITS, MEANING_OF_STRIPS
 from tkperf.page.comparison.ratio_tables import build_headline_table
 from tkperf.page.disclosure import UNITS
 from tkperf.page.facts import format_moment

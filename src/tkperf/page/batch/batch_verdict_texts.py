@@ -22,7 +22,7 @@ from tkperf.model.batch_state import IN_TROUBLE, DriveStage
 from tkperf.model.units import drop_controls, format_capacity, format_count, format_duration, format_number, list_names
 from tkperf.page.batch.batch_progress import describe_stages, name_stage
 from tkperf.page.claim_texts import WITHIN_UNCERTAINTY, describe_margin, name_columns
-from tkperf.page.comparison.cohort_strips import choose_cohort_figures
+from tkperf.page.comparison.comparison_charts import choose_cohort_figures
 from tkperf.page.comparison.conclusions import find_conclusions
 from tkperf.page.comparison.ratio_texts import name_headlines
 from tkperf.page.margins import describe_margins_title, describe_misses

@@ -20,7 +20,7 @@ from tkperf.model.errors import UsageError
 from tkperf.model.units import NOT_MEASURED, drop_controls, format_number
 from tkperf.page.batch.batch_progress import level_of_stage
 from tkperf.page.claim_texts import describe_outcome, name_columns
-from tkperf.page.comparison.cohort_strips import build_figure_tiles, choose_cohort_figures, format_distance
+from tkperf.page.comparison.comparison_charts import build_figure_tiles, choose_cohort_figures, format_distance
 from tkperf.page.comparison.decision_texts import build_decision_view
 from tkperf.page.comparison.ratio_texts import describe_loads
 from tkperf.page.margins import (

@@ -12,7 +12,7 @@ from tkperf.model.errors import UsageError
 from tkperf.model.units import NOT_MEASURED, drop_controls, format_count, format_duration, format_number, list_names
 from tkperf.page.batch.drives_matrix import describe_measurement
 from tkperf.page.claim_texts import describe_outcome
-from tkperf.page.comparison.cohort_strips import choose_cohort_figures
+from tkperf.page.comparison.comparison_charts import choose_cohort_figures
 from tkperf.page.comparison.ratio_texts import describe_loads
 from tkperf.page.page import Cell, Column, TableView, build_table, weigh
 from tkperf.page.verdict_texts import NoteLevel

@@ -12,7 +12,16 @@ from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, QUANTITIES, THROUGHPUT, Quantity
 from tkperf.model.units import KIB, list_names
 from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Mark, Point, Scale
-from tkperf.page.comparison.cohort_strips import MEANING_OF_STRIPS, build_figure_tiles, choose_cohort_figures
+from tkperf.page.comparison.comparison_charts import (
+    MEANING_OF_STRIPS,
+    build_figure_tiles,
+    build_history_charts,
+    build_over_time,
+    build_spike_charts,
+    build_test_charts,
+    choose_cohort_figures,
+    find_streams,
+)
 from tkperf.page.comparison.conclusions import (
     describe_comparison_verdict,
     find_comparison_notices,
@@ -21,7 +30,6 @@ from tkperf.page.comparison.conclusions import (
     find_verdict,
 )
 from tkperf.page.comparison.decision_texts import build_decision_view, find_title
-from tkperf.page.comparison.history_charts import build_history_charts
 from tkperf.page.comparison.ratio_tables import (
     MOST_ACROSS,
     build_headline_table,
@@ -31,7 +39,6 @@ from tkperf.page.comparison.ratio_tables import (
 )
 from tkperf.page.comparison.ratio_texts import RATIO_MARKS
 from tkperf.page.comparison.run_curves import build_lead_charts, call_runs
-from tkperf.page.comparison.stream_charts import build_over_time, build_spike_charts, build_test_charts, find_streams
 from tkperf.page.disclosure import UNITS
 from tkperf.page.facts import capacity, format_moment, or_not_known, word
 from tkperf.page.figures.curves import flag
