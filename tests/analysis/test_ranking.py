@@ -19,8 +19,7 @@ from tkperf.model.choices import FIGURES
 from tkperf.model.decoding import make_msgpack_decoder
 from tkperf.model.run_info import FORM_FACTOR, SIMULATED_NOTICE
 from tkperf.page.comparison.ranking_page import build_ranking_page, describe_unranked
-from tkperf.page.fixed_figures import FIGURE_NAMES
-from tkperf.page.matrix import Sign
+from tkperf.page.matrix import FIGURE_NAMES, Sign
 
 DEVICE = {"kind": "block device", "model": "M", "capacity_bytes": 1 << 30, "interface": "NVMe"}
 

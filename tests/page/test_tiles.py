@@ -20,7 +20,7 @@ from tkperf.analysis.timeline.levels import LevelKind, RateLevel
 from tkperf.analysis.timeline.timelines import Recorded, Timeline
 from tkperf.model.disturbance.io import DisturbanceCode
 from tkperf.page.findings import headlines
-from tkperf.page.fixed_figures import FIGURE_NAMES, TILES
+from tkperf.page.matrix import FIGURE_NAMES, TILES
 from tkperf.page.view import build_view
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.html import render_view

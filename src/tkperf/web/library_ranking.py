@@ -14,8 +14,7 @@ from tkperf.model.decoding import make_msgpack_decoder
 from tkperf.model.units import format_count
 from tkperf.page.comparison.decision_texts import build_cell, find_scale
 from tkperf.page.comparison.ranking_page import build_ranking_view, describe_unranked
-from tkperf.page.fixed_figures import FIGURE_NAMES
-from tkperf.page.matrix import MatrixCell
+from tkperf.page.matrix import FIGURE_NAMES, MatrixCell
 from tkperf.page.naming import capitalise
 from tkperf.web.library import ListedRun
 

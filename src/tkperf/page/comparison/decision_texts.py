@@ -24,8 +24,19 @@ from tkperf.page.comparison.conclusions import find_conclusions
 from tkperf.page.comparison.ratio_tables import describe_exactly, number_rows
 from tkperf.page.comparison.ratio_texts import describe_group, describe_loads
 from tkperf.page.comparison.run_curves import call_runs, colour_runs
-from tkperf.page.fixed_figures import FIGURE_NAMES, build_column, describe_direction, mark_falling
-from tkperf.page.matrix import CUT, SIGN_WORDS, DecisionView, MatrixCell, MatrixColumn, MatrixRow, Sign
+from tkperf.page.matrix import (
+    CUT,
+    FIGURE_NAMES,
+    SIGN_WORDS,
+    DecisionView,
+    MatrixCell,
+    MatrixColumn,
+    MatrixRow,
+    Sign,
+    build_column,
+    describe_direction,
+    mark_falling,
+)
 from tkperf.page.naming import capitalise, list_words, shorten_names
 from tkperf.page.words.uncertainty import INTERVAL, describe_share
 from tkperf.procedures.interference import READER

@@ -18,8 +18,7 @@ from tkperf.model.units import format_count
 from tkperf.page.chart import NEUTRAL
 from tkperf.page.comparison.decision_texts import build_cell, build_legend, describe_drive, find_scale
 from tkperf.page.facts import format_moment, or_not_known, shorten
-from tkperf.page.fixed_figures import FIGURE_NAMES, build_column
-from tkperf.page.matrix import DecisionView, MatrixColumn, MatrixRow
+from tkperf.page.matrix import FIGURE_NAMES, DecisionView, MatrixColumn, MatrixRow, build_column
 from tkperf.page.naming import list_words, shorten_names
 from tkperf.page.page import Column, ReportView, TableView, build_table
 from tkperf.page.verdict_texts import Verdict, word_verdict

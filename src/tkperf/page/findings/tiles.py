@@ -30,7 +30,7 @@ from tkperf.page.findings.headlines import (
     judge_section,
 )
 from tkperf.page.findings.section_findings import say_value
-from tkperf.page.fixed_figures import FIGURE_NAMES, TILES, describe_load
+from tkperf.page.matrix import FIGURE_NAMES, TILES, describe_load
 from tkperf.page.naming import list_words, name_figure
 
 MISSING = "not measured"
