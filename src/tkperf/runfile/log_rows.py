@@ -22,8 +22,17 @@ from tkperf.runfile.limits import (
 )
 from tkperf.runfile.row_records import BAD_ROW, Columns, convert, parse_outcome, parse_purge, parse_verdict
 from tkperf.runfile.salvage import LostRows, Salvage, read_rows, require_damage
-from tkperf.runfile.step_rows import HISTOGRAM_COLUMNS, STEP_COLUMNS, parse_disturbance, parse_step, parse_under_way
-from tkperf.runfile.stream_rows import STREAM_COLUMNS, parse_load, with_stream_seconds, with_streams
+from tkperf.runfile.step_rows import (
+    HISTOGRAM_COLUMNS,
+    STEP_COLUMNS,
+    STREAM_COLUMNS,
+    parse_disturbance,
+    parse_load,
+    parse_step,
+    parse_under_way,
+    with_stream_seconds,
+    with_streams,
+)
 
 # Parts of the log other than steps: their tables, the functions that parse a row, and the names for unreadable rows.
 _OTHERS: dict[str, tuple[Callable[[Columns], Logged], str]] = {

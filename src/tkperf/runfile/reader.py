@@ -40,8 +40,7 @@ from tkperf.runfile.row_records import BAD_ROW
 from tkperf.runfile.run_rows import RunRows
 from tkperf.runfile.salvage import find_read_cause, is_busy, require_damage
 from tkperf.runfile.schema import require_schema
-from tkperf.runfile.step_rows import step_name
-from tkperf.runfile.stream_rows import with_seconds_of_parts, with_stream_seconds
+from tkperf.runfile.step_rows import step_name, with_seconds_of_parts, with_stream_seconds
 from tkperf.runfile.writers import FileStamp, is_being_written, journal_of, read_own, require_own, state_of
 from tkperf.runner.events import Delta, Outline
 

@@ -30,8 +30,16 @@ from tkperf.runfile.row_records import (
     resumption_columns,
 )
 from tkperf.runfile.schema import HOST_ID
-from tkperf.runfile.step_rows import parse_step, parse_under_way_place, step_columns, step_name, under_way_columns
-from tkperf.runfile.stream_rows import load_rows, second_columns, stream_rows
+from tkperf.runfile.step_rows import (
+    load_rows,
+    parse_step,
+    parse_under_way_place,
+    second_columns,
+    step_columns,
+    step_name,
+    stream_rows,
+    under_way_columns,
+)
 from tkperf.runner.events import (
     Event,
     Judged,
