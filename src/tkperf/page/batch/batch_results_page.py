@@ -1,4 +1,5 @@
-"""Page of a batch's results: verdict, a row for each drive, claims, distributions, write saturation, and differences."""
+"""Page of a batch's results: verdict, a row for each drive, claims, distributions, write saturation, and differences.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Charts of a comparison: curves, spikes over time and areas of hard disks of each test; the headline figures of a drive
-over the dates of its runs; the strips of a cohort, with a dot for each drive around the median of the drives.
+"""Charts of a comparison: curves, spikes over time and areas of hard disks of each test; the headline figures of a
+drive over the dates of its runs; the strips of a cohort, with a dot for each drive around the median of the drives.
 """
 
 from __future__ import annotations

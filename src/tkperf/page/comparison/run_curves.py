@@ -1,5 +1,5 @@
-"""Curves of several runs in one chart; of many runs the median, a band with the middle half, and the outliers with their
-names.
+"""Curves of several runs in one chart; of many runs the median, a band with the middle half, and the outliers with
+their names.
 """
 
 from __future__ import annotations
