@@ -17,8 +17,8 @@ from tkperf.model.workload import Access, Workload
 from tkperf.page.chart import Axis, Chart, Curve, Point, Scale
 from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.comparison.ranking_page import build_ranking_view
+from tkperf.render.terminal.comparison_text import _shorten, draw_curves, draw_list, draw_matrix, print_decision
 from tkperf.render.terminal.histories import UNICODE
-from tkperf.render.terminal.matrix_text import _shorten, draw_curves, draw_list, draw_matrix, print_decision
 
 WORKLOADS = {
     mix: Workload(access=Access.RANDOM, read_percent=mix, block_size_bytes=4 * KIB, jobs=4, io_depth=32)

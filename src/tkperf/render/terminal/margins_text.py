@@ -14,9 +14,9 @@ from tkperf.page.matrix import DecisionView, MatrixCell, MatrixRow
 from tkperf.page.page import HeadlineView, TableView
 from tkperf.page.strip import Strip, TickKind
 from tkperf.page.verdict_texts import NoteLevel
+from tkperf.render.terminal.comparison_text import cut, print_line, split_columns
 from tkperf.render.terminal.console import LEVEL_STYLES
 from tkperf.render.terminal.histories import ASCII, BlockLetters, blocks_for
-from tkperf.render.terminal.matrix_text import cut, print_line, split_columns
 
 _GAP = 1
 _LONGEST_NAME, _LONGEST_RESULT = 18, 22

@@ -17,10 +17,10 @@ from tkperf.model.units import NOT_MEASURED, drop_controls, format_count, wrap_w
 from tkperf.page.facts import typeset
 from tkperf.page.page import Block, FactBlocks, NotesView, ReportView, SectionView, TableView, TestView
 from tkperf.page.verdict_texts import NoteLevel
+from tkperf.render.terminal.comparison_text import print_curves, print_decision
 from tkperf.render.terminal.console import LEVEL_STYLES, plain, print_verdict
 from tkperf.render.terminal.drawings import print_charts
 from tkperf.render.terminal.margins_text import print_bars, print_margins, print_tiles
-from tkperf.render.terminal.matrix_text import print_curves, print_decision
 
 _HEADING_WIDTH = 80
 # More alarms would not make the summary clearer; tkperf show prints all of them.
