@@ -20,8 +20,7 @@ from tkperf.analysis.comparing.ranking import rank_runs
 from tkperf.analysis.comparing.run_figures import FigureValue, RunFigures, build_run_figures
 from tkperf.analysis.results import RunResult
 from tkperf.procedures import SSD_TESTS
-from tkperf.render.dataset import Dataset, ExportedRun, open_dataset
-from tkperf.render.dataset_tables import build_dataset_tables
+from tkperf.render.dataset import Dataset, ExportedRun, build_dataset_tables, open_dataset
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/many-runs.md"
 RUNS = 1000

@@ -27,7 +27,7 @@ from tkperf.model.throttling import MEDIA_ERRORS, THROTTLED
 from tkperf.pipeline.device_under_test import NO_ROOM, USERS_NOT_VISIBLE
 from tkperf.pipeline.host_check import HOST_DISTURBS, TUNING_LEFT_BEHIND
 from tkperf.pipeline.run_request import RunRequest
-from tkperf.render.dataset_tables import build_dataset_tables
+from tkperf.render.dataset import build_dataset_tables
 from tkperf.render.export_json import WORKLOAD, render_json
 from tkperf.render.export_series import FLUSHES, READINGS, SECONDS, TRIMS
 from tkperf.render.export_tables import build_comparison_table, build_tables

@@ -91,8 +91,7 @@ def _export(path: Path, dataset: Dataset, *, seconds: bool) -> _Outcome:
     from tkperf.model.record import RunStatus
     from tkperf.model.run_info import find_run_id
     from tkperf.pipeline.result_cache import describe_maker, find_results
-    from tkperf.render.dataset import ExportedRun, describe_columns
-    from tkperf.render.dataset_tables import build_dataset_tables
+    from tkperf.render.dataset import ExportedRun, build_dataset_tables, describe_columns
     from tkperf.render.export_tables import build_tables
     from tkperf.runfile.reader import RunFile
     from tkperf.runfile.writers import is_being_written, state_of
