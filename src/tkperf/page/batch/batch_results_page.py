@@ -1,5 +1,4 @@
-"""Page of a batch's results: verdict, a row for each drive, claims, distributions, write saturation, and differences.
-"""
+"""Page of a batch's results: verdict, table of drives, claims, distributions, write saturation, and differences."""
 
 from __future__ import annotations
 
