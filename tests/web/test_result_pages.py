@@ -30,7 +30,7 @@ from tkperf.pipeline.run_state import RunState
 from tkperf.procedures import SSD_TESTS
 from tkperf.render.export_tables import DataTable
 from tkperf.runfile.writers import state_of
-from tkperf.web import data, jobs, live_pages, row_reader
+from tkperf.web import data, jobs, live_pages
 from tkperf.web.data import DataPages
 from tkperf.web.files import KnownFile
 from tkperf.web.index import Index
@@ -528,6 +528,6 @@ def test_streams_and_watches_are_bounded(served: Path, state: ServerState, monke
 
 def test_a_batch_of_too_many_drives_is_refused(served: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch with too many drives is refused, because the batch file of a stranger may name a million drives."""
-    monkeypatch.setattr(row_reader, "MOST_DRIVES", 1)
+    monkeypatch.setattr(jobs, "MOST_DRIVES", 1)
     with pytest.raises(RunFileError, match="names 2 drives, but a batch has at most 1"):
         make_row(known(served / "rack.batch"))
