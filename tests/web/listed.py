@@ -6,9 +6,8 @@ import hashlib
 from pathlib import Path
 
 from tkperf.web.files import KnownFile
-from tkperf.web.index import Index
+from tkperf.web.index import BatchRow, HeadlineFigure, Index, RunRow, Spark
 from tkperf.web.library import FoundFiles, Listing, build_listing
-from tkperf.web.library_rows import BatchRow, HeadlineFigure, RunRow, Spark
 
 FOLDER = Path("/served")
 

@@ -29,11 +29,10 @@ from tkperf.runfile.writers import state_of
 from tkperf.web import library as module
 from tkperf.web.bounds import AGAIN_AFTER_LATE_S, LISTED_WITHIN_S
 from tkperf.web.files import KnownFile
-from tkperf.web.index import Index, find_index_path
+from tkperf.web.index import Index, RunRow, find_index_path
 from tkperf.web.jobs import make_row, read_run_row
 from tkperf.web.library import Library, describe_difference, find_files
 from tkperf.web.library_page import render_library
-from tkperf.web.library_rows import RunRow
 from tkperf.web.library_search import Query
 from tkperf.web.pages import encode_json
 from tkperf.web.workers import BusyError, FileError, LateError, LockedError

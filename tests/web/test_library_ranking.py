@@ -15,9 +15,9 @@ from tkperf.analysis.comparing.ranking import rank_runs, shorten_figures
 from tkperf.analysis.comparing.run_figures import RunFigures
 from tkperf.model.choices import FIGURES
 from tkperf.page.comparison.ranking_page import describe_unranked
+from tkperf.web.index import RunRow
 from tkperf.web.library import Listing
 from tkperf.web.library_page import render_library
-from tkperf.web.library_rows import RunRow
 from tkperf.web.library_search import FACETS, FoundRuns, Query, parse_query, select
 
 

@@ -33,7 +33,7 @@ from tkperf.runfile.writers import state_of
 from tkperf.web import data, jobs, live_pages
 from tkperf.web.data import DataPages
 from tkperf.web.files import KnownFile
-from tkperf.web.index import Index
+from tkperf.web.index import BatchRow, Index, RunRow
 from tkperf.web.jobs import (
     follow_batch,
     follow_run,
@@ -44,7 +44,6 @@ from tkperf.web.jobs import (
     render_progress,
 )
 from tkperf.web.library import FoundFiles, Listing, build_listing
-from tkperf.web.library_rows import BatchRow, RunRow
 from tkperf.web.live_chart import HEIGHT, draw_cells, draw_seconds, draw_window
 from tkperf.web.live_pages import LivePages
 from tkperf.web.page_cache import PageCache

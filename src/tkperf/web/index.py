@@ -1,12 +1,14 @@
-"""The index of the library: rows of files in the user's cache, so that a later start need not read run files.
+"""The index of the library: rows of runs and batches in the user's cache, so that a later start need not read run
+files.
 
-A row belongs to one state of a file. A damaged index, or one from another version of tkperf, is rebuilt. If the
-index cannot be stored, it is kept only until the server ends.
+A row belongs to one state of a file. Jobs of workers make the rows. A damaged index, or one from another version of
+tkperf, is rebuilt. If the index cannot be stored, it is kept only until the server ends.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -15,10 +17,100 @@ from pathlib import Path
 import msgspec
 
 from tkperf.model.decoding import make_msgpack_decoder
+from tkperf.model.record import RunStatus
 from tkperf.model.version import __version__
 from tkperf.runfile.writers import FileStamp
 from tkperf.system.output_files import find_cache_folder
-from tkperf.web.library_rows import FORMAT, BatchRow, RunRow
+
+FORMAT = 5
+"""This number changes when the records change, or the way in which they are made. Rows of another format are made
+again.
+"""
+
+_MONTH = re.compile(r"\d{4}-\d{2}")
+
+
+class HeadlineFigure(msgspec.Struct, frozen=True, array_like=True):
+    """A headline figure. ``alarm``: its section did not reach steady state or did not complete."""
+
+    label: str
+    text: str
+    alarm: bool
+
+
+class Spark(msgspec.Struct, frozen=True, array_like=True):
+    """The course of write saturation: the IOPS in equal parts of its time; None: not measured."""
+
+    values: tuple[float | None, ...]
+    text: str
+
+
+class RunRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A run in the list of the library. An empty text means that the value is not known.
+
+    Attributes:
+        run_id: the id of the run. Each file that claims to belong to this run has the id.
+        tests: titles of the tests that have begun.
+        state: the word of ``tkperf status`` for the state. ``place``: the place of a run that has not ended normally.
+        level: the severity of the verdict, a ``NoteLevel``.
+        entries: number of entries of the log.
+        digest: a digest of the whole content. Files with the same digest are copies of each other.
+        ranks: shortened and encoded ``RunFigures``, which the library decodes only for a ranking.
+    """
+
+    run_id: str
+    name: str
+    model: str
+    serial: str
+    firmware: str
+    host: str
+    tests: tuple[str, ...]
+    profile: str
+    started_utc: str
+    state: str
+    place: str
+    verdict: str
+    level: str
+    reasons: tuple[str, ...]
+    simulated: bool
+    figures: tuple[HeadlineFigure, ...]
+    spark: Spark | None
+    entries: int
+    digest: bytes
+    capacity_bytes: int | None = None
+    interface: str = ""
+    form_factor: str = ""
+    ranks: bytes = b""
+
+    @property
+    def is_running(self) -> bool:
+        return self.state == RunStatus.RUNNING
+
+    @property
+    def month(self) -> str:
+        found = _MONTH.match(self.started_utc)
+        return found[0] if found else ""
+
+
+class BatchRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A batch in the list of the library.
+
+    Attributes:
+        verdict, text: the progress of the drives in words.
+        runs: names of the run files next to the ledger, in the order of the drives.
+        digest: a digest of the whole file.
+    """
+
+    batch_id: str
+    name: str
+    began_utc: str
+    verdict: str
+    text: str
+    level: str
+    is_running: bool
+    runs: tuple[str, ...]
+    digest: bytes
+
 
 FileKey = tuple[int, int]
 """Device and inode."""

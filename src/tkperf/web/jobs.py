@@ -61,8 +61,7 @@ from tkperf.runfile.reader import RunFile
 from tkperf.runner.events import Delta
 from tkperf.web.bounds import LISTED_WITHIN_S
 from tkperf.web.files import KnownFile, reach
-from tkperf.web.index import encode_row
-from tkperf.web.library_rows import BatchRow, HeadlineFigure, RunRow, Spark
+from tkperf.web.index import BatchRow, HeadlineFigure, RunRow, Spark, encode_row
 from tkperf.web.live_chart import HEIGHT, WIDTH, draw_cells, draw_seconds, draw_window
 from tkperf.web.pages import render_text
 from tkperf.web.workers import Jobs

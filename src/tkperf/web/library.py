@@ -27,8 +27,7 @@ from tkperf.pipeline.run_folders import walk_folder
 from tkperf.runfile.writers import is_being_written, state_of
 from tkperf.web.bounds import AGAIN_AFTER_LATE_S, AGAIN_AFTER_S, MOST_ENTRIES, MOST_FILES
 from tkperf.web.files import KnownFile
-from tkperf.web.index import FileKey, Index, Row, decode_row
-from tkperf.web.library_rows import BatchRow, RunRow
+from tkperf.web.index import BatchRow, FileKey, Index, Row, RunRow, decode_row
 from tkperf.web.workers import BusyError, FileError, JobError, LateError, LockedError, Workers
 
 # Each search of the folders costs a stat call for each file.
