@@ -12,8 +12,7 @@ from tkperf.page.verdict_texts import NoteLevel
 from tkperf.web.bounds import MOST_FILES, MOST_NAMED, MOST_UNREADABLE, PAGE_RUNS
 from tkperf.web.index import RunRow
 from tkperf.web.library import Listing, describe_difference
-from tkperf.web.library_ranking import CHOICES
-from tkperf.web.library_search import SORTS, FoundRuns, Query, name_capacity, parse_query, select
+from tkperf.web.library_search import CHOICES, SORTS, FoundRuns, Query, name_capacity, parse_query, select
 from tkperf.web.pages import answer_in_pieces, draw_course, render_page
 from tkperf.web.server_state import ServerState
 
