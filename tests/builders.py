@@ -12,8 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tkperf import procedures
-from tkperf.analysis.details import build_details, loads_by_test, with_latency_bands
-from tkperf.analysis.latency_bands import ON_PAGE
+from tkperf.analysis.details import ON_PAGE, build_details, loads_by_test, with_latency_bands
 from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionResult
 from tkperf.analysis.run_results import analyse

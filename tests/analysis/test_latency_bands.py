@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tkperf.analysis.latency_bands import ON_PAGE, HeatMapSize, LatencyBands, Piece, count_bands, group_pieces
+from tkperf.analysis.details import ON_PAGE, HeatMapSize, LatencyBands, Piece, count_bands, group_pieces
 from tkperf.model.histogram import BUCKET_LOWER_NS, BUCKET_UPPER_NS, BUCKETS, Histogram, bands_of_buckets, coarsen
 from tkperf.model.measurement import IoStats
 from tkperf.model.quantity import Direction

@@ -18,8 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tkperf.analysis.details import CellDetail, build_details, with_latency_bands
-from tkperf.analysis.latency_bands import IN_TERMINAL
+from tkperf.analysis.details import IN_TERMINAL, CellDetail, build_details, with_latency_bands
 from tkperf.analysis.over_seconds import Read
 from tkperf.analysis.results import RunResult
 from tkperf.cli.output import write_output

@@ -14,8 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tkperf.analysis.claim_results import Checked
-from tkperf.analysis.details import build_details, loads_by_test, with_latency_bands
-from tkperf.analysis.latency_bands import ON_PAGE
+from tkperf.analysis.details import ON_PAGE, build_details, loads_by_test, with_latency_bands
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import is_of_usual_size
 from tkperf.analysis.selected_part import PartSelection, find_selected_parts
