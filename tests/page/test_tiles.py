@@ -11,11 +11,11 @@ from rich.console import Console
 
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.analysis.test_decision import LARGE, READ, SINGLE, WRITE, section_of
+from tkperf.analysis.characteristics_search import MOST_CACHED
 from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.comparing.decision_figures import build_decision
 from tkperf.analysis.drive_telemetry import DriveTelemetry
 from tkperf.analysis.results import RunResult, SectionResult
-from tkperf.analysis.timeline.caches import MOST_CACHED
 from tkperf.analysis.timeline.levels import LevelKind, RateLevel
 from tkperf.analysis.timeline.timelines import Recorded, Timeline
 from tkperf.model.disturbance.io import DisturbanceCode

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 
+from tkperf.analysis.characteristics_search import Cache, find_cache
 from tkperf.analysis.comparing.decision import DecisionFigure
 from tkperf.analysis.comparing.decision_figures import FEWEST_FIXED, find_fixed_figures
 from tkperf.analysis.comparing.run_figures import MEASURES
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
-from tkperf.analysis.timeline.caches import Cache, find_cache
 from tkperf.analysis.timeline.levels import BAND
 from tkperf.analysis.timeline.timelines import preferred
 from tkperf.model.disturbance.io import DisturbanceCode
