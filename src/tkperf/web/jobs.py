@@ -1,4 +1,4 @@
-"""Jobs of workers: functions that read run files, by their names; and the rows of the library, which only workers make."""
+"""Jobs of workers: functions that read run files, by their names; and the library's rows, which only workers make."""
 
 from __future__ import annotations
 
