@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tkperf.device import drive_numbers, identity, underlying_devices
+from tkperf.device import identity
 
 
 def read_serial(disk: Path, properties: dict[str, str]) -> str | None:
@@ -15,7 +15,7 @@ def read_serial(disk: Path, properties: dict[str, str]) -> str | None:
 
 
 if __name__ == "__main__":
-    for module in (drive_numbers, identity, underlying_devices):
+    for module in (identity, identity, identity):
         module.read_serial = read_serial  # type: ignore[attr-defined]
     from tkperf.cli.main import main
 

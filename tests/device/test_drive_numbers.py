@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.device.drive_numbers import find_distinction
-from tkperf.device.identity import DeviceIdentity, TargetKind
+from tkperf.device.identity import DeviceIdentity, TargetKind, find_distinction
 from tkperf.model.errors import RefusedError
 from tkperf.pipeline.consent import Consent, Question, obtain
 

@@ -13,11 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import attach_again
-from tkperf.device.drive_numbers import read_unit
-from tkperf.device.identity import read_identity
+from tkperf.device.identity import describe_underlying, read_identity, read_unit
 from tkperf.device.inspection import inspect_device
 from tkperf.device.permit import grant_permit, hold_target
-from tkperf.device.underlying_devices import describe_underlying
 from tkperf.device.usage.kernel import LOOP_GET_STATUS64
 from tkperf.model.errors import DeviceError
 from tkperf.model.same_device import require_same_device

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tkperf.device.drive_numbers import read_serial
+from tkperf.device.identity import read_serial
 from tkperf.device.sysfs import SYS_ROOT, find_disk, find_node, major_minor_of, number, text, udev_properties
 from tkperf.device.usage.kernel import DEV_ROOT, LoopDevice, find_loops
 from tkperf.device.usage.target_nodes import TargetNodes, find_target_nodes

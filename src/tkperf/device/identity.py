@@ -1,20 +1,30 @@
-"""Identity of a device from the kernel's facts: stat, sysfs and udev's database."""
+"""Identity of a device from the kernel's facts (stat, sysfs and udev's database): its numbers, the other disks of this
+host that report the same serial number, and the drives and files that it uses.
+
+The drives and files that a loop device, RAID set or mapping uses are described by properties that a boot does not
+change.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
 import stat
 import struct
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from tkperf.device.drive_numbers import find_distinction, read_serial, read_unit, read_wwn
 from tkperf.device.sysfs import (
     PROC_ROOT,
     SECTOR_BYTES,
+    SYS_ROOT,
+    binary,
+    device_number,
+    exact_text,
     find_disk,
     find_node,
     find_nvme_controller,
@@ -24,11 +34,198 @@ from tkperf.device.sysfs import (
     text,
     udev_properties,
 )
-from tkperf.device.underlying_devices import describe_underlying, read_birth_time_ns
-from tkperf.device.usage.kernel import ask_backing
+from tkperf.device.usage.kernel import DEV_ROOT, LoopBacking, ask_backing, ask_loop
 from tkperf.device.usage.mounts import find_mounted_path, read_mounts
 from tkperf.model.errors import DeviceError, reason_of
-from tkperf.model.same_device import When, find_differences
+from tkperf.model.same_device import When, find_differences, is_unique_name
+
+
+def read_serial(disk: Path, properties: dict[str, str]) -> str | None:
+    """Return the serial number from NVMe, virtio, the SCSI page of the unit serial number, udev, or the UUID of an MD
+    set.
+    """
+    page = binary(disk / "device/vpd_pg80")[4:]
+    return (
+        text(disk / "device/serial")
+        or text(disk / "serial")
+        or page.decode("ascii", errors="replace").strip(" \0")
+        or properties.get("ID_SERIAL_SHORT")
+        or (text(disk / "md/uuid") if disk.name.startswith("md") else None)
+        or None
+    )
+
+
+def read_wwn(disk: Path, properties: dict[str, str]) -> str | None:
+    """Return the world-wide name from NVMe, SCSI, or udev."""
+    return text(disk / "wwid") or text(disk / "device/wwid") or properties.get("ID_WWN")
+
+
+def read_unit(disk: Path) -> str | None:
+    """Return the part of a drive that the kernel shows as this disk: a namespace, a LUN, or a boot area of eMMC.
+
+    Several such parts may have the same serial number, for example the two bays of a USB dock.
+    """
+    if (namespace := number(disk / "nsid")) is not None:
+        return f"namespace {namespace}"
+    _, boot, area = disk.name.partition("boot")
+    if disk.name.startswith("mmcblk") and boot:
+        return f"boot area {area}"
+    if (disk / "device/scsi_level").exists():
+        address = os.path.realpath(disk / "device").rpartition("/")[2].split(":")
+        if len(address) == 4 and address[-1].isdecimal():  # host:channel:target:LUN
+            return f"LUN {address[-1]}"
+    return None
+
+
+def find_distinction(disk: Path, *, sys_root: Path = SYS_ROOT) -> str | None:
+    """Return what an answer must contain besides the serial number of a disk, so that the answer fits no other disk of
+    this host.
+
+    This is the unit, if no other disk with that serial number has the same unit, otherwise the
+    world-wide name, otherwise the kernel's name of the disk. Return None if the serial number is
+    enough: no other disk reports it, or the other disks are units of the drive, each of which has
+    its own distinction.
+    """
+    own = udev_properties(text(disk / "dev") or "")
+    serial, unit, wwn = read_serial(disk, own), read_unit(disk), read_wwn(disk, own)
+    if serial is None:
+        return None
+    others = []
+    for entry in sorted((sys_root / "block").glob("*")):
+        other = entry.resolve()
+        device = text(other / "dev")
+        # A disk without a node in /dev is a path of a multipath drive.
+        if other == disk.resolve() or device is None:
+            continue
+        properties = udev_properties(device)
+        if read_serial(other, properties) == serial:
+            others.append((read_unit(other), read_wwn(other, properties)))
+    # The same unit on another path of the drive contains the same data.
+    others = [pair for pair in others if pair != (unit, wwn) or not is_unique_name(wwn)]
+    if not others:
+        return None
+    if all(other_unit != unit for other_unit, _ in others):
+        return None if unit is None else unit.replace(" ", "-")
+    if wwn is not None and all(other_wwn != wwn for _, other_wwn in others):
+        return wwn.replace(" ", "-")
+    return disk.name
+
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_AT_EMPTY_PATH = 0x1000
+_STATX_BTIME = 0x800
+_STATX_BYTES = 256
+# struct statx of linux/stat.h: stx_mask is its first field; stx_btime follows 80 bytes later, in s (64 bits) and ns (32
+# bits).
+_MASK, _BIRTH, _BIRTH_AT = struct.Struct("=I"), struct.Struct("=qI"), 80
+_NS_A_SECOND = 1_000_000_000
+
+
+def read_birth_time_ns(descriptor: int) -> int | None:
+    """Return when an open file was made, in ns since 1970; None if the file system or this C
+    library does not report the time.
+
+    File systems with 32-bit inodes reuse a number as soon as it is free, so the inode alone does not identify a file.
+    """
+    statx = getattr(_LIBC, "statx", None)  # glibc 2.28 or newer
+    if statx is None:
+        return None
+    buffer = ctypes.create_string_buffer(_STATX_BYTES)
+    failed = statx(ctypes.c_int(descriptor), b"", ctypes.c_int(_AT_EMPTY_PATH), ctypes.c_uint(_STATX_BTIME), buffer)
+    if failed or not _MASK.unpack_from(buffer, 0)[0] & _STATX_BTIME:
+        return None
+    seconds, nanoseconds = _BIRTH.unpack_from(buffer, _BIRTH_AT)
+    birth_time_ns: int = seconds * _NS_A_SECOND + nanoseconds
+    return birth_time_ns
+
+
+def find_birth_time_ns(path: Path, file: tuple[int, int]) -> int | None:
+    """Return when the file of this path was made; None if the time is not known, or if the path
+    leads to another file.
+
+    Args:
+        file: device and inode that the file must have.
+    """
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    try:
+        status = os.fstat(descriptor)
+        same = (status.st_dev, status.st_ino) == file
+        return read_birth_time_ns(descriptor) if same else None
+    finally:
+        os.close(descriptor)
+
+
+# Largest number of devices on top of each other, such as a mapping on a mapping on a set. No host
+# has this many.
+_MOST_LAYERS = 16
+
+
+def describe_underlying(
+    disk: Path, backing: LoopBacking | None = None, *, sys_root: Path = SYS_ROOT
+) -> tuple[str, ...]:
+    """Return a text for each drive or file that a whole device uses, in alphabetical order.
+
+    The texts contain no device numbers, and no names that the kernel assigns in the order of
+    discovery, unless a device reports nothing else.
+
+    Args:
+        disk: the sysfs folder of the device.
+        backing: the file or device behind a loop device, as the loop driver reported it.
+    """
+    return tuple(sorted(set(_describe(disk, backing, sys_root, _MOST_LAYERS))))
+
+
+def _describe(disk: Path, backing: LoopBacking | None, sys_root: Path, layers_left: int) -> Iterator[str]:
+    if not layers_left:
+        return
+    if backing is not None:
+        yield from _describe_backing(disk, backing, sys_root, layers_left)
+        return
+    for lower in sorted(disk.glob("slaves/*")):
+        yield from _describe_node(lower.resolve(), sys_root, layers_left - 1)
+
+
+def _describe_backing(disk: Path, backing: LoopBacking, sys_root: Path, layers_left: int) -> Iterator[str]:
+    limit = f", {backing.size_limit_bytes} bytes of it" if backing.size_limit_bytes else ""
+    place = f" from byte {backing.offset_bytes}{limit}"
+    if backing.file is not None:
+        name = exact_text(disk / "loop/backing_file")
+        born_ns = None if name is None else find_birth_time_ns(Path(name), backing.file)
+        born = "" if born_ns is None else f" made at {born_ns} ns"
+        yield f"inode {backing.file[1]}{born}{place}"
+    elif backing.device is not None:
+        node = find_node(major_minor_of(backing.device), sys_root)
+        for one in _describe_node(node, sys_root, layers_left - 1):
+            yield f"{one}{place}"
+
+
+def _describe_node(node: Path, sys_root: Path, layers_left: int) -> Iterator[str]:
+    """Describe a drive or partition by its numbers. Describe a RAID set, mapping or loop device by
+    the devices that it uses.
+    """
+    disk = find_disk(node)
+    part = ""
+    if (partition := number(node / "partition")) is not None:
+        start_bytes = (number(node / "start") or 0) * SECTOR_BYTES
+        part = f" partition {partition} at byte {start_bytes}"
+    size = f" of {(number(node / 'size') or 0) * SECTOR_BYTES} bytes"
+    backing = None
+    if disk.name.startswith("loop") and (device := device_number(disk)) is not None:
+        backing = ask_loop(DEV_ROOT / disk.name, device)
+    lower = tuple(_describe(disk, backing, sys_root, layers_left))
+    if lower:
+        for one in lower:
+            yield f"{one}{part}"
+        return
+    properties = udev_properties(text(disk / "dev") or "")
+    ids = {"serial number": read_serial(disk, properties), "world-wide name": read_wwn(disk, properties)}
+    known = ", ".join(f"{what} {one}" for what, one in ids.items() if one)
+    unit = read_unit(disk)
+    yield f"{known or f'/dev/{disk.name}'}{f', {unit}' if unit else ''}{part}{size}"
+
 
 BLKGETSIZE64 = 0x80081272
 BLKSSZGET = 0x1268
