@@ -23,8 +23,7 @@ from tkperf.model.workload import Arrival, Stream, Workload, combine, key_of_str
 from tkperf.page.chart import GridEdge
 from tkperf.page.comparison.decision_texts import build_decision_view, find_title
 from tkperf.page.figures.interference_charts import find_edges
-from tkperf.page.findings.interference_findings import describe_grid
-from tkperf.page.words.interference import describe_factor
+from tkperf.page.findings.interference_findings import describe_factor, describe_grid
 from tkperf.procedures.interference import FIRST_CELL_AGAIN, GRID
 
 CELL_S = 60

@@ -19,10 +19,10 @@ from tkperf.model.quantity import IOPS, LATENCY_MEAN, THROUGHPUT, Quantity, find
 from tkperf.model.units import NOT_MEASURED, format_latency, format_number
 from tkperf.page.chart import Axis, Chart, Curve, GridEdge, GridMap, GridSquare, Mark, Point, Rule, RuleKind, Scale
 from tkperf.page.figures.curves import SURE, describe_sure, flag
+from tkperf.page.findings.interference_findings import describe_factor, describe_limit
 from tkperf.page.naming import capitalise
 from tkperf.page.page import ChartView, Column, Views, build_table
 from tkperf.page.shown_section import ShownSection
-from tkperf.page.words.interference import describe_factor, describe_limit
 from tkperf.page.words.uncertainty import join_flags
 
 OFFERED_READS = "Offered random reads (IOPS)"
