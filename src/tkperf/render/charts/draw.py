@@ -35,8 +35,7 @@ from tkperf.render.charts.frame import (
     order_by_ends,
     tooltip,
 )
-from tkperf.render.charts.grid_map import draw_grid_map
-from tkperf.render.charts.heat_map import draw_heat_map
+from tkperf.render.charts.shaded_cells import draw_grid_map, draw_heat_map
 
 # The first disturbed seconds of a day are enough to show it.
 MOST_RINGS = 2000
