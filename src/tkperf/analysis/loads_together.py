@@ -1,4 +1,5 @@
-"""What one load does to another: the grid of offered reads and writes, its limit, and the effect of neighbours.
+"""Loads that run together: the quantities that answer for a stream, and what one load does to another: the grid of
+offered reads and writes, its limit, and the effect of neighbours.
 
 A cell of the grid counts only if the drive did all that was offered. In overload, the queue depth limits the latency,
 so a cell that was not reached looks better than it is.
@@ -15,10 +16,31 @@ from tkperf.analysis.characteristics import LATENCY_FACTOR, READS_WITHIN_LIMIT, 
 from tkperf.analysis.results import CellResult, GridRules, SectionResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty, build_between, build_ratio
 from tkperf.model.figures import FigureKind
-from tkperf.model.quantity import IOPS, IOS, LATENCY_MEAN, Quantity, percentile
+from tkperf.model.quantity import IOPS, IOS, LATENCY_MEAN, THROUGHPUT, Quantity, percentile
+from tkperf.model.units import KIB
 from tkperf.model.workload import Workload
 from tkperf.procedures.building_blocks import KEPT_UP_PERCENT, did_offered
 from tkperf.procedures.interference import READER, WRITER
+
+TAIL = percentile(99)
+# The rate of larger blocks is a throughput to readers of data sheets.
+_LEAST_LARGE_BYTES = 64 * KIB
+
+
+def find_rate(workload: Workload) -> Quantity:
+    """Return the rate by which readers know a load: MB/s of large blocks, else IOPS."""
+    return THROUGHPUT if workload.mean_block_bytes >= _LEAST_LARGE_BYTES and not workload.flushes else IOPS
+
+
+def is_latency_sought(workload: Workload) -> bool:
+    """Return whether the rate of a load was given, so that its latency is the answer."""
+    return workload.offered_iops is not None or workload.flushes
+
+
+def find_main_quantity(workload: Workload) -> Quantity:
+    """Return the quantity by which runs with this stream are compared."""
+    return TAIL if is_latency_sought(workload) else find_rate(workload)
+
 
 READ_P99 = percentile(99)
 

@@ -14,8 +14,8 @@ import numpy as np
 from tkperf.analysis.characteristics import SOUGHT_ALWAYS
 from tkperf.analysis.comparing.arrangements import Cohort, History, build_cohort, build_history
 from tkperf.analysis.comparing.compared_rows import ComparedRow, build_rows
+from tkperf.analysis.loads_together import TAIL, find_main_quantity
 from tkperf.analysis.results import RunResult, count_steps, group_by_run, is_same_run
-from tkperf.analysis.stream_quantities import TAIL, find_main_quantity
 from tkperf.analysis.verdict import Judgement, VerdictCode, VerdictReason, VerdictState, judge_by_gravest, judge_run
 from tkperf.model.errors import UsageError
 from tkperf.model.quantity import PERCENTILES, QUANTITIES

@@ -15,9 +15,9 @@ from tkperf.analysis.characteristics import (
     Characteristic,
 )
 from tkperf.analysis.characteristics_search import find_characteristic
+from tkperf.analysis.loads_together import find_rate
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.section_results import Variation, find_variation
-from tkperf.analysis.stream_quantities import find_rate
 from tkperf.analysis.timeline.timelines import Timeline, preferred
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.histogram import TAIL_PERCENT

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tkperf.analysis.characteristics_search import has_backlog
+from tkperf.analysis.loads_together import TAIL, find_rate, is_latency_sought
 from tkperf.analysis.results import CellResult, SectionResult
-from tkperf.analysis.stream_quantities import TAIL, find_rate, is_latency_sought
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, Quantity
 from tkperf.model.units import format_count, format_latency, format_number
 from tkperf.model.workload import ActiveRange, Workload
