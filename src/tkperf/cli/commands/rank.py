@@ -68,8 +68,8 @@ def rank(
     from tkperf.cli.output import STDOUT, Outputs
     from tkperf.page.comparison.ranking_page import build_ranking_page
     from tkperf.pipeline.run_folders import expand_folders
+    from tkperf.render.export_comparison import build_ranking_table, render_ranking_json
     from tkperf.render.export_markdown import render_markdown
-    from tkperf.render.export_ranking import build_ranking_table, render_ranking_json
     from tkperf.render.export_tables import render_csv
     from tkperf.render.reports import render_html, require_packages
     from tkperf.render.terminal.console import open_console
