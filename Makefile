@@ -1,5 +1,5 @@
 # One command for each habit. On a machine without make, the scripts do the same.
-.PHONY: help setup demo install uninstall wheel archive docs test lab lab-full lint format bench
+.PHONY: help setup demo install uninstall wheel archive docs test test-pythons lab lab-full lint format bench
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -31,6 +31,9 @@ docs: ## the pages of docs/ as a site, with a reference of the Python API: dist/
 
 test: ## install what the tests need; lint and all tests
 	@sh scripts/test.sh
+
+test-pythons: ## tests on each supported Python, with the oldest and the newest packages
+	@sh scripts/test-pythons.sh
 
 lab: ## the core cases on real kernel drivers in a virtual machine (part of make test)
 	@sh scripts/lab.sh core

@@ -57,7 +57,7 @@ done
 mkdir "$work/sdist" "$work/path"
 tar -C "$work/sdist" --strip-components 1 -xzf "$sdist"
 "$uv" venv --quiet "$work/sdist/.venv"
-"$uv" pip install --quiet --python "$work/sdist/.venv/bin/python" "$work/sdist[report,serve]" hypothesis pytest
+"$uv" pip install --quiet --python "$work/sdist/.venv/bin/python" "$work/sdist[report,serve]" hypothesis pytest pytest-timeout
 for program in /usr/bin/*; do
     case ${program##*/} in fio | python*) ;; *) ln -s "$program" "$work/path" ;; esac
 done

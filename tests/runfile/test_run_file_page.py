@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +28,6 @@ def documented(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
 
 
-def run_documented_python(monkeypatch: pytest.MonkeyPatch, path: Path) -> dict[str, Any]:
-    """What the Python of the page, as it is, makes of a run file of the name that it has there."""
-    monkeypatch.chdir(path.parent)
-    names: dict[str, Any] = {}
-    for code in documented("python"):
-        exec(code, names)
-    return names
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Return a run of five rounds, of reads and writes and of writes alone. Each has 150 seconds."""
@@ -49,6 +40,17 @@ def path(tmp_path: Path) -> Path:
     writer(Judged(test="iops", section="IOPS", number=1, verdict=judge([1], [1.0], tracking="t", unit="u")))
     writer.close()
     return path
+
+
+@pytest.fixture
+def page(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """Yield the names that the Python of the page defines for a run file of the name that it has there."""
+    monkeypatch.chdir(path.parent)
+    names: dict[str, Any] = {}
+    for code in documented("python"):
+        exec(code, names)
+    yield names
+    names["db"].close()
 
 
 def measured(reads: bool) -> Measurement:
@@ -65,13 +67,12 @@ def measured(reads: bool) -> Measurement:
     return Measurement(duration_s=151.0, read=stats[0], write=stats[1], samples=samples)
 
 
-def test_the_queries_of_the_documentation_work(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_queries_of_the_documentation_work(page: dict[str, Any]) -> None:
     """Every SQL example in docs/reference/run-file.md runs on a run file and finds something."""
-    with closing(run_documented_python(monkeypatch, path)["db"]) as database:
-        queries = documented("sql")
-        assert len(queries) >= 3
-        for query in queries:
-            assert database.execute(query).fetchall(), query
+    queries = documented("sql")
+    assert len(queries) >= 3
+    for query in queries:
+        assert page["db"].execute(query).fetchall(), query
 
 
 def test_every_table_is_documented(tmp_path: Path) -> None:
@@ -95,19 +96,18 @@ def test_the_version_is_documented() -> None:
     assert f"the version of the schema. The current version is {VERSION}." in " ".join(document.split())
 
 
-def test_histograms_of_steps_are_decoded_by_the_documentation(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_histograms_of_steps_are_decoded_by_the_documentation(page: dict[str, Any]) -> None:
     """The documented function that decodes every blob of integers also decodes the histograms of steps."""
     latencies_ns = [1000, 1000, 2000, 50_000, 7_000_000] + [90_000] * 70_000
     histogram = io_stats(latencies_ns).histogram
-    integers = run_documented_python(monkeypatch, path)["integers"]
-    assert integers(encode_histogram(histogram)).tolist() == histogram.dense().tolist()
+    assert page["integers"](encode_histogram(histogram)).tolist() == histogram.dense().tolist()
 
 
-def test_ten_lines_of_the_documentation_read_every_second(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ten_lines_of_the_documentation_read_every_second(path: Path, page: dict[str, Any]) -> None:
     """Every number and every histogram, as tkperf itself reads them and as they were written."""
     lines = [line for line in documented("python")[0].splitlines() if line.strip()]
     assert len(lines) <= 10
-    steps = run_documented_python(monkeypatch, path)["steps"]
+    steps = page["steps"]
     assert len(steps) == 5
     with RunFile(path) as run_file:
         (test,) = run_file.record().tests
