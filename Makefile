@@ -1,5 +1,5 @@
 # One command for each habit. On a machine without make, the scripts do the same.
-.PHONY: help setup demo install uninstall wheel archive docs test test-pythons lab lab-full lint format bench
+.PHONY: help setup demo install uninstall wheel archive docs test test-pythons lab lab-full release-check lint format bench
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -40,6 +40,9 @@ lab: ## the core cases on real kernel drivers in a virtual machine (part of make
 
 lab-full: ## all of them
 	@sh scripts/lab.sh full
+
+release-check: ## the check list of a release: tag, all tests, the lab, artefacts, their sums; hours
+	@sh scripts/release-check.sh
 
 lint: ## format check, ruff, layers, types
 	@sh scripts/setup.sh test

@@ -1,0 +1,267 @@
+"""make release-check: the check list of a release as one command.
+
+Every check runs, whatever failed before. Each prints one line, and the exit status is 1 if any of them failed. The
+artefacts are in dist/release, with SHA256SUMS and the software bill of materials. The output of each program is in
+dist/release-logs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+import uuid
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+# What vl-convert-python joins into each report with charts, and the function that returns its version.
+LIBRARIES = {
+    "Vega": "get_vega_version",
+    "Vega-Embed": "get_vega_embed_version",
+    "Vega-Themes": "get_vega_themes_version",
+}
+FONT = {
+    "type": "library",
+    "bom-ref": "inter",
+    "name": "Inter",
+    "version": "4.001",
+    "licenses": [{"license": {"id": "OFL-1.1"}}],
+}
+
+
+class CheckError(Exception):
+    """A check failed. The text states what is wrong, and what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """The checkout, and the folders to which the checks write."""
+
+    checkout: Path = CHECKOUT
+    artefacts: Path = CHECKOUT / "dist/release"
+    logs: Path = CHECKOUT / "dist/release-logs"
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def git(self, *words: str) -> str:
+        done = subprocess.run(
+            ["git", *words], cwd=self.checkout, capture_output=True, text=True, env=self.environment, check=False
+        )
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    def version(self) -> str:
+        """Return the version that the tag of this commit names.
+
+        Raises:
+            CheckError: this commit has no tag.
+        """
+        tag = self.git("describe", "--exact-match", "--tags", "--match", "v[0-9]*")
+        if not tag:
+            raise CheckError("this commit has no tag: git tag --annotate vX.Y.Z")
+        return tag.removeprefix("v")
+
+    def call(self, name: str, *words: str | Path) -> None:
+        """Start one of our scripts, with its output in a log.
+
+        Raises:
+            CheckError: the script failed.
+        """
+        log = self.logs / f"{name}.txt"
+        with log.open("wb") as output:
+            status = subprocess.run(
+                ["sh", *words],
+                cwd=self.checkout,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={**self.environment, "SOURCE_DATE_EPOCH": self.git("log", "-1", "--format=%ct")},
+                check=False,
+            ).returncode
+        if status:
+            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:]
+            raise CheckError("\n".join([f"{' '.join(map(str, words))} ended with {status}; see {log}", *lines]))
+
+
+def check_tree(release: Release) -> None:
+    if changed := release.git("status", "--porcelain"):
+        raise CheckError(f"files are not committed:\n{changed}")
+
+
+def check_tag(release: Release) -> None:
+    version = release.version()
+    if not re.fullmatch(r"\d+\.\d+\.\d+(rc\d+)?", version):
+        raise CheckError(f"v{version} is no tag of a release: v3.0.0, v3.1.0rc1")
+
+
+def check_words(release: Release) -> None:
+    """The changelog has a section of the version, and README does not state that there is no release."""
+    version = release.version()
+    if f"\n## {version}" not in (release.checkout / "CHANGELOG.md").read_text(encoding="utf-8"):
+        raise CheckError(f"CHANGELOG.md has no section '## {version}'")
+    if "not released" in (release.checkout / "README.md").read_text(encoding="utf-8"):
+        raise CheckError("README.md states that tkperf is not released")
+
+
+def check_promises(release: Release) -> None:
+    """The promises of each X.Y.0 are recorded."""
+    version = release.version()
+    folder = release.checkout / "tests/compatibility" / version
+    if version.endswith(".0") and not folder.is_dir():
+        raise CheckError(f"{folder} is missing: .venv/bin/python -m tests.compatibility.record {version}")
+
+
+def check_notice(release: Release) -> None:
+    """NOTICE names the font, and the libraries of each report with charts in the versions that are locked."""
+    import vl_convert  # noqa: PLC0415 # it loads V8
+
+    notice = " ".join((release.checkout / "NOTICE").read_text(encoding="utf-8").split())
+    wanted = [f"{name} {getattr(vl_convert, function)()}" for name, function in LIBRARIES.items()]
+    wanted += [f"Vega-Lite {vl_convert.get_vegalite_versions()[-1]}", f"Inter {FONT['version']}"]
+    if missing := [words for words in wanted if words not in notice]:
+        raise CheckError(f"NOTICE does not name {', '.join(missing)}")
+
+
+def run_script(name: str, *words: str) -> Callable[[Release], None]:
+    """Return a check that one of our scripts succeeds."""
+
+    def check(release: Release) -> None:
+        release.call(name, *words)
+
+    return check
+
+
+def build_twice(name: str) -> Callable[[Release], None]:
+    """Return a check that a script writes the same artefacts if it is called again."""
+
+    def check(release: Release) -> None:
+        again = release.logs / f"{name} again"
+        shutil.rmtree(again, ignore_errors=True)
+        before = {path.name for path in release.artefacts.iterdir()}
+        release.call(name, f"scripts/{name}.sh", release.artefacts)
+        release.call(f"{name}-again", f"scripts/{name}.sh", again)
+        made = {path.name for path in release.artefacts.iterdir()} - before
+        if not made or made != {path.name for path in again.iterdir()}:
+            raise CheckError(f"scripts/{name}.sh wrote {sorted(made)}, and then other files into {again}")
+        for file in sorted(made):
+            if _sha256(release.artefacts / file) != _sha256(again / file):
+                raise CheckError(f"{file} differs from {again / file}: compare both with diffoscope")
+        shutil.rmtree(again)
+
+    return check
+
+
+def check_versions(release: Release) -> None:
+    """The name of each artefact contains the version of the tag, and the wheel and the sdist state it."""
+    version = release.version()
+    names = sorted(path.name for path in release.artefacts.iterdir())
+    if wrong := [name for name in names if version not in name.replace("~", "") and name != "SHA256SUMS"]:
+        raise CheckError(f"{', '.join(wrong)}: not of version {version}")
+    with zipfile.ZipFile(release.artefacts / f"tkperf-{version}-py3-none-any.whl") as wheel:
+        metadata = wheel.read(f"tkperf-{version}.dist-info/METADATA").decode()
+    with tarfile.open(release.artefacts / f"tkperf-{version}.tar.gz") as sdist:
+        info = sdist.extractfile(f"tkperf-{version}/PKG-INFO")
+        assert info is not None
+        if metadata != info.read().decode() or f"\nVersion: {version}\n" not in metadata:
+            raise CheckError(f"the metadata of the wheel or of the sdist is not of version {version}")
+
+
+def write_bill(release: Release) -> None:
+    """Write the software bill of materials of the wheel: tkperf, the locked packages of all extras, and the font.
+
+    uv writes it in CycloneDX. Its random number and its time are replaced, so that the same commit gives the same file.
+    """
+    (wheel,) = release.artefacts.glob("tkperf-*.whl")
+    version = wheel.name.split("-")[1]
+    export = '"$(sh scripts/uv.sh .tools)" export --quiet --frozen --no-dev --all-extras --format cyclonedx1.5'
+    release.call("bill", "-c", f"{export} --output-file '{release.logs}/bill.json'")
+    bill = json.loads((release.logs / "bill.json").read_text(encoding="utf-8"))
+    digest = _sha256(wheel)
+    bill["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, digest).urn
+    bill["metadata"]["timestamp"] = datetime.fromtimestamp(
+        int(release.git("log", "-1", "--format=%ct")), UTC
+    ).isoformat()
+    bill["metadata"]["component"] |= {
+        "type": "application",
+        "version": version,
+        "hashes": [{"alg": "SHA-256", "content": digest}],
+        "licenses": [{"expression": "Apache-2.0 AND OFL-1.1"}],
+        "purl": f"pkg:pypi/tkperf@{version}",
+    }
+    bill["components"].append(FONT)
+    path = release.artefacts / f"tkperf-{version}.cdx.json"
+    path.write_text(json.dumps(bill, indent=2) + "\n", encoding="utf-8")
+
+
+def write_sums(release: Release) -> None:
+    """Write SHA256SUMS of all artefacts, for sha256sum --check."""
+    artefacts = sorted(path for path in release.artefacts.iterdir() if path.name != "SHA256SUMS")
+    if not artefacts:
+        raise CheckError("no artefact was built")
+    sums = "".join(f"{_sha256(path)}  {path.name}\n" for path in artefacts)
+    (release.artefacts / "SHA256SUMS").write_text(sums, encoding="utf-8")
+    release.call("sums", "-c", f"cd '{release.artefacts}' && sha256sum --check SHA256SUMS")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# In the order of a release. No check can be left out.
+CHECKS: tuple[tuple[str, Callable[[Release], None]], ...] = (
+    ("all files are committed", check_tree),
+    ("the commit has the tag of a release", check_tag),
+    ("CHANGELOG.md and README.md name the release", check_words),
+    ("the promises of the release are recorded", check_promises),
+    ("NOTICE names the font and the libraries of reports", check_notice),
+    ("lint, tests, core cases of the lab (make test)", run_script("test", "scripts/test.sh")),
+    ("tests on each Python (make test-pythons)", run_script("pythons", "scripts/test-pythons.sh")),
+    ("all cases of the lab (make lab-full)", run_script("lab", "scripts/lab.sh", "full")),
+    ("the documentation as a site (make docs)", run_script("docs", "scripts/docs.sh")),
+    ("wheel and sdist, twice with the same bytes (make wheel)", build_twice("wheel")),
+    ("archive, twice with the same bytes (make archive)", build_twice("archive")),
+    ("Debian package, twice with the same bytes (make deb)", build_twice("deb")),
+    ("all artefacts have the version of the tag", check_versions),
+    ("uv tool and pipx, the tests of the sdist", run_script("try-wheel", "scripts/try-wheel.sh", "dist/release")),
+    ("software bill of materials", write_bill),
+    ("SHA256SUMS", write_sums),
+)
+
+
+def run_checks(release: Release, checks: tuple[tuple[str, Callable[[Release], None]], ...]) -> int:
+    """Run all checks, and print a line for each one. Return the number of failed checks."""
+    for folder in (release.artefacts, release.logs):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    failed = 0
+    for title, check in checks:
+        print(f"{title} ...", end=" ", flush=True)
+        begun_s = time.monotonic()
+        try:
+            check(release)
+        except (CheckError, OSError, ValueError) as error:
+            failed += 1
+            print("FAILED")
+            print("    " + str(error).replace("\n", "\n    "), flush=True)
+        else:
+            print(f"ok ({time.monotonic() - begun_s:.0f} s)", flush=True)
+    return failed
+
+
+def main() -> int:
+    failed = run_checks(Release(), CHECKS)
+    print(f"{len(CHECKS) - failed} of {len(CHECKS)} checks ok" + (f", {failed} FAILED" if failed else ""))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+"""make release-check and the workflow files: every check runs, and a failure is seen."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+SOURCES = Path(__file__).parents[2]
+MAKEFILE = (SOURCES / "Makefile").read_text(encoding="utf-8")
+WORKFLOWS = sorted((SOURCES / ".github/workflows").glob("*.yml"))
+
+
+@pytest.fixture
+def check() -> Iterator[Any]:
+    """Yield the module scripts/release_check.py."""
+    spec = spec_from_file_location("release_check", SOURCES / "scripts/release_check.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules["release_check"] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["release_check"]
+
+
+def git(folder: Path, *words: str) -> None:
+    person = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *person, *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def release(check: Any, tmp_path: Path) -> Any:
+    """Return a release of a repository with the words of version 3.0.0, without its tag."""
+    checkout = tmp_path / "checkout"
+    (checkout / "scripts").mkdir(parents=True)
+    (checkout / "CHANGELOG.md").write_text("# Changelog\n\n## 3.0.0 (2027-01-01)\n")
+    (checkout / "README.md").write_text("# tkperf\n")
+    git(checkout, "init", "--quiet")
+    git(checkout, "add", ".")
+    git(checkout, "commit", "--quiet", "--message", "All")
+    release = check.Release(checkout=checkout, artefacts=tmp_path / "artefacts", logs=tmp_path / "logs")
+    release.artefacts.mkdir()
+    release.logs.mkdir()
+    return release
+
+
+def test_the_tree_must_be_clean(check: Any, release: Any) -> None:
+    """A release contains only files that are committed."""
+    check.check_tree(release)
+    (release.checkout / "forgotten.py").touch()
+    with pytest.raises(check.CheckError, match=r"forgotten\.py"):
+        check.check_tree(release)
+
+
+def test_the_commit_must_have_a_tag(check: Any, release: Any) -> None:
+    """Only a commit with the tag of a release is a release, and the next commit is none."""
+    with pytest.raises(check.CheckError, match="no tag"):
+        check.check_tag(release)
+    git(release.checkout, "tag", "v3.0.0")
+    check.check_tag(release)
+    git(release.checkout, "commit", "--quiet", "--allow-empty", "--message", "More")
+    with pytest.raises(check.CheckError, match="no tag"):
+        check.check_tag(release)
+    git(release.checkout, "tag", "v3.1")
+    with pytest.raises(check.CheckError, match="no tag of a release"):
+        check.check_tag(release)
+
+
+def test_words_and_promises_must_name_the_release(check: Any, release: Any) -> None:
+    """The changelog names the version, README does not deny it, and the promises of each X.Y.0 are recorded."""
+    git(release.checkout, "tag", "v3.0.0")
+    check.check_words(release)
+    with pytest.raises(check.CheckError, match=r"tests\.compatibility\.record 3\.0\.0"):
+        check.check_promises(release)
+    (release.checkout / "tests/compatibility/3.0.0").mkdir(parents=True)
+    check.check_promises(release)
+    (release.checkout / "README.md").write_text("Status: not released yet\n")
+    with pytest.raises(check.CheckError, match="not released"):
+        check.check_words(release)
+    (release.checkout / "CHANGELOG.md").write_text("# Changelog\n")
+    with pytest.raises(check.CheckError, match=r"'## 3\.0\.0'"):
+        check.check_words(release)
+
+
+def test_notice_names_what_reports_contain(check: Any) -> None:
+    """NOTICE names the embedded font and libraries in the versions that this checkout uses."""
+    check.check_notice(check.Release())
+
+
+def test_artefacts_that_differ_are_found(check: Any, release: Any) -> None:
+    """A build is repeated. A second build with other bytes, or without output, fails the check."""
+    script = release.checkout / "scripts/wheel.sh"
+    script.write_text('mkdir -p "$1"; echo same >"$1/a"; echo "$SOURCE_DATE_EPOCH" >"$1/b"\n')
+    check.build_twice("wheel")(release)
+    assert (release.artefacts / "b").read_text().strip().isdigit()
+    script.write_text('mkdir -p "$1"; echo "$1" >"$1/c"\n')
+    with pytest.raises(check.CheckError, match="c differs"):
+        check.build_twice("wheel")(release)
+    script.write_text("exit 0\n")
+    with pytest.raises(check.CheckError, match="wrote"):
+        check.build_twice("wheel")(release)
+    script.write_text("echo the reason; exit 3\n")
+    with pytest.raises(check.CheckError, match=r"ended with 3(.|\n)*the reason"):
+        check.build_twice("wheel")(release)
+
+
+def test_sums_are_those_of_the_artefacts(check: Any, release: Any) -> None:
+    """SHA256SUMS lists every artefact. Without an artefact the check fails."""
+    with pytest.raises(check.CheckError, match="no artefact"):
+        check.write_sums(release)
+    (release.artefacts / "a.whl").write_text("content")
+    check.write_sums(release)
+    check.write_sums(release)
+    assert (release.artefacts / "SHA256SUMS").read_text().splitlines()[0].endswith("  a.whl")
+    subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=release.artefacts, check=True)
+
+
+def test_the_bill_lists_what_the_wheel_needs(check: Any, release: Any) -> None:
+    """The software bill of materials lists tkperf, every locked package of its extras, and the font. The same commit
+    gives the same file.
+    """
+    (release.artefacts / "tkperf-3.0.0-py3-none-any.whl").write_bytes(b"a wheel")
+    here = check.Release(artefacts=release.artefacts, logs=release.logs)
+    check.write_bill(here)
+    path = release.artefacts / "tkperf-3.0.0.cdx.json"
+    first = path.read_bytes()
+    bill = json.loads(first)
+    assert (bill["bomFormat"], bill["metadata"]["component"]["version"]) == ("CycloneDX", "3.0.0")
+    names = {component["name"] for component in bill["components"]}
+    assert {"Inter", "click", "numpy", "jinja2", "vl-convert-python", "pyarrow", "starlette"} <= names
+    assert "pytest" not in names
+    check.write_bill(here)
+    assert path.read_bytes() == first
+
+
+def test_every_check_runs_and_a_failure_counts(check: Any, release: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """A failed check does not keep the next one from running. Each check has a line, and the failures are counted."""
+
+    def fails(_release: object) -> None:
+        raise check.CheckError("the reason")
+
+    ran: list[object] = []
+    assert check.run_checks(release, (("first", fails), ("second", ran.append))) == 1
+    assert ran == [release]
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("first ... FAILED")
+    assert "the reason" in said[1]
+    assert said[2].startswith("second ... ok")
+
+
+def test_no_check_can_be_left_out(check: Any) -> None:
+    """The list contains the tag, all tests, the lab, each artefact, the bill and the sums. It has no option."""
+    titles = " ".join(title for title, _ in check.CHECKS)
+    for words in (
+        "tag",
+        "make test)",
+        "make lab-full",
+        "make wheel",
+        "make archive",
+        "make deb",
+        "materials",
+        "SHA256",
+    ):
+        assert words in titles
+    assert "argv" not in (SOURCES / "scripts/release_check.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_call_make_alone(path: Path) -> None:
+    """A workflow installs make and git, checks out, and calls targets of the Makefile. It contains no other logic."""
+    targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
+    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+    runs = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
+    called = [run.split()[1:] for run in runs if run.startswith("make ")]
+    assert called
+    assert all(len(words) == 1 and words[0] in targets for words in called)
+    others = {run for run in runs if not run.startswith("make ")}
+    assert len(others) <= 1
+    assert all(run.startswith("apt-get update && apt-get install --yes ca-certificates git make ") for run in others)
