@@ -42,7 +42,6 @@ from tkperf.pipeline import result_cache
 from tkperf.pipeline.estimate_run import DEFAULT_WARRANTY_YEARS
 from tkperf.procedures import load_profile
 from tkperf.procedures.forecast import ASSUMED_FILL_BYTES_PER_S, MOST_STEPS
-from tkperf.procedures.profiles.profile_tables import MOST_SLICES
 from tkperf.runfile import limits
 from tkperf.web import bounds, library, page_cache
 
@@ -231,7 +230,6 @@ NUMBERS = [
     ),
     ("docs/reference/own-workloads.md", r"more than ([\d,]+) steps is an error", (MOST_STEPS,)),
     ("docs/reference/profiles.md", r"Its ([\d,]+) segments need", (load_profile("pts-c-1.2").active_range.segments,)),
-    ("CHANGELOG.md", r"its 24 hours \(at most ([\d,]+) slices\)", (MOST_SLICES,)),
     (
         "docs/how-to/tkperf-2.2.md",
         r"(\d+) jobs and depth (\d+) in `pts-e-1.1`",
