@@ -24,12 +24,29 @@ from tkperf.pipeline import diagnosis
 from tkperf.pipeline.diagnosis import TOOLS, HostDiagnosis
 from tkperf.render.export_json import build_verdict
 from tkperf.render.terminal.page_text import print_page
+from tkperf.system.installation import Gap, Installation, Way
 
 OK = AuditResult(subject="CPU governor", level=AuditLevel.OK, found="performance", why="clocks")
 ADVICE = AuditResult(subject="idle states", level=AuditLevel.ADVICE, found="C6", why="sleep", command="x")
 DISTURBS = AuditResult(subject="link", level=AuditLevel.DISTURBS, found="x1", why="narrow", otherwise="move")
 UNKNOWN = AuditResult(subject="turbo", level=AuditLevel.NOT_KNOWN, found="not known: no file", why="clocks")
-HOST = HostDiagnosis(host={}, engine="fio-3.33", could_measure=True, missing=(), packages=(), remarks=(), audit=Audit())
+INSTALLED = Installation(
+    way=Way.MAKE_INSTALL,
+    place=Path("/usr/local/lib/tkperf/tree-1"),
+    program=Path("/usr/local/bin/tkperf"),
+    in_container=False,
+    gaps=(),
+)
+HOST = HostDiagnosis(
+    host={},
+    engine="fio-3.33",
+    could_measure=True,
+    missing=(),
+    packages=(),
+    remarks=(),
+    audit=Audit(),
+    installation=INSTALLED,
+)
 
 
 def drawn(page: ReportView, width: int = 80) -> str:
@@ -282,3 +299,14 @@ def test_fio_reads_no_device_that_cannot_be_tested(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(diagnosis, "audit_for", audit_for)
     assert bool(diagnosis.diagnose_device(str(image)).objections) is (names > 1)
     assert read == [names == 1]
+
+
+def test_the_page_states_how_tkperf_was_installed() -> None:
+    """The page of the host states the way of installing, and each thing that it lacks with its remedy."""
+    gap = Gap(text="sudo does not find tkperf", command="sudo /home/a/.local/bin/tkperf")
+    installed = replace(INSTALLED, way=Way.PIPX, in_container=True, gaps=(gap, Gap(text="no Parquet")))
+    page = drawn(build_host_page(replace(HOST, installation=installed).as_plain_data()), width=200)
+    assert "installed as pipx install in /usr/local/lib/tkperf/tree-1, in a container" in page
+    for words in (gap.text, gap.command, "no Parquet"):
+        assert words is not None
+        assert words in page

@@ -89,8 +89,8 @@ def _purges(found: Data) -> TableView:
 
 
 def build_host_page(found: Data) -> ReportView:
-    """Build the page of the host: whether it can measure, the programs that tkperf uses, and the conditions that
-    disturb.
+    """Build the page of the host: whether it can measure, the programs that tkperf uses, how tkperf was installed, and
+    the conditions that disturb.
     """
     findings = host_findings({"audit": found["audit"]})
     programs = found["programs"]
@@ -109,9 +109,19 @@ def build_host_page(found: Data) -> ReportView:
                     Column("state", lambda program: program["state"] or "MISSING"),
                 ],
             ),
+            _describe_installation(found["installation"]),
             *_host_lists(findings),
         ),
     )
+
+
+def _describe_installation(installation: Data) -> NotesView:
+    """List how tkperf was installed, and what this way does not provide."""
+    where = f"installed as {installation['way']} in {installation['place']}"
+    if installation["in_container"]:
+        where += ", in a container"
+    gaps = (Note(text=gap["text"], command=gap["command"] or "") for gap in installation["gaps"])
+    return _list("This tkperf", [_item(where), *gaps])
 
 
 def build_tune_page(found: Data, *, applied: bool, is_file: bool) -> ReportView:

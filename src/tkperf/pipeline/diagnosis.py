@@ -21,6 +21,7 @@ from tkperf.model.telemetry.drive_reading import DriveFacts, Reading
 from tkperf.pipeline.host_check import audit_for
 from tkperf.pipeline.simulation import identify_simulated
 from tkperf.system.host import read_host
+from tkperf.system.installation import Installation, read_installation
 from tkperf.system.process import PACKAGES, find_program
 
 _NOT_ROOT = ("not root: block devices cannot be tested, files and sim: can",)
@@ -95,6 +96,7 @@ class HostDiagnosis:
     packages: tuple[str, ...]
     remarks: tuple[str, ...]
     audit: Audit
+    installation: Installation
 
     def as_plain_data(self) -> dict[str, object]:
         return {
@@ -107,6 +109,7 @@ class HostDiagnosis:
                 {"name": name, "purpose": purpose, "state": self._state_of(name)} for name, purpose in TOOLS.items()
             ],
             "remarks": list(self.remarks),
+            "installation": self.installation.as_plain_data(),
             "audit": self.audit.as_plain_data(),
         }
 
@@ -184,6 +187,7 @@ def diagnose_host() -> HostDiagnosis:
         packages=tuple(sorted({PACKAGES[name] for name in missing if not _is_named(name)})),
         remarks=_NOT_ROOT if os.geteuid() else (),
         audit=audit_for([], lasts_s=DAY_S),
+        installation=read_installation(),
     )
 
 
