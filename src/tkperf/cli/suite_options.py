@@ -74,7 +74,7 @@ def profile_option(default: str, names: Sequence[str] | None = None) -> HeadedOp
         show_default=True,
         metavar="NAME|FILE",
         type=ProfileName(offered),
-        help=f"Numbers of the tests: {', '.join(offered)}, or your TOML file ('tkperf profiles').",
+        help=f"Profile with the numbers of the tests: {', '.join(offered)}, or your own TOML file ('tkperf profiles').",
     )
 
 
@@ -85,7 +85,7 @@ DEMAND = (
         "jobs",
         type=Count(1, MOST_JOBS),
         metavar="N",
-        help="Number of threads (TC), for tests for which the profile sets no number.",
+        help="Number of threads (TC) in tests whose thread count the profile does not set.",
     ),
     common(
         "-iod",
@@ -93,14 +93,14 @@ DEMAND = (
         "io_depth",
         type=Count(1, DEEPEST_QUEUE),
         metavar="N",
-        help="Outstanding I/Os of each thread (QD), for the same tests.",
+        help="Number of outstanding I/Os of each thread (QD) in tests whose queue depth the profile does not set.",
     ),
 )
 AUTO_DEMAND = on_test(
     "--auto-demand",
     is_flag=True,
-    help="Find TC and QD first: purge, precondition, try demands in short steps, and use the smallest demand within "
-    "5 % of the best IOPS. The result shows all steps.",
+    help="Find TC and QD first: purge and precondition the device, measure several demands in short steps, and use "
+    "the smallest demand whose IOPS are within 5 % of the best. The results contain all steps.",
 )
 # Options of the load, except the demand.
 LOAD = (
@@ -110,26 +110,26 @@ LOAD = (
         "step_s",
         metavar="SECONDS",
         type=Number(1, LONGEST_STEP_S),
-        help="Length of each step, and of each slice of a stream. The longest time of the stream does not change "
-        "(at most 20,000 slices).",
+        help="Length of each step, and of each slice of a stream. The longest time of a stream does not change. A "
+        "stream has at most 20,000 slices.",
     ),
     on_test(
         "--active-range",
         metavar="SHARE|SIZE",
-        help="Part of the device to use, e.g. 75% or 16GiB; default: the profile's.",
+        help="Part of the device to use, such as 75% or 16GiB. Default: the value in the profile.",
     ),
     on_test(
         "--engine",
         "ioengine",
         type=click.Choice(IO_ENGINES),
-        help="fio's I/O engine; default {} where it works, else {}.".format(*IO_ENGINES),
+        help="fio's I/O engine. Default: {} if the host supports it, otherwise {}.".format(*IO_ENGINES),
     ),
     _for_tkperf(
         "-rfb",
         "--refill-buffers",
         is_flag=True,
         expose_value=False,
-        help="Write new random data; tkperf always does this.",
+        help="Write new random data; tkperf always writes new random data.",
     ),
     on_test(
         "--no-telemetry",
@@ -142,14 +142,14 @@ LOAD = (
     on_target(
         "--write-cache",
         type=click.Choice(WRITE_CACHE),
-        help="The drive's volatile write cache during the run; default: the profile's.",
+        help="Setting of the drive's volatile write cache during the run. Default: the value in the profile.",
     ),
 )
 STRICT = on_test(
     "--strict",
     is_flag=True,
-    help="Refuse an unfit host. Measure a disturbed step of a round again at once, at most twice, then end the run; "
-    "you can resume it.",
+    help="Refuse a host that would disturb the run. Measure a disturbed step of a round again at once, at most twice. "
+    "If each attempt is disturbed, end the run; 'tkperf resume' continues the run.",
 )
 # Options for a host that disturbs a measurement: refuse, accept or tune it.
 TRUST = (
@@ -157,14 +157,14 @@ TRUST = (
     on_test(
         "--accept-disturbed",
         is_flag=True,
-        help="Count tracked values toward steady state even if something disturbed them or the host limited them; "
-        "every result says so.",
+        help="Use tracked values for steady state even if something disturbed the measurement or the host limited the "
+        "values. Every result states this choice.",
     ),
     on_test(
         "--tune",
         is_flag=True,
-        help="Set CPU governor and DEVICE's queue for the run and restore them at its end; 'tkperf tune DEVICE' "
-        "shows them.",
+        help="Change settings of the CPU governor and of DEVICE's queue for the run, and restore them at the end. "
+        "'tkperf tune DEVICE' shows the settings.",
     ),
 )
 
@@ -179,10 +179,13 @@ PURGE = (
         "purge_method",
         type=click.Choice(PURGES),
         metavar="METHOD",
-        help="Purge by this method; default: the first that DEVICE offers. 'tkperf doctor DEVICE' lists them.",
+        help="Purge DEVICE with this method. Default: the first method that DEVICE supports. 'tkperf doctor DEVICE' "
+        "lists the methods.",
     ),
-    purge_command("Purge by a vendor's tool; {device} in it becomes the device."),
-    on_target("--no-purge", is_flag=True, help="Skip purging; every result says so."),
+    purge_command(
+        "Purge DEVICE with this command, such as a vendor's tool. tkperf replaces {device} in COMMAND with the device."
+    ),
+    on_target("--no-purge", is_flag=True, help="Do not purge DEVICE. Every result states that no purge was done."),
 )
 CONSENT = (
     on_target(
@@ -191,14 +194,14 @@ CONSENT = (
         "--force",
         "force",
         is_flag=True,
-        help="Skip the question for a device or file in which no data was found. "
-        "tkperf always checks that the device or file is unused.",
+        help="Skip the question if tkperf finds no data on the device or in the file. tkperf always checks that the "
+        "device or file is not in use.",
     ),
     common(
         "--yes-destroy",
         metavar="ID",
-        help="Answer the question in advance, with the serial number or the path; for a RAID set, those of all "
-        "members, separated by commas.",
+        help="Answer the question before the erasure in advance. ID is the serial number or the path of DEVICE; for a "
+        "RAID set, the IDs of all members, separated by commas.",
     ),
 )
 # Facts of the device, for the estimates of time and amount before a run.
@@ -206,21 +209,27 @@ ENDURANCE = (
     common(
         "--rated",
         metavar="TBW|DWPD",
-        help="Endurance rating of the drive, such as 600TBW or 1DWPD, to show the share of it that the run uses.",
+        help="Endurance rating of the drive, such as 600TBW or 1DWPD. tkperf shows the share of this endurance that "
+        "the run uses.",
     ),
     on_target(
         "--warranty-years",
         type=Number(0.5, 20),
         metavar="YEARS",
-        help="Years for which a rating in DWPD applies; default: 5.",
+        help="Number of years for which a rating in DWPD applies. Default: 5.",
     ),
     on_target(
         "--rate",
         metavar="RATE",
-        help="Rate at which DEVICE writes large blocks, such as 530MB/s. Default: 500MB/s; 'tkperf plan' reads "
-        "DEVICE for 10 s instead.",
+        help="Rate at which DEVICE writes large blocks, such as 530MB/s. By default, 'tkperf plan' reads DEVICE for "
+        "10 s to estimate the rate, and all other commands assume 500MB/s.",
     ),
-    on_target("--like", type=RUN_FILE, metavar="RUN_FILE", help="Use the rates of this earlier run on the same model."),
+    on_target(
+        "--like",
+        type=RUN_FILE,
+        metavar="RUN_FILE",
+        help="Estimate times from the rates of this earlier run on a drive of the same model.",
+    ),
 )
 PROGRESS = _on_output(
     "--progress",
@@ -229,60 +238,71 @@ PROGRESS = _on_output(
     show_default=True,
     help="Show a live view, plain lines, or one JSON event on each line of stdout.",
 )
-VERBOSE = _on_output("-v", "--verbose", is_flag=True, help="Add a line for every step and second to plain progress.")
+VERBOSE = _on_output(
+    "-v", "--verbose", is_flag=True, help="Print a line for every step and every second in plain progress."
+)
 # The views of a run, and the notification of its end.
 VIEWS = (
     PROGRESS,
-    on_mail("-m", "--mail", metavar="ADDRESS", help="Mail results, report and run file to this address at the end."),
-    on_mail("--mail-from", metavar="ADDRESS", help="Sender of the mail."),
+    on_mail(
+        "-m",
+        "--mail",
+        metavar="ADDRESS",
+        help="Mail the results, the report and the run file to this address at the end of the run.",
+    ),
+    on_mail("--mail-from", metavar="ADDRESS", help="Address of the sender of the mail."),
     on_mail(
         "-s",
         "--smtp",
         metavar="HOST[:PORT]",
         default="localhost",
         show_default=True,
-        help="Mail server. User and password: TKPERF_SMTP_USER, TKPERF_SMTP_PASSWORD in the environment.",
+        help="Mail server. The environment variables TKPERF_SMTP_USER and TKPERF_SMTP_PASSWORD set the user and the "
+        "password.",
     ),
     on_mail(
         "--smtp-tls",
         type=click.Choice(["none", "starttls", "tls"]),
         default="none",
         show_default=True,
-        help="How the connection to the mail server is encrypted.",
+        help="Encryption of the connection to the mail server.",
     ),
     on_mail(
         "--smtp-plain-login",
         is_flag=True,
-        help="Send user and password without encryption. Anyone on the network path can read them.",
+        help="Send user and password without encryption, although anyone on the network path can then read both.",
     ),
     on_mail(
-        "--notify-command", metavar="COMMAND", help="Run this at the end; tkperf fills in {name}, {status}, {run_file}."
+        "--notify-command",
+        metavar="COMMAND",
+        help="Run this command at the end of the run. tkperf replaces {name}, {status} and {run_file} in COMMAND.",
     ),
     common(
         "--detach",
         is_flag=True,
-        help="Leave the terminal after the run has begun; 'tkperf attach', 'status' and 'stop' reach it.",
+        help="Continue in the background after the run has begun. Use 'tkperf attach', 'status' and 'stop' to watch "
+        "or stop the run.",
     ),
     VERBOSE,
-    _on_output("--no-report", is_flag=True, help="Do not write the report NAME.html at the end."),
+    _on_output("--no-report", is_flag=True, help="Do not write the report NAME.html at the end of the run."),
     _on_output(
         "-q",
         "--quiet",
         is_flag=True,
-        help="Print no plan and no progress: only the question, serious warnings, results and errors.",
+        help="Print only the question, serious warnings, results and errors, but no plan and no progress.",
     ),
-    _on_output("-d", "--debug", is_flag=True, help="Write every fio job to the log file."),
+    _on_output("-d", "--debug", is_flag=True, help="Write every fio job file to the log file."),
 )
 FACT: dict[str, Any] = {
     "multiple": True,
     "metavar": "NAME=TEXT",
-    "help": "Add a fact that no tool can find out to the HTML and PDF; may be repeated. NAME: Test sponsor, "
-    "Reference test platform, Manufacturer, NAND type, Form factor, Motherboard or Note.",
+    "help": "Add a fact that tkperf cannot find out to the HTML and PDF. You can repeat this option. NAME is one of: "
+    "Test sponsor, Reference test platform, Manufacturer, NAND type, Form factor, Motherboard, Note.",
 }
 FACT_FILE: dict[str, Any] = {
     "type": TextOf("the facts"),
     "metavar": "FILE",
-    "help": "A file with one such fact on each line; --fact overrides the file.",
+    "help": "File that contains one fact (NAME=TEXT) on each line. --fact overrides the file.",
 }
 # The output folder, the report's texts, and the views.
 RESULT = (
@@ -292,21 +312,22 @@ RESULT = (
         type=RunFolder(),
         default=Path(),
         metavar="DIR",
-        help="Folder for NAME.tkperf, NAME.log and NAME.html; created if it does not exist. Default: here.",
+        help="Folder for NAME.tkperf, NAME.log and NAME.html. tkperf creates the folder if it does not exist. "
+        "Default: the current folder.",
     ),
     _on_output(
         "-dsc",
         "--description",
         metavar="FILE",
         type=TextOf("the description"),
-        help="Text about the device for the report.",
+        help="File with a text about the device for the report.",
     ),
     _on_output(
         "-fm",
         "--feature-matrix",
         metavar="FILE",
         type=TextOf("the feature matrix"),
-        help="Feature matrix of the device for the report.",
+        help="File with the feature matrix of the device for the report.",
     ),
     _on_output("--fact", "facts", **FACT),
     _on_output("--fact-file", **FACT_FILE),
@@ -315,7 +336,7 @@ RESULT = (
         "--interface",
         metavar="NAME",
         expose_value=False,
-        help="Interface of the device; tkperf ignores this option and detects the interface.",
+        help="Interface of the device; tkperf ignores this option because it detects the interface.",
     ),
     *VIEWS,
 )
@@ -398,8 +419,9 @@ def tests_option(suite: str, *flags: str) -> HeadedOption:
         multiple=True,
         metavar="NAME|FILE,...",
         callback=lambda _ctx, _param, given: tuple(name for names in given for name in names),
-        help=f"Tests to run: {choices}; {ALL_TESTS}: every test of the profile; FILE: your own workload "
-        "('tkperf workload').",
+        help=f"Tests to run: {choices}. The word {ALL_TESTS} means every test of the profile. FILE is your own "
+        f"workload file "
+        f"('tkperf workload').",
     )
 
 

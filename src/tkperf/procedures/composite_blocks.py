@@ -32,14 +32,16 @@ class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):
     key: ClassVar[str] = "composite_blocks"
 
     block_shares: Annotated[
-        BlockShares, AT_LEAST_ONE, means("pairs of a block size, in KiB, and its share of all I/Os, in %")
+        BlockShares,
+        AT_LEAST_ONE,
+        means("pairs of a block size, in KiB, and the share of the I/Os with this block size, in %"),
     ]
     zone_shares: Annotated[
         ZoneShares,
         AT_LEAST_ONE,
         means(
-            "pairs of a share of the accesses and the share of the range that they "
-            "address, in % and in the order of addresses"
+            "pairs of a share of the accesses and the share of the range to which these accesses go, in % and in the "
+            "order of addresses"
         ),
     ]
 

@@ -75,19 +75,28 @@ class DemandGridTable(SteppedTable, frozen=True, kw_only=True):
     jobs: Annotated[ThreadCounts, OUTER_LOOP]
     io_depths: Annotated[Depths, INNER_LOOP]
     tracking_jobs: Annotated[
-        Jobs, means("thread count of the tracking variable, and of the writes before the grid and its rounds")
+        Jobs,
+        means(
+            "thread count of the tracking variable, of the writes before the grid and of the writes before each round"
+        ),
     ]
-    tracking_io_depth: Annotated[Depth, means("queue depth of the tracking variable and of these writes")]
+    tracking_io_depth: Annotated[
+        Depth,
+        means(
+            "queue depth of the tracking variable, of the writes before the grid and of the writes before each round"
+        ),
+    ]
     slice_s: Annotated[Seconds, means("length of each slice of a stream of writes, in s")]
     round_every_slices: Annotated[
         Slices,
         means(
-            "the steady state of the writes before the grid is judged from every n-th slice, starting with the first"
+            "number n: tkperf judges the steady state of the writes before the grid from every n-th slice, starting "
+            "with the first"
         ),
     ]
     writes_before_round_s: Annotated[Seconds, means("length of the writes before each round, in s")]
     latency_ceiling_ms: Annotated[
-        float, msgspec.Meta(gt=0, le=1e6), means("upper limit of mean latency for the points Max and Mid, in ms")
+        float, msgspec.Meta(gt=0, le=1e6), means("upper limit of the mean latency at the points Max and Mid, in ms")
     ]
     writes_before_histogram_slices: Annotated[
         Slices, means("number of slices of writes before the histogram run of each point")
@@ -295,7 +304,7 @@ class DemandIntensityTable(DemandGridTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "demand_intensity"
 
-    block_size_kib: Annotated[BlockSizeKib, means("block size, in KiB; the operator's choice")]
+    block_size_kib: Annotated[BlockSizeKib, means("block size that the operator chose, in KiB")]
 
 
 def demand_intensity(profile: Profile, _active_range_bytes: int) -> Procedure:

@@ -49,7 +49,8 @@ class HostIdleRecoveryTable(TestTable, frozen=True, kw_only=True):
     round_every_slices: Annotated[
         Slices,
         means(
-            "the steady state of the preconditioning stream is judged from every n-th slice, starting with the first"
+            "number n: tkperf judges the steady state of the preconditioning stream from every n-th slice, starting "
+            "with the first"
         ),
     ]
     burst_s: Annotated[Seconds, means("length of a burst, and of each slice of a baseline, in s")]
@@ -57,7 +58,7 @@ class HostIdleRecoveryTable(TestTable, frozen=True, kw_only=True):
     idle_s: Annotated[
         tuple[Seconds, ...],
         msgspec.Meta(min_length=1, max_length=MOST_VALUES),
-        means("idle times after each burst, in s; each value is a wait state"),
+        means("idle times after each burst, in s; each value defines a wait state"),
     ]
     baseline_slices: Annotated[Slices, means("number of slices in the baseline after each wait state")]
 

@@ -66,28 +66,35 @@ class InterferenceTable(TestTable, frozen=True, kw_only=True):
     arrival: Annotated[Arrival, ARRIVAL]
     slice_s: Annotated[Seconds, means("length of each slice of the writes alone, in s")]
     round_every_slices: Annotated[
-        Slices, means("steady state of the writes alone is judged by every n-th slice, starting with the first")
+        Slices,
+        means(
+            "number n: tkperf judges the steady state of the writes alone from every n-th slice, starting "
+            "with the first"
+        ),
     ]
-    alone_s: Annotated[Seconds, means("length of the reads alone, in s")]
+    alone_s: Annotated[Seconds, means("length of the measurement with reads alone, in s")]
     levels: Annotated[
         int,
         msgspec.Meta(ge=3, le=32),
-        means("number of offered rates of reads and of writes, evenly from 0 to the rate of the drive alone"),
+        means(
+            "number of offered rates of reads and of writes, evenly spaced from 0 to the rate that the drive "
+            "reaches with reads or writes alone"
+        ),
     ]
-    lead_in_s: Annotated[Seconds, means("length of the load of a cell before it is measured, in s")]
+    lead_in_s: Annotated[Seconds, means("time for which the load of a cell runs before tkperf measures it, in s")]
     cell_s: Annotated[Seconds, means("length of the measurement of each cell, in s")]
-    seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1), means("number from which the order of the cells is made")]
+    seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1), means("seed of the random order of the cells")]
     kept_up_percent: Annotated[
         float,
         msgspec.Meta(gt=0, le=100),
-        means("share of the offered rate that reads and writes must both reach so that a cell counts, in %"),
+        means("share of the offered rate that both reads and writes must reach so that tkperf uses the cell, in %"),
     ]
     max_drift_percent: Annotated[
         float,
         msgspec.Meta(gt=0, le=1e6),
         means(
-            "largest change of the first cell's mean read latency until the end of the test, in %; a larger change is "
-            "a caution"
+            "largest change of the mean read latency of the first cell until the end of the test, in %; a larger "
+            "change causes a caution"
         ),
     ]
     latency_limit_ms: Annotated[

@@ -43,7 +43,7 @@ class IopsTable(MixesAndSizes, frozen=True, kw_only=True):
     also_tracked: Annotated[
         tuple[MixAndSize, ...],
         msgspec.Meta(max_length=8),
-        means("further tracking variables, which must be steady in the same window; default: none"),
+        means("further tracking variables, which must also be steady in the same window; default: none"),
     ] = ()
 
     def fault(self, profile: Profile) -> str | None:

@@ -53,7 +53,9 @@ class LatencyTable(MixesAndSizes, frozen=True, kw_only=True):
     jobs: Annotated[Jobs, THREAD_COUNT]
     io_depth: Annotated[Depth, QUEUE_DEPTH]
     histogram_s: Annotated[
-        float, msgspec.Meta(ge=0, le=LONGEST_S), means("length of the histogram run after the rounds, in s; 0: none")
+        float,
+        msgspec.Meta(ge=0, le=LONGEST_S),
+        means("length of the histogram run after the rounds, in s; 0: no histogram run"),
     ]
 
 

@@ -49,19 +49,23 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
         int,
         msgspec.Meta(ge=1, le=1_000_000),
         means(
-            "increment of the offered IOPS from level to level; for a drive that would need too many levels, 2, 5, 10 "
-            "... times this increment"
+            "increment of the offered IOPS from level to level; if a drive would need too many levels, the increment "
+            "is multiplied by 2, 5, 10 ..."
         ),
     ]
     most_levels: Annotated[int, msgspec.Meta(ge=2, le=1000), means("maximum number of levels of a mix")]
-    saturate_s: Annotated[Seconds, means("length of the full load that determines the increment, in s")]
+    saturate_s: Annotated[
+        Seconds, means("length of the load without an offered rate that determines the increment, in s")
+    ]
     warm_up_s: Annotated[Seconds, means("length of the warm-up at each level, in s")]
     level_s: Annotated[Seconds, means("length of the measured part of each level, in s")]
     kept_up_percent: Annotated[
-        float, msgspec.Meta(gt=0, le=100), means("share of the offered IOPS below which a level counts as missed, in %")
+        float,
+        msgspec.Meta(gt=0, le=100),
+        means("share of the offered IOPS that a level must reach so that it does not count as missed, in %"),
     ]
     missed_levels: Annotated[
-        int, msgspec.Meta(ge=1, le=100), means("number of consecutive missed levels that ends a mix")
+        int, msgspec.Meta(ge=1, le=100), means("number of consecutive missed levels after which a mix ends")
     ]
 
     def fault(self, profile: Profile) -> str | None:

@@ -51,42 +51,52 @@ class NeighboursTable(SteppedTable, frozen=True, kw_only=True):
     key: ClassVar[str] = "neighbours"
 
     read_block_size_kib: Annotated[BlockSizeKib, means("block size of the reader, in KiB")]
-    jobs: Annotated[Jobs, means("thread count (TC) of the reads at full rate and of the random writes before")]
-    io_depth: Annotated[Depth, means("queue depth of each of these threads (QD), and of the threads of the reader")]
+    jobs: Annotated[Jobs, means("thread count (TC) of the reads at full rate and of the random writes before them")]
+    io_depth: Annotated[
+        Depth,
+        means("queue depth (QD) of each thread of the reads at full rate, of the random writes and of the reader"),
+    ]
     reader_percent: Annotated[
         int,
         msgspec.Meta(ge=1, le=100),
-        means("rate of the reader, in % of the rate that the drive does with reads alone"),
+        means("rate of the reader, in % of the rate that the drive reaches with reads alone"),
     ]
     arrival: Annotated[Arrival, ARRIVAL]
     alone_s: Annotated[Seconds, means("length of the reads at full rate, in s")]
-    slice_s: Annotated[Seconds, means("length of each slice of the random writes before, in s")]
+    slice_s: Annotated[Seconds, means("length of each slice of the random writes before the reads, in s")]
     round_every_slices: Annotated[
-        Slices, means("steady state of these writes is judged by every n-th slice, starting with the first")
+        Slices,
+        means(
+            "number n: tkperf judges the steady state of the random writes from every n-th slice, starting "
+            "with the first"
+        ),
     ]
     write_block_size_kib: Annotated[BlockSizeKib, means("block size of the random writer, in KiB")]
     sequential_block_size_kib: Annotated[BlockSizeKib, means("block size of the sequential writer, in KiB")]
     large_block_size_kib: Annotated[BlockSizeKib, means("block size of the reader of large blocks, in KiB")]
     flushed_block_size_kib: Annotated[
-        BlockSizeKib, means("block size of the writes with a flush after each, and without, in KiB")
+        BlockSizeKib,
+        means("block size of the writes with a flush after each write, and of the writes without flushes, in KiB"),
     ]
     neighbour_jobs: Annotated[Jobs, means("thread count (TC) of each neighbour")]
     neighbour_io_depth: Annotated[
-        Depth, means("queue depth of the threads of a neighbour (QD); writes with flushes and trims have 1")
+        Depth,
+        means(
+            "queue depth (QD) of each thread of a neighbour; the queue depth of writes with flushes and of "
+            "trims is always 1"
+        ),
     ]
     trimmed_percent: Annotated[
         Percent,
         means(
-            "share of the range, from its start, that the trimmer trims and that no other load uses, in %; "
-            "0: no trimmer"
+            "share of the range, from the start of the range, that the trimmer trims and no other load uses, in %; 0: "
+            "no trimmer"
         ),
     ]
     trim_block_size_kib: Annotated[BlockSizeKib, means("block size of the trims, in KiB")]
-    rounds: Annotated[Rounds, means("number of rounds; each neighbour runs once in a round")]
-    seed: Annotated[
-        int, msgspec.Meta(ge=0, le=2**63 - 1), means("number from which the order of the loads in each round is made")
-    ]
-    lead_in_s: Annotated[Seconds, means("length of each load before it is measured, in s")]
+    rounds: Annotated[Rounds, means("number of rounds; each neighbour runs once in each round")]
+    seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1), means("seed of the random order of the loads in each round")]
+    lead_in_s: Annotated[Seconds, means("time for which each load runs before tkperf measures it, in s")]
 
     def fault(self, profile: Profile) -> str | None:
         return "trimmed_percent: nothing is left for the reader" if self.trimmed_percent > 90 else None

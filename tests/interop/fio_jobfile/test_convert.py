@@ -98,16 +98,16 @@ def test_what_is_kept(options: str, key: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("option", "reason"),
     [
-        ("verify=crc32c", "checking data takes time and reads that would count as load"),
-        ("sync=1", "it makes the device do work other than the I/Os that tkperf counts"),
+        ("verify=crc32c", "to check data, fio would need time, and reads that would count as part of the load"),
+        ("sync=1", "the option makes the device do work other than the I/Os that tkperf counts"),
         (
             "io_submit_mode=offload",
             "with a rate, fio waits for all outstanding I/Os before each pause, unless other threads submit them",
         ),
-        ("no_such_option=1", "tkperf does not know this option: take it out if the load stays the same without it"),
+        ("no_such_option=1", "tkperf does not know this option; remove the option if the load is the same without it"),
         (
             "exec_prerun=touch x",
-            "fio would run a command, a trace or a program of its own; tkperf runs nothing from a job file",
+            "fio would execute a command, a trace or a built-in program; tkperf executes nothing from a job file",
         ),
         ("rate=1k", "0.25 I/Os a second of a thread; tkperf offers one at least"),
         ("rw=randtrimwrite", "trims and writes are never mixed in one load; write two jobs, rw=trim and rw=write"),
@@ -119,7 +119,7 @@ def test_what_is_kept(options: str, key: str, value: object) -> None:
         ("bssplit=4k/60:8k/60:16k", "its percentages are more than 100 without the sizes that have none"),
         ("bssplit=4k/50:20k-28k/50", "fio takes 20k-28k as 20k: write that, or a share for each size"),
         ("thinktime=61s", "a pause of tkperf is 60 s at most: fio reports nothing meanwhile"),
-        ("thinktime_blocks_type=issue", "tkperf pauses only with thinktime and thinktime_blocks"),
+        ("thinktime_blocks_type=issue", "tkperf supports pauses only with thinktime and thinktime_blocks"),
         ("bsrange=4k-64k", "tkperf draws no sizes from a range; write the sizes as bssplit=4k/50:8k/50"),
         ("bs=٤k", "it is a size such as 4k, 1m or 4096"),
         ("iodepth=٣", "it is a whole number from 1 to 65,536"),
@@ -441,9 +441,7 @@ def test_a_waiting_engine_has_no_queue() -> None:
     """If the I/O engine waits for each I/O, iodepth is not carried over. The output states why the queue depth is 1."""
     _, options = convert(f"[a]\n{TIMED}iodepth=32\nioengine=sync\n")
     assert "not carried over: iodepth=32: sync waits for each I/O ([a])" in options
-    assert "carried over: ioengine=sync -> io_depth, which is 1 because this engine waits for each I/O ([a])" in (
-        options
-    )
+    assert "carried over: ioengine=sync -> io_depth, which is 1 if the engine waits for each I/O ([a])" in (options)
 
 
 @pytest.mark.parametrize("name", NAMES)

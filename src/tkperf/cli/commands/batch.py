@@ -23,22 +23,26 @@ _OF_ALL = (
     common(
         "--parallel",
         metavar="auto|all|N",
-        help="Number of drives measured at the same time; default: auto, as many as their shared links can carry.",
+        help="Number of drives that tkperf measures at the same time. Default: auto, that is, as many drives as their "
+        "shared links can serve.",
     ),
     on_test(
         "--stagger",
         metavar="TIME",
-        help="Shortest time between the starts of two drives on one link, such as 30s or 5min; default: none.",
+        help="Shortest time between the starts of two drives on one link, such as 30s or 5min. Default: no such time.",
     ),
     common(
-        "--claims", type=InputFile(".toml"), metavar="FILE", help="Check each drive against these claims at the end."
+        "--claims",
+        type=InputFile(".toml"),
+        metavar="FILE",
+        help="Check each drive against the claims in this file at the end of the batch.",
     ),
     on_test(
         "--strict",
         is_flag=True,
         default=None,
-        help="Refuse a host that would disturb the run, and drives that overload what they share. Measure a disturbed "
-        "step again at once, and end that drive's run if each attempt is disturbed.",
+        help="Refuse a host that would disturb the runs, and refuse drives that together overload a shared link. "
+        "Measure a disturbed step again at once. If each attempt is disturbed, end the run of this drive.",
     ),
     on_test(
         "--no-compare-reads",
@@ -46,14 +50,14 @@ _OF_ALL = (
         is_flag=True,
         flag_value=False,
         default=None,
-        help="Before the first purge, do not compare the read rate of each drive on its own with the read rate of all "
-        "drives together.",
+        help="Do not compare the read rate of each single drive with the read rate of all drives together before the "
+        "first purge.",
     ),
     on_test(
         "--alone-again",
         is_flag=True,
         default=None,
-        help="Measure a drive again, alone, if the other drives slow it down or overload its link.",
+        help="Measure a drive again, alone, if other drives slow this drive down or overload its link.",
     ),
     on_test(
         "--share-cpus",
@@ -61,32 +65,32 @@ _OF_ALL = (
         is_flag=True,
         flag_value=False,
         default=None,
-        help="Let all drives share the CPUs; default: each drive has separate CPUs, if there are enough.",
+        help="Let all drives share the CPUs. By default, each drive uses separate CPUs if the host has enough CPUs.",
     ),
     common(
         "--yes-destroy-file",
         metavar="FILE",
         type=InputFile(),
-        help="Answer the question in advance, with a file that contains the serial number or path of each drive, one "
-        "on each line.",
+        help="Answer the question before the erasure in advance. FILE contains the serial number or the path of each "
+        "drive, one on each line.",
     ),
     on_mail(
         "-m",
         "--mail",
         metavar="ADDRESS",
-        help="Mail the results to this address when the batch has ended, in at most twelve lines.",
+        help="Mail the results to this address, in at most twelve lines, when the batch has ended.",
     ),
     on_mail(
         "--notify-command",
         metavar="COMMAND",
-        help="Run this command when the batch has ended; tkperf fills in {name}, {status}, {run_file}: NAME, complete "
-        "or the number of drives that are done, the path of NAME.batch.",
+        help="Run this command when the batch has ended. In COMMAND, tkperf replaces {name} with NAME, {status} with "
+        "the word complete or the number of drives that are done, and {run_file} with the path of NAME.batch.",
     ),
 )
 
-_HELP_OF_FILE = """{verb} the drives of a batch file, which contains suite, options and drives. {loss}
+_HELP_OF_FILE = """{verb} the drives of a batch file, which contains the suite, the options and the drives. {loss}
 
-    Options given here prevail over the file.
+    Options on the command line override options in the file.
 
     \b
     Examples:
@@ -112,8 +116,8 @@ _HELP_OF_FILE = """{verb} the drives of a batch file, which contains suite, opti
     """
 _HELP_OF_SUITE = """{verb} drives with the options of 'tkperf {suite}'. {loss}
 
-    DEVICE is a path, a serial number, a file (created with --size), or sim:PRESET. All drives have the same options; to
-    use different options, write a batch file.
+    DEVICE is the path or the serial number of a drive, a file (created with --size), or sim:PRESET. All drives use the
+    same options. To use different options for some drives, write a batch file.
 
     \b
     Examples:
@@ -121,7 +125,10 @@ _HELP_OF_SUITE = """{verb} drives with the options of 'tkperf {suite}'. {loss}
       tkperf {run}batch look {suite} ./a.img ./b.img --size 1GiB --profile quick
     """
 _WORDS_OF_RUN = {"verb": "Measure", "loss": "Every drive is erased."}
-_WORDS_OF_PLAN = {"verb": "Estimate the measurement of", "loss": "Nothing is run, written or asked."}
+_WORDS_OF_PLAN = {
+    "verb": "Estimate the measurement of",
+    "loss": "tkperf runs nothing, writes nothing and asks nothing.",
+}
 _EXAMPLES = {"ssd": "-ssdt iops lat -iod 32", "hdd": "-hddt tp"}
 
 Act = Callable[[str, str | None, dict[str, Any]], None]
@@ -211,9 +218,10 @@ def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] 
 
 # Help of options that do more in a batch than in a run.
 _HELP_OF_OPTIONS = {
-    "folder": "Folder for all files of the batch; default: here.",
+    "folder": "Folder for all files of the batch. Default: the current folder.",
     "no_report": "Do not write NAME.html and the reports of the drives when the batch has ended.",
-    "detach": "Leave the terminal after the batch has begun; 'tkperf attach', 'status' and 'stop' reach it.",
+    "detach": "Continue in the background after the batch has begun. Use 'tkperf attach', 'status' and 'stop' to "
+    "watch or stop the batch.",
 }
 # Options of a suite that do not concern the measurement, so a batch file does not contain them.
 _OF_CALL = (
@@ -280,22 +288,24 @@ batch = make_group(
             "--push",
             metavar="ARCHIVE",
             type=InputFile(".gz"),
-            help="First install this archive of tkperf, which 'make archive' creates, on the hosts of the batch.",
+            help="Install tkperf from this archive on the hosts of the batch first. 'make archive' creates the "
+            "archive.",
         )
     ],
-    text="""Measure many drives, of this host or of the hosts that a batch file names, with one plan, one question and
-    one page of results. All drives are erased.
+    text="""Measure many drives of this host, or of the hosts that a batch file names, with one plan, one question and
+    one page of results. tkperf erases all drives.
 
     Each drive has a separate process and run file. By default, drives run in groups that do not overload a link. Before
-    you confirm, tkperf examines every drive and holds it. If it finds a fault, it refuses the whole batch, and nothing
-    is touched. After you have confirmed, a fault ends only the run of its drive.
+    you confirm, tkperf examines every drive and opens the drive exclusively. If tkperf finds a problem, it refuses the
+    whole batch and touches no drive. After you have confirmed, a problem with one drive ends only the run of this
+    drive.
 
     'tkperf plan batch' with the same arguments estimates time, writes and groups. NAME.batch records the batch:
     'tkperf status', 'attach', 'stop', 'resume', 'show' and 'report' accept this file. At the end, NAME.html contains
     the results.
 
-    Exit code: 0 if all drives are done, 1 if a claim is not met or not judged, otherwise the code of the drive with the
-    most serious problem.
+    The exit code is 0 if all drives are done, and 1 if a claim is not met or not judged. Otherwise the exit code is
+    that of the drive with the most serious problem.
 
     \b
     Examples:

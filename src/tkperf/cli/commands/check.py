@@ -20,16 +20,18 @@ if TYPE_CHECKING:
     from tkperf.page.page import ReportView
 
 
-_MORE = """A claim passes only if it is met, its run has ended and is not damaged, and its rounds did not miss steady
-state. Otherwise the claim is not judged. Several files of one run count once. Margins are also given in standard
-uncertainties (sigma). A note says if the limit lies within the uncertainty (95 %).
+_MORE = """A claim passes only if the value meets the limit and nothing makes the value doubtful. tkperf does not judge
+a claim if the run has not ended, if the run file is damaged, or if the section of the value did not reach steady state.
+Several files of one run count as one run. tkperf also prints the margin in standard uncertainties (sigma), and a note
+if the limit lies within the uncertainty (95 %).
 
-Further keys of a claim: at_most instead of at_least; section; direction (all, read, write); and, for workloads of one
-mix and block size, access, zones, compressible_percent, region, offered_iops, arrival, jobs, io_depth. not_found = true
-claims that tkperf finds no such value in a test, for example no spikes.
+A claim may also contain these keys: at_most in place of at_least; section; direction (all, read, write). If several
+workloads have the same mix and block size, these keys select one workload: access, zones, compressible_percent, region,
+offered_iops, arrival, jobs, io_depth. With not_found = true, the claim is that tkperf finds no such value in a test,
+for example no spikes.
 
-[[quantiles]] contains test, read_percent, block_size and within_us = { "99" = 500, "99.9" = 900 }: 99 % of the I/Os
-complete within 500 us, 99.9 % within 900 us.
+A table [[quantiles]] contains test, read_percent, block_size and within_us. For example,
+within_us = { "99" = 500, "99.9" = 900 } claims that 99 % of the I/Os complete within 500 us, and 99.9 % within 900 us.
 """
 
 
@@ -77,23 +79,24 @@ def _require_claims_file(claims_file: Path) -> None:
 )
 @click.argument("claims_file", type=InputFile(".toml"))
 @json_option
-@output_file("junit", "Also write the outcomes as JUnit XML, for CI systems; - is stdout.")
-@output_file("html", "Also write the outcomes as a page.")
-@output_file("markdown", "Also write the outcomes as Markdown, for wikis and mails.")
+@output_file("junit", "Also write the outcomes as JUnit XML for CI systems; - means stdout.")
+@output_file("html", "Also write the outcomes as an HTML page.")
+@output_file("markdown", "Also write the outcomes as Markdown for wikis and mails.")
 @click.option(
     "--require-confidence",
     is_flag=True,
-    help="Also fail a claim if the value meets it only within its uncertainty, or has no uncertainty.",
+    help="Also fail a claim if the value meets the claim only within the uncertainty, or if the value has no "
+    "uncertainty.",
 )
 def check(
     run_files: tuple[Path, ...], claims_file: Path, as_json: bool, require_confidence: bool, **files: Path | None
 ) -> None:
     """Check the claims in CLAIMS_FILE against RUN_FILES: met, not met, or not measured.
 
-    For several runs, tkperf shows a matrix of runs and claims. If you name a batch, NAME.batch, all its runs are
-    compared. If a metric or key is wrong, tkperf lists those that exist.
+    For several runs, tkperf shows a matrix of runs and claims. If you name a batch (NAME.batch), tkperf checks all runs
+    of the batch. If a metric or key is wrong, tkperf lists the metrics or keys that exist.
 
-    Exit code: 0 if all claims pass, 1 if not, 2 if nothing could be checked.
+    The exit code is 0 if all claims pass, 1 if a claim does not pass, and 2 if tkperf could check nothing.
 
     \b
     Examples:

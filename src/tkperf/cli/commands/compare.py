@@ -44,14 +44,14 @@ ARRANGEMENTS = ("runs", "cohort", "history")
     "--as",
     "wanted",
     type=click.Choice(ARRANGEMENTS),
-    help="How to compare the runs: each run with the first (runs), drives of one model (cohort), or one drive over "
-    "time (history). By default, the models and serial numbers of three or more runs decide.",
+    help="How to compare the runs: each run with the first run (runs), drives of one model (cohort), or one drive "
+    "over time (history). By default, tkperf decides according to the models and serial numbers of three or more runs.",
 )
 @output_file("csv", "Also write the comparison as CSV. For every FILE, - means stdout.")
 @output_file("html", "Also write the comparison as one HTML file with plots.")
 @output_file("pdf", "Also write the comparison as PDF.")
 @output_file("json", "Also write the comparison as JSON.")
-@output_file("markdown", "Also write the comparison as Markdown, for wikis and mails.")
+@output_file("markdown", "Also write the comparison as Markdown for wikis and mails.")
 @click.option(
     "-f",
     "--folder",
@@ -59,18 +59,18 @@ ARRANGEMENTS = ("runs", "cohort", "history")
     metavar="DIR",
     help="Also write all formats into this folder: comparison.html, .pdf, .csv, .json, .md, and TKperf's plots as PNG.",
 )
-@click.option("-z", "--zip", "zipped", is_flag=True, help="With -f: also pack the files as comparison.zip.")
-@click.option("--full", is_flag=True, help="Print everything, not one screen.")
+@click.option("-z", "--zip", "zipped", is_flag=True, help="With -f, also pack the files into comparison.zip.")
+@click.option("--full", is_flag=True, help="Print everything instead of one screen.")
 def compare(
     run_files: tuple[Path, ...], wanted: str | None, folder: Path | None, zipped: bool, full: bool, **files: Path | None
 ) -> None:
-    """Compare RUN_FILES with the first of them. Three or more runs of one model are a cohort; three or more runs of one
-    drive are a history.
+    """Compare all RUN_FILES with the first one. Three or more runs on drives of one model are a cohort, and three or
+    more runs on one drive are a history.
 
-    Ratios have 95 % intervals. A ratio in parentheses is within noise: its interval contains 1, and does not contain a
-    difference of more than 10 %. A question mark means that a difference is not decided: a value has no uncertainty, or
-    the interval contains both 1 and a difference of more than 10 %. The output lists conditions that differ. If you
-    name a batch, NAME.batch, all its runs are compared.
+    Ratios have 95 % intervals. A ratio in parentheses is within noise, that is, the interval contains 1 and no
+    difference of more than 10 %. A question mark means that a difference is undecided, because a value has no
+    uncertainty, or because the interval contains both 1 and a difference of more than 10 %. The output lists conditions
+    that differ. If you name a batch (NAME.batch), tkperf compares all runs of the batch.
 
     \b
     Examples:

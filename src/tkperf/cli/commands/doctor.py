@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("device", required=False, type=Device())
-@click.option("--unlock", is_flag=True, help="Clear an ATA password left by an interrupted purge.")
+@click.option("--unlock", is_flag=True, help="Clear an ATA password that an interrupted purge left on DEVICE.")
 @json_option
 def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
-    """Show the facts of DEVICE, whether tkperf can test it, and what this machine lacks.
+    """Show the facts of DEVICE, whether tkperf can test DEVICE, and what is missing on this machine.
 
     tkperf writes nothing to the device, except that --unlock clears tkperf's own ATA password.
 

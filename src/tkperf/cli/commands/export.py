@@ -37,15 +37,16 @@ class _Outcome(StrEnum):
     type=OUTPUT_FOLDER,
     required=True,
     metavar="DATASET",
-    help="The folder of the data set, created if it does not exist. It contains a folder for each run.",
+    help="Folder of the data set, which contains a folder for each run. tkperf creates the folder if it does not "
+    "exist.",
 )
-@click.option("--no-seconds", is_flag=True, help="Leave out the table of every second, which is most of the data.")
+@click.option("--no-seconds", is_flag=True, help="Omit the table of every second, which contains most of the data.")
 def export(runs: tuple[Path, ...], dataset_folder: Path, no_seconds: bool) -> None:
     """Write the tables of RUNS as one data set for DuckDB, Spark or pandas, with a folder for each run.
 
     RUNS are run files, batches, and folders with run files in or below them. A later call exports only runs that are
-    new or have changed. A run appears in the data set at once, with all its tables. A run under way is left out until
-    it has ended.
+    new or have changed. A run appears in the data set when all its tables are complete. tkperf omits a run under way
+    until the run has ended.
 
     \b
     Examples:

@@ -22,24 +22,24 @@ MOST_SHOWN = 12
     type=OUTPUT_FOLDER,
     default=Path(),
     metavar="DIR",
-    help="Folder for the run files; default: here.",
+    help="Folder for the run files. Default: the current folder.",
 )
 @click.option(
     "--name",
     metavar="NAME",
-    help="Name of the run if the files make one run; default: the name in the XML, the name of fio's first file, or "
-    "the name of the folder.",
+    help="Name of the run, if the files become one run. Default: the name in the XML file, the name of fio's first "
+    "file, or the name of the folder.",
 )
 def import_(files: tuple[Path, ...], folder: Path, name: str | None) -> None:
     """Convert results of other tools into run files, so that you can report, compare and check them.
 
-    Each result XML of TKperf 1.x to 2.2 becomes a run. All JSON files of fio together become one run: results of the
-    same job and workload are its rounds, in the order of fio's times. If you name a folder, tkperf reads all .json and
-    .xml files below it.
+    Each result XML of TKperf 1.x to 2.2 becomes a run. All JSON files of fio together become one run. Results of the
+    same job and workload become the rounds of this run, in the order of fio's times. If you name a folder, tkperf reads
+    all .json and .xml files below it.
 
-    tkperf judges steady state again, and overwrites no file. It skips results that it cannot use, and names the reason.
-    Every result says IMPORTED. You can compare imported runs of fio with each other by workload, but not with tkperf's
-    tests.
+    tkperf judges steady state again, and overwrites no file. tkperf skips results that it cannot use, and prints the
+    reason. Every result has the notice IMPORTED. You can compare imported runs of fio with each other by workload, but
+    not with tkperf's tests.
 
     \b
     Examples:

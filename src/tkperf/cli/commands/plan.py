@@ -13,10 +13,10 @@ from tkperf.cli.commands.suites import hdd, raid, ssd
 if TYPE_CHECKING:
     pass
 
-HELP = """Estimate '{run}' with the same options; tkperf runs, writes and asks nothing.
+HELP = """Estimate the run of '{run}' with the same options. tkperf runs nothing, writes nothing and asks nothing.
 
-    The output shows phases, times, amount written and, with --rated, the share of the drive's life. tkperf
-    reads DEVICE for ten seconds, unless --rate or --like gives the speed.
+    The output shows the phases, the time, the amount written and, with --rated, the used share of the drive's
+    endurance. tkperf reads DEVICE for ten seconds to find its speed, unless --rate or --like sets the speed.
 
     \b
     Examples:
@@ -27,16 +27,16 @@ HELP = """Estimate '{run}' with the same options; tkperf runs, writes and asks n
 
 
 _OWN = (
-    click.Option(["--no-probe"], is_flag=True, help="Do not read DEVICE, but assume its speed."),
+    click.Option(["--no-probe"], is_flag=True, help="Do not read DEVICE to find its speed, but assume 500MB/s."),
     click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document for programs."),
 )
 
 
 @click.group(cls=CommandGroup)
 def plan() -> None:
-    """Estimate phases, times, amount written and share of a drive's endurance before a run.
+    """Estimate the phases, the time, the amount written and the used share of a drive's endurance before a run.
 
-    It takes the options of the command that would run. tkperf opens DEVICE only for reading.
+    'tkperf plan' accepts the options of the command that would run. tkperf opens DEVICE only for reading.
     """
 
 
@@ -106,12 +106,13 @@ plan.add_command(
         _look_at_batch,
         run="plan ",
         own=_OWN,
-        text="""Estimate 'tkperf batch' with the same arguments; tkperf runs, writes and asks nothing.
+        text="""Estimate the batch of 'tkperf batch' with the same arguments. tkperf runs nothing, writes nothing and
+        asks nothing.
 
-    The output shows the slot, time, amount written, group and, with --rated, the share of its life for each drive. It
-    also shows the budgets of the links that drives share, and the faults for which the batch would be refused. --rate
-    or --like gives the speed; otherwise tkperf reads the first drive of each model and size for ten seconds. The exit
-    code is 0 even if the batch would be refused.
+    For each drive, the output shows the slot, the time, the amount written, the group and, with --rated, the used share
+    of the endurance. The output also shows the budgets of shared links, and the faults for which tkperf would refuse
+    the batch. --rate or --like sets the speed of the drives. Otherwise tkperf reads the first drive of each model and
+    size for ten seconds. The exit code is 0 even if tkperf would refuse the batch.
 
     \b
     Examples:

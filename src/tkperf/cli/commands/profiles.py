@@ -49,7 +49,7 @@ def profiles(context: click.Context, as_json: bool) -> None:
 @click.argument("name", type=ProfileName(built_in_profiles()))
 @json_option
 def show(name: str, as_json: bool) -> None:
-    """Explain a profile key by key, and say what each of its tests would do.
+    """Explain a profile key by key, and describe what each test of the profile would do.
 
     NAME is a profile of tkperf, or the path of your own TOML file.
 

@@ -30,19 +30,21 @@ FACTS = ("model", "firmware", "capacity", "interface", "form", "profile")
     type=click.Choice(FIGURES),
     metavar="FIGURE",
     default=FIGURES[0],
-    help=f"The figure to rank by: {FIGURES[0]} (default), {', '.join(FIGURES[1:-1])} or {FIGURES[-1]}.",
+    help=f"Figure by which tkperf ranks the drives: {FIGURES[0]} (default), {', '.join(FIGURES[1:-1])} or "
+    f"{FIGURES[-1]}.",
 )
 @click.option(
     "--only",
     "only",
     multiple=True,
     metavar="NAME=TEXT",
-    help=f"Only drives with this fact; may be repeated. NAME: {', '.join(FACTS[:-1])} or {FACTS[-1]}.",
+    help=f"Rank only drives with this fact. You can repeat this option. NAME is {', '.join(FACTS[:-1])} or "
+    f"{FACTS[-1]}.",
 )
 @json_option
-@output_file("csv", "Also write the ranking as CSV; - is stdout.")
+@output_file("csv", "Also write the ranking as CSV; - means stdout.")
 @output_file("html", "Also write the ranking as one HTML file.")
-@output_file("markdown", "Also write the ranking as Markdown, for wikis and mails.")
+@output_file("markdown", "Also write the ranking as Markdown for wikis and mails.")
 def rank(
     runs: tuple[Path, ...],
     figure: str,
@@ -54,8 +56,9 @@ def rank(
 ) -> None:
     """Rank the drives of RUNS by a figure. RUNS are run files, batches, and folders with run files in or below them.
 
-    Only values that were measured under equal conditions are ranked; the other runs follow with the reason. If a drive
-    has several runs, the newest run counts. Simulated drives are never ranked among real drives.
+    tkperf ranks only values that were measured under equal conditions. A second list contains all other runs, with the
+    reason. If a drive has several runs, tkperf uses the newest run. Simulated drives are never ranked among real
+    drives.
 
     \b
     Examples:

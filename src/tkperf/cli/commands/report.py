@@ -26,8 +26,14 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("run_file", type=RUN_FILE)
-@output_file("html", "The HTML file. Default: next to the run file, unless you name another output.", "-o", "--output")
-@output_file("pdf", "A PDF for print, with the page header of the PTS.")
+@output_file(
+    "html",
+    "Name of the HTML file. By default, tkperf writes the HTML file next to the run file, unless you "
+    "name another output.",
+    "-o",
+    "--output",
+)
+@output_file("pdf", "PDF for print, with the page header of the PTS.")
 @click.option(
     "--claims",
     "claims_file",
@@ -35,7 +41,7 @@ if TYPE_CHECKING:
     heading=Heading.CONTENT,
     type=InputFile(".toml"),
     metavar="FILE",
-    help="Add a section that checks these claims, as 'tkperf check' does.",
+    help="Add a section in which tkperf checks the claims in this file, as 'tkperf check' does.",
 )
 @click.option(
     "--histogram",
@@ -44,21 +50,31 @@ if TYPE_CHECKING:
     heading=Heading.CONTENT,
     multiple=True,
     metavar="NAME:PART",
-    help="Add the histogram of a part to the HTML and PDF; may be repeated. NAME is a test, a section, a "
-    "workload, or several of these separated by commas; PART a round (28), rounds (3-7), seconds (12-40s) "
-    "or a level (70000iops).",
+    help="Add the histogram of a part of the run to the HTML and PDF. You can repeat this option. NAME is a test, a "
+    "section, a workload, or several of these names separated by commas. PART is a round (28), several rounds (3-7), "
+    "seconds (12-40s) or a level (70000iops).",
 )
 @click.option("--fact", "facts", cls=HeadedOption, heading=Heading.CONTENT, **FACT)
 @click.option("--fact-file", cls=HeadedOption, heading=Heading.CONTENT, **FACT_FILE)
-@output_folder("csv", "Tables as CSV: cells, rounds, slices, verdicts, histograms, every second.")
-@output_folder("parquet", "The tables of --csv as Parquet.", heading=Heading.FORMATS)
-@output_file("json", "The results, as 'tkperf show --json' prints them.")
-@output_file("xml", "TKperf's format, for tkperf-cmp.", heading=Heading.FORMATS)
-@output_file("markdown", "Markdown for wikis and mails.")
-@output_file("openmetrics", "Every second with its time, for Prometheus and Grafana.", heading=Heading.FORMATS)
-@output_file("line-protocol", "The same data for InfluxDB and others.", heading=Heading.FORMATS)
-@output_file("junit", "For a batch: the drives and their claims as JUnit XML, for CI systems.", heading=Heading.FORMATS)
-@output_file("mail", "For a batch: the results in at most twelve lines of text.", heading=Heading.FORMATS)
+@output_folder("csv", "Tables as CSV files: cells, rounds, slices, verdicts, histograms, every second.")
+@output_folder("parquet", "Tables as Parquet files; the tables are those of --csv.", heading=Heading.FORMATS)
+@output_file("json", "Results as JSON, in the form of 'tkperf show --json'.")
+@output_file("xml", "Results in TKperf's XML format, for tkperf-cmp.", heading=Heading.FORMATS)
+@output_file("markdown", "Report as Markdown for wikis and mails.")
+@output_file(
+    "openmetrics", "Values of every second, with time stamps, for Prometheus and Grafana.", heading=Heading.FORMATS
+)
+@output_file(
+    "line-protocol",
+    "Values of every second in line protocol, for InfluxDB and other programs.",
+    heading=Heading.FORMATS,
+)
+@output_file(
+    "junit",
+    "For a batch, the drives and the outcomes of their claims as JUnit XML for CI systems.",
+    heading=Heading.FORMATS,
+)
+@output_file("mail", "For a batch, the results in at most twelve lines of text.", heading=Heading.FORMATS)
 def report(
     run_file: Path,
     html_file: Path | None,
@@ -77,10 +93,10 @@ def report(
     junit_file: Path | None,
     mail_file: Path | None,
 ) -> None:
-    """Write the report of RUN_FILE as one HTML file that needs no network, or its data.
+    """Write the report of RUN_FILE as one HTML file that needs no network, or write the results as data.
 
-    For a batch, RUN_FILE is NAME.batch: one page of all its drives, with their claims, in any of --html, --pdf, --csv,
-    --json, --markdown, --junit, --mail.
+    For a batch, RUN_FILE is NAME.batch. The report is then one page with all drives and the outcomes of their claims.
+    For this page, you can use --html, --pdf, --csv, --json, --markdown, --junit and --mail.
 
     \b
     Examples:
@@ -247,10 +263,11 @@ def require_time(result: RunResult) -> float:
 
 @click.command(cls=Command)
 @click.argument("run_file", type=RUN_FILE)
-@click.option("--full", is_flag=True, help="Print everything, not one screen.")
+@click.option("--full", is_flag=True, help="Print everything instead of one screen.")
 @json_option
 def show(run_file: Path, full: bool, as_json: bool) -> None:
-    """Print the results in RUN_FILE, even during its run: verdict, headline figures and findings on one screen.
+    """Print the verdict, the headline figures and the findings of RUN_FILE on one screen, even while the run is under
+    way.
 
     For a batch, RUN_FILE is NAME.batch, and the command prints everything.
 

@@ -27,15 +27,15 @@ _TESTS = (
         "--accept-interruption",
         "accept",
         is_flag=True,
-        help="Continue where the run stopped, even within a stream or a steady-state window. Results that span the "
-        "interruption are marked. tkperf still repeats purges and fills.",
+        help="Continue at the point where the run stopped, even within a stream or a steady-state window. tkperf "
+        "marks results that span the interruption. tkperf still repeats interrupted purges and fills.",
     ),
     common(
         "--repeat",
         metavar="TEST,...",
         multiple=True,
         callback=_split,
-        help="Measure a test of the run again; the earlier results remain in the run file.",
+        help="Measure a test of the run again. The earlier results remain in the run file.",
     ),
     common(
         "--test",
@@ -43,15 +43,17 @@ _TESTS = (
         metavar="TEST,...",
         multiple=True,
         callback=_split,
-        help="Add a test, with the profile and options of the run.",
+        help="Add a test, which runs with the profile and the options of the run.",
     ),
 )
-_WITHOUT = on_target("--without", metavar="NAME", multiple=True, help="For a batch: leave out the drive of this run.")
+_WITHOUT = on_target(
+    "--without", metavar="NAME", multiple=True, help="For a batch, do not resume the run with this name."
+)
 _YES_DESTROY_FILE = on_target(
     "--yes-destroy-file",
     metavar="FILE",
     type=InputFile(),
-    help="For a batch: answer the question in advance, with a file that contains a line for each drive.",
+    help="For a batch, answer the question before the erasure in advance. FILE contains a line for each drive.",
 )
 
 
@@ -64,7 +66,8 @@ _YES_DESTROY_FILE = on_target(
         _WITHOUT,
         STRICT,
         purge_command(
-            "The --purge-command of the run. You must pass it again, because tkperf executes no command from a file."
+            "The --purge-command of the run. You must pass the command again, because tkperf executes no command from "
+            "a file."
         ),
         *CONSENT,
         _YES_DESTROY_FILE,
@@ -74,11 +77,12 @@ _YES_DESTROY_FILE = on_target(
 def resume(run_file: Path, **options: Any) -> None:
     """Resume the run in RUN_FILE after a kill, a crash, a power cut, Ctrl-C or an error.
 
-    The run keeps its profile, options, tests and device. Pass DEVICE if the name of the device has changed. The run
-    erases the device again, so tkperf asks again. tkperf measures again what valid results require: the interrupted
-    round, or everything since the last purge. tkperf names this part before the question.
+    The run continues with the same profile, options, tests and device. Pass DEVICE if the name of the device has
+    changed. The run erases the device again, so tkperf asks again. For valid results, tkperf repeats the interrupted
+    round, or everything since the last purge. Before the question, tkperf names the part that it will repeat.
 
-    For a batch, RUN_FILE is NAME.batch: the runs of drives that are not done begin, or continue, after one question.
+    For a batch, RUN_FILE is NAME.batch. After one question, tkperf starts or continues the runs of all drives that are
+    not done.
 
     \b
     Examples:

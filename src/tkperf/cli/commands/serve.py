@@ -22,20 +22,26 @@ DESCRIPTORS = 64
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen at. If this is not a loopback address, requests need the token that tkperf prints; 'ssh "
-    "-L' is safer.",
+    help="Address at which the server listens. If the address is not a loopback address, a request needs the token "
+    "that tkperf prints. A tunnel with 'ssh -L' is safer.",
 )
-@click.option("--port", type=Count(0, 65535), default=8757, show_default=True, help="0: any free port.")
+@click.option(
+    "--port",
+    type=Count(0, 65535),
+    default=8757,
+    show_default=True,
+    help="Port at which the server listens; 0 means any free port.",
+)
 @click.option(
     "--socket",
     "socket_path",
     type=RunFolder(),
     metavar="PATH",
-    help="Listen at a Unix socket instead. Only you can open this socket.",
+    help="Listen at this Unix socket instead of a port. Only you can open the socket.",
 )
 @click.option("--allow-root", is_flag=True, help="Serve as root. Without this option, tkperf refuses to serve as root.")
 def serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | None, allow_root: bool) -> None:
-    """Show the run files below each DIR in a browser, even during their runs. Default: this folder.
+    """Show the run files below each DIR in a browser, even while runs are under way. Default: the current folder.
 
     The server only reads. Ctrl-C ends it.
 

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, params=[click.Argument(["run_file"], type=RUN_FILE), PROGRESS, VERBOSE])
 def attach(run_file: Path, progress: str, verbose: bool) -> None:
-    """Watch the run in RUN_FILE from any terminal, read-only, until it ends. Ctrl-C ends only the view.
+    """Watch the run in RUN_FILE from any terminal, without an effect on the run, until the run ends. Ctrl-C ends only
+    the view.
 
-    New figures appear at the end of each step, and once a minute in long steps.
+    New figures appear at the end of each step, and once a minute during long steps.
 
     \b
     Examples:
@@ -70,10 +71,11 @@ MOST_JUDGED = 24
 @click.argument("run_files", nargs=-1, type=RUN_FILE)
 @json_option
 def status(run_files: tuple[Path, ...], as_json: bool) -> None:
-    """Show the progress of runs. Default: all runs on this machine, and all run files of this folder.
+    """Show the progress of runs. By default, the list contains all runs on this machine and all run files in the
+    current folder.
 
-    A batch is one row. If you name NAME.batch, each drive has a row, and --json also contains the runs under way. A run
-    counts as running while its process holds the lock on its run file.
+    A batch has one row. If you name NAME.batch, each drive has one row, and --json also contains the runs under way. A
+    run counts as running while its process holds the lock on its run file.
 
     \b
     Examples:
@@ -194,12 +196,12 @@ _EXPLAIN_AFTER_S = 5.0
 
 @click.command(cls=Command)
 @click.argument("run_file", type=RUN_FILE)
-@click.option("--no-wait", is_flag=True, help="Do not wait until the run has ended.")
+@click.option("--no-wait", is_flag=True, help="Return at once, without waiting until the run has ended.")
 def stop(run_file: Path, no_wait: bool) -> None:
-    """End the run in RUN_FILE in order, as Ctrl-C in its terminal does, and wait for its end.
+    """End the run in RUN_FILE in the same way as Ctrl-C in the terminal of the run, and wait until the run has ended.
 
-    The run file keeps all results so far; 'tkperf resume' continues the run. If the run has already ended, the command
-    shows the reason.
+    The run file contains all results so far, and 'tkperf resume' continues the run. If the run has already ended, the
+    command prints the reason.
 
     \b
     Examples:

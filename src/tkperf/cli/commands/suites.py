@@ -33,9 +33,9 @@ _RAID = (
         required=True,
         metavar="FILE",
         type=InputFile(".json"),
-        help="Members, level and type of the set, as below.",
+        help="JSON file with the members, the level and the type of the set (example below).",
     ),
-    on_target("--remove-set", is_flag=True, help="Remove the set again after the run."),
+    on_target("--remove-set", is_flag=True, help="Remove the RAID set after the run."),
 )
 
 
@@ -96,11 +96,12 @@ def ssd(**options: object) -> None:
     ],
 )
 def hdd(**options: object) -> None:
-    """Measure a hard disk in areas from its start to its end. DEVICE is overwritten.
+    """Measure a hard disk in areas, from the start of the disk to the end. tkperf overwrites DEVICE.
 
-    The suite is that of TKperf: 128 equal areas; in each area random reads and writes of 64, 16 and 4 KiB (iops), and
-    sequential reads and writes of 1024 and 4 KiB (tp). With steps of one minute, iops takes 19 hours, and tp takes 8.5
-    hours. tkperf does not purge or precondition the disk.
+    The suite is the hard disk suite of TKperf. tkperf divides the disk into 128 equal areas. In each area, the test
+    iops measures random reads and writes of 64, 16 and 4 KiB, and the test tp measures sequential reads and writes of
+    1024 and 4 KiB. With steps of one minute, iops takes 19 hours, and tp takes 8.5 hours. tkperf does not purge or
+    precondition the disk.
 
     \b
     Examples:
@@ -134,14 +135,15 @@ def hdd(**options: object) -> None:
        "readpolicy": "nora", "writepolicy": "wt", "stripsize": "256"}
 
     For keys that raid.json omits, tkperf uses the defaults of TKperf. With sw_mdadm, tkperf preconditions the members
-    before it creates the set. With hw_lsi, it preconditions the set.
+    before it creates the set. With hw_lsi, tkperf preconditions the set.
     """,
 )
 def raid(**options: object) -> None:
     """Create a RAID set from whole drives and run the SSD tests on it. tkperf erases all members of the set.
 
-    DEVICE is the set's node: /dev/md0 for sw_mdadm, the /dev/sdX of the virtual drive for hw_lsi. Before each test,
-    tkperf purges the members in parallel, creates the set again and waits for its resync.
+    DEVICE is the device node of the set: for sw_mdadm a node such as /dev/md0, for hw_lsi the /dev/sdX of the virtual
+    drive. Before each test, tkperf purges the members in parallel, creates the set again and waits until the resync has
+    ended.
 
     \b
     Examples:

@@ -55,7 +55,13 @@ def _size_kib(word: str) -> float:
 _WHOLE_NUMBERS = _Values(_whole, "1,2,4")
 _LISTS = (
     common("--threads", "jobs", type=_WHOLE_NUMBERS, metavar="N,N...", help="Thread counts (TC)."),
-    common("--depth", "io_depths", type=_WHOLE_NUMBERS, metavar="N,N...", help="Outstanding I/Os of each thread (QD)."),
+    common(
+        "--depth",
+        "io_depths",
+        type=_WHOLE_NUMBERS,
+        metavar="N,N...",
+        help="Numbers of outstanding I/Os of each thread (QD).",
+    ),
     common(
         "--block-size",
         "block_sizes_kib",
@@ -68,14 +74,14 @@ _LISTS = (
         "read_percents",
         type=_Values(_read_percent, "100,70,0 or 100/0,70/30"),
         metavar="R/W,R/W...",
-        help="Read/write mixes, such as 100/0,65/35, or only the shares of reads, such as 100,65.",
+        help="Read/write mixes such as 100/0,65/35, or only the shares of reads such as 100,65.",
     ),
     common(
         "--compressibility",
         "compressible_percents",
         type=_Values(_whole, "0,50,90"),
         metavar="PERCENT,PERCENT...",
-        help="Share of the data that compression in the drive could save, in %; 0 is random data.",
+        help="Shares of the data that compression in the drive could save, in %; 0 means random data.",
     ),
     common("--access", type=click.Choice([access.value for access in Access]), help="Order of the addresses."),
 )
@@ -88,9 +94,10 @@ _LISTS = (
 def sweep(profile: str, **options: Any) -> None:
     """Measure every combination of the given values and store everything in NAME.tkperf. DEVICE is erased.
 
-    After purge and preconditioning, tkperf measures all combinations in rounds until the hardest one is steady. The
-    hardest combination has the fewest reads and the most outstanding I/Os. Default: random 4 KiB reads and writes, 4
-    and 1 threads, queue depths 128 to 1. No specification contains this test.
+    After purge and preconditioning, tkperf measures all combinations in rounds until the hardest combination is steady.
+    The hardest combination has the fewest reads and the most outstanding I/Os. By default, the command measures random
+    4 KiB reads and writes with 4 and 1 threads and queue depths from 128 to 1. This test is not part of any
+    specification.
 
     \b
     Examples:

@@ -18,16 +18,18 @@ from tkperf.model.errors import DeviceError, UsageError
 
 @click.command(cls=Command)
 @click.argument("device", required=False, type=Device(simulated=False))
-@click.option("--apply", "apply_", is_flag=True, help="Apply the settings, as root, until --restore.")
-@click.option("--restore", is_flag=True, help="Restore the previous settings; needs no DEVICE.")
+@click.option(
+    "--apply", "apply_", is_flag=True, help="Apply the settings until you call --restore. This option requires root."
+)
+@click.option("--restore", is_flag=True, help="Restore the previous settings. Omit DEVICE with this option.")
 @json_option
 def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None:
-    """Show the settings that tkperf would change on this host to measure DEVICE; --apply changes them, --restore
-    restores them.
+    """Show the settings that tkperf would change on this host to measure DEVICE. --apply changes these settings, and
+    --restore restores the previous settings.
 
     The settings are the governor and the energy preference of the CPUs, and the scheduler, completions and throttling
     of DEVICE's queue. tkperf touches no data, no other drive and no service. A reboot undoes all settings. For a single
-    run, 'tkperf ssd ... --tune' does the same and restores the settings at the end.
+    run, 'tkperf ssd ... --tune' changes the same settings and restores them at the end.
 
     \b
     Examples:

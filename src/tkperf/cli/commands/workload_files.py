@@ -27,23 +27,24 @@ LONGEST_RUNTIME_S = 30 * 86_400
     type=OUTPUT_FILE,
     default="-",
     metavar="FILE.toml",
-    help="Write the workload file here; default: standard output.",
+    help="Name of the workload file to write. Default: standard output.",
 )
-@click.option("--name", metavar="NAME", help="Name of the test; default: that of the job file.")
+@click.option("--name", metavar="NAME", help="Name of the test. Default: the name of the job file.")
 @click.option(
     "--set",
     "given",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Value of ${NAME} in the job file, which fio takes from its environment; repeat the option for each name.",
+    help="Value of ${NAME} in the job file; fio reads this value from its environment. Repeat the option for each "
+    "name.",
 )
-@click.option("--direct", is_flag=True, help="Treat jobs without direct=1 as jobs with direct=1.")
+@click.option("--direct", is_flag=True, help="Treat jobs without direct=1 like jobs with direct=1.")
 @click.option(
     "--align-4k",
     is_flag=True,
-    help="Begin the I/Os of mixes of block sizes at multiples of 4 KiB where fio would align them otherwise.",
+    help="Align the I/Os in a mix of block sizes to multiples of 4 KiB, even if fio would align them differently.",
 )
-@click.option("--runtime", metavar="TIME", help="Runtime of jobs that have none, such as 60, 90s, 5m or 1h.")
+@click.option("--runtime", metavar="TIME", help="Runtime of jobs that set no runtime, such as 60, 90s, 5m or 1h.")
 @click.option("--force", is_flag=True, help="Replace FILE.toml if it exists.")
 def from_fio(
     job_file: Path,
@@ -58,10 +59,10 @@ def from_fio(
     """Convert a job file of fio into a workload file.
 
     Jobs that run at the same time become loads that run at the same time. Jobs that wait for each other (stonewall)
-    become phases, in order. The output and the head of FILE.toml list every option of the job file: carried over,
+    become phases, in order. The output and the head of FILE.toml list every option of the job file as carried over,
     without effect, or not carried over, with the reason. tkperf refuses an option that would change the meaning of the
-    numbers. Change the option in the job file, or remove it. tkperf executes nothing from the job file, and touches
-    none of the files that it names.
+    numbers. Change the option in the job file, or remove it. tkperf executes nothing from the job file, and does not
+    touch any file that the job file names.
 
     \b
     Examples:
@@ -124,16 +125,17 @@ def _runtime_s(runtime: str | None) -> float | None:
 
 @click.group(cls=CommandGroup)
 def workload() -> None:
-    """Describe tests of your own: a workload file in TOML contains the loads, the phases and the rule of steady state.
+    """Work with tests of your own. A workload file in TOML describes the loads, the phases and the rule of steady state
+    of a test.
 
-    'tkperf ssd', 'hdd' and 'raid' run such a test with --test FILE.toml. Its results are reported and compared like
-    those of any other test. 'tkperf workload keys' lists every key of a workload file.
+    'tkperf ssd', 'hdd' and 'raid' run such a test with --test FILE.toml. You can report and compare the results like
+    the results of any other test. 'tkperf workload keys' lists every key of a workload file.
     """
 
 
 @workload.command(cls=Command)
 def keys() -> None:
-    """List every key of a workload file, with the values that it takes and its meaning.
+    """List every key of a workload file, with the possible values and the meaning of the key.
 
     \b
     Example:
@@ -147,10 +149,10 @@ def keys() -> None:
 @workload.command(cls=Command, params=[click.Argument(["file"], type=InputFile(".toml")), profile_option("pts-e-1.1")])
 @json_option
 def show(**options: Any) -> None:
-    """Check a workload file, and describe what it would do.
+    """Check a workload file, and describe what the test would do.
 
-    The output describes the test step by step. If the file contains no TC and QD, preconditioning, or rule of steady
-    state, those of the profile apply.
+    The output describes the test step by step. If the file does not set TC, QD, the preconditioning or the rule of
+    steady state, the values of the profile apply.
 
     \b
     Examples:

@@ -401,7 +401,7 @@ def _read_regions(options: JobOptions, threads: int, files_begin_bytes: int) -> 
         size = Amount(bytes=(read["filesize"].bytes or 0) - (offset.bytes or 0))
     options.leave_out(*(name for name in _PLACES if read[name] == NOTHING), why="0 is fio's default")
     for name, edge in (("offset", "begin"), ("size", "end")):
-        unit = "mib" if read[name].percent is None else "percent, to 1 MiB"
+        unit = "mib" if read[name].percent is None else "percent, rounded to 1 MiB"
         options.keep(name, f"range_{edge}_{unit}")
     has_files = options.text("filename") is None and size != NOTHING and size.percent is None
     regions = []

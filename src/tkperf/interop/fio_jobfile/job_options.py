@@ -20,24 +20,24 @@ CARRIED_OVER = {
     "rwmixwrite": "read_percent",
     "bs": "block_size_kib",
     "bsrange": "block_size_kib",
-    "bssplit": "block_shares, or block_size_kib of a single size",
-    "ba": "the alignment, which tkperf uses anyway",
-    "random_distribution": "zone_shares; none if it is random",
-    "percentage_random": "random_percent; none if it is 100",
+    "bssplit": "block_shares or, for a single size, block_size_kib",
+    "ba": "no key, because tkperf always uses this alignment",
+    "random_distribution": "zone_shares; for the value random, no key is needed",
+    "percentage_random": "random_percent; for the value 100, no key is needed",
     "numjobs": "jobs",
     "iodepth": "io_depth",
-    "ioengine": "io_depth, which is 1 because this engine waits for each I/O",
-    "rate": "offered_megabytes_per_s, of all threads together",
-    "rate_iops": "offered_iops, of all threads together",
+    "ioengine": "io_depth, which is 1 if the engine waits for each I/O",
+    "rate": "offered_megabytes_per_s, the sum over all threads",
+    "rate_iops": "offered_iops, the sum over all threads",
     "rate_process": "arrival",
     "thinktime": "burst_pause_s",
     "thinktime_blocks": "burst_ios",
     "fsync": "flush_every",
-    "fdatasync": "flush_every; on a block device, it causes the same flush as fsync",
-    "startdelay": "delay_s, from the start of the load that begins first",
+    "fdatasync": "flush_every; on a block device, fdatasync causes the same flush as fsync",
+    "startdelay": "delay_s, the time from the start of the load that begins first",
     "buffer_compress_percentage": "compressible_percent",
-    "offset": "range_begin_percent, to 1 MiB, or range_begin_mib",
-    "size": "range_end_percent, to 1 MiB, or range_end_mib",
+    "offset": "range_begin_percent, rounded to 1 MiB, or range_begin_mib",
+    "size": "range_end_percent, rounded to 1 MiB, or range_end_mib",
     "filesize": "range_end_mib",
     "offset_increment": "the range of each thread",
     "runtime": "longest_s",
@@ -63,46 +63,49 @@ _WITHOUT_EFFECT = {
         log_hist_coarseness log_window_value log_offset log_prio log_alternate_epoch log_alternate_epoch_clock_id
         log_issue_time log_compression log_compression_cpus log_store_compressed log_entries job_start_clock_id
     """,
-    "whether fio uses a thread or a process, the I/O is the same": "thread",
+    "the I/O does not depend on whether fio uses a thread or a process": "thread",
     "a device has no files to create, open or delete": """
         create_on_open create_serialize create_fsync unlink unlink_each_loop overwrite fallocate openfiles
         file_service_type unique_filename allow_file_create
     """,
     "the safeguards of tkperf decide whether a mounted device may be used": "allow_mounted_write",
     "a name changes no load": "name description comm",
-    # Options that only act together with another one, which is refused or left out itself.
-    "it acts only with verify": """
+    # Options that have an effect only together with another option, which is refused or left out.
+    "the option has an effect only together with verify": """
         do_verify verify_async verify_async_cpus verify_backlog verify_backlog_batch verify_dump verify_fatal
         verify_interval verify_offset verify_pattern verify_state_load verify_state_save experimental_verify
         verify_write_sequence verify_header_seed verify_pattern_interval verifysort verifysort_nr
     """,
-    "it acts only with trim_percentage": "trim_backlog trim_backlog_batch trim_verify_zero",
-    "it acts only with dedupe_percentage": "dedupe_global dedupe_mode dedupe_working_set_percentage",
-    "it acts only with flow": "flow_id flow_sleep",
-    "it acts only with latency_target": "latency_percentile latency_run latency_window",
-    "it acts only with rate_min": "rate_cycle",
-    "it acts only with steadystate": "steadystate_duration steadystate_ramp_time steadystate_check_interval",
-    "it acts only with zonemode": """
+    "the option has an effect only together with trim_percentage": "trim_backlog trim_backlog_batch trim_verify_zero",
+    "the option has an effect only together with dedupe_percentage": """
+        dedupe_global dedupe_mode dedupe_working_set_percentage
+    """,
+    "the option has an effect only together with flow": "flow_id flow_sleep",
+    "the option has an effect only together with latency_target": "latency_percentile latency_run latency_window",
+    "the option has an effect only together with rate_min": "rate_cycle",
+    "the option has an effect only together with steadystate": "steadystate_duration steadystate_ramp_time "
+    "steadystate_check_interval",
+    "the option has an effect only together with zonemode": """
         ignore_zone_limits job_max_open_zones max_open_zones read_beyond_wp zone_reset_frequency zone_reset_threshold
         zonecapacity zonerange
     """,
-    "it acts only with read_iolog": """
+    "the option has an effect only together with read_iolog": """
         read_iolog_chunked replay_align replay_no_stall replay_redirect replay_scale replay_skip replay_time_scale
         merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars
     """,
-    "it acts only with cpus_allowed": "cpus_allowed_policy",
-    "it acts only with cgroup": "cgroup_weight cgroup_nodelete",
-    "it acts only with mem=mmaphuge or mem=shmhuge": "hugepage-size",
-    "it acts only with sprandom": "spr_op spr_num_regions spr_cs",
-    "it acts only with an offset in rw": "rw_sequencer",
-    "it acts only with sqthread_poll": "sqthread_poll_cpu",
-    "it acts only with profile=tiobench": "threads",
-    "it acts only with cmdprio_percentage or cmdprio_bssplit": "cmdprio cmdprio_class",
+    "the option has an effect only together with cpus_allowed": "cpus_allowed_policy",
+    "the option has an effect only together with cgroup": "cgroup_weight cgroup_nodelete",
+    "the option has an effect only together with mem=mmaphuge or mem=shmhuge": "hugepage-size",
+    "the option has an effect only together with sprandom": "spr_op spr_num_regions spr_cs",
+    "the option has an effect only together with an offset in rw": "rw_sequencer",
+    "the option has an effect only together with sqthread_poll": "sqthread_poll_cpu",
+    "the option has an effect only together with profile=tiobench": "threads",
+    "the option has an effect only together with cmdprio_percentage or cmdprio_bssplit": "cmdprio cmdprio_class",
 }
 WITHOUT_EFFECT = {name: why for why, names in _WITHOUT_EFFECT.items() for name in names.split()}
 
 _LEFT_OUT = {
-    "the DEVICE of the run takes its place": """
+    "the DEVICE of the run replaces the target that the option names": """
         filename directory filename_format uri pool cont rbdname clientname clustername nfs_url namenode
         libblkio_driver libblkio_path
     """,
@@ -110,65 +113,66 @@ _LEFT_OUT = {
     "slice": """
         steadystate
     """,
-    "a percentage begins at whole 1 MiB in tkperf": "offset_align",
+    "in tkperf, a range in percent begins at a multiple of 1 MiB": "offset_align",
 }
 LEFT_OUT = {name: why for why, names in _LEFT_OUT.items() for name in names.split()}
 
 # Options that would change the measurement, by the reason. A value in this table is harmless.
 _REFUSED = {
-    "it makes the device do work other than the I/Os that tkperf counts": """
+    "the option makes the device do work other than the I/Os that tkperf counts": """
         write_barrier=0 end_fsync=0 end_syncfs=0 fsync_on_close=0 sync=0 sync=none
         sync_file_range atomic=0 pre_read=0 trim_percentage=0 num_range=1 readfua=0 writefua=0 write_mode=write
         sprandom=0
     """,
-    "checking data takes time and reads that would count as load": """
+    "to check data, fio would need time, and reads that would count as part of the load": """
         verify=0 verify=none verify_only=0
     """,
-    "fio would run a command, a trace or a program of its own; tkperf runs nothing from a job file": """
+    "fio would execute a command, a trace or a built-in program; tkperf executes nothing from a job file": """
         exec_prerun exec_postrun read_iolog write_iolog profile
     """,
-    "tkperf writes only new random data, which may be compressible by a percentage": """
+    "tkperf writes only new random data, with a compressible share if you set one": """
         buffer_pattern zero_buffers=0 dedupe_percentage=0 buffer_compress_chunk=512
     """,
-    "tkperf pauses only with thinktime and thinktime_blocks": """
+    "tkperf supports pauses only with thinktime and thinktime_blocks": """
         thinkcycles=0 thinktime_spin=0 thinktime_blocks_type=complete thinktime_iotime=0 rate_ignore_thinktime=0
     """,
-    "fio would adapt the load to what it measures; the loads of tkperf do not change": """
+    "fio would adapt the load to the measured values; a load of tkperf does not change": """
         rate_min=0 rate_iops_min=0 max_latency=0 latency_target=0 flow
     """,
-    "tkperf submits and reaps I/Os one by one, so that the queue is always full": """
+    "tkperf submits and collects I/Os one by one, so that the queue is always full": """
         iodepth_batch=1 iodepth_batch_complete_min=1 iodepth_batch_complete_max=1 iodepth_low
         serialize_overlap=0 force_async=0 nowait=0 uncached=0
     """,
     "with a rate, fio waits for all outstanding I/Os before each pause, unless other threads submit them": """
         io_submit_mode=inline
     """,
-    "special modes of an I/O engine change latency; tkperf uses io_uring or libaio without them": """
+    "special modes of an I/O engine change latency; tkperf uses io_uring or libaio without such modes": """
         hipri=0 fixedbufs=0 registerfiles=0 sqthread_poll=0 userspace_reap=0 nonvectored=0
         cmdprio_percentage=0 cmdprio_bssplit libaio_vectored=0 busy_poll=0 cmd_type
     """,
-    "it changes how the host issues the I/O; tkperf does not change threads, memory and CPUs": """
+    "the option changes how the host issues the I/O; tkperf does not change settings of threads, memory and CPUs": """
         nice=0 mem=malloc prio prioclass priohint cpumask cpus_allowed numa_cpu_nodes numa_mem_policy
         cgroup ioscheduler lockmem=0 lockfile=none gtod_cpu uid gid
     """,
-    "addresses are random or sequential, at multiples of the block size, without zones or gaps": """
+    "in tkperf, addresses are random or sequential, at multiples of the block size, without zones or gaps": """
         zonemode=none zonesize=0 zoneskip=0 bs_unaligned=0 bs_is_seq_rand=0
     """,
-    "it asks the device to treat the data differently": """
+    "the option asks the device to treat the data differently": """
         write_hint=none fdp=0 dataplacement=none plids plid_select dp_scheme md_per_io_size=0 pi_act pi_chk apptag
         apptag_mask
     """,
     "tkperf measures one device, not a set of files": """
         nrfiles=1 file_append=0 fill_device=0 create_only=0 opendir
     """,
-    "a load runs for a set time, not for an amount of data or a number of I/Os": "io_size number_ios ramp_size",
-    "errors end a measurement; their effect on the figures is not known": """
+    "a load of tkperf runs for a given time, not for an amount of data or a number of I/Os": "io_size number_ios "
+    "ramp_size",
+    "an error ends a measurement, because the effect of the error on the figures is not known": """
         continue_on_error=none ignore_error
     """,
 }
 REFUSED = {word.partition("=")[0]: why for why, words in _REFUSED.items() for word in words.split()}
 HARMLESS = {word for words in _REFUSED.values() for word in words.split() if "=" in word}
-UNKNOWN = "tkperf does not know this option: take it out if the load stays the same without it"
+UNKNOWN = "tkperf does not know this option; remove the option if the load is the same without it"
 
 
 T = TypeVar("T")

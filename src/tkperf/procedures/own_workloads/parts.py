@@ -63,7 +63,7 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """A load of fio, which any number of phases can use. It needs either ``block_size_kib`` or ``block_shares``."""
+    """A load of fio, which any number of phases can use. A load needs either ``block_size_kib`` or ``block_shares``."""
 
     access: Annotated[Access, means("order of the addresses")]
     read_percent: Annotated[Percent, means("R/W mix, in % of reads; 0 for trims")]
@@ -80,31 +80,36 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
         ZoneShares,
         AT_MOST,
         means(
-            "for random access: pairs of a share of the accesses and the share of the "
-            "range that they address, in % and in the order of addresses; default: "
-            "evenly spread"
+            "for random access: pairs of a share of the accesses and the share of the range to which these accesses "
+            "go, in % and in the order of addresses; default: evenly spread accesses"
         ),
     ] = ()
-    jobs: Annotated[Jobs | None, means("thread count (TC); default: -nj or, without it, that of the profile")] = None
+    jobs: Annotated[
+        Jobs | None, means("thread count (TC); default: the value of -nj or, without -nj, of the profile")
+    ] = None
     io_depth: Annotated[
-        Depth | None, means("queue depth of each thread (QD); default: -iod or, without it, that of the profile")
+        Depth | None,
+        means("queue depth of each thread (QD); default: the value of -iod or, without -iod, of the profile"),
     ] = None
     offered_iops: Annotated[
         Annotated[float, msgspec.Meta(gt=0, le=MOST_IOPS)] | None,
-        means("I/Os per second that all threads together offer; default: as fast as the device answers"),
+        means("offered rate of all threads together, in I/Os per second; default: as fast as the device answers"),
     ] = None
     arrival: Annotated[Arrival, ARRIVAL] = Arrival.LINEAR
     offered_megabytes_per_s: Annotated[
         Annotated[float, msgspec.Meta(gt=0, le=MOST_MEGABYTES_PER_S)] | None,
-        means("the offered rate in MB/s (10^6 bytes a second), instead of offered_iops; default: none"),
+        means(
+            "offered rate of all threads together, in MB/s (10^6 bytes per second), in place of offered_iops; "
+            "default: none"
+        ),
     ] = None
     random_percent: Annotated[
         Percent | None,
-        means("share of random addresses in random access, in %; the other addresses follow each other; default: all"),
+        means("share of random addresses in random access, in %; the other addresses are sequential; default: 100"),
     ] = None
     burst_ios: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)] | None,
-        means("number of I/Os after which each thread pauses for burst_pause_s; default: it never pauses"),
+        means("number of I/Os after which each thread pauses for burst_pause_s; default: no pauses"),
     ] = None
     burst_pause_s: Annotated[
         Annotated[float, msgspec.Meta(ge=1e-6, le=LONGEST_PAUSE_S)] | None,
@@ -112,11 +117,11 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
     ] = None
     flush_every: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)] | None,
-        means("number of writes of each thread after which it flushes the device's write cache; default: never"),
+        means("number of writes after which each thread flushes the write cache of the device; default: no flushes"),
     ] = None
     delay_s: Annotated[
         Annotated[float, msgspec.Meta(ge=0, le=LONGEST_PAUSE_S)],
-        means("in a phase with together: time from the common start to the first I/O of the load, in s"),
+        means("in a phase with together, the time from the common start to the first I/O of the load, in s"),
     ] = 0
     compressible_percent: Annotated[
         Percent, means("share of the written data that compression in the drive could save, in %")
@@ -170,11 +175,13 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Loop(_Part, frozen=True, kw_only=True):
-    """A key of the loads of a phase to which the loop assigns one value after the other."""
+    """A loop, which assigns a list of values, one after the other, to a key of the loads of a phase."""
 
-    key: Annotated[LoopKey, means("key of the loads that the loop sets")]
+    key: Annotated[LoopKey, means("key of the loads to which the loop assigns its values")]
     values: Annotated[
-        tuple[float, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES), means("values of the key, in this order")
+        tuple[float, ...],
+        msgspec.Meta(min_length=1, max_length=MOST_VALUES),
+        means("values of the key, in the order in which the loop assigns them"),
     ]
 
 
@@ -195,7 +202,7 @@ class OwnTracked(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """Rule of steady state for all phases of the file. If a key is omitted, the value of the profile applies."""
+    """Rule of steady state for all phases of the file. The profile gives the value of each omitted key."""
 
     window_rounds: Annotated[
         Annotated[int, msgspec.Meta(ge=2, le=100)] | None,
@@ -217,7 +224,10 @@ class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
     ] = None
     max_rounds: Annotated[
         Rounds | None,
-        means("maximum number of rounds; the phase then ends, steady or not; default: that of the profile"),
+        means(
+            "maximum number of rounds, after which the phase ends even without steady state; default: that of the "
+            "profile"
+        ),
     ] = None
 
     def filled_from(self, profile_rule: SteadyStateTable) -> SteadyStateTable:
@@ -227,7 +237,7 @@ class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PurgePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="purge"):
-    """Puts the device into the state of a new device."""
+    """A purge, which puts the device into the state of a new device."""
 
 
 class FillPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="fill"):
@@ -235,7 +245,7 @@ class FillPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field=
 
     load: Annotated[
         LoadName | None,
-        means("load of sequential writes of one block size; default: the preconditioning of the profile"),
+        means("name of a load with sequential writes of one block size; default: the preconditioning of the profile"),
     ] = None
     passes: Annotated[Passes | None, means("number of passes over the whole range; default: that of the profile")] = (
         None
@@ -249,7 +259,7 @@ class IdlePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="idle"):
 
 
 class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="rounds"):
-    """Steps that run one directly after the other. Every round has the same steps. The rounds continue until steady
+    """Steps that run without pauses between them. Every round has the same steps. The rounds continue until steady
     state, or for a given number of rounds.
     """
 
@@ -258,62 +268,69 @@ class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
         tuple[LoadName, ...],
         msgspec.Meta(max_length=MOST_VALUES),
         means(
-            "loads of a round, one step for each load, in this order; the innermost loop; default: none, with together"
+            "loads of a round, in order, with one step for each load; this list is the innermost loop; required "
+            "unless together is given"
         ),
     ] = ()
     together: Annotated[
         tuple[LoadName, ...],
         msgspec.Meta(max_length=MOST_STREAMS),
-        means("loads that run at the same time, as streams of one combination, instead of loads; default: none"),
+        means("loads that run at the same time as streams of one combination, in place of loads; default: none"),
     ] = ()
     loops: Annotated[
         tuple[Loop, ...],
         msgspec.Meta(max_length=MOST_LOOPS),
-        means("loops over keys of the loads; the first is the outermost, and every combination is a step"),
+        means(
+            "loops over keys of the loads; the first loop is the outermost, and every combination of values is a step"
+        ),
     ] = ()
     step_s: Annotated[Seconds, STEP_LENGTH]
     tracked: Annotated[
         tuple[OwnTracked, ...],
         msgspec.Meta(max_length=8),
         means(
-            "variables that end the phase when all of them are steady in one window; default: none, and rounds ends "
-            "the phase"
+            "tracking variables; the phase ends when all variables are steady in one window; default: none, so the "
+            "phase ends after the number of rounds"
         ),
     ] = ()
-    rounds: Annotated[Rounds | None, means("number of rounds; default: as many as steady state needs")] = None
+    rounds: Annotated[Rounds | None, means("number of rounds; default: as many rounds as steady state needs")] = None
     warm_up_rounds: Annotated[
         int,
         msgspec.Meta(ge=0, le=MOST_ROUNDS),
-        means("number of warm-up rounds before the first round; no result is computed from them"),
+        means("number of warm-up rounds before the first round, from which no result is computed"),
     ] = 0
     idle_s: Annotated[Seconds | None, means("idle time before each round, in s; default: none")] = None
 
 
 class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="stream"):
-    """One load without interruption, recorded in slices. The stream ends at the first of its end conditions."""
+    """One load without interruption, recorded in slices. The stream ends as soon as one of its end conditions is "
+    "met."""
 
     section: Section
-    load: Annotated[LoadName | None, means("load of the stream; default: none, with together")] = None
+    load: Annotated[LoadName | None, means("load of the stream; required unless together is given")] = None
     together: Annotated[
         tuple[LoadName, ...],
         msgspec.Meta(max_length=MOST_STREAMS),
-        means("loads that run at the same time, as streams of one combination, instead of load; default: none"),
+        means("loads that run at the same time as streams of one combination, in place of load; default: none"),
     ] = ()
     slice_s: Annotated[Seconds, SLICE_LENGTH]
     longest_s: Annotated[Seconds, means("maximum length of the stream, in s, without the warm-up")]
     tracked: Annotated[
-        TrackedQuantity | None, means("quantity that ends the phase when it is steady; default: none")
+        TrackedQuantity | None, means("tracking variable; the phase ends when this quantity is steady; default: none")
     ] = None
     judged_every_s: Annotated[
         Seconds | None,
-        means("interval between judged slices, starting with the first, in s; default: every slice is judged"),
+        means(
+            "time from one judged slice to the next judged slice, in s; the first slice is judged; default: every "
+            "slice is judged"
+        ),
     ] = None
     written_multiple: Annotated[
         Annotated[float, msgspec.Meta(ge=1e-6, le=1e6)] | None,
         means("amount of writes at which the stream ends, as a multiple of the active range; default: no limit"),
     ] = None
     warm_up_s: Annotated[
-        Seconds | None, means("length of a warm-up from which no result is computed, in s; default: none")
+        Seconds | None, means("length of a warm-up from which no result is computed, in s; default: no warm-up")
     ] = None
 
     @property

@@ -65,12 +65,12 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
     loads: Annotated[
         dict[LoadName, Load],
         msgspec.Meta(min_length=1, max_length=MOST_VALUES),
-        means("tables [loads.NAME]; phases refer to them by name"),
+        means("tables [loads.NAME]; phases refer to a load by its name"),
     ]
     phases: Annotated[
         tuple[OwnPhase, ...],
         msgspec.Meta(min_length=1, max_length=MOST_PHASES),
-        means("tables [[phases]] in the order of the test; each has a kind"),
+        means("tables [[phases]], in the order in which the phases run; each table has a kind"),
     ]
 
     def fault(self, profile: Profile) -> str | None:

@@ -54,10 +54,10 @@ def means(text: str) -> msgspec.Meta:
 # Explanations of keys that several tables have.
 THREAD_COUNT = means("thread count (TC)")
 QUEUE_DEPTH = means("queue depth of each thread (QD)")
-OUTER_LOOP = means("thread counts (TC); the outer loop")
-INNER_LOOP = means("queue depths of each thread (QD); the inner loop")
+OUTER_LOOP = means("thread counts (TC), as the outer loop")
+INNER_LOOP = means("queue depths of each thread (QD), as the inner loop")
 STEP_LENGTH = means("length of each step, in s")
-SLICE_LENGTH = means("length of a slice (a stream is recorded slice by slice), in s")
+SLICE_LENGTH = means("length of each slice of the stream, in s")
 ARRIVAL = means("arrival of the offered I/Os: linear (evenly spaced) or poisson (at random times)")
 
 Source = Annotated[str, msgspec.Meta(min_length=1), means("source of the numbers in this table")]
@@ -87,7 +87,9 @@ class SteadyStateTable(ProfileTable, frozen=True, kw_only=True):
     max_slope_excursion_percent: Annotated[
         Excursion, means("largest rise or fall of the best linear fit over a steady window, in % of the average")
     ]
-    max_rounds: Annotated[Rounds, means("maximum number of rounds; the test then ends, steady or not")]
+    max_rounds: Annotated[
+        Rounds, means("maximum number of rounds, after which the test ends even without steady state")
+    ]
     accept_disturbed: Annotated[
         bool, means("accept windows with tracked values that something other than the device influenced")
     ] = False
@@ -120,7 +122,10 @@ class DemandTable(ProfileTable, frozen=True, kw_only=True):
     io_depth: Annotated[Depth, QUEUE_DEPTH]
     searched: Annotated[
         bool,
-        means("find jobs and io_depth with a search first; the values above then apply only to its preconditioning"),
+        means(
+            "search for jobs and io_depth first; the values of the keys jobs and io_depth then apply only to the "
+            "preconditioning of the search"
+        ),
     ] = False
 
 
@@ -132,11 +137,16 @@ class ActiveRangeTable(ProfileTable, frozen=True, kw_only=True):
     length: Annotated[
         str, means("part of the device that tests may use, from the start of the device, for example 75% or 16GiB")
     ]
-    amount: Annotated[str | None, means("amount of this part that tests use, such as 16GiB; default: all of it")] = None
+    amount: Annotated[
+        str | None, means("amount of the active range that tests use, such as 16GiB; default: the whole active range")
+    ] = None
     segments: Annotated[
         int,
         msgspec.Meta(ge=1, le=MOST_SEGMENTS),
-        means("number of equal segments that together have this amount, at random places and not touching each other"),
+        means(
+            "number of equal segments into which the amount is divided; the segments lie at random places and do "
+            "not touch each other"
+        ),
     ] = 1
 
     def fault(self, profile: Profile) -> str | None:
@@ -170,8 +180,8 @@ class PreconditioningTable(ProfileTable, frozen=True, kw_only=True):
     length: Annotated[
         str | None,
         means(
-            "range to precondition, from the start of the device, such as 80% or 16GiB; "
-            "default: the active range, or the whole range in which its segments may lie"
+            "range to precondition, from the start of the device, such as 80% or 16GiB; default: the active range or, "
+            "if it has segments, the whole range in which the segments may lie"
         ),
     ] = None
 
@@ -197,7 +207,10 @@ class WriteCacheTable(ProfileTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "write_cache"
 
-    setting: Annotated[Literal["on", "off", "keep"], means("setting during the run; keep leaves it unchanged")]
+    setting: Annotated[
+        Literal["on", "off", "keep"],
+        means("setting of the volatile write cache during the run; keep does not change the setting"),
+    ]
 
 
 SHARED_TABLES: tuple[type[ProfileTable], ...] = (
