@@ -28,6 +28,7 @@ from tkperf.interop.fio_jobfile.job_sections import ALIASES
 from tkperf.model.choices import built_in_profiles
 from tkperf.model.figures import TABLE_KINDS, Figure
 from tkperf.model.units import GIB
+from tkperf.page.naming import list_words
 from tkperf.procedures import SUITES, TESTS, Circumstances, Profile, Test, load_profile
 from tkperf.procedures.forecast import section_names
 from tkperf.procedures.own_workloads.workload_file import TABLES_BY_PLACE
@@ -72,8 +73,8 @@ def tests() -> Iterator[str]:
     profiles = [load_profile(name) for name in built_in_profiles()]
     yield "# Tests\n"
     yield (
-        "This page shows what each test does in each profile, in the words of the results. `tkperf profiles "
-        "show NAME` lists the numbers and their sources.\n"
+        "This page describes what each test does in each profile. Results contain the same descriptions. `tkperf "
+        "profiles show NAME` lists the numbers of a profile and their sources.\n"
     )
     for test in TESTS:
         yield from _test(test, [profile for profile in profiles if test.is_in(profile)])
@@ -83,7 +84,8 @@ def _test(test: Test, profiles: list[Profile]) -> Iterator[str]:
     commands_of_it = [f"`tkperf {suite}`" for suite, known in SUITES.items() if test in known.values()]
     when = "by default" if test.by_default else f"with `--test {test.name}`"
     yield (f"## {_plain(test.title)}: `{test.name}`" + (" (hdd)" if "hdd" in test.suites else "") + "\n")
-    yield f"{', '.join(commands_of_it)}, {when}. {_plain(test.source)}\n"
+    runs = "run" if len(commands_of_it) > 1 else "runs"
+    yield f"{list_words(commands_of_it)} {runs} this test {when}. The source of the test is {_plain(test.source)}.\n"
     for profile in profiles:
         course = "\n".join(test.describe(profile, Circumstances()))
         yield f"**{profile.name}**, {_plain(profile.title)}\n\n```text\n{course}\n```\n"
@@ -110,7 +112,8 @@ def profiles() -> Iterator[str]:
     yield (
         "[Profiles](profiles.md) describes how to choose or write a profile, and "
         "[Method](../explanation/method.md#sources) lists the sources of the numbers. A key is optional if its "
-        "meaning names a default. Every table also has `source`, a text that names the source of its numbers. "
+        "meaning names a default. Every table also contains the key `source`, a text that names the source of the "
+        "numbers. "
         "If the text below a heading does not name a profile, the profile contains neither this table nor this test. "
         "In the column *set to*, a value without a name applies to all other profiles that contain the table. A dash "
         "means that the profile does not set the key.\n"
@@ -120,9 +123,12 @@ def profiles() -> Iterator[str]:
     for table in dict.fromkeys((*SHARED_TABLES, *(each for test in TESTS for each in test.tables))):
         users = [f"`tkperf {test.suites[0]} --test {test.name}`" for test in TESTS if table in test.tables]
         having = {name: tables[table.key] for name, tables in data.items() if table.key in tables}
-        of = "all profiles" if len(having) == len(data) else ", ".join(f"`{name}`" for name in having)
+        of = "All profiles" if len(having) == len(data) else list_words([f"`{name}`" for name in having])
         yield f"## {_plain(f'[{table.key}]')}\n"
-        yield f"Used by {' and '.join(users) or 'all tests'}. In {of}.\n"
+        yield (
+            f"{' and '.join(users) or 'All tests'} {'uses' if len(users) == 1 else 'use'} this table. "
+            f"{of} {'contains' if len(having) == 1 else 'contain'} the table.\n"
+        )
         rows = [
             (f"`{key.name}`", _plain(key.values), _plain(key.meaning), _set_to(key.name, having))
             for key in explain_keys(table)
@@ -131,7 +137,7 @@ def profiles() -> Iterator[str]:
         same = [row[0] for row in rows if row in before]
         before = rows
         if len(same) > len(rows) / 2:
-            yield f"As in the table before: {', '.join(same)}.\n"
+            yield f"The following keys are the same as in the preceding table: {', '.join(same)}.\n"
             rows = [row for row in rows if row[0] not in same]
         yield from _table(("key", "values", "meaning", "set to"), rows)
 
@@ -153,7 +159,7 @@ def workloads() -> Iterator[str]:
     """Yield every key of a workload file."""
     yield "# Keys of workload files\n"
     yield (
-        "`tkperf workload keys` prints the same. [Own workloads](own-workloads.md) contains a complete example. A key "
+        "`tkperf workload keys` prints the same keys. [Own workloads](own-workloads.md) contains a complete example. A key "
         "whose meaning names a default is optional.\n"
     )
     for heading, table in TABLES_BY_PLACE.items():
@@ -221,10 +227,11 @@ def fio_options() -> Iterator[str]:
     yield "# Options of fio job files\n"
     yield (
         "This page lists what `tkperf workload from-fio` does with each option of a job file. [Own "
-        "workloads](own-workloads.md#converting-a-fio-job-file) describes the conversion. The meanings are those of "
-        "fio 3.33, and of fio 3.42 for newer options. tkperf refuses every other option. The output of the command "
-        "names the outcome of each option in the file: an option that is kept may be left out in a job "
-        "that does not use it, and a value that tkperf cannot run is refused.\n"
+        "workloads](own-workloads.md#converting-a-fio-job-file) describes the conversion. Options have the meaning of "
+        "fio 3.33 or, if they are newer, of fio 3.42. tkperf refuses every option that is not on this page. The "
+        "output of the command names the outcome of each option in the job file. This outcome may differ from the "
+        "outcome on this page: tkperf leaves out a kept option if the job does not use the option, and refuses a kept "
+        "option with a value that tkperf cannot run.\n"
     )
     aliases: dict[str, list[str]] = {}
     for alias, name in ALIASES.items():
@@ -255,7 +262,7 @@ def simulated_drives() -> Iterator[str]:
     """Yield every parameter of every preset of a simulated drive."""
     yield "# Parameters of simulated drives\n"
     yield (
-        "[Simulated drives](../explanation/simulated-drive.md) describes the model; "
+        "[Simulated drives](../explanation/simulated-drive.md) describes the model. The file "
         "`src/tkperf/engine/simulation/models.py` explains each parameter.\n"
     )
     usual = {n: m for n, m in PRESET_MODELS.items() if m.misbehaviour == Misbehaviour()}
@@ -264,7 +271,10 @@ def simulated_drives() -> Iterator[str]:
         yield f"## {heading}\n"
         yield from _parameters({n: m for n, m in usual.items() if isinstance(m, kind)})
     yield "## Misbehaving drives\n"
-    yield "All other parameters are those of `sata-ssd`, except that `unsteady` has half its capacity.\n"
+    yield (
+        "All other parameters have the values of `sata-ssd`, except that the capacity of `unsteady` is half the "
+        "capacity of `sata-ssd`.\n"
+    )
     yield from _parameters(odd)
 
 

@@ -33,8 +33,8 @@ class ReasonAdvice:
 
 REASONS = {
     Reason.ZONED: ReasonAdvice(
-        advice="Choose another drive. Or put a dm-zoned device, which accepts random writes, on top of this drive, and "
-        "measure that device. tkperf accepts a host-aware drive with a warning."
+        advice="Choose another drive. Or create a dm-zoned device, which accepts random writes, on top of this drive, "
+        "and measure the dm-zoned device. tkperf accepts a host-aware drive with a warning."
     ),
     Reason.MOUNTED: ReasonAdvice(
         advice="Unmount the file system with `umount`, in the mount namespace that the message names. If the message "
@@ -57,8 +57,8 @@ REASONS = {
         composed=("the running system has … on it", "the system was booted from it (UEFI)"),
     ),
     Reason.READ_ONLY: ReasonAdvice(
-        advice="Run tkperf as root. If the device itself is read-only, run `blockdev --setrw`, or use the switch of "
-        "the drive."
+        advice="Run tkperf as root. If the device itself is read-only, run `blockdev --setrw`, or set the "
+        "write-protect switch of the drive."
     ),
     Reason.BUSY: ReasonAdvice(
         advice="End the program that the message names. If the message names no program, the device may be mounted "
@@ -82,8 +82,8 @@ REASONS = {
     ),
     Reason.EXPORTED: ReasonAdvice(
         advice="Remove the device or file from the NVMe target (nvmet), SCSI target (LIO, SCST), USB gadget, rnbd "
-        "server, zram, MD bitmap or erofs mount that the message names. This also applies if the exporting user is "
-        "switched off. An erofs mount keeps the former name of a file that was renamed."
+        "server, zram, MD bitmap or erofs mount that the message names. The device must also be removed if the target "
+        "or server is switched off. If a file was renamed after the mount, an erofs mount still reports the old name."
     ),
     Reason.OVERLAY: ReasonAdvice(
         advice="Unmount the overlay or eCryptfs file system.", composed=("… is part of the … mounted at …",)
@@ -93,7 +93,7 @@ REASONS = {
     ),
     Reason.BACKING_FILE: ReasonAdvice(
         advice="The file behind the loop device was removed or renamed, or a mount or another mount namespace hides "
-        "its name. Detach the device with `losetup -d`. Attach the file by a name that leads to it."
+        "its name. Detach the device with `losetup -d`. Then attach the file with a path at which the file exists."
     ),
     Reason.UNREADABLE: ReasonAdvice(
         advice="The message contains the read error. tkperf does not know the content of the device. Repair or unlock "
@@ -101,9 +101,9 @@ REASONS = {
         composed=("the read error",),
     ),
     Reason.ERASING: ReasonAdvice(
-        advice="Wait until the sanitize or format has ended. If a sanitize has failed, repeat it, or leave the failure "
-        "state of the drive, with the command that the message names. `tkperf doctor` shows these messages; a run "
-        "refuses such a drive, too.",
+        advice="Wait until the sanitize or format has ended. If a sanitize has failed, repeat the sanitize or end the "
+        "failure state of the drive; the message names the command. `tkperf doctor` shows these messages, and a run "
+        "refuses such a drive.",
         composed=(
             "… is erasing itself (… done) …",
             "… the last sanitize of … failed …",
@@ -113,7 +113,7 @@ REASONS = {
     ),
 }
 
-_TO_WAIT = "Wait. A sanitize or format continues after a kill or a power cut."
+_TO_WAIT = "Wait until the erase has finished. A sanitize or format continues even after a kill or a power cut."
 _SAME_VERSION = "Install the same version of tkperf on all hosts."
 
 # Messages with exit code 3 by the situation in which they appear, and what to do.
@@ -134,25 +134,29 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "this program before you start again.",
     },
     "The device": {
-        "… must not be erased: …. …": "The message lists objections. The table above contains advice for each of them.",
-        "… must not be erased: it holds …. Nothing was touched": "tkperf found the member of a set (`member` above) "
-        "after it had opened the device exclusively.",
+        "… must not be erased: …. …": "The message lists objections to the device. The table of objections above "
+        "contains advice for each objection.",
+        "… must not be erased: it holds …. Nothing was touched": "tkperf found that the device is the member of a set "
+        "(code `member` above), after it had opened the device exclusively.",
         "… cannot be held exclusively: …; nothing was touched": "Another program opened the device after the check, "
-        "or the name is now a link. Find out who uses the device.",
+        "or the name is now a link. Find out which program uses the device.",
         "… is locked by …: if a tkperf that has ended started this program, wait until the program ends. Nothing was "
         "touched": (
-            "fio or a purge tool of a killed tkperf is still working. Wait, or end the process that the message names."
+            "A killed tkperf had started fio or a purge tool, and this program is still running. Wait, or end the "
+            "process that the message names."
         ),
         "… is erasing itself (… done). An interrupted run of tkperf may have started the erase: wait until the erase "
         "has finished. Nothing was touched": _TO_WAIT,
-        "… is not touched: …": "`tkperf doctor --unlock` found an objection of the table above.",
+        "… is not touched: …": "`tkperf doctor --unlock` found an objection to the device. Follow the advice in the "
+        "table of objections above.",
         "… does not consist of the confirmed devices: tkperf writes nothing to it": "The RAID set or mapping contains "
         "members that you did not confirm. Stop the set or mapping.",
     },
     "Resuming a run": {
         "… is shown, but not resumed: …; another user may have written its content. Nothing was touched": "[The run "
-        "file](../explanation/safety.md#resuming-a-run) belongs to another user, or others can write to the file, to "
-        "a journal next to it or to a folder above it. Run `chmod go-w`, or move the file. Run `chown` only if you "
+        "file](../explanation/safety.md#resuming-a-run) belongs to another user, or other users can write to the "
+        "file, to a journal next to the file or to a folder above the file. Run `chmod go-w`, or move the file. Run "
+        "`chown` only if you "
         "know who wrote the file.",
         "…: the run was begun with --purge-command …: pass the same option again if the command is yours, because "
         "tkperf executes no command from a run file. Nothing was touched": (
@@ -166,8 +170,7 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "shows how. Or run without `--strict`. No data was at risk.",
         "tkperf serve reads files that other users may have written, so do not run it as root: start it as an "
         "ordinary user with access to these files, or pass --allow-root": "Start `tkperf serve` as an ordinary user. "
-        "tkperf has read "
-        "nothing.",
+        "tkperf has not read any file.",
     },
     "Batches": {
         "'…' does not confirm: expected '…'. Nothing was touched": "The answer was for another batch or for another "
@@ -176,14 +179,15 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "that contains its serial number, or its path if it has none. Nothing was touched": "Run the batch on a "
         "terminal, or pass "
         "[`--yes-destroy-file`](../how-to/batches.md#consent).",
-        "… does not confirm the erasure: …. Nothing was touched": "In the file of `--yes-destroy-file`, a line is "
-        "missing, is superfluous or appears twice. The message contains the number of the line.",
+        "… does not confirm the erasure: …. Nothing was touched": "In the file that you passed to "
+        "`--yes-destroy-file`, a line is missing, is superfluous or appears twice. The message contains the number of "
+        "the line.",
         "… is not a regular file, so tkperf does not use it. Nothing was touched": (
             "Pass a regular file to `--yes-destroy-file`. tkperf cannot know who writes to a pipe."
         ),
         "… is not used: …; another user may have written its content. Nothing was touched": (
-            "The batch file, or the file of `--yes-destroy-file`, belongs to another user, or others can write to it "
-            "or to a folder above it. Run `chmod go-w` or `chown`, or move the file."
+            "The batch file, or the file of `--yes-destroy-file`, belongs to another user, or other users can write "
+            "to the file or to a folder above the file. Run `chmod go-w` or `chown`, or move the file."
         ),
         "… need one process each, but number … cannot be started: …; see ulimit -n and ulimit -u. Nothing was "
         "touched": ("Raise the limits of the shell, or measure fewer drives at once. No data was at risk."),
@@ -196,11 +200,11 @@ REFUSALS: dict[str, Mapping[str, str]] = {
     "Batches over hosts": {
         "no drive was touched: …": "Two hosts of the batch reach the same drive. Name the drive once.",
         "no answer came for … s, so the drives were released. Nothing was touched": (
-            "The connection to the host was lost before the answer. Start the batch again."
+            "The connection to the host was lost before your answer arrived. Start the batch again."
         ),
         "the confirmed drives are not the drives of this host. Nothing was touched": "The drives of a host changed "
         "while the question was open. Start the batch again.",
-        "… is another batch, with other drives. Nothing was touched": "Another machine started a batch of this name "
+        "… is another batch, with other drives. Nothing was touched": "Another machine started a batch with this name "
         "on the host. Give your batch another name.",
         "a batch with a purge command needs root@HOST as its host: such a command runs any program as root. Nothing "
         "was touched": "Name the host as `root@HOST`, or purge without a command.",
@@ -208,22 +212,22 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "'…' is not the name of an input file": "The other program is not tkperf, or is a different version of tkperf. "
         + _SAME_VERSION,
         "'…' is a path on this host, not a file that came with the order: send a profile or workload as content, or "
-        "name a built-in one. Nothing was touched": "`tkperf batch` sends the content of your files itself. "
-        + _SAME_VERSION,
+        "name a built-in one. Nothing was touched": "`tkperf batch` sends the content of your files to the hosts, so "
+        "the other program is not a `tkperf batch` of this version. " + _SAME_VERSION,
         "… is not a batch that you began: only root and the user who began it may use it on this host. Give your "
-        "batch another name. Nothing was touched": "Root or another user started a batch of this name on the host. "
+        "batch another name. Nothing was touched": "Root or another user started a batch with this name on the host. "
         "Give your batch "
         "another name.",
     },
     "RAID": {
         "… already is a RAID set, so tkperf does not touch it: choose another node, or stop the set first with 'mdadm "
         "--stop …' if you do not need it": "Choose another node for DEVICE. Or stop the existing set if you do not "
-        "need it.",
+        "need the set.",
         "drive … behind the controller reports no serial number, so it cannot be confirmed. Nothing was touched": (
             "Use another drive."
         ),
         "a drive behind the controller reports no serial number. Nothing was touched": (
-            "Use another drive. Python shows this message."
+            "Use another drive. This message appears only if you call tkperf from Python."
         ),
         "… is in use: its state is '…', but tkperf uses only unconfigured good (UGood) drives. Nothing was "
         "touched": "If you do not need the content of the drive, free the drive with storcli.",
@@ -263,9 +267,10 @@ def build_page() -> Iterator[str]:
     """
     yield "# Refusals: messages and what to do\n"
     yield (
-        "tkperf ends with [exit code 3](exit-codes.md) when it refuses to erase a device or to act on a file. This "
-        "page lists every message of that kind. It is generated from the source code. The sign … stands for a name or "
-        "a number. [Safety](../explanation/safety.md#refusals) explains how tkperf looks for objections.\n"
+        "tkperf ends with [exit code 3](exit-codes.md) if it refuses to erase a device or to use a file. This page "
+        "lists every message with this exit code. A script generates the page from the source code. The sign … "
+        "replaces a name or a number. [Safety](../explanation/safety.md#refusals) explains how tkperf looks for "
+        "objections.\n"
     )
     yield "## Objections to a device\n"
     yield (

@@ -85,7 +85,7 @@ DEMAND = (
         "jobs",
         type=Count(1, MOST_JOBS),
         metavar="N",
-        help="Number of threads (TC) in tests whose thread count the profile does not set.",
+        help="Thread count (TC) of tests for which the profile sets no thread count.",
     ),
     common(
         "-iod",
@@ -93,7 +93,7 @@ DEMAND = (
         "io_depth",
         type=Count(1, DEEPEST_QUEUE),
         metavar="N",
-        help="Number of outstanding I/Os of each thread (QD) in tests whose queue depth the profile does not set.",
+        help="Queue depth (QD) of tests for which the profile sets no queue depth.",
     ),
 )
 AUTO_DEMAND = on_test(
@@ -200,8 +200,8 @@ CONSENT = (
     common(
         "--yes-destroy",
         metavar="ID",
-        help="Answer the question before the erasure in advance. ID is the serial number or the path of DEVICE; for a "
-        "RAID set, the IDs of all members, separated by commas.",
+        help="Confirm the erasure in advance. ID is the serial number or path of DEVICE; for a RAID set, the IDs of "
+        "all members, separated by commas.",
     ),
 )
 # Facts of the device, for the estimates of time and amount before a run.
@@ -209,8 +209,7 @@ ENDURANCE = (
     common(
         "--rated",
         metavar="TBW|DWPD",
-        help="Endurance rating of the drive, such as 600TBW or 1DWPD. tkperf shows the share of this endurance that "
-        "the run uses.",
+        help="Endurance rating of the drive, such as 600TBW or 1DWPD, to show the share that the run uses.",
     ),
     on_target(
         "--warranty-years",
@@ -277,12 +276,7 @@ VIEWS = (
         metavar="COMMAND",
         help="Run this command at the end of the run. tkperf replaces {name}, {status} and {run_file} in COMMAND.",
     ),
-    common(
-        "--detach",
-        is_flag=True,
-        help="Continue in the background after the run has begun. Use 'tkperf attach', 'status' and 'stop' to watch "
-        "or stop the run.",
-    ),
+    common("--detach", is_flag=True, help="Continue the run in the background. 'tkperf attach' shows the progress."),
     VERBOSE,
     _on_output("--no-report", is_flag=True, help="Do not write the report NAME.html at the end of the run."),
     _on_output(
@@ -312,8 +306,7 @@ RESULT = (
         type=RunFolder(),
         default=Path(),
         metavar="DIR",
-        help="Folder for NAME.tkperf, NAME.log and NAME.html. tkperf creates the folder if it does not exist. "
-        "Default: the current folder.",
+        help="Folder for NAME.tkperf, NAME.log and NAME.html. Default: the current folder.",
     ),
     _on_output(
         "-dsc",

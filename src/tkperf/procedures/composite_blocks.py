@@ -32,9 +32,7 @@ class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):
     key: ClassVar[str] = "composite_blocks"
 
     block_shares: Annotated[
-        BlockShares,
-        AT_LEAST_ONE,
-        means("pairs of a block size, in KiB, and the share of the I/Os with this block size, in %"),
+        BlockShares, AT_LEAST_ONE, means("pairs of a block size, in KiB, and its share of all I/Os, in %")
     ]
     zone_shares: Annotated[
         ZoneShares,

@@ -222,7 +222,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 TEST = Test(
     name="auto-demand",
     title="Demand search",
-    source="tkperf; not in the PTS",
+    source="tkperf itself, not the PTS",
     suites=("ssd", "raid"),
     by_default=False,
     finds_demand=True,

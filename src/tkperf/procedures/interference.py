@@ -278,7 +278,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 TEST = Test(
     name="interference",
     title="Reads next to writes",
-    source="tkperf, after ScyllaDB's diskplorer; not in the PTS",
+    source="ScyllaDB's diskplorer, not the PTS",
     suites=("ssd", "raid"),
     by_default=False,
     table=InterferenceTable,

@@ -323,7 +323,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 TEST = Test(
     name="neighbours",
     title="Reads next to neighbours",
-    source="tkperf; not in the PTS",
+    source="tkperf itself, not the PTS",
     suites=("ssd", "raid"),
     by_default=False,
     table=NeighboursTable,

@@ -185,7 +185,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 TEST = Test(
     name="sweep",
     title="Sweep",
-    source="tkperf; not in the PTS",
+    source="tkperf itself, not the PTS",
     suites=("ssd", "raid"),
     by_default=False,
     table=SweepTable,

@@ -23,20 +23,14 @@ _OF_ALL = (
     common(
         "--parallel",
         metavar="auto|all|N",
-        help="Number of drives that tkperf measures at the same time. Default: auto, that is, as many drives as their "
-        "shared links can serve.",
+        help="Number of drives to measure at the same time. Default: auto, limited by shared links.",
     ),
     on_test(
         "--stagger",
         metavar="TIME",
         help="Shortest time between the starts of two drives on one link, such as 30s or 5min. Default: no such time.",
     ),
-    common(
-        "--claims",
-        type=InputFile(".toml"),
-        metavar="FILE",
-        help="Check each drive against the claims in this file at the end of the batch.",
-    ),
+    common("--claims", type=InputFile(".toml"), metavar="FILE", help="Check each drive against this claims file."),
     on_test(
         "--strict",
         is_flag=True,
@@ -71,8 +65,7 @@ _OF_ALL = (
         "--yes-destroy-file",
         metavar="FILE",
         type=InputFile(),
-        help="Answer the question before the erasure in advance. FILE contains the serial number or the path of each "
-        "drive, one on each line.",
+        help="Confirm the erasure in advance. FILE contains the serial number or path of each drive, each on a line.",
     ),
     on_mail(
         "-m",
@@ -218,10 +211,9 @@ def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] 
 
 # Help of options that do more in a batch than in a run.
 _HELP_OF_OPTIONS = {
-    "folder": "Folder for all files of the batch. Default: the current folder.",
+    "folder": "Folder for all files. Default: current folder.",
     "no_report": "Do not write NAME.html and the reports of the drives when the batch has ended.",
-    "detach": "Continue in the background after the batch has begun. Use 'tkperf attach', 'status' and 'stop' to "
-    "watch or stop the batch.",
+    "detach": "Continue the batch in the background. 'tkperf attach' shows the progress.",
 }
 # Options of a suite that do not concern the measurement, so a batch file does not contain them.
 _OF_CALL = (

@@ -13,10 +13,10 @@ from tkperf.cli.commands.suites import hdd, raid, ssd
 if TYPE_CHECKING:
     pass
 
-HELP = """Estimate the run of '{run}' with the same options. tkperf runs nothing, writes nothing and asks nothing.
+HELP = """Estimate the run that '{run}' would measure with the same options.
 
-    The output shows the phases, the time, the amount written and, with --rated, the used share of the drive's
-    endurance. tkperf reads DEVICE for ten seconds to find its speed, unless --rate or --like sets the speed.
+    The output shows the phases, the time, the amount written and, with --rated, the used share of the endurance. tkperf
+    only reads DEVICE, for ten seconds, to find the speed, unless --rate or --like sets the speed.
 
     \b
     Examples:
@@ -27,7 +27,7 @@ HELP = """Estimate the run of '{run}' with the same options. tkperf runs nothing
 
 
 _OWN = (
-    click.Option(["--no-probe"], is_flag=True, help="Do not read DEVICE to find its speed, but assume 500MB/s."),
+    click.Option(["--no-probe"], is_flag=True, help="Assume a speed instead of reading DEVICE."),
     click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document for programs."),
 )
 

@@ -53,7 +53,7 @@ _YES_DESTROY_FILE = on_target(
     "--yes-destroy-file",
     metavar="FILE",
     type=InputFile(),
-    help="For a batch, answer the question before the erasure in advance. FILE contains a line for each drive.",
+    help="For a batch, confirm the erasure in advance. FILE contains a line for each drive.",
 )
 
 
