@@ -159,8 +159,8 @@ def workloads() -> Iterator[str]:
     """Yield every key of a workload file."""
     yield "# Keys of workload files\n"
     yield (
-        "`tkperf workload keys` prints the same keys. [Own workloads](own-workloads.md) contains a complete example. A key "
-        "whose meaning names a default is optional.\n"
+        "`tkperf workload keys` prints the same keys. [Own workloads](own-workloads.md) contains a complete example. A "
+        "key whose meaning names a default is optional.\n"
     )
     for heading, table in TABLES_BY_PLACE.items():
         yield f"## {_plain(heading)}\n"
