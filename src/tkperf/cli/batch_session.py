@@ -1,4 +1,6 @@
-"""A batch on the command line: examine all drives, ask once, show the progress, and print the answer."""
+"""A batch on the command line: print its plan; or examine all drives, ask once, show the progress, and print the
+answer.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,11 @@ from typing import NoReturn, Protocol
 
 import click
 
+from tkperf.analysis.estimates import Rates
+from tkperf.batch.batch_estimate import estimate_batch
 from tkperf.batch.batch_watch import WatchedBatch
 from tkperf.batch.conductor import Conductor
-from tkperf.batch.draft import DriveSelection, choose_all, choose_rest
+from tkperf.batch.draft import DriveSelection, Settled, choose_all, choose_rest
 from tkperf.batch.drive_processes import Channel, DriveProcess, DriveProcesses, Held
 from tkperf.batch.ledger import Ledger
 from tkperf.batch.neighbours import Neighbours, find_neighbours
@@ -25,17 +29,36 @@ from tkperf.batch.request import BatchRequest
 from tkperf.cli.batch_drive import DriveTask, run_drive_process
 from tkperf.cli.batch_view import LOOK_EVERY_S, complain_in_thread, print_batch_result, shown_in_thread
 from tkperf.cli.consent_prompt import type_answer
-from tkperf.cli.run_options import BatchOptions
+from tkperf.cli.run_options import BatchOptions, RunOptions, given_rates, rating_of
 from tkperf.cli.session import Departure, depart
 from tkperf.cli.standard_streams import ended_by_signals
 from tkperf.model.batch_state import BatchState, DriveShown
 from tkperf.model.errors import Interrupted
 from tkperf.model.units import format_count, format_duration, format_durations
 from tkperf.page.batch.batch_plan_page import build_consent_table, describe_groups, describe_neighbours, fold_texts
+from tkperf.pipeline.estimate_run import ASSUMED, probe_each_model
+from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.run_to_file import require_space
+from tkperf.render.export_json import render_batch_plan_json
 from tkperf.render.terminal.console import open_console, print_facts, print_lines
 from tkperf.render.terminal.page_text import print_table
+from tkperf.render.terminal.plan_lines import print_batch_plan
 from tkperf.runfile.writers import SQLITE_ENDINGS
+
+
+def print_plan_of_batch(settled: Settled, run_options: RunOptions, *, no_probe: bool, as_json: bool) -> None:
+    """Print the plan of a batch on stdout."""
+
+    probe = probe_each_model()
+
+    def find_rates(made: RunPlan) -> Rates:
+        return given_rates(run_options, made) or (ASSUMED if no_probe else probe(made.dut))
+
+    estimate = estimate_batch(settled, find_rates, rating_of(run_options))
+    if as_json:
+        click.echo(render_batch_plan_json(estimate))
+    else:
+        print_batch_plan(estimate)
 
 
 class BatchPrompt(Protocol):

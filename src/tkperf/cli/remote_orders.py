@@ -65,8 +65,7 @@ from tkperf.batch.ledger import ask_batch_to_end, read_batch
 from tkperf.batch.neighbours import Neighbours
 from tkperf.batch.question import short
 from tkperf.batch.request import BatchRequest, BatchSettings
-from tkperf.cli.batch_plan import print_plan_of_batch
-from tkperf.cli.batch_session import resume_batch, run_batch
+from tkperf.cli.batch_session import print_plan_of_batch, resume_batch, run_batch
 from tkperf.cli.lines import JsonLines
 from tkperf.cli.run_options import BatchOptions
 from tkperf.cli.run_views import time_of

@@ -96,7 +96,7 @@ def _look_at_batch(name: str, suite: str | None, options: dict[str, Any]) -> Non
         request = settled.require_sound()
         click.echo(plan_batch_on_hosts(request, batch_options, no_probe=no_probe, as_json=as_json))
         return
-    from tkperf.cli.batch_plan import print_plan_of_batch
+    from tkperf.cli.batch_session import print_plan_of_batch
 
     print_plan_of_batch(settled, batch_options.of_run(name), no_probe=no_probe, as_json=as_json)
 
