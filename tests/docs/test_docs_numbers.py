@@ -26,7 +26,7 @@ from tkperf.device.content import READ_LIMIT_BYTES
 from tkperf.device.drive_log import DRIVE_LOG_LIMIT_S
 from tkperf.engine.simulation.models import PRESET_MODELS, DiskModel, FlashModel
 from tkperf.host.audit import WATCH_S, activity, audited_host, cpus, drives, system
-from tkperf.interop import fio_arrangement, fio_json, fio_result, fio_rounds, json_memory, tkperf_xml
+from tkperf.interop import fio_arrangement, fio_documents, fio_json, fio_result, fio_rounds, tkperf_xml
 from tkperf.interop.fio_series import WHOLE
 from tkperf.interop.imported import LARGEST_DEMAND, MOST_WARNINGS
 from tkperf.model.choices import DEFAULT_PROFILES, PRESETS, built_in_profiles
@@ -72,7 +72,7 @@ NUMBERS = [
         (RESULTS_BYTES / MIB, tkperf_xml.MOST_BYTES / MIB),
     ),
     ("docs/how-to/import.md", r"All files together may have at most ([\d,]+) results", (fio_json.MOST_RESULTS,)),
-    ("docs/how-to/import.md", r"(\d+) MiB are always allowed", (json_memory.ALWAYS_BYTES / MIB,)),
+    ("docs/how-to/import.md", r"(\d+) MiB are always allowed", (fio_documents.ALWAYS_BYTES / MIB,)),
     ("docs/how-to/import.md", r"as many latency bins as fio has \(([\d,]+)\)", (fio_result._FIO_BINS,)),
     ("docs/how-to/import.md", r"such as more than ([\d,]+) threads", (LARGEST_DEMAND,)),
     ("docs/how-to/import.md", r"A run file may have at most ([\d,]+) sections", (fio_json.MOST_SECTIONS,)),
@@ -603,6 +603,6 @@ def test_other_words_of_numbers() -> None:
         "every two seconds, but at most four run files a second. With 24 drives under way, the figures of a drive are "
         "therefore up to six seconds old" in read("docs/how-to/batches.md")
     )
-    assert fio_arrangement._LARGEST_COUNTER == json_memory.MOST_PER_BYTE == 10
+    assert fio_arrangement._LARGEST_COUNTER == fio_documents.MOST_PER_BYTE == 10
     assert "at most ten times the number of files" in read("docs/how-to/import.md")
     assert "more than ten times the size of the file in memory" in read("docs/how-to/import.md")

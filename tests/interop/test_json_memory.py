@@ -9,10 +9,9 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from tkperf.interop import json_memory
-from tkperf.interop.fio_documents import Documents
+from tkperf.interop import fio_documents
+from tkperf.interop.fio_documents import Documents, fits_msgspec, fits_python
 from tkperf.interop.imported import Unusable
-from tkperf.interop.json_memory import fits_msgspec, fits_python
 
 # This size is enough for thousands of values, so the constant memory of a decoder does not matter.
 SIZE = 120_000
@@ -69,11 +68,11 @@ def trace_bytes(decode: Callable[[], object]) -> int:
 def test_the_count_is_an_upper_bound(name: str) -> None:
     """No decoder needs more memory than the estimate, whatever the text contains."""
     text = SHAPES[name]
-    need = json_memory._find_need(text)
+    need = fio_documents._find_need(text)
     assert trace_bytes(lambda: msgspec.json.decode(text.encode())) <= (
         need.bytes + need.growing_bytes + len(text.encode())
     )
-    need = json_memory._find_need(text, share_keys=True)
+    need = fio_documents._find_need(text, share_keys=True)
     assert trace_bytes(lambda: json.loads(text)) <= (need.bytes - need.saved_bytes + need.growing_bytes)
 
 
@@ -84,9 +83,9 @@ def test_the_count_does_not_depend_on_where_a_text_is_divided(monkeypatch: pytes
     """
     text = "".join(SHAPES[name] for name in ("one object", "escapes", "strings", "long numbers"))
     text += jobs_of(r'"\\\"{[\\\\"')
-    whole = json_memory._find_need(text)
-    monkeypatch.setattr(json_memory, "_PIECE_CHARACTERS", cut)
-    divided = json_memory._find_need(text)
+    whole = fio_documents._find_need(text)
+    monkeypatch.setattr(fio_documents, "_PIECE_CHARACTERS", cut)
+    divided = fio_documents._find_need(text)
     pieces = len(text) // cut + 1
     assert abs(divided.bytes - whole.bytes) <= 300 * pieces
     assert abs(divided.growing_bytes - whole.growing_bytes) <= 50 * pieces
