@@ -35,8 +35,7 @@ from tkperf.runner.events import (
     TestStarted,
     Warned,
 )
-from tkperf.runner.log_progress import describe_place, find_progress
-from tkperf.runner.run_file_events import Follower
+from tkperf.runner.run_log import Follower, describe_place, find_progress
 
 SHORT = Path(__file__).parents[1] / "short.toml"
 KEPT = (TestStarted, PurgeEnded, StepEnded, Judged, SectionEnded, TestEnded, RunEnded)

@@ -35,8 +35,7 @@ from tkperf.runfile.columns import (
 from tkperf.runfile.limits import MOST_NEWEST_SECONDS
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.events import Delta, SampleSeen, StepEnded
-from tkperf.runner.log_progress import find_progress
-from tkperf.runner.run_file_events import Follower, _sum_before
+from tkperf.runner.run_log import Follower, _sum_before, find_progress
 
 
 def seconds_from(first: int, count: int) -> tuple[Sample, ...]:

@@ -9,7 +9,7 @@ from tkperf.analysis.run_results import analyse
 from tkperf.analysis.verdict import Judgement, NamedReason, VerdictCode, VerdictState, judge_by_gravest, judge_run
 from tkperf.model.disturbance.io import find_doubtful
 from tkperf.model.record import LogEntry, RunRecord, RunStatus
-from tkperf.runner.log_progress import Progress, describe_place, find_progress
+from tkperf.runner.run_log import Progress, describe_place, find_progress
 
 KILLED_STATE, IMPORTED_STATE = "killed", "imported"
 """States of a run that its file does not contain: the process was killed, or another tool measured."""

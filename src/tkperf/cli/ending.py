@@ -37,7 +37,7 @@ from tkperf.render.terminal.one_screen import RUN_FILE, print_one_screen
 from tkperf.render.terminal.page_text import print_end, print_page
 from tkperf.render.terminal.progress_lines import format_end
 from tkperf.runfile.reader import RunFile
-from tkperf.runner.log_progress import describe_place, find_progress
+from tkperf.runner.run_log import describe_place, find_progress
 from tkperf.system.process import run_command
 
 if TYPE_CHECKING:

@@ -48,8 +48,8 @@ from tkperf.procedures import SUITES, Test, find_test, load_profile, read_stored
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writer import require_resumable
 from tkperf.runfile.writers import FileStamp, state_of, still_written
-from tkperf.runner.log_progress import describe_under_way
 from tkperf.runner.replay import NOTHING, Replay, Resumed, at_found_demand, replay
+from tkperf.runner.run_log import describe_under_way
 from tkperf.system.host import now_utc, parse_utc, read_host
 
 # Facts about the host that influence results.

@@ -34,7 +34,7 @@ from tkperf.runner.events import (
     TestStarted,
     Warned,
 )
-from tkperf.runner.log_progress import Progress
+from tkperf.runner.run_log import Progress
 
 # No terminal has more columns.
 _MOST_SECONDS = 500

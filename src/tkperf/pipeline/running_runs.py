@@ -24,7 +24,7 @@ from tkperf.pipeline.result_cache import find_overview, keep_overview
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writers import Writer, find_running, find_writer, is_being_written
 from tkperf.runner.events import Delta, Event, Outline
-from tkperf.runner.run_file_events import Follower
+from tkperf.runner.run_log import Follower
 from tkperf.system.host import parse_utc
 
 # A new file has no tables yet.

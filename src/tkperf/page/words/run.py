@@ -22,7 +22,7 @@ from tkperf.model.units import (
     unit_for_people,
 )
 from tkperf.page.words.uncertainty import count_disturbed
-from tkperf.runner.log_progress import describe_under_way
+from tkperf.runner.run_log import describe_under_way
 
 # Most unreadable rows for which there is a separate warning.
 _MOST_NAMED = 20
