@@ -13,8 +13,8 @@ from tkperf.model.errors import UsageError
 from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOutcome
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Workload, Zone
-from tkperf.pipeline.alterations import Changes, find_changes
 from tkperf.pipeline.fitted_profile import choose_profile
+from tkperf.pipeline.run_disclosure import Changes, find_changes
 from tkperf.pipeline.run_plan import plan_run
 from tkperf.pipeline.run_request import RunRequest
 from tkperf.procedures import (

@@ -37,11 +37,10 @@ from tkperf.model.record import (
 from tkperf.model.run_info import RunInfo
 from tkperf.model.same_device import require_same_device
 from tkperf.model.version import __version__
-from tkperf.pipeline.alterations import find_changes
 from tkperf.pipeline.device_under_test import Equipment
 from tkperf.pipeline.drive import measurable
 from tkperf.pipeline.host_check import HostState
-from tkperf.pipeline.run_disclosure import describe_alterations
+from tkperf.pipeline.run_disclosure import describe_alterations, find_changes
 from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.pipeline.run_request import NO_OPTIONS, RunRequest, find_type_fault, profile_option_names
 from tkperf.procedures import SUITES, Test, find_test, load_profile, read_stored_profile

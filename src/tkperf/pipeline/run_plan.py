@@ -13,12 +13,12 @@ from tkperf.model.errors import RefusedError
 from tkperf.model.phases import Fill
 from tkperf.model.record import RunNote
 from tkperf.model.workload import ActiveRange
-from tkperf.pipeline.alterations import Changes, find_changes
 from tkperf.pipeline.device_under_test import DeviceUnderTest, would_be_refused
 from tkperf.pipeline.drive import DriveUnderTest, ScratchFileUnderTest, SegmentsUnderTest
 from tkperf.pipeline.fitted_profile import FittedProfile, TestPhases, choose_profile, fit_profile
 from tkperf.pipeline.host_check import audit_for, refuse_unfit, refuse_untunable, warn_of_host
 from tkperf.pipeline.raid import MegaRaidUnderTest, SoftwareRaidUnderTest
+from tkperf.pipeline.run_disclosure import Changes, find_changes
 from tkperf.pipeline.run_request import RunRequest
 from tkperf.pipeline.simulation import SimulatedDriveUnderTest
 from tkperf.procedures.profiles import Profile
