@@ -42,7 +42,7 @@ from tkperf.pipeline.run_to_file import require_space
 from tkperf.render.export_json import render_batch_plan_json
 from tkperf.render.terminal.console import open_console, print_facts, print_lines
 from tkperf.render.terminal.page_text import print_table
-from tkperf.render.terminal.plan_lines import print_batch_plan
+from tkperf.render.terminal.plans_and_profiles import print_batch_plan
 from tkperf.runfile.writers import SQLITE_ENDINGS
 
 

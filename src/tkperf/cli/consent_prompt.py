@@ -17,7 +17,7 @@ from tkperf.pipeline.consent import Consent, Question, ask_again, confirmed_by, 
 from tkperf.pipeline.device_under_test import SAID_ALWAYS
 from tkperf.pipeline.resume_plan import ResumePlan
 from tkperf.render.terminal.console import print_facts
-from tkperf.render.terminal.plan_lines import print_plan_on_stderr, print_plan_warnings
+from tkperf.render.terminal.plans_and_profiles import print_plan_on_stderr, print_plan_warnings
 
 WAY = "--yes-destroy"
 # Number of repetitions of the question. By then, a user who means another device notices the mistake.

@@ -10,14 +10,14 @@ import tkperf
 from tkperf.page.plan import build_plan_page
 from tkperf.pipeline.estimate_run import ASSUMED, estimate_run, parse_rating
 from tkperf.render.terminal.console import OutputConsole
-from tkperf.render.terminal.plan_lines import print_plan
+from tkperf.render.terminal.plans_and_profiles import print_plan
 
 
 def test_80_columns_break_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal of 80 columns breaks no word of tests, phases and conditions."""
     shown = StringIO()
     console = OutputConsole(file=shown, width=80, force_terminal=True, color_system=None)
-    monkeypatch.setattr("tkperf.render.terminal.plan_lines.open_console", lambda: console)
+    monkeypatch.setattr("tkperf.render.terminal.plans_and_profiles.open_console", lambda: console)
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["lat", "cbw", "hir"])
     estimate = estimate_run(plan, ASSUMED, parse_rating("600TBW"))
     print_plan(estimate)

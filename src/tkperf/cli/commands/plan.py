@@ -51,7 +51,7 @@ def _add(command: click.Command, device: str) -> None:
         from tkperf.pipeline.estimate_run import ASSUMED, estimate_run, probe_rates
         from tkperf.pipeline.run_plan import plan_run
         from tkperf.render.export_json import render_plan_json
-        from tkperf.render.terminal.plan_lines import print_plan
+        from tkperf.render.terminal.plans_and_profiles import print_plan
 
         request, run_options = read_options(suite, options)
         rating = rating_of(run_options)

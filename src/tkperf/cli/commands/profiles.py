@@ -40,7 +40,7 @@ def profiles(context: click.Context, as_json: bool) -> None:
       tkperf profiles show ./mine.toml --json
     """
     if context.invoked_subcommand is None:
-        from tkperf.render.terminal.profiles import list_profiles
+        from tkperf.render.terminal.plans_and_profiles import list_profiles
 
         list_profiles(as_json=as_json)
 
@@ -57,6 +57,6 @@ def show(name: str, as_json: bool) -> None:
     Example:
       tkperf profiles show pts-c-1.2
     """
-    from tkperf.render.terminal.profiles import explain_profile
+    from tkperf.render.terminal.plans_and_profiles import explain_profile
 
     explain_profile(name, as_json=as_json)

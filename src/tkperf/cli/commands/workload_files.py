@@ -141,7 +141,7 @@ def keys() -> None:
     Example:
       tkperf workload keys
     """
-    from tkperf.render.terminal.plan_lines import list_keys
+    from tkperf.render.terminal.plans_and_profiles import list_keys
 
     list_keys()
 
@@ -159,7 +159,7 @@ def show(**options: Any) -> None:
       tkperf workload show ./database.toml
       tkperf workload show ./database.toml --profile quick
     """
-    from tkperf.render.terminal.plan_lines import print_workload
+    from tkperf.render.terminal.plans_and_profiles import print_workload
 
     print_workload(**options)
 
