@@ -1,11 +1,10 @@
-"""fio's JSON documents in any text: find the documents, group their jobs, and count each run once.
+"""fio's JSON documents in any text: find the documents, count the memory that each needs before it is decoded, group
+their jobs, and count each run once.
 
-How much memory the Python values of a JSON text need, counted before the text is decoded.
-
-A text of empty objects, such as ``{},{},{}``, needs 24 times its size. The count is an upper bound: it assumes the
-largest size of each dictionary, array and string. A minified document of fio with full histograms needs up to ten times
-its size with msgspec, which shares few keys. It needs half of that with Python's own decoder, which shares all equal
-keys but takes three times as long.
+A text of empty objects, such as ``{},{},{}``, needs 24 times its size in memory. The count is an upper bound: it
+assumes the largest size of each dictionary, array and string. A minified document of fio with full histograms needs up
+to ten times its size with msgspec, which shares few keys. It needs half of that with Python's own decoder, which shares
+all equal keys but takes three times as long.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@
 | ``drive.py``, ``raid.py``, ``simulation.py`` | the kinds of devices under test |
 | ``consent.py`` | the one rule by which data may be destroyed, and the permit that it yields |
 | ``host_check.py`` | the host: audited, refused or tuned |
-| ``run_disclosure.py``, ``alterations.py`` | what every result discloses; what the options change |
+| ``run_disclosure.py`` | what every result discloses; what the options change |
 | ``run_to_file.py`` | executes the run, and stores everything in the run file |
 | ``resume_plan.py`` | the plan of a resumed run; the differences between then and now |
 | ``running_runs.py``, ``run_state.py`` | runs of other processes, by their files; a run by its events |

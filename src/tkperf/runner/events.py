@@ -2,7 +2,7 @@
 file.
 
 The runner emits events in order. An observer is any callable that accepts an event. A process that has only the run
-file reads the file repeatedly, and ``run_file_events.py`` turns the new rows into the same events.
+file reads the file repeatedly, and ``run_log.py`` turns the new rows into the same events.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""The progress of a run according to its log alone: the current phase, and the remaining time.
+"""What the log of a run tells: the events that the run sent, the current phase, and the remaining time.
 
-The log is replayed to new procedures, as when a run is resumed (docs/adr/0007). The current phase is the one that the
-procedures request next.
+The file does not contain the current phase and the current step. The log is replayed to new procedures, as when a run
+is resumed (docs/adr/0007). The current phase is the one that the procedures request next, and the rows of the phase
+give the step.
 
-A run that is followed by its file alone. The new rows of the file become the events that the run itself sent.
-
-The file does not contain the current phase and the current step. A replay finds the phase (``log_progress.py``), and
-the rows of the phase give the step. Seconds arrive together with their step. For a long step, they arrive in portions
-of about a minute.
+Another process follows a run by its file alone. The new rows of the file become the events that the run itself
+sent. Seconds arrive together with their step. For a long step, they arrive in portions of about a minute.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plans, estimates, workloads and profiles in the terminal: phases, time, amount and cost of a run; keys of a profile."""
+"""Plans, estimates, workloads and profiles in the terminal: phases, time, amount and cost of a run; keys explained."""
 
 from __future__ import annotations
 
