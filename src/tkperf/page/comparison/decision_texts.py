@@ -569,8 +569,3 @@ def _describe_interval(cell: DecisionCell, known: Uncertainty | None, value: flo
 def _limit(share: float) -> float:
     """Return a share of a column's width, limited to 0 to 1."""
     return min(1.0, max(0.0, share))
-
-
-def join_lines(lines: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield each line as a sentence: ``Random reads: A (697,000 IOPS), then B (3.5 × less)``."""
-    return (f"{name}: {text}" if name else text for name, text in lines)
