@@ -40,7 +40,7 @@ FORMAT = 1
 _EXPORTED = "_export.json"
 _PARTITION = "run_id="
 _MOST_BYTES = 1 << 16
-_CODE = ("dataset", "dataset_tables", "export_json", "export_tables", "parquet")
+_CODE = ("dataset", "export_json", "export_tables", "parquet")
 
 
 class ExportedRun(msgspec.Struct, frozen=True, kw_only=True):
