@@ -88,6 +88,8 @@ class StepRecord:
     foreign_write_bytes: int | None = None
     disturbances: tuple[Disturbance, ...] | None = None
     host: HostUse | None = None
+    _parts: list[StepRecord] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The other parts of a step, as soon as they were asked for: an analysis asks several times."""
 
     @property
     def answer(self) -> Measurement:
@@ -111,11 +113,14 @@ class StepRecord:
     @property
     def parts(self) -> tuple[StepRecord, ...]:
         """Return the step, then each stream of a combination, and the flushes of each load, as steps of their own."""
-        loads = [self]
-        for work in list_streams(self.workload):
-            assert work.stream is not None
-            loads.append(replace(self, workload=work, measurement=self.measurement.of_stream(work.stream)))
-        return tuple(part for one in loads for part in _with_flushes(one))
+        if not self._parts:
+            loads = [self]
+            for work in list_streams(self.workload):
+                assert work.stream is not None
+                loads.append(replace(self, workload=work, measurement=self.measurement.of_stream(work.stream)))
+            # The first part is the step itself, which must not refer to itself.
+            self._parts.extend([part for one in loads for part in _with_flushes(one)][1:])
+        return (self, *self._parts)
 
     @property
     def foreign_bytes(self) -> int | None:

@@ -153,13 +153,16 @@ def _shorten_data(spec: Mapping[str, object]) -> dict[str, object]:
 
 def _shorten(value: object) -> object:
     """Return a value with its numbers rounded to six digits."""
-    match value:
-        case float():
-            return _shorten_number(value)
-        case Mapping():
-            return {key: _shorten(each) for key, each in value.items()}
-        case list() | tuple():
-            return [_shorten(each) for each in value]
+    # The exact types first: a page has hundreds of thousands of values, and nearly all of them have one of these.
+    kind = type(value)
+    if kind is str or kind is int or value is None:
+        return value
+    if isinstance(value, float):
+        return _shorten_number(value)
+    if isinstance(value, dict):
+        return {key: _shorten(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shorten(each) for each in value]
     return value
 
 
