@@ -174,13 +174,25 @@ def test_a_plan_counts_the_writes_of_all_streams(tmp_path: Path) -> None:
     [
         ('"log", "writer"]', '"log", "wirter"]', r"phase 1 \(rounds\), key together: load 'wirter'"),
         ('"log", "writer"]', '"log", "log"]', r"phase 1 \(rounds\), key together: load log occurs twice"),
-        ('together = ["reader", "trimmer"]', 'together = ["reader"]', "key together: one load alone"),
-        ('together = ["reader", "trimmer"]', "", r"phase 2 \(stream\), key load: either it or together"),
-        ("jobs = 2", "jobs = 255", "key together: 257 threads in all are more than 256"),
+        (
+            'together = ["reader", "trimmer"]',
+            'together = ["reader"]',
+            "key together: one load alone cannot run together with others",
+        ),
+        (
+            'together = ["reader", "trimmer"]',
+            "",
+            r"phase 2 \(stream\), key load, together: a phase takes one of these two keys",
+        ),
+        ("jobs = 2", "jobs = 255", "key together: the loads have 257 threads in all, and at most 256"),
         ("trims = true", "trims = true\nio_depth = 2", "load trimmer, key io_depth: fio trims one block at a time"),
         ("trims = true", "", "load trimmer, key block_size_kib: more than 16,384 KiB"),
         ("burst_pause_s = 0.5", "", "load trimmer, key burst_pause_s: it and burst_ios"),
-        ("delay_s = 2", "delay_s = 6", "key together: load writer begins after 6 s, more than half of 10 s"),
+        (
+            "delay_s = 2",
+            "delay_s = 6",
+            "key together: load writer begins 6 s after the others, which is more than half of the 10 s",
+        ),
         ("random_percent = 25", "random_percent = 25\noffered_iops = 5", "key offered_megabytes_per_s: either"),
         ("flush_every = 8", "flush_every = 8\nrandom_percent = 5", "load log, key random_percent: access has to be"),
         ('load = "reader"', 'load = "trimmer"', r"phase 1 \(rounds\), key tracked: load 'trimmer'"),
@@ -200,7 +212,9 @@ def test_more_than_16_streams_are_refused(tmp_path: Path) -> None:
     )
     names = ", ".join(f'"r{number}"' for number in range(17))
     text = FILE.replace("[[phases]]", loads + "[[phases]]", 1).replace('"reader", "trimmer"', names)
-    with pytest.raises(UsageError, match="together"):
+    with pytest.raises(
+        UsageError, match="phase 2 .*, key together: 17 loads are more than the 16 that can run at the same time"
+    ):
         own(text, tmp_path)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import nan
 
+from tkperf.model.errors import InputFileError
 from tkperf.model.measurement import Measurement
 from tkperf.model.phases import (
     Fill,
@@ -49,6 +50,7 @@ from tkperf.procedures.own_workloads.parts import (
     RoundsPhase,
     StreamPhase,
     combination_of,
+    region_of,
     steps_of,
     tracked_load,
     workload_of,
@@ -62,6 +64,7 @@ from tkperf.procedures.profiles.profile_tables import SteadyStateTable
 class _Setting:
     """Values on which all phases depend."""
 
+    test: str
     loads: Mapping[str, Load]
     rules: SteadyStateTable
     profile: Profile
@@ -76,13 +79,30 @@ class _Setting:
     def of_stream(self, phase: StreamPhase) -> Workload:
         return self.together(phase.together) if phase.load is None else self.workload(self.loads[phase.load])
 
+    def require_regions(self) -> None:
+        """Fail before the first phase if a load has no room in the active range.
+
+        Raises:
+            InputFileError: a part of the range is empty, or beyond the end of the range.
+        """
+        for name, load in self.loads.items():
+            try:
+                region_of(load, self.active_range_bytes)
+            except InputFileError as error:
+                raise InputFileError(f"workload file of the test {self.test}, load {name}: {error}") from None
+
 
 def course(type_: type[OwnWorkloadTable], profile: Profile, active_range_bytes: int) -> Procedure:
     """Yield the phases of the file in their order."""
     table = profile.table(type_)
     setting = _Setting(
-        loads=table.loads, rules=table.rules(profile), profile=profile, active_range_bytes=active_range_bytes
+        test=table.name,
+        loads=table.loads,
+        rules=table.rules(profile),
+        profile=profile,
+        active_range_bytes=active_range_bytes,
     )
+    setting.require_regions()
     for phase, section in table.in_sections:
         match phase:
             case PurgePhase():

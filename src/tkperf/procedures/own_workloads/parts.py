@@ -274,7 +274,6 @@ class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     ] = ()
     together: Annotated[
         tuple[LoadName, ...],
-        msgspec.Meta(max_length=MOST_STREAMS),
         means("loads that run at the same time as streams of one combination, in place of loads; default: none"),
     ] = ()
     loops: Annotated[
@@ -310,7 +309,6 @@ class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     load: Annotated[LoadName | None, means("load of the stream; required unless together is given")] = None
     together: Annotated[
         tuple[LoadName, ...],
-        msgspec.Meta(max_length=MOST_STREAMS),
         means("loads that run at the same time as streams of one combination, in place of load; default: none"),
     ] = ()
     slice_s: Annotated[Seconds, SLICE_LENGTH]
@@ -370,7 +368,7 @@ def workload_of(load: Load, profile: Profile, active_range_bytes: int) -> Worklo
         arrival=load.arrival,
         # 0 % means fresh random data, the default.
         compressible_percent=load.compressible_percent or None,
-        region=_region_of(load, active_range_bytes),
+        region=region_of(load, active_range_bytes),
         trims=load.trims,
         random_percent=load.random_percent,
         burst=_burst_of(load),
@@ -394,15 +392,12 @@ def combination_of(
     """Return loads that run together, as streams with their names."""
     streams = []
     for name in names:
-        try:
-            workload = workload_of(loads[name], profile, active_range_bytes)
-        except InputFileError as error:
-            raise InputFileError(f"load {name}: {error}") from None
+        workload = workload_of(loads[name], profile, active_range_bytes)
         streams.append(Stream(name=name, workload=workload, delay_s=loads[name].delay_s))
     return combine(streams)
 
 
-def _region_of(load: Load, active_range_bytes: int) -> ActiveRange | None:
+def region_of(load: Load, active_range_bytes: int) -> ActiveRange | None:
     """Return the part of the range that a load uses; None for the whole range.
 
     A part in percent is in whole MiB, which suit all block sizes.

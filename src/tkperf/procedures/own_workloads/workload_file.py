@@ -15,6 +15,7 @@ from tkperf.model.workload import Access, Arrival
 from tkperf.procedures.mixes_and_sizes import find_share_fault
 from tkperf.procedures.own_workloads.parts import (
     MOST_PHASES,
+    MOST_STREAMS,
     MOST_THREADS_TOGETHER,
     SMALLEST_PART_BYTES,
     FillPhase,
@@ -399,23 +400,31 @@ def _in_together(phase: Measuring, loads: Mapping[str, Load], profile: Profile) 
     given = phase.loads if isinstance(phase, RoundsPhase) else phase.load
     key = "loads" if isinstance(phase, RoundsPhase) else "load"
     if bool(given) is bool(phase.together):
-        return f"{key}: either it or together is needed, and not both"
+        return f"{key}, together: a phase takes one of these two keys; give exactly one of them"
     if not phase.together:
         return None
     if len(phase.together) < 2:
-        return f"together: one load alone; name it in {key}"
+        return f"together: one load alone cannot run together with others; move its name to the key {key}"
     if len(set(phase.together)) < len(phase.together):
         twice = next(name for name in phase.together if phase.together.count(name) > 1)
-        return f"together: load {twice} occurs twice; more jobs are more threads of one load"
+        return f"together: load {twice} occurs twice; to run more threads of this load, set its key jobs"
+    if len(phase.together) > MOST_STREAMS:
+        return f"together: {len(phase.together)} loads are more than the {MOST_STREAMS} that can run at the same time"
     threads = sum(loads[name].jobs or profile.demand.jobs for name in phase.together)
     if threads > MOST_THREADS_TOGETHER:
-        return f"together: {threads:,} threads in all are more than {MOST_THREADS_TOGETHER}"
+        return (
+            f"together: the loads have {threads:,} threads in all, and at most {MOST_THREADS_TOGETHER} can run at the "
+            "same time; lower jobs"
+        )
     if isinstance(phase, RoundsPhase) and phase.loops:
-        return "loops: loads that run together have no loops; write a phase for each value"
+        return "loops: a phase with together cannot have loops; write a phase for each value"
     lasts_s = phase.step_s if isinstance(phase, RoundsPhase) else phase.slice_s
     for name in phase.together:
         if loads[name].delay_s > lasts_s / 2:
-            return f"together: load {name} begins after {loads[name].delay_s:g} s, more than half of {lasts_s:g} s"
+            return (
+                f"together: load {name} begins {loads[name].delay_s:g} s after the others, which is more than half of "
+                f"the {lasts_s:g} s of a measurement; lower delay_s, or measure for longer"
+            )
     return None
 
 
