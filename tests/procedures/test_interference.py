@@ -194,3 +194,13 @@ def test_step_lengths_of_the_command_line_are_those_of_cells() -> None:
 
 def replace_cell(table: InterferenceTable, cell_s: float) -> InterferenceTable:
     return msgspec.structs.replace(table, cell_s=cell_s)
+
+
+@pytest.mark.parametrize(("key", "value"), [("neighbour_jobs", 129), ("trimmed_percent", 91)])
+def test_neighbours_that_leave_no_room_for_the_reader_are_refused(key: str, value: int) -> None:
+    """A profile is refused if its neighbours would use all threads that fio can run, or the whole range."""
+    table = PROFILE.table(NeighboursTable)
+    assert table.fault(PROFILE) is None
+    fault = msgspec.structs.replace(table, **{key: value}).fault(PROFILE)
+    assert fault is not None
+    assert fault.startswith(f"{key}: at most {value - 1}, because the reader")

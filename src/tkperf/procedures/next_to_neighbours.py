@@ -22,7 +22,7 @@ from tkperf.procedures.building_blocks import (
     write_until_steady,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.procedures.interference import READER, find_jobs
+from tkperf.procedures.interference import MOST_THREADS, READER, find_jobs
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import (
     ARRIVAL,
@@ -99,7 +99,11 @@ class NeighboursTable(SteppedTable, frozen=True, kw_only=True):
     lead_in_s: Annotated[Seconds, means("time for which each load runs before tkperf measures it, in s")]
 
     def fault(self, profile: Profile) -> str | None:
-        return "trimmed_percent: nothing is left for the reader" if self.trimmed_percent > 90 else None
+        if self.trimmed_percent > 90:
+            return "trimmed_percent: at most 90, because the reader and its neighbours use the rest of the range"
+        if self.neighbour_jobs > MOST_THREADS:
+            return f"neighbour_jobs: at most {MOST_THREADS}, because the reader has up to {MOST_THREADS} threads, too"
+        return None
 
     def without_trims(self) -> Self:
         return msgspec.structs.replace(self, trimmed_percent=0)

@@ -274,7 +274,9 @@ class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     ] = ()
     together: Annotated[
         tuple[LoadName, ...],
-        means("loads that run at the same time as streams of one combination, in place of loads; default: none"),
+        means(
+            "2 to 16 loads that run at the same time as streams of one combination, in place of loads; default: none"
+        ),
     ] = ()
     loops: Annotated[
         tuple[Loop, ...],
@@ -309,7 +311,7 @@ class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     load: Annotated[LoadName | None, means("load of the stream; required unless together is given")] = None
     together: Annotated[
         tuple[LoadName, ...],
-        means("loads that run at the same time as streams of one combination, in place of load; default: none"),
+        means("2 to 16 loads that run at the same time as streams of one combination, in place of load; default: none"),
     ] = ()
     slice_s: Annotated[Seconds, SLICE_LENGTH]
     longest_s: Annotated[Seconds, means("maximum length of the stream, in s, without the warm-up")]
