@@ -213,7 +213,7 @@ def test_more_than_16_streams_are_refused(tmp_path: Path) -> None:
     names = ", ".join(f'"r{number}"' for number in range(17))
     text = FILE.replace("[[phases]]", loads + "[[phases]]", 1).replace('"reader", "trimmer"', names)
     with pytest.raises(
-        UsageError, match="phase 2 .*, key together: 17 loads are more than the 16 that can run at the same time"
+        UsageError, match=r"phase 2 .*, key together: 17 loads are more than the 16 that can run at the same time"
     ):
         own(text, tmp_path)
 
