@@ -119,135 +119,154 @@ _SAME_VERSION = "Install the same version of tkperf on all hosts."
 # Messages with exit code 3 by the situation in which they appear, and what to do.
 REFUSALS: dict[str, Mapping[str, str]] = {
     "Confirmation": {
-        "all data on … will be destroyed, and there is no terminal to ask on.… Confirm with …": "Run the command on a "
-        "terminal, or pass `--yes-destroy` with the answer.",
-        "'…' does not confirm …: expected '…'.… Nothing was touched": "The answer names another device or contains a "
-        "typing error. Compare the serial number with the label of the drive.",
-        "'…' does not confirm …: expected …. Nothing was touched": "`confirm=` in Python names another device. "
-        "Compare the serial number with the label of the drive.",
-        "'…' does not confirm the drives: expected '…'. Nothing was touched": "The answer does not name the drives "
-        "behind the controller. Compare their serial numbers.",
-        "… is not the drive that was confirmed. Nothing was touched": "Somebody exchanged a drive of the batch while "
-        "the question was open. Start the batch again.",
-        "… has been written to since tkperf showed it: …. …": "Another program [wrote to the device or "
+        "all data on … will be destroyed, but tkperf cannot ask for consent, because there is no terminal.… "
+        "Confirm with …": "Run the command on a terminal, or pass `--yes-destroy` with the answer.",
+        "'…' does not confirm …. The expected answer is …. Nothing was touched": (
+            "The answer names another device or contains a typing error. Compare the serial number with the label of "
+            "the drive."
+        ),
+        "the answer '…' does not confirm the batch. The expected answer is '…'. Nothing was touched": (
+            "`confirm=` in Python names another device. Compare the serial number with the label of the drive."
+        ),
+        "'…' does not confirm the drives. The expected answer is '…'. Nothing was touched": (
+            "The answer does not name the drives behind the controller. Compare their serial numbers."
+        ),
+        "… is no longer the drive that was confirmed. Start the batch again. Nothing was touched": (
+            "Somebody exchanged a drive of the batch while the question was open. Start the batch again."
+        ),
+        "a program has written to … since tkperf showed it: …. …": "Another program [wrote to the device or "
         "file](../explanation/safety.md#changes-while-the-question-is-open) while tkperf waited for the answer. Find "
         "this program before you start again.",
     },
     "The device": {
         "… must not be erased: …. …": "The message lists objections to the device. The table of objections above "
         "contains advice for each objection.",
-        "… must not be erased: it holds …. Nothing was touched": "tkperf found that the device is the member of a set "
-        "(code `member` above), after it had opened the device exclusively.",
-        "… cannot be held exclusively: …; nothing was touched": "Another program opened the device after the check, "
+        "… must not be erased, because it contains …. Nothing was touched": (
+            "tkperf found that the device is the member of a set (code `member` above), after it had opened the "
+            "device exclusively."
+        ),
+        "… cannot be opened exclusively: …. Nothing was touched": "Another program opened the device after the check, "
         "or the name is now a link. Find out which program uses the device.",
-        "… is locked by …: if a tkperf that has ended started this program, wait until the program ends. Nothing was "
-        "touched": (
+        "… is locked by …. A tkperf that was killed may have started this program. Wait until the program ends. "
+        "Nothing was touched": (
             "A killed tkperf had started fio or a purge tool, and this program is still running. Wait, or end the "
             "process that the message names."
         ),
-        "… is erasing itself (… done). An interrupted run of tkperf may have started the erase: wait until the erase "
-        "has finished. Nothing was touched": _TO_WAIT,
+        "… is erasing itself (… done). An interrupted run of tkperf may have started the erase. Wait until the "
+        "erase has finished. Nothing was touched": _TO_WAIT,
         "… is not touched: …": "`tkperf doctor --unlock` found an objection to the device. Follow the advice in the "
         "table of objections above.",
-        "… does not consist of the confirmed devices: tkperf writes nothing to it": "The RAID set or mapping contains "
-        "members that you did not confirm. Stop the set or mapping.",
+        "… does not consist of the confirmed devices, so tkperf writes nothing to it": (
+            "The RAID set or mapping contains members that you did not confirm. Stop the set or mapping."
+        ),
     },
     "Resuming a run": {
-        "… is shown, but not resumed: …; another user may have written its content. Nothing was touched": "[The run "
-        "file](../explanation/safety.md#resuming-a-run) belongs to another user, or other users can write to the "
-        "file, to a journal next to the file or to a folder above the file. Run `chmod go-w`, or move the file. Run "
-        "`chown` only if you "
-        "know who wrote the file.",
-        "…: the run was begun with --purge-command …: pass the same option again if the command is yours, because "
-        "tkperf executes no command from a run file. Nothing was touched": (
+        "… can be shown, but not resumed, because another user may have written the file: …. Nothing was touched": (
+            "[The run file](../explanation/safety.md#resuming-a-run) belongs to another user, or other users can "
+            "write to the file, to a journal next to the file or to a folder above the file. Run `chmod go-w`, or "
+            "move the file. Run `chown` only if you know who wrote the file."
+        ),
+        "…: the run was begun with --purge-command …. tkperf executes no command from a run file. Pass the same "
+        "option again if the command is yours. Nothing was touched": (
             "Pass the same `--purge-command` to `tkperf resume` if the command is yours."
         ),
-        "…: the run was begun without --purge-command: omit this option. Nothing was touched": "Resume the run without "
+        "…: the run was begun without --purge-command. Omit this option. Nothing was touched": "Resume the run without "
         "`--purge-command`.",
     },
     "The host": {
         "this host is not fit to measure on (--strict): …": "Change the settings that the message names; `tkperf tune` "
         "shows how. Or run without `--strict`. No data was at risk.",
-        "tkperf serve reads files that other users may have written, so do not run it as root: start it as an "
+        "tkperf serve reads files that other users may have written, so it must not run as root. Start it as an "
         "ordinary user with access to these files, or pass --allow-root": "Start `tkperf serve` as an ordinary user. "
         "tkperf has not read any file.",
     },
     "Batches": {
-        "'…' does not confirm: expected '…'. Nothing was touched": "The answer was for another batch or for another "
-        "number of drives. Type the answer that the message names.",
-        "all data on …. Without a terminal, tkperf cannot ask: confirm with … FILE, a file with a line for each drive "
-        "that contains its serial number, or its path if it has none. Nothing was touched": "Run the batch on a "
+        "'…' does not confirm …. The expected answer is '…'.… Nothing was touched": (
+            "The answer was for another batch or for another number of drives. Type the answer that the message names."
+        ),
+        "all data on …. tkperf cannot ask for consent, because there is no terminal. Confirm with … FILE. The "
+        "file must contain a line for each drive with the serial number of the drive, or with its path if it has "
+        "no serial number. Nothing was touched": "Run the batch on a "
         "terminal, or pass "
         "[`--yes-destroy-file`](../how-to/batches.md#consent).",
-        "… does not confirm the erasure: …. Nothing was touched": "In the file that you passed to "
+        "the file … does not confirm the erasure: …. Nothing was touched": "In the file that you passed to "
         "`--yes-destroy-file`, a line is missing, is superfluous or appears twice. The message contains the number of "
         "the line.",
         "… is not a regular file, so tkperf does not use it. Nothing was touched": (
             "Pass a regular file to `--yes-destroy-file`. tkperf cannot know who writes to a pipe."
         ),
-        "… is not used: …; another user may have written its content. Nothing was touched": (
+        "… is not used, because another user may have written the file: …. Nothing was touched": (
             "The batch file, or the file of `--yes-destroy-file`, belongs to another user, or other users can write "
             "to the file or to a folder above the file. Run `chmod go-w` or `chown`, or move the file."
         ),
-        "… need one process each, but number … cannot be started: …; see ulimit -n and ulimit -u. Nothing was "
-        "touched": ("Raise the limits of the shell, or measure fewer drives at once. No data was at risk."),
-        "…: the batch has ended before this drive's turn, and consent with it. Nothing was touched": "Run "
-        "`tkperf resume NAME.batch`, which asks again.",
-        "the drives that would be measured at the same time exceed the budget of …: measure fewer drives at the same "
-        "time, or omit strict. Nothing was touched": "Pass `--parallel` with fewer drives, or run without `strict`. "
-        "No data was at risk.",
+        "… need one process each, but process number … cannot be started: …. Check the limits ulimit -n and ulimit "
+        "-u. Nothing was touched": (
+            "Raise the limits of the shell, or measure fewer drives at once. No data was at risk."
+        ),
+        "…: the batch ended before the run of this drive began, so your consent is no longer valid. Nothing was "
+        "touched": "Run `tkperf resume NAME.batch`, which asks again.",
+        "the drives that would be measured at the same time exceed the budget of …. Measure fewer drives at the same "
+        "time, or omit strict. Nothing was touched": (
+            "Pass `--parallel` with fewer drives, or run without `strict`. No data was at risk."
+        ),
     },
     "Batches over hosts": {
         "no drive was touched: …": "Two hosts of the batch reach the same drive. Name the drive once.",
-        "no answer came for … s, so the drives were released. Nothing was touched": (
+        "no answer arrived within … s, so tkperf released the drives. Start the batch again. Nothing was touched": (
             "The connection to the host was lost before your answer arrived. Start the batch again."
         ),
-        "the confirmed drives are not the drives of this host. Nothing was touched": "The drives of a host changed "
-        "while the question was open. Start the batch again.",
-        "… is another batch, with other drives. Nothing was touched": "Another machine started a batch with this name "
-        "on the host. Give your batch another name.",
-        "a batch with a purge command needs root@HOST as its host: such a command runs any program as root. Nothing "
-        "was touched": "Name the host as `root@HOST`, or purge without a command.",
+        "the drives of this host are not the drives that were confirmed. Start the batch again. Nothing was "
+        "touched": "The drives of a host changed while the question was open. Start the batch again.",
+        "… belongs to another batch with other drives. Give your batch another name. Nothing was touched": (
+            "Another machine started a batch with this name on the host. Give your batch another name."
+        ),
+        "a batch with a purge command needs root@HOST as the host, because tkperf runs the command as root. "
+        "Nothing was touched": "Name the host as `root@HOST`, or purge without a command.",
         "no order came": "The other program is not tkperf, or is a different version of tkperf. " + _SAME_VERSION,
-        "'…' is not the name of an input file": "The other program is not tkperf, or is a different version of tkperf. "
-        + _SAME_VERSION,
-        "'…' is a path on this host, not a file that came with the order: send a profile or workload as content, or "
-        "name a built-in one. Nothing was touched": "`tkperf batch` sends the content of your files to the hosts, so "
-        "the other program is not a `tkperf batch` of this version. " + _SAME_VERSION,
-        "… is not a batch that you began: only root and the user who began it may use it on this host. Give your "
+        "the order contains a file with the name '…', which is not the name of an input file. Nothing was touched": (
+            "The other program is not tkperf, or is a different version of tkperf. " + _SAME_VERSION
+        ),
+        "'…' is a path on this host, but the order does not contain this file. Send the content of a profile or "
+        "workload, or name a built-in one. Nothing was touched": (
+            "`tkperf batch` sends the content of your files to the hosts, so the other program is not a `tkperf "
+            "batch` of this version. " + _SAME_VERSION
+        ),
+        "you did not begin the batch …, and only root and the user who began it may use this batch. Give your "
         "batch another name. Nothing was touched": "Root or another user started a batch with this name on the host. "
         "Give your batch "
         "another name.",
     },
     "RAID": {
-        "… already is a RAID set, so tkperf does not touch it: choose another node, or stop the set first with 'mdadm "
-        "--stop …' if you do not need it": "Choose another node for DEVICE. Or stop the existing set if you do not "
-        "need the set.",
-        "drive … behind the controller reports no serial number, so it cannot be confirmed. Nothing was touched": (
-            "Use another drive."
+        "… already is a RAID set, so tkperf does not touch it. Choose another node. Or stop the set first with "
+        "'mdadm --stop …' if you do not need it": (
+            "Choose another node for DEVICE. Or stop the existing set if you do not need the set."
         ),
-        "a drive behind the controller reports no serial number. Nothing was touched": (
-            "Use another drive. This message appears only if you call tkperf from Python."
-        ),
-        "… is in use: its state is '…', but tkperf uses only unconfigured good (UGood) drives. Nothing was "
+        "drive … behind the controller reports no serial number, so tkperf cannot confirm it. Use another drive. "
+        "Nothing was touched": ("Use another drive."),
+        "a drive behind the controller reports no serial number, so tkperf cannot confirm it. Use another drive. "
+        "Nothing was touched": ("Use another drive. This message appears only if you call tkperf from Python."),
+        "… is in use, because its state is '…'. tkperf uses only unconfigured good (UGood) drives. Nothing was "
         "touched": "If you do not need the content of the drive, free the drive with storcli.",
-        "… belongs to drive group … (F: a set of another controller): delete the group with storcli first, if you do "
-        "not need it. Nothing was touched": ("If you do not need the set, clear its configuration with storcli."),
-        "… is being erased (… done). An interrupted run of tkperf may have started the erase: wait until the erase has "
-        "finished. Nothing was touched": _TO_WAIT,
-        "… exists already, so the virtual drive will get another name: pass the next free name as DEVICE. "
+        "… belongs to drive group … (F means a set of another controller). If you do not need this group, delete it "
+        "with storcli first. Nothing was touched": (
+            "If you do not need the set, clear its configuration with storcli."
+        ),
+        "… is being erased (… done). An interrupted run of tkperf may have started the erase. Wait until the "
+        "erase has finished. Nothing was touched": _TO_WAIT,
+        "… exists already, so the virtual drive would receive another name. Pass the next free name as DEVICE. "
         "Nothing was created": "Pass the next free device name as DEVICE.",
-        "… (world-wide name …) is not the virtual drive that tkperf created (…): tkperf writes nothing to "
-        "it": "DEVICE is another drive. Pass the name of the new virtual drive as DEVICE.",
+        "… (world-wide name …) is not the virtual drive that tkperf created (…), so tkperf writes nothing to it": (
+            "DEVICE is another drive. Pass the name of the new virtual drive as DEVICE."
+        ),
     },
     "Defects of tkperf": dict.fromkeys(
         (
-            "only grant_permit, after its checks, creates a permit to erase",
-            "only grant_controller_permit creates a permit to erase",
-            "a permit to erase is valid for one run",
+            "only the function grant_permit, which checks the device first, may create a permit to erase",
+            "only the function grant_controller_permit may create a permit to erase",
+            "a permit to erase is valid for one run only, and this permit was used or released before",
             "… may be written only while its permit to erase is in use",
-            "… is not held exclusively at the moment",
-            "… is lent to another program at the moment",
+            "… is not held exclusively by tkperf at the moment",
+            "another program is using … at the moment, so tkperf must not write to it",
         ),
         "Report this message, because it shows a defect of tkperf.",
     ),

@@ -561,10 +561,10 @@ def test_the_arrangement_follows_from_the_drives() -> None:
 def test_an_arrangement_can_be_asked_for_where_it_is_possible() -> None:
     runs = [iops_run(f"r{n}", around(100), device=drive(f"S{n}")) for n in range(3)]
     assert compare(runs, Arrangement.RUNS).arrangement is Arrangement.RUNS
-    with pytest.raises(UsageError, match="a cohort takes 3 runs or more, but these are 2: omit --as"):
+    with pytest.raises(UsageError, match=r"a cohort needs at least 3 runs, but there are only 2\. Omit --as"):
         compare(runs[:2], Arrangement.COHORT)
     undated = [replace(run, info=replace(run.info, started_utc=None)) for run in runs[:1]]
-    with pytest.raises(UsageError, match="a history needs dates, and r0 has none"):
+    with pytest.raises(UsageError, match="a history needs the date of each run, but the date of r0 is not known"):
         compare([*undated, *runs[1:]], Arrangement.HISTORY)
 
 

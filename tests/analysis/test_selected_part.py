@@ -116,15 +116,15 @@ def test_what_has_not_the_form_is_refused(text: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("iops:3", "no part of the run has this name; the names are lat, Latency; "),
-        ("Latency:3", "several workloads have this part; name one, such as 'Latency, 100/0 8k'"),
+        ("iops:3", "no part of the run has this name. The names are lat, Latency; "),
+        ("Latency:3", "several workloads have this part. Name one of them, such as 'Latency, 100/0 8k'"),
         ("demand:2", "several workloads have this part"),
-        ("Latency, 0/100 4k:99", "no such part; rounds go to 5"),
-        ("Latency, 0/100 4k:900-901s", "no such part; rounds go to"),
-        ("Demand 100/0:7iops", "no such part; levels are "),
-        ("Latency, 0/100 4k:7iops", "no such part; it has no offered rate"),
+        ("Latency, 0/100 4k:99", "no such part. The last round is 5"),
+        ("Latency, 0/100 4k:900-901s", "no such part. The last round is"),
+        ("Demand 100/0:7iops", "no such part. The levels are "),
+        ("Latency, 0/100 4k:7iops", "no such part. The run has no offered rate"),
         ("QoS sequential 100/0:1.2-1.4s", "no such part"),
-        ("QoS sequential 100/0:0.2-0.4s", "the run file contains none of these seconds"),
+        ("QoS sequential 100/0:0.2-0.4s", "the run file contains no samples of these seconds"),
     ],
 )
 def test_what_is_not_there_or_not_the_only_one_is_refused(

@@ -143,7 +143,7 @@ def test_a_ledger_that_is_removed_is_written_anew_and_the_others_keep_their_cons
     assert {number: one.exit_code for number, one in read_log(batch.path).ended.items()} == {1: 0, 2: 0, 3: 0}
     assert len(batch.warnings) == 1
     assert f"the batch goes on in {batch.path}, with all" in batch.warnings[0]
-    with pytest.raises(RunFileError, match="under way"):
+    with pytest.raises(RunFileError, match="is still running"):
         Ledger.open(batch.path)
     ledger.close()
 

@@ -97,7 +97,9 @@ def test_a_file_that_others_can_write(tmp_path: Path, mode: int) -> None:
     """Another user may then have written the lines."""
     path = write(tmp_path, *LINES)
     path.chmod(mode)
-    with pytest.raises(RefusedError, match=r"yes.txt is not used: others can write to"):
+    with pytest.raises(
+        RefusedError, match=r"yes.txt is not used, because another user may have written the file: others can write to"
+    ):
         confirm_by_file(path, SHOWN)
 
 

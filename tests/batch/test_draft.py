@@ -129,11 +129,14 @@ SSD = f'suite = "ssd"\n{DRIVES}'
         (f'{SSD}[options]\njobs = "4"', 'options, key jobs: "4" is not allowed'),
         (f'{SSD}[options]\nactive_range = "0%"', "key options.active_range"),
         (f"{SSD}[options]\nsuite = 'hdd'", "options, key suite: choose from"),
-        (f'{SSD}[options]\nfacts = {{ Nand = "x" }}', "key options.facts: facts: there is no 'Nand'"),
+        (
+            f'{SSD}[options]\nfacts = {{ Nand = "x" }}',
+            "key options.facts: facts: there is no fact with the name 'Nand'",
+        ),
         (f'{SSD}[options]\nno_purge = true\npurge_method = "discard"', "--no-purge and --purge exclude each other"),
         (
             'suite = "ssd"\ndrives = ["sim:hdd", { drive = "sim:hdd", facts = { Nand = "x" } }]',
-            "drives 2: facts: there is no 'Nand'",
+            "drives 2: facts: there is no fact with the name 'Nand'",
         ),
         ('suite = "ssd"\ndrives = [{ drive = "a.img", size = "1" }]', "drives 1: --size"),
         ('suite = "ssd"\ndrives = ["./a", "./a"]', "drives 2: "),
@@ -147,12 +150,12 @@ SSD = f'suite = "ssd"\n{DRIVES}'
             "a drive of the batch has the same name as the batch, lab",
         ),
         ('suite = "ssd"\ndrives = ["a\\u0000b"]', "zero byte"),
-        ('suite = "ssd"\ndrives = ["sim:hdd", { drive = "sim:hdd", host = "lab3" }]', "name a host for every drive"),
-        ('suite = "ssd"\ndrives = [{ drive = "sim:hdd", host = "-oProxyCommand=x" }]', "is not a host"),
-        ('tkperf = "/a b"\nsuite = "ssd"\ndrives = ["sim:hdd"]', "not an absolute path"),
+        ('suite = "ssd"\ndrives = ["sim:hdd", { drive = "sim:hdd", host = "lab3" }]', "Name a host for every drive"),
+        ('suite = "ssd"\ndrives = [{ drive = "sim:hdd", host = "-oProxyCommand=x" }]', "is not the name of a host"),
+        ('tkperf = "/a b"\nsuite = "ssd"\ndrives = ["sim:hdd"]', "must be an absolute path"),
         (
             'suite = "ssd"\ndrives = [{ drive = "a/b.img", host = "lab3", size = "1GiB" }]',
-            "write its whole path on that host",
+            "Write the absolute path of the drive on that host",
         ),
         (f"{SSD}[options]\nno_purge = true\nremove_set = true", "options, key remove_set"),
     ],
@@ -179,7 +182,9 @@ def test_a_file_that_others_can_write(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "lab.toml"
     path.write_text(SSD)
     path.chmod(mode)
-    with pytest.raises(RefusedError, match=r"lab.toml is not used: others can write to"):
+    with pytest.raises(
+        RefusedError, match=r"lab.toml is not used, because another user may have written the file: others can write to"
+    ):
         read_batch_file(path)
     path.chmod(0o644)
     tmp_path.chmod(0o777)

@@ -93,15 +93,15 @@ def test_a_serial_number_that_no_drive_has(host: Host) -> None:
     """The message lists the found serial numbers, and the nearest one."""
     host.add("sda", device__serial="PHYH850500YA")
     (drive,) = host.find("PHYH850500YB")
-    assert_fault(drive, DeviceError, "PHYH850500YA (sda)", "did you mean PHYH850500YA?")
-    assert_fault(host.find("sda")[0], DeviceError, f"write {host.root}/dev/sda")
+    assert_fault(drive, DeviceError, "PHYH850500YA (sda)", "Did you mean PHYH850500YA?")
+    assert_fault(host.find("sda")[0], DeviceError, f"Write {host.root}/dev/sda")
 
 
 def test_a_serial_number_of_several(host: Host) -> None:
     """A serial number that two devices share selects neither of them. The error names both devices."""
     host.add("sda", device__serial="X1")
     host.add("sdb", device__serial="X1")
-    assert_fault(host.find("X1")[0], UsageError, "of 2 devices", "/dev/sda", "/dev/sdb")
+    assert_fault(host.find("X1")[0], UsageError, "2 devices report", "/dev/sda", "/dev/sdb")
 
 
 def test_a_serial_number_names_whole_drives_only(host: Host) -> None:
@@ -112,7 +112,7 @@ def test_a_serial_number_names_whole_drives_only(host: Host) -> None:
     host.add("sdr", device__serial="R1", size="0")
     part = host.add("nvme0n1p1", under="nvme0n1")
     assert host.find("N1")[0].path.endswith("/nvme0n1")
-    assert_fault(host.find("R1")[0], DeviceError, "found: N1 (nvme0n1)")
+    assert_fault(host.find("R1")[0], DeviceError, "are: N1 (nvme0n1)")
     assert_fault(host.find("U1")[0], DeviceError)
     (drive,) = host.find(str(part))
     assert drive.serial is None
@@ -273,7 +273,7 @@ def test_a_drive_that_the_kernel_has_named_anew(host: Host) -> None:
     with pytest.raises(DeviceError, match=r"not-needed: no drive .* 'S-is-away'.* --without"):
         find_again(request, {"not-needed"}, host.finder)
     host.add("sdc", device__serial="Ssdb")
-    with pytest.raises(DeviceError, match=r"moved: .* is that of sdb, sdc"):
+    with pytest.raises(DeviceError, match=r"moved: several devices report the serial number .*: sdb, sdc"):
         find_again(request, {"moved"}, host.finder)
 
 

@@ -88,7 +88,7 @@ def test_a_second_batch_of_the_name_is_refused(ledger: Ledger) -> None:
 
 
 def test_only_one_process_goes_on_with_a_batch(ledger: Ledger) -> None:
-    with pytest.raises(RunFileError, match="under way"):
+    with pytest.raises(RunFileError, match="is still running"):
         Ledger.open(ledger.path)
     ledger.close()
     Ledger.open(ledger.path).close()

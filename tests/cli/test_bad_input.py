@@ -48,8 +48,8 @@ def assert_clear(done: subprocess.CompletedProcess[str], code: int, *says: str) 
         (["ssd", "n", "/dev/new", "--size", "1MiB"], 4, "tkperf does not create a scratch file in /dev"),
         (["ssd", "n", "sim:none"], 2, "choose from client-qlc, client-tlc, cliffs, dying, hdd, nvme-4kn"),
         (["ssd", "a/b", "sim:sata-ssd"], 2, "becomes a file name"),
-        (["ssd", LONG, "sim:sata-ssd"], 2, "NAME has 300 characters; because it becomes a file name"),
-        (["ssd", LONG[:245], "sim:sata-ssd"], 2, "use 200 at most"),
+        (["ssd", LONG, "sim:sata-ssd"], 2, "NAME has 300 characters, but it becomes a file name"),
+        (["ssd", LONG[:245], "sim:sata-ssd"], 2, "Use at most 200"),
         (["ssd", "n", "sim:sata-ssd", "--output", LONG], 6, "File name too long"),
         (["ssd", "n", LONG], 2, "File name too long"),
         (["ssd", "n", "sim:sata-ssd", "--profile", f"{LONG}.toml"], 2, "File name too long"),
@@ -68,10 +68,10 @@ def assert_clear(done: subprocess.CompletedProcess[str], code: int, *says: str) 
         (["ssd", "n", "sim:sata-ssd", "--active-range", "0%"], 2, "not a share"),
         (["ssd", "n", "sim:sata-ssd", "--active-range", "64k"], 2, "too small for 4 jobs"),
         (["ssd", "n", "x", "--size", "some"], 2, "'some' is not a size"),
-        (["ssd", "n", "sim:sata-ssd", "--size", "1GiB"], 2, "omit --size"),
-        (["ssd", "n", "sim:sata-ssd", "--engine", "libaio"], 2, "omit --engine"),
-        (["ssd", "n", "sim:sata-ssd", "--purge", "discard"], 2, "omit --purge"),
-        (["ssd", "n", "sim:sata-ssd", "--purge-command", "x"], 2, "omit --purge-command"),
+        (["ssd", "n", "sim:sata-ssd", "--size", "1GiB"], 2, "Omit --size"),
+        (["ssd", "n", "sim:sata-ssd", "--engine", "libaio"], 2, "Omit --engine"),
+        (["ssd", "n", "sim:sata-ssd", "--purge", "discard"], 2, "Omit --purge"),
+        (["ssd", "n", "sim:sata-ssd", "--purge-command", "x"], 2, "Omit --purge-command"),
         (["ssd", "n"], 2, "Missing argument 'DEVICE'"),
         (["sdd"], 2, "there is no command sdd; did you mean ssd?"),
         (["show", "nowhere.tkperf"], 6, "there is no run file nowhere.tkperf; 'tkperf status' lists the run files"),
@@ -112,7 +112,7 @@ def test_a_run_file_needs_no_import(tmp_path: Path) -> None:
     """``tkperf import`` refuses a run file of tkperf, and the message names the commands that read run files."""
     (tmp_path / "n.tkperf").write_bytes(b"SQLite format 3\0" + bytes(84))
     done = tkperf("import", tmp_path / "n.tkperf", "--output", tmp_path)
-    assert_clear(done, 2, "show, report and compare read run files")
+    assert_clear(done, 2, "Pass run files to the commands show, report and compare")
 
 
 def test_an_output_folder_that_cannot_be_written_is_found_at_once(tmp_path: Path) -> None:
@@ -203,13 +203,13 @@ PROBE_OK = 'case "$*" in *--version*) echo fio-3.33; exit;; *probe*) echo \'{"jo
 @pytest.mark.parametrize(
     ("script", "says"),
     [
-        ("", "'fio' is not installed: sudo apt-get install fio"),
-        ("echo fio-3.16", "fio-3.16 is too old: tkperf needs fio 3.33"),
-        ("echo hello", "printed this instead of a version: 'hello'"),
-        ("exit 1", "printed this instead of a version"),
+        ("", "'fio' is not installed. Install it with: sudo apt-get install fio"),
+        ("echo fio-3.16", "fio-3.16 is too old. tkperf needs fio 3.33"),
+        ("echo hello", "did not print a version of fio, but 'hello'"),
+        ("exit 1", "did not print a version of fio"),
         (f"{PROBE_OK}; exit 3", "fio failed on"),
         (f"{PROBE_OK}; echo rubbish", "ended before its first I/O; it said: rubbish"),
-        (f"{PROBE_OK}; printf '{{\\nnonsense\\n}}\\n'", "not its JSON status"),
+        (f"{PROBE_OK}; printf '{{\\nnonsense\\n}}\\n'", "cannot read the JSON status"),
         (f"{PROBE_OK}; kill -9 $$", "was killed by signal 9"),
     ],
 )

@@ -108,17 +108,17 @@ def test_a_file_in_another_folder(asked: list[Call], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("n", "after NAME, pass BATCH.toml, or a suite and its drives"),
+        ("n", "After NAME, pass BATCH.toml, or a suite and its drives"),
         ("ssd /dev/sdb /dev/sdc", "NAME comes before ssd"),
-        ("n --parallel 2 lab.toml", "--parallel: pass options after BATCH.toml, or the suite"),
+        ("n --parallel 2 lab.toml", "--parallel is too early. Pass options after BATCH.toml or after the suite"),
         ("n raid /dev/md0", "a RAID set is one device made of several: run 'tkperf raid'"),
         ("n ssd", "Missing argument 'DEVICE...'"),
         ("n lab.toml more", "'more': more than this command takes"),
         ("n lab.toml -nj 4", "there is no option -nj"),
         ("n ssd sim:hdd --yes-destroy X", "there is no option --yes-destroy; did you mean --yes-destroy-file?"),
         ("n ssd sim:hdd --force", "there is no option --force"),
-        ("n ssd sim:hdd --parallel 0", "0 drives at once"),
-        ("n ssd sim:hdd --parallel x", "--parallel 'x': choose from auto, all, or a number"),
+        ("n ssd sim:hdd --parallel 0", "must be 1 or more, but it is 0"),
+        ("n ssd sim:hdd --parallel x", "--parallel 'x' is not a number of drives. Write auto, all, or a number"),
         ("n ssd sim:hdd --stagger x", "--stagger 'x' is not a time"),
         ("n ssd sim:hdd --rate x", "--rate 'x'"),
         ("n ssd sim:hdd --rated x", "--rated 'x'"),
@@ -208,6 +208,6 @@ def test_another_drive_at_the_path(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.startswith("4 1 of 1 drive cannot be measured"), done.stdout + done.stderr
-    assert "PHYH850500YA is the requested drive" in done.stdout
+    assert "the requested drive has the serial number PHYH850500YA" in done.stdout
     assert "no drive was touched" in done.stdout
     assert {each.name for each in tmp_path.iterdir()} == {"other.img"}

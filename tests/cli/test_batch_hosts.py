@@ -258,10 +258,10 @@ def test_holds_end_with_the_connection_and_nothing_is_lost(lab: Lab, folder: Pat
         full = lab.run("batch", "b", "b.toml", cwd=folder)
     finally:
         lab4.run("mount", "-o", "remount,size=2g", "/var/lib")
-    assert_clear(full, 6, "1 of 2 hosts", lab4.user, "make room")
+    assert_clear(full, 6, "1 of 2 hosts", lab4.user, "Make room")
     write_batch(lab, folder, on(lab3, str(disk)))
     refused = lab.run("batch", "b", "b.toml", cwd=folder)
-    assert_clear(refused, 3, "Without a terminal, tkperf cannot ask")
+    assert_clear(refused, 3, "tkperf cannot ask for consent, because there is no terminal")
     (folder / "yes").write_text(f"{disk}\n")
     others = lab.run("batch", "b", "b.toml", "--yes-destroy-file", "yes", cwd=folder)
     assert_clear(others, 3, f"measure@lab3:{disk}")

@@ -126,7 +126,7 @@ def test_the_whole_is_the_sum(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("lab",), "after NAME, pass BATCH.toml"),
+        (("lab",), "After NAME, pass BATCH.toml"),
         (("lab", "ssd"), "Missing argument 'DEVICE...'"),
         (("lab", "raid", "/dev/md0"), "a RAID set is one device"),
         (("lab", "ssd", "sim:hdd", "--rated", "much"), "--rated 'much'"),

@@ -244,8 +244,8 @@ def test_errors_before_the_beginning_are_on_the_terminal(image: Path, run_path: 
     """With --detach, errors before the start are printed on the terminal. Their exit codes are the same as without
     --detach.
     """
-    assert_clear(tkperf(*options(image)), 3, "there is no terminal to ask on")
-    assert_clear(tkperf(*options(image, "-ft")), 3, "there is no terminal to ask on")
+    assert_clear(tkperf(*options(image)), 3, "tkperf cannot ask for consent, because there is no terminal")
+    assert_clear(tkperf(*options(image, "-ft")), 3, "tkperf cannot ask for consent, because there is no terminal")
     assert_clear(tkperf(*options(image, "--yes-destroy", "x")), 3, "'x' does not confirm")
     assert_clear(tkperf(*options(image), "--active-range", "0%"), 2, "not a share")
     assert_clear(tkperf("ssd", "n", "/dev/nowhere", "--detach"), 4, "there is no device")
@@ -365,7 +365,7 @@ def test_what_is_no_run_gets_one_clear_line(command: str, tmp_path: Path) -> Non
     empty.touch()
     os.mkfifo(pipe)
     assert_clear(tkperf(command, missing), 6, "there is no run file")
-    assert_clear(tkperf(command, tmp_path), 2, "text.tkperf: name one of them")
+    assert_clear(tkperf(command, tmp_path), 2, "text.tkperf. Name one of them")
     (tmp_path / "folder").mkdir()
     assert_clear(tkperf(command, tmp_path / "folder"), 6, "is a folder")
     assert_clear(tkperf(command, text), 6, "is not a run file of tkperf")
@@ -409,7 +409,7 @@ def test_a_file_of_a_newer_tkperf_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 99")
     for command in ("attach", "status", "stop"):
-        assert_clear(tkperf(command, path), 6, "a newer one (format 99")
+        assert_clear(tkperf(command, path), 6, "which is newer (format 99")
 
 
 def test_what_merely_locks_a_run_file_is_not_stopped(tmp_path: Path) -> None:

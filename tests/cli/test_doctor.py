@@ -98,7 +98,7 @@ def test_a_simulated_drive_is_called_one() -> None:
     for words in (["tune"], ["doctor", "--unlock"]):
         done = CliRunner().invoke(cli, [*words, "sim:client-tlc"])
         assert isinstance(done.exception, UsageError)
-        assert str(done.exception).startswith("sim:client-tlc is a simulated drive, so it has no device")
+        assert str(done.exception).startswith("sim:client-tlc is a simulated drive, which has no device")
     done = CliRunner().invoke(cli, ["doctor", "sim:nothing"])
     assert isinstance(done.exception, UsageError)
 

@@ -360,5 +360,5 @@ def test_report_does_not_replace_the_tables_of_another_run(runs: Path, tmp_path:
     assert report("A", tables) is not None
     assert (tables / "cells.parquet").read_text() == "mine"
     export(runs, "--parquet", dataset)
-    assert "is a data set that 'tkperf export' wrote. Nothing was written; name" in str(report("A", dataset))
+    assert "is a data set that 'tkperf export' wrote. Nothing was written. Name" in str(report("A", dataset))
     assert json.loads((dataset / MARKER).read_text()) == {"tkperf_dataset": 1}

@@ -55,7 +55,7 @@ def test_nothing_is_overwritten_without_force(job: Path, tmp_path: Path) -> None
     """An existing workload file is replaced only with ``--force``. The job file of the call is never overwritten."""
     output = tmp_path / "mine.toml"
     output.write_text("precious")
-    assert_clear(tkperf("workload", "from-fio", job, "-o", output), 2, "pass --force to replace it")
+    assert_clear(tkperf("workload", "from-fio", job, "-o", output), 2, "Pass --force to replace the file")
     assert output.read_text() == "precious"
     assert tkperf("workload", "from-fio", job, "-o", output, "--force").returncode == 0
     assert "[loads.reads]" in output.read_text()
@@ -136,11 +136,11 @@ def test_what_the_file_leaves_open_is_asked_for_and_said(job: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        (("--set", "TIME"), "write NAME=VALUE, such as --set TIME=60"),
+        (("--set", "TIME"), "does not have the form NAME=VALUE. Write, for example, --set TIME=60"),
         (("--set", "A=1", "--set", "A=2"), "--set A: the name has two values, 1 and 2"),
-        (("--set", "A=1\nB=2"), "write NAME=VALUE"),
-        (("--runtime", "soon"), "--runtime 'soon': write a time such as 60, 90s, 5m or 1h"),
-        (("--runtime", "0"), "write a time"),
+        (("--set", "A=1\nB=2"), "does not have the form NAME=VALUE"),
+        (("--runtime", "soon"), "--runtime 'soon' is not a valid time. Write, for example, 60, 90s, 5m or 1h"),
+        (("--runtime", "0"), "is not a valid time"),
     ],
 )
 def test_impossible_values_are_named(job: Path, wrong: tuple[str, ...], reason: str) -> None:

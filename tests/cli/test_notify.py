@@ -177,8 +177,8 @@ def test_a_failing_command_is_a_warning(tmp_path: Path) -> None:
     ("options", "says"),
     [
         (("-m", "nobody"), "is not a mail address"),
-        (("-s", "host:port"), "is not HOST or HOST:PORT"),
-        (("--notify-command", "nosuchprogram {name}"), "no such program"),
+        (("-s", "host:port"), "does not have the form HOST or HOST:PORT"),
+        (("--notify-command", "nosuchprogram {name}"), "this program is not installed"),
         (("--notify-command", "echo 'x"), "No closing quotation"),
     ],
 )

@@ -84,7 +84,11 @@ def test_on_the_command_line(run_file: Path, tmp_path: Path) -> None:
     assert_clear(tkperf("resume", tmp_path / "none.tkperf"), 6, "there is no run file")
     copy = tmp_path / "copy.db"
     copy.write_bytes(run_file.read_bytes())
-    assert_clear(tkperf("resume", copy), 2, f"RUN_FILE {copy}: name the run file to continue, NAME.tkperf")
+    assert_clear(
+        tkperf("resume", copy),
+        2,
+        f"{copy} does not have the name of a run file. Name the run file of the run to continue",
+    )
     done = tkperf("resume", run_file, "--quiet")
     assert done.returncode == 0, done.stderr
     assert_clear(tkperf("resume", run_file), 2, "has ended, and no result is missing", "--repeat TEST")
@@ -94,9 +98,9 @@ def test_on_the_command_line(run_file: Path, tmp_path: Path) -> None:
     ("wishes", "says"),
     [
         ({"repeat": ("iops",)}, "--repeat 'iops': choose from lat"),
-        ({"add": ("lat",)}, "the run already has this test; --repeat lat"),
+        ({"add": ("lat",)}, "the run already has this test. Pass --repeat lat"),
         ({"add": ("nothing",)}, "--test 'nothing': choose from"),
-        ({"add": ("auto-demand",)}, "the other tests ran without this test"),
+        ({"add": ("auto-demand",)}, "the other tests ran without it"),
         ({"add": ("xsr",)}, "profile short has no table cross_stimulus_recovery"),
     ],
 )
@@ -111,7 +115,7 @@ def test_an_added_test_whose_alterations_nobody_can_tell(run_file: Path) -> None
     options = fact(run_file, "options")
     assert isinstance(options, dict)
     edit(run_file, options=options | {"jobs": 7})
-    assert_refused(run_file, 2, "short, a profile of your own", add=("iops",))
+    assert_refused(run_file, 2, "short, which is a profile of your own", add=("iops",))
 
 
 @pytest.mark.parametrize("option", [{"device": "/dev/null"}, {"suite": "hdd"}, {"profile": "quick"}, {"force": True}])
@@ -122,12 +126,12 @@ def test_an_option_that_no_run_has(option: dict[str, object], run_file: Path) ->
     options = fact(run_file, "options")
     assert isinstance(options, dict)
     edit(run_file, options=options | option)
-    assert_refused(run_file, 6, "damaged", "none that a run has")
+    assert_refused(run_file, 6, "damaged", "no run has this option")
 
 
 def test_a_run_that_still_goes_on(run_file: Path) -> None:
     with _locked(run_file):
-        assert_refused(run_file, 6, "is being written: its run has not ended")
+        assert_refused(run_file, 6, "is being written, because its run has not ended")
 
 
 def test_one_who_only_looks_is_waited_for(run_file: Path) -> None:
@@ -152,11 +156,11 @@ def _locked(path: Path) -> Iterator[None]:
 
 def test_a_run_of_another_version(run_file: Path) -> None:
     edit(run_file, tkperf_version="2.9")
-    assert_refused(run_file, 6, "was measured by tkperf 2.9, this is 3.")
+    assert_refused(run_file, 6, "was measured by tkperf 2.9, but this is tkperf 3.")
 
 
 @pytest.mark.parametrize(
-    ("version", "says"), [(VERSION - 1, "format that was never released"), (VERSION + 1, "a newer one (format 2")]
+    ("version", "says"), [(VERSION - 1, "format that was never released"), (VERSION + 1, "which is newer (format 2")]
 )
 def test_a_run_of_another_schema(version: int, says: str, run_file: Path) -> None:
     with closing(sqlite3.connect(run_file)) as db:
@@ -173,12 +177,12 @@ def test_an_imported_run(tmp_path: Path) -> None:
 
 def test_a_raid_run(run_file: Path) -> None:
     edit(run_file, suite="raid")
-    assert_refused(run_file, 2, "a run of the suite raid cannot be resumed")
+    assert_refused(run_file, 2, "such a run cannot be resumed")
 
 
 def test_a_run_of_no_suite(run_file: Path) -> None:
     edit(run_file, suite="../x")
-    assert_refused(run_file, 6, "belongs to no suite that tkperf")
+    assert_refused(run_file, 6, "does not contain the suite of")
 
 
 @pytest.mark.parametrize(("option", "value"), [("no_purge", "no"), ("tune", "/etc"), ("strict", 1)])
@@ -205,7 +209,7 @@ def test_a_run_in_segments(run_file: Path) -> None:
     assert isinstance(profile, dict)
     table = profile["active_range"] | {"segments": 2048, "amount": "8GiB"}
     edit(run_file, profile=profile | {"active_range": table})
-    assert_refused(run_file, 2, "its segments lie at places that were chosen for this run only")
+    assert_refused(run_file, 2, "the places of the segments were chosen for this run only")
 
 
 def test_a_damaged_file(run_file: Path) -> None:
@@ -233,14 +237,14 @@ def test_bytes_that_are_no_database(run_file: Path) -> None:
 def test_a_log_that_does_not_follow_its_test(change: str, run_file: Path) -> None:
     with closing(sqlite3.connect(run_file)) as db, db:
         db.execute(change)
-    assert_refused(run_file, 6, "the log of lat does not fit its procedure: row")
+    assert_refused(run_file, 6, "the log of the test lat does not fit its procedure: row")
 
 
 def test_a_plan_that_is_another_now(run_file: Path) -> None:
     profile = fact(run_file, "profile")
     assert isinstance(profile, dict)
     edit(run_file, profile=profile | {"a_table_of_another_version": {"key": 1}})
-    assert_refused(run_file, 6, "makes another plan from its profile")
+    assert_refused(run_file, 6, "makes another plan from the profile of the run")
 
 
 def test_a_file_that_cannot_be_written(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +259,7 @@ def test_a_file_that_cannot_be_written(run_file: Path, monkeypatch: pytest.Monke
         return opened(path, flags, *more, **named)
 
     monkeypatch.setattr(os, "open", refuse)
-    assert_refused(run_file, 6, "cannot be written to: Read-only file system")
+    assert_refused(run_file, 6, "Read-only file system")
 
 
 def test_a_simulated_drive_of_another_kind(run_file: Path) -> None:
@@ -288,14 +292,14 @@ def test_another_device(change: Callable[[Path], None], says: str, on_a_file: tu
 def test_another_fio(on_a_file: tuple[Path, Path]) -> None:
     path, _ = on_a_file
     edit(path, fio_version="fio-3.30")
-    assert_refused(path, 5, "was measured with fio-3.30, here is fio-")
+    assert_refused(path, 5, "was measured with fio-3.30, but this host has fio-")
 
 
 def test_a_file_that_was_changed_meanwhile(run_file: Path) -> None:
     """A run file that changed while tkperf asked for consent is refused."""
     plan = make_resume_plan(ResumeRequest(path=run_file))
     edit(run_file, name="other")
-    with pytest.raises(TkperfError, match="was changed after it was read"):
+    with pytest.raises(TkperfError, match="was changed after tkperf had read it"):
         plan.require_unchanged()
 
 
@@ -311,7 +315,7 @@ def test_a_purge_command_is_given_again(given: str | None, run_file: Path) -> No
     the file may belong to a stranger.
     """
     with_command(run_file, "touch /x {device}")
-    says = "begun with --purge-command 'touch /x {device}': pass the same option again if the command is yours"
+    says = "begun with --purge-command 'touch /x {device}'. tkperf executes no command from a run file"
     assert_refused(run_file, 3, says, purge_command=given)
     for wishes in ({"repeat": ("lat",)}, {"accept": True}, {"strict": True}):
         assert_refused(run_file, 3, says, purge_command=given, **wishes)
@@ -331,7 +335,7 @@ def test_no_command_of_a_run_file_is_run(detach: tuple[str, ...], on_a_file: tup
     with_command(path, command)
     confirmed: list[str | Path] = ["resume", path, "-q", "--yes-destroy", scratch, *detach]
     assert_clear(tkperf(*confirmed), 3, "tkperf executes no command from a run file")
-    assert_clear(tkperf(*confirmed, "--purge-command", "true {device}"), 3, "pass the same option again")
+    assert_clear(tkperf(*confirmed, "--purge-command", "true {device}"), 3, "Pass the same option again")
     assert not (tmp_path / "made").exists()
     assert set(scratch.read_bytes()) == {0xA5}
     edit(path, fio_version="fio-3.30")
@@ -341,7 +345,11 @@ def test_no_command_of_a_run_file_is_run(detach: tuple[str, ...], on_a_file: tup
 def test_a_file_that_others_can_write(run_file: Path) -> None:
     """A run file that others can write to can be shown, but not resumed."""
     run_file.chmod(0o646)
-    assert_refused(run_file, 3, "is shown, but not resumed: others can write to")
+    assert_refused(
+        run_file,
+        3,
+        "can be shown, but not resumed, because another user may have written the file: others can write to",
+    )
     assert_clear(tkperf("resume", run_file, "-q"), 3, "chmod go-w")
     assert tkperf("show", run_file).returncode == 0
 
@@ -353,7 +361,7 @@ def test_a_file_that_became_another_meanwhile(run_file: Path) -> None:
     plan = make_resume_plan(ResumeRequest(path=run_file))
     other = Path(shutil.copy2(run_file, run_file.with_name("other")))
     other.replace(run_file)
-    with pytest.raises(TkperfError, match="was changed after it was read"):
+    with pytest.raises(TkperfError, match="was changed after tkperf had read it"):
         plan.require_unchanged()
 
 

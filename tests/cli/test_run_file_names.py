@@ -65,7 +65,7 @@ def test_several_that_could_be_meant_are_listed(folder: Path) -> None:
     (folder / "demo").mkdir()
     for name in ("a", "b"):
         shutil.copy("demo.tkperf", f"demo/{name}.tkperf")
-    says = "run file 'demo' could be demo.tkperf, demo/a.tkperf, demo/b.tkperf: name one of them"
+    says = "the name 'demo' may mean any of the run files demo.tkperf, demo/a.tkperf, demo/b.tkperf. Name one of them"
     with pytest.raises(UsageError, match=says):
         find_run_file("demo")
     assert find_run_file("demo.tkperf") == Path("demo.tkperf")
@@ -76,7 +76,7 @@ def test_of_very_many_some_are_listed(folder: Path) -> None:
     (folder / "many").mkdir()
     for number in range(8):
         (folder / f"many/{number}.tkperf").write_text("")
-    with pytest.raises(UsageError, match=r"many/0\.tkperf, .*many/4\.tkperf and 3 more: name one"):
+    with pytest.raises(UsageError, match=r"many/0\.tkperf, .*many/4\.tkperf and 3 more. Name one"):
         find_run_file("many")
 
 

@@ -70,9 +70,9 @@ def test_one_line_before_the_question() -> None:
 def test_tuning_needs_root_and_a_device(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tuning without root and tuning for a simulated drive are refused before tkperf asks anything."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(DeviceError, match=r"--tune changes settings of .*: run tkperf as root"):
+    with pytest.raises(DeviceError, match=r"--tune changes settings of .*\. Run tkperf as root"):
         tkperf.make_plan("ssd", str(scratch), profile="quick", tune=True)
-    with pytest.raises(UsageError, match="it depends on no setting of the host, so omit --tune"):
+    with pytest.raises(UsageError, match=r"it depends on no setting of the host\. Omit --tune"):
         tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tune=True)
 
 

@@ -32,9 +32,12 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
         (["ssd", "n"], "'DEVICE'"),
         (
             ["ssd", "sim:sata-ssd"],
-            "NAME is missing before sim:sata-ssd: choose a name for the run: tkperf ssd my-drive",
+            "NAME is missing before sim:sata-ssd. Choose a name for the run, for example: tkperf ssd my-drive",
         ),
-        (["hdd", "./x.img"], "NAME is missing before ./x.img: choose a name for the run: tkperf hdd my-drive ./x.img"),
+        (
+            ["hdd", "./x.img"],
+            "NAME is missing before ./x.img. Choose a name for the run, for example: tkperf hdd my-drive ./x.img",
+        ),
         (["raid", "n", "/dev/md0"], "'-c'"),
         (["ssd", "n", "x", "--sise", "3"], "there is no option --sise; did you mean --size?"),
         (["ssd", "n", "x", "-ssd", "lat"], "there is no option -ssd; did you mean -ssdt?"),
@@ -67,11 +70,11 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
         ),
         (
             ["ssd", "n", "sim:sata-ssd", "--size", "1GiB"],
-            "sim:sata-ssd is a simulated drive: its capacity is its model's and no file is created, so omit --size",
+            "sim:sata-ssd is a simulated drive: its model determines the capacity, and no file is created. Omit --size",
         ),
         (
             ["ssd", "n", "x", "--rate", "5MB/s", "--like", "y"],
-            "--rate and --like exclude each other: pass only one of them",
+            "--rate and --like exclude each other. Pass only one of them",
         ),
     ],
 )

@@ -98,7 +98,7 @@ def test_a_file_of_another_mount_namespace_is_not_taken_for_that_of_the_same_pat
     """
     (scratch.parent / "other" / scratch.name).write_bytes(b"theirs" * MIB)
     theirs = elsewhere / scratch.relative_to("/")
-    with pytest.raises(DeviceError, match="not the same as"):
+    with pytest.raises(DeviceError, match="is not the same file as"):
         read_identity(theirs)
     # Another path through /proc that leads to the same file is allowed.
     own = Path(f"/proc/{os.getpid()}/root") / scratch.relative_to("/")
@@ -110,7 +110,7 @@ def test_no_scratch_file_is_made_in_another_mount_namespace(tmp_path: Path, else
     tkperf's own namespace.
     """
     request = RunRequest(suite="ssd", device=str(elsewhere / tmp_path.relative_to("/") / "new.img"), size="16MiB")
-    with pytest.raises(DeviceError, match="not the same as"):
+    with pytest.raises(DeviceError, match="is not the same file as"):
         ScratchFileUnderTest(request)
     assert not list(tmp_path.rglob("new.img"))
 
@@ -124,7 +124,7 @@ def test_a_file_without_a_name_is_not_taken_for_one_that_has_its_text_as_a_name(
         assert read_identity(way) == read_identity(scratch)
         scratch.unlink()
         scratch.with_name(f"{scratch.name} (deleted)").write_bytes(b"another file" * MIB)
-        with pytest.raises(DeviceError, match="not the same as"):
+        with pytest.raises(DeviceError, match="is not the same file as"):
             read_identity(way)
 
 
@@ -236,7 +236,7 @@ def test_a_lent_device_is_taken_back_by_its_descriptor(scratch: Path, secret: Pa
     """
     permit = permit_for(scratch)
     permit.lend()
-    with pytest.raises(RefusedError, match="lent to another program"):
+    with pytest.raises(RefusedError, match="another program is using"):
         _ = permit.path
     moved = scratch.rename(scratch.with_name("moved"))
     secret.rename(scratch)
@@ -401,7 +401,7 @@ def test_force_does_not_erase_a_file_of_the_users(tmp_path: Path, content: bytes
     done = start_tkperf("ssd", "n", path, "-ft", "--profile", "quick", "--output", tmp_path)
     said, _ = done.communicate(timeout=120)
     assert done.returncode == 3, said
-    assert "there is no terminal to ask on" in said
+    assert "tkperf cannot ask for consent, because there is no terminal" in said
     assert path.read_bytes() == content + b"\xa5" * (64 * MIB)
 
 

@@ -197,10 +197,10 @@ def test_a_missing_or_hanging_tool_is_a_gap(tmp_path: Path) -> None:
     nvme_disk(tmp_path)
 
     def missing(_argv: Sequence[str], *, timeout_s: float) -> Completed:
-        raise EngineError("'nvme' is not installed: sudo apt-get install nvme-cli")
+        raise EngineError("'nvme' is not installed. Install it with: sudo apt-get install nvme-cli")
 
     facts = inspect_device(an_nvme_drive(), sys_root=tmp_path, run=missing)
-    assert facts.gaps == ["'nvme' is not installed: sudo apt-get install nvme-cli"]
+    assert facts.gaps == ["'nvme' is not installed. Install it with: sudo apt-get install nvme-cli"]
 
 
 @pytest.mark.parametrize(

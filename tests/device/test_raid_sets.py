@@ -83,7 +83,7 @@ def test_a_missing_or_broken_configuration(tmp_path: Path) -> None:
     """A missing or invalid configuration is an error. If the file is missing, the error contains an example of a
     configuration.
     """
-    with pytest.raises(UsageError, match=r"there is no RAID configuration .* an example"):
+    with pytest.raises(UsageError, match=r"there is no RAID configuration file .* An example"):
         load_raid_config(tmp_path / "raid.json")
     (tmp_path / "raid.json").write_text("{")
     with pytest.raises(UsageError, match="not valid JSON"):
@@ -148,7 +148,7 @@ def test_an_operation_that_is_not_seen_is_no_end(
     monkeypatch.setattr(storcli, "BEGIN_LIMIT_S", 0.0)
     tools.update(erase_takes_polls=0)
     raid = make_set(tmp_path)
-    with pytest.raises(DeviceError, match=r"erase of /c0/e252/s0.* is not in progress"):
+    with pytest.raises(DeviceError, match=r"erase of /c0/e252/s0.* does not report it in progress"):
         raid.purge_drives(permit_for(raid), lambda _: None)
     raid.create(permit_for(raid))
     monkeypatch.setattr(raid, "_call", lambda *_: {})
@@ -243,14 +243,14 @@ def test_the_drives_must_be_those_confirmed(tools: FakeTools, tmp_path: Path) ->
     consent, the set is neither purged nor created.
     """
     raid = make_set(tmp_path)
-    with pytest.raises(RefusedError, match="expected 'SERIAL0,SERIAL1'"):
+    with pytest.raises(RefusedError, match="The expected answer is 'SERIAL0,SERIAL1'"):
         grant_controller_permit(raid.serials(), confirmed_id="SERIAL1,SERIAL0")
     permit = permit_for(raid)
     drives = tools.state["drives"]
     drives["252:1"]["SN"] = "OTHER"
     tools.update(drives=drives)
     for act in (raid.create, lambda granted: raid.purge_drives(granted, lambda _: None)):
-        with pytest.raises(DeviceError, match="no longer those that were confirmed"):
+        with pytest.raises(DeviceError, match="no longer the confirmed drives"):
             act(permit)
     assert not tools.commanded("add", "start")
 
@@ -259,7 +259,7 @@ def test_the_drives_must_be_those_confirmed(tools: FakeTools, tmp_path: Path) ->
     ("state", "says"),
     [
         ({"vd_state": "Dgrd"}, "is 'Dgrd'"),
-        ({"device": "/dev/sdz"}, "is /dev/sdz, not /dev/sdx: pass the first name as DEVICE"),
+        ({"device": "/dev/sdz"}, "is /dev/sdz, not /dev/sdx. Pass the name of the virtual drive as DEVICE"),
     ],
 )
 def test_a_set_that_is_not_as_wanted(tools: FakeTools, tmp_path: Path, state: dict[str, str], says: str) -> None:
@@ -323,7 +323,7 @@ def test_why_mdadm_makes_no_set_is_passed_on(tools: FakeTools, tmp_path: Path) -
 
 def test_addresses_must_be_enclosure_and_slot(tools: FakeTools, tmp_path: Path) -> None:
     """A block device cannot be a member of a controller's set, because such members are named ENCLOSURE:SLOT."""
-    with pytest.raises(UsageError, match="is not ENCLOSURE:SLOT"):
+    with pytest.raises(UsageError, match="does not have the form ENCLOSURE:SLOT"):
         make_set(tmp_path, devices=["/dev/sda", "252:1"])
 
 

@@ -60,7 +60,7 @@ def test_a_device_that_wipefs_cannot_read_is_an_error(monkeypatch: pytest.Monkey
     The error contains the name of the device that the user gave.
     """
     printed = said("unreadable", PATH="/proc/self/fd/x", WHY="Input/output error")
-    with pytest.raises(DeviceError, match="cannot look for data on /dev/sdx: wipefs: error"):
+    with pytest.raises(DeviceError, match="tkperf cannot check whether /dev/sdx contains data: wipefs: error"):
         find(printed, monkeypatch)
 
 

@@ -33,7 +33,7 @@ def test_an_existing_file_is_never_touched(tmp_path: Path) -> None:
 def test_a_disk_too_small_leaves_no_file_behind(tmp_path: Path) -> None:
     """A size that exceeds the free space is an error, and no file remains."""
     path = tmp_path / "a"
-    with pytest.raises(DeviceError, match="cannot give the scratch file"):
+    with pytest.raises(DeviceError, match="cannot be reserved for the scratch file"):
         create_file_target(path, 1 << 60)
     assert not path.exists()
 
@@ -43,7 +43,7 @@ def test_direct_io_is_tried_for_real(scratch: Path) -> None:
     system.
     """
     assert find_direct_io_block_bytes(str(scratch)) in (512, 4096)
-    with pytest.raises(DeviceError, match="proc file system does not support it"):
+    with pytest.raises(DeviceError, match="proc file system does not support direct I/O"):
         find_direct_io_block_bytes("/proc/cpuinfo")
 
 
@@ -56,7 +56,7 @@ def test_no_size_is_asked_for_of_a_device_that_is_not_there(tmp_path: Path) -> N
         with pytest.raises(DeviceError) as refused:
             make_plan("ssd", path, profile="quick")
         told[path.name] = str(refused.value)
-    assert told["nvme99n9"].endswith("there is no device or file /dev/nvme99n9; see 'lsblk' for devices")
+    assert told["nvme99n9"].endswith("there is no device or file /dev/nvme99n9. List the devices with 'lsblk'")
     assert told["scratch.img"].endswith("to measure a scratch file of that name, give its --size")
 
 

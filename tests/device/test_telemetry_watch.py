@@ -209,7 +209,9 @@ def test_another_drives_log_is_not_taken_for_ours(disk: MadeUp, tools: Tools) ->
     """A log is refused if its serial number differs from the serial number that the kernel reports."""
     tools.answers["--json"] = SAS
     log = disk.log(tools)
-    with pytest.raises(UnreadError, match="its log says serial number MADEUP0003, the kernel MADEUP0002"):
+    with pytest.raises(
+        UnreadError, match="the log contains the serial number MADEUP0003, but the kernel reports MADEUP0002"
+    ):
         log.look_first(lambda: 0.0)
     assert not log.has_log
 
@@ -235,7 +237,7 @@ def test_a_node_that_is_not_the_drives_is_not_given_to_a_tool(disk: MadeUp, tool
     """A node in /dev whose device number differs from the drive's number is not passed to a tool."""
     disk.write("dev", "7:4095")
     log = disk.log(tools)
-    with pytest.raises(UnreadError, match="is not the kernel's node of the drive"):
+    with pytest.raises(UnreadError, match="no longer leads to the measured drive"):
         log.look_first(lambda: 0.0)
     assert not tools.calls
 
@@ -249,9 +251,9 @@ def test_a_missing_tool_is_told_once_with_its_package(
     watch.ask()
     watch.finish()
     (trouble,) = watch.take_troubles()
-    assert trouble.endswith("'smartctl' is not installed: sudo apt-get install smartmontools")
+    assert trouble.endswith("'smartctl' is not installed. Install it with: sudo apt-get install smartmontools")
     assert watch.take() == []
-    assert watch.facts[0].gaps == ("'smartctl' is not installed: sudo apt-get install smartmontools",)
+    assert watch.facts[0].gaps == ("'smartctl' is not installed. Install it with: sudo apt-get install smartmontools",)
 
 
 @pytest.mark.parametrize(

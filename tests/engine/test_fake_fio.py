@@ -159,7 +159,7 @@ def test_a_report_that_lacks_a_job_is_refused(fake_fio: Play, make_engine: MakeE
     """
     one_job = scripted.document(scripted.read_job("[step]\nrw=randwrite\nbs=4096\niodepth=4\n"), LENGTH_S)
     fake_fio({"*": [[["run", {"jobs": one_job["jobs"]}]]]})
-    with pytest.raises(StepFailedError, match="reports 1 job where 2 were started"):
+    with pytest.raises(StepFailedError, match="reports 1 job, but tkperf started 2"):
         measure(make_engine())
 
 
@@ -483,7 +483,7 @@ def test_rubbish_is_an_error_in_words(fake_fio: Play, make_engine: MakeEngine, r
 def test_nan_is_an_error_in_words(fake_fio: Play, make_engine: MakeEngine) -> None:
     """Text that only looks like JSON, such as NaN, leads to an error of the engine."""
     fake_fio({"*": [[["raw", '{\n"jobs": [NaN]\n}']]]})
-    with pytest.raises(EngineError, match="not its JSON status"):
+    with pytest.raises(EngineError, match="cannot read the JSON status"):
         measure(make_engine())
 
 

@@ -25,15 +25,15 @@ def test_an_end_as_it_should_be() -> None:
         (fault(-9), StepFailedError, "fio on /dev/x was killed by signal 9; it said: so"),
         (fault(-9, ended_at_gate=True), LostAtGateError, "fio on /dev/x was killed by signal 9; it said: so"),
         (fault(128), StepFailedError, "fio on /dev/x was killed by a signal; it said: so"),
-        (fault(128, 5), EngineError, "fio failed on /dev/x: job error 5 (Input/output error); it said: so"),
-        (fault(1, 5, 0, 5), EngineError, "fio failed on /dev/x: job error 5 (Input/output error); it said: so"),
-        (fault(0, 5), EngineError, "fio failed on /dev/x: job error 5 (Input/output error); it said: so"),
-        (fault(2, ended_at_gate=True), EngineError, "fio failed on /dev/x: exit status 2; it said: so"),
+        (fault(128, 5), EngineError, "fio failed on /dev/x with job error 5 (Input/output error); it said: so"),
+        (fault(1, 5, 0, 5), EngineError, "fio failed on /dev/x with job error 5 (Input/output error); it said: so"),
+        (fault(0, 5), EngineError, "fio failed on /dev/x with job error 5 (Input/output error); it said: so"),
+        (fault(2, ended_at_gate=True), EngineError, "fio failed on /dev/x with exit status 2; it said: so"),
         (fault(ended_at_gate=True), LostAtGateError, "fio on /dev/x ended before its first I/O; it said: so"),
         (
             fault(has_result=False),
             EngineError,
-            "fio on /dev/x ended without printing a result; it said: so; check that the program that tkperf finds "
+            "fio on /dev/x ended without printing a result; it said: so. Check that the program that tkperf finds "
             "(through TKPERF_FIO or PATH) is really fio",
         ),
     ],

@@ -229,11 +229,11 @@ def test_what_the_kernel_does_not_take_is_named(host: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("{", "tune.json: Input data was truncated"),
+        ("{", "tune.json cannot be read: Input data was truncated"),
         ('{"boot": "x", "schema": "tkperf-tune/1"}', "schema: 'tkperf-tune/1' is not tkperf-tune-state/1"),
         ('{"boot": "x", "settings": 3}', "Expected `array`, got `int` - at `$.settings`"),
-        ("/etc/passwd", "not a setting that tkperf changes"),
-        ("/sys/block/../../etc/queue/scheduler", "not a setting that tkperf changes"),
+        ("/etc/passwd", "tkperf does not change the setting"),
+        ("/sys/block/../../etc/queue/scheduler", "tkperf does not change the setting"),
     ],
 )
 def test_a_damaged_record_is_refused(content: str, says: str, host: Path) -> None:
@@ -244,6 +244,6 @@ def test_a_damaged_record_is_refused(content: str, says: str, host: Path) -> Non
     file = StateFile(host)
     file.folder.mkdir(parents=True)
     file.path.write_text(content)
-    with pytest.raises(UsageError, match=r"tune\.json: ") as caught:
+    with pytest.raises(UsageError, match=r"tune\.json") as caught:
         release_settings(root=host)
     assert says in str(caught.value)

@@ -449,7 +449,7 @@ def test_a_compressed_file_is_called_so(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(gzip.compress(written(5).encode()))
     ran = import_files(tmp_path, tmp_path / name)
     assert isinstance(ran.exception, UsageError)
-    assert f"{name}: it is compressed (gzip): unpack it" in str(ran.exception)
+    assert f"{name}: it is compressed (gzip). Unpack the file" in str(ran.exception)
     (tmp_path / "r2.json").write_text(written(6, 60))
     ran = import_files(tmp_path, tmp_path / name, tmp_path / "r2.json")
     assert ran.exception is None
@@ -641,7 +641,7 @@ def test_more_sections_are_refused_with_the_way_to_split_them(monkeypatch: pytes
     texts = many_demands(11).split("\n{")
     halves = "\n{".join(texts[:6]), "{" + "\n{".join(texts[6:])
     files = [(f"in/{name}/all.json", text) for name, text in zip("ab", halves, strict=True)]
-    with pytest.raises(InputFileError, match=r"11 sections.* contain 10: .* in/a \(6\), in/b \(5\)"):
+    with pytest.raises(InputFileError, match=r"11 sections.* contain only 10\. .* in/a \(6\), in/b \(5\)"):
         run_of(*files)
 
 

@@ -123,11 +123,11 @@ def test_the_clock_of_fio_is_disclosed_where_it_is_recorded(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("NAND type", "write NAME=TEXT"),
-        ("NAND type=", "write NAME=TEXT"),
+        ("NAND type", "does not have the form NAME=TEXT"),
+        ("NAND type=", "does not have the form NAME=TEXT"),
         ("nand tipe=TLC", "did you mean 'NAND type'?"),
-        ("Serial number=1", "there is no 'Serial number'"),
-        ("Note=" + "x" * 1001, "Note has 1001 characters of text; use 1 to 1000"),
+        ("Serial number=1", "there is no fact with the name 'Serial number'"),
+        ("Note=" + "x" * 1001, "the text of Note has 1001 characters. Use 1 to 1000"),
         ("Note=\x1b\x07", "Note has 0 characters"),
     ],
 )

@@ -131,13 +131,13 @@ def mistyped(question: Question) -> str:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (Consent(), "there is no terminal to ask on"),
+        (Consent(), "tkperf cannot ask for consent, because there is no terminal"),
         (Consent(confirm="WRONG"), "does not confirm"),
         (Consent(confirm=""), "does not confirm"),
         (Consent(confirm="WRONG", force=True), "does not confirm"),
         (Consent(ask=mistyped), "does not confirm"),
         (Consent(ask=mistyped, force=True), "does not confirm"),
-        (Consent(force=True), "there is no terminal to ask on"),
+        (Consent(force=True), "tkperf cannot ask for consent, because there is no terminal"),
     ],
 )
 def test_without_consent_nothing_is_permitted(
@@ -182,7 +182,10 @@ def test_the_right_answer_permits(opening: Opening, name: str, data: bool) -> No
 def test_an_answer_for_fewer_members_than_there_are(opening: Opening) -> None:
     """An answer for fewer members than the set has is refused in any kind of set."""
     for name in ("MD set", "MegaRAID set"):
-        with pytest.raises(RefusedError, match="expected 'A1,B2'"), opening(name, False, Consent(confirm="A1")):
+        with (
+            pytest.raises(RefusedError, match="The expected answer is 'A1,B2'"),
+            opening(name, False, Consent(confirm="A1")),
+        ):
             pass
 
 
@@ -197,7 +200,7 @@ def test_the_path_that_was_given_confirms_where_paths_do(opening: Opening) -> No
     question = Question(devices=("/tmp/scratch",), ids=("/tmp/scratch",), given_as="./link")
     assert consent.obtain(question, Consent(confirm="./link")) == ("/tmp/scratch",)
     drive = Question(devices=("/dev/sdb",), ids=("SERIAL",), given_as="/dev/disk/x")
-    with pytest.raises(RefusedError, match="expected 'SERIAL'"):
+    with pytest.raises(RefusedError, match="The expected answer is 'SERIAL'"):
         consent.obtain(drive, Consent(confirm="/dev/disk/x"))
 
 
@@ -243,7 +246,7 @@ def test_a_device_that_was_written_to_while_the_question_was_open_is_not_permitt
 ) -> None:
     monkeypatch.setattr(StandIn, "find_data", lambda _: (DATA,))
     with (
-        pytest.raises(RefusedError, match=r"been written to since tkperf showed it.*Nothing was touched"),
+        pytest.raises(RefusedError, match=r"written to .* since tkperf showed it.*Nothing was touched"),
         opening("whole disk", False, given),
     ):
         pass

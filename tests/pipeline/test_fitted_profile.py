@@ -56,7 +56,10 @@ def test_throughput_does_not_care_for_what_another_test_tracks() -> None:
     blocks fits.
     """
     assert fitted(tests=("tp",), sector=16 * KIB).warnings == ()
-    with pytest.raises(UsageError, match=r"sector is 16384 bytes: test iops .* tracked block size"):
+    with pytest.raises(
+        UsageError,
+        match=r"test iops .* tracked block size is not a multiple of the device's logical sector of 16384 bytes",
+    ):
         fitted(tests=("iops",), sector=16 * KIB)
 
 
@@ -65,7 +68,7 @@ def test_areas_begin_at_whole_sectors() -> None:
     profile = load_profile("quick")
     table = msgspec.structs.replace(profile.table(HardDiskTable), area_alignment_kib=0.5, areas=7)
     identity = DeviceIdentity(path="/dev/x", kind=TargetKind.BLOCK, capacity_bytes=GIB, logical_block_bytes=4096)
-    with pytest.raises(UsageError, match="its areas begin within a sector"):
+    with pytest.raises(UsageError, match="its areas begin within a logical sector"):
         fit_profile(RunRequest(suite="hdd", device="/dev/x"), profile.with_tables(table), identity)
 
 
@@ -218,7 +221,7 @@ def test_segments_are_one_piece_to_a_simulated_flash_drive() -> None:
     ("changes", "says"),
     [
         ({"segments": 8192}, "I/Os of 1024k would not all fit into one segment"),
-        ({"length": "90%"}, "has segments in 90% of the device and preconditions 80% of it"),
+        ({"length": "90%"}, "places segments in 90% of the device but preconditions only 80% of it"),
     ],
 )
 def test_segments_that_no_test_could_keep_to_are_refused(changes: dict[str, Any], says: str) -> None:
@@ -252,7 +255,7 @@ def test_an_amount_in_one_piece_is_as_much_as_it_says() -> None:
     share = msgspec.structs.replace(table, amount="25%")
     assert fit_to_gib(profile.with_tables(share)).active_range.length_bytes == GIB // 4
     large = msgspec.structs.replace(table, amount="768MiB")
-    with pytest.raises(UsageError, match=r"768MiB do not fit in the 536\.9 MB that 50% of"):
+    with pytest.raises(UsageError, match=r"768MiB is more than 50% of the device, which is 536\.9 MB"):
         fit_to_gib(profile.with_tables(large))
     other = fit_to_gib(profile.with_tables(large), active_range="768MiB")
     assert other.active_range.length_bytes == 3 * GIB // 4

@@ -138,7 +138,7 @@ def test_no_room_for_the_run_file_makes_no_virtual_drive(
 def test_nobody_confirmed_behind_a_controller(tools: FakeTools, tkperf_raid: Tkperf) -> None:
     """Force does not confirm the drives behind a controller, because their data cannot be seen."""
     ended = tkperf_raid("/dev/sdnone", MEGARAID, "-ft")
-    assert "there is no terminal to ask on" in str(ended.exception)
+    assert "tkperf cannot ask for consent, because there is no terminal" in str(ended.exception)
     assert "It holds: data that cannot be seen" in str(ended.exception)
     assert "--yes-destroy SERIAL0,SERIAL1" in str(ended.exception)
     assert not tools.commanded("add", "start", "delete")
@@ -216,7 +216,7 @@ def test_what_a_set_will_hold_is_never_said_too_high(level: int, members: list[i
 def test_a_member_too_small_for_a_set() -> None:
     """A member that is too small for a set is refused before anything is created."""
     config = RaidConfig(devices=("/dev/sdb", "/dev/sdc"), raidlevel=1, type="sw_mdadm")
-    with pytest.raises(DeviceError, match=r"too small for a RAID set\. Nothing was touched"):
+    with pytest.raises(DeviceError, match=r"too small for a RAID set\. Use a larger device\. Nothing was touched"):
         MdadmSet(Path("/dev/md0"), config).least_capacity_bytes([8 * MIB, GIB])
 
 

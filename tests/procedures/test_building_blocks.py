@@ -109,7 +109,7 @@ def test_rounds_after_an_interruption_are_counted_from_it() -> None:
 
 def test_nothing_tracked_is_a_mistake() -> None:
     """A section that tracks nothing is a mistake, because its steady state would be reached at once."""
-    with pytest.raises(ValueError, match="needs a tracking variable"):
+    with pytest.raises(ValueError, match="needs at least one tracking variable"):
         find_decisive(())
 
 

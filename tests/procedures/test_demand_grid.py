@@ -273,11 +273,13 @@ def test_numbers_that_do_not_go_together_are_named(old: str, new: str, reason: s
 def test_a_mix_with_blocks_below_the_sector_is_refused_by_their_sizes() -> None:
     """A 4Kn device cannot run CBW. The refusal names the block sizes, and the tests that can be run instead."""
     profile = load_profile("pts-e-1.1")
-    sizes = r"its blocks of 0.5, 1, 1.5, 2, 2.5, 3, 3.5 KiB are not a multiple of the sector"
+    sizes = (
+        r"its blocks of 0.5, 1, 1.5, 2, 2.5, 3, 3.5 KiB are not a multiple of the device's logical sector of 4096 bytes"
+    )
     with pytest.raises(UsageError, match=rf"{sizes}$"):
         fit_to_sector(profile, 4096, (SSD_TESTS["cbw"],))
     tests = tuple(SSD_TESTS[name] for name in ("iops", "cbw", "dirth"))
-    with pytest.raises(UsageError, match=rf"{sizes}; leave it out: --test iops,dirth$"):
+    with pytest.raises(UsageError, match=rf"{sizes}. Select other tests with --test iops,dirth$"):
         fit_to_sector(profile, 4096, tests)
     _, warnings = fit_to_sector(profile, 4096, (SSD_TESTS["dirth"],))
     assert not warnings

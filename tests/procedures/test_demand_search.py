@@ -98,9 +98,9 @@ def test_a_search_beside_a_given_demand_is_refused(wishes: dict[str, object], re
 
 def test_a_search_that_nothing_would_use_is_refused() -> None:
     """A search that no chosen test would use is refused, and so is a search that the profile lacks."""
-    with pytest.raises(UsageError, match="--auto-demand: lat would not use the found demand"):
+    with pytest.raises(UsageError, match="--auto-demand: lat would not use the demand that the search finds"):
         tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("lat",), auto_demand=True)
-    with pytest.raises(UsageError, match=r"no table demand_search: .* test auto-demand with"):
+    with pytest.raises(UsageError, match=r"no table demand_search\. .* test auto-demand with"):
         choose_tests(load_profile("tkperf-2.2"), "ssd", find_demand=True)
 
 
@@ -158,12 +158,12 @@ def test_a_sequential_sweep_is_sequential() -> None:
         ("--threads 0", "table sweep, key jobs: 0 is not allowed, it takes a whole number, 1 to"),
         ("--threads 1,1", "table sweep.jobs: a value occurs twice"),
         ("--depth 65537", "table sweep, key io_depths: 65537 is not allowed, it takes a whole number, 1 to 65,536"),
-        ("--block-size 4", "'4': 4 bytes is not a multiple of 512"),
-        ("--mix 65/45", "'65/45' does not add up to 100"),
+        ("--block-size 4", "'4': the block size must be a multiple of 512 bytes"),
+        ("--mix 65/45", "the shares of reads and writes in '65/45' do not add up to 100"),
         ("--mix 101", "table sweep, key read_percents: 101 is not allowed, it takes a whole number, 0 to 100"),
         ("--compressibility 101", "key compressible_percents: 101 is not allowed"),
         (f"--threads {','.join(map(str, range(1, 41)))} --depth {','.join(map(str, range(1, 41)))}", "more than 1,024"),
-        ("--profile tkperf-2.2", "no table sweep: to run test sweep with tkperf ssd"),
+        ("--profile tkperf-2.2", "no table sweep. To run test sweep with tkperf ssd"),
     ],
 )
 def test_values_that_nobody_means_are_refused(options: str, reason: str, tmp_path: Path) -> None:
@@ -208,5 +208,5 @@ def test_a_demand_is_one_that_tests_can_be_run_at(jobs: int, io_depth: int) -> N
     """A demand outside the limits is refused, even when a run file contains it, because fio would start as many threads
     as it says.
     """
-    with pytest.raises(ValueError, match="no test can run at"):
+    with pytest.raises(ValueError, match="a test cannot run at"):
         Demand(jobs=jobs, io_depth=io_depth)

@@ -434,9 +434,9 @@ def test_all_is_every_test_that_the_profile_defines() -> None:
     assert chosen(client, "all") == chosen(client) == ["iops", "lat", "tp"]
     assert chosen(client, "lat", "all") == ["iops", "lat", "tp"]
     assert chosen(load_profile("quick"), "all", suite="hdd") == ["iops", "tp"]
-    with pytest.raises(UsageError, match=r"to run test writesat with tkperf ssd, use --profile pts-2.0"):
+    with pytest.raises(UsageError, match=r"To run test writesat with tkperf ssd, use --profile pts-2.0"):
         chosen(client, "writesat")
-    with pytest.raises(UsageError, match=r"to run any test with tkperf hdd, use --profile quick or tkperf-2.2"):
+    with pytest.raises(UsageError, match=r"To run any test with tkperf hdd, use --profile quick or tkperf-2.2"):
         chosen(client, "all", suite="hdd")
 
 

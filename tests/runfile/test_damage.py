@@ -194,7 +194,7 @@ def test_a_blob_that_unpacks_without_end_is_refused(path: Path, column: str, mos
     [
         (bytes(8 * 1856 + 1), "larger than possible"),
         (bytes(8 * 1856 - 1), "does not end where it should"),
-        (bytes(8 * 1855), "the buckets of a histogram are not fio's"),
+        (bytes(8 * 1855), "the number of buckets of a histogram differs from fio's number"),
         (b"\xff" * 8 * 1856, "counts must be positive"),
     ],
 )
@@ -243,7 +243,7 @@ def test_a_blob_is_one_whole_stream(path: Path, cut: bytes) -> None:
         ("UPDATE test SET name = 'iops'", "two tests of one name"),
         ("UPDATE test SET ended_s = -1", "test iops ends before it starts"),
         ("UPDATE outcome SET outcome = '{\"section\": 5}'", "how IOPS of test iops ended"),
-        ("UPDATE outcome SET section = 'other'", "table outcome: it is of IOPS"),
+        ("UPDATE outcome SET section = 'other'", "table outcome: the outcome belongs to another section, IOPS"),
         (
             "UPDATE outcome SET outcome = json_set(outcome, '$.verdict.values', json('[1]'))",
             "a verdict needs one value for each round",

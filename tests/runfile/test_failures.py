@@ -47,7 +47,7 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> Non
     forbidden even to root.
     """
     (tmp_path / "file").touch()
-    with pytest.raises(RunFileError, match=r"cannot create .*: Not a directory; choose a folder"):
+    with pytest.raises(RunFileError, match=r"cannot be created: Not a directory. Choose a folder"):
         RunFileWriter(tmp_path / "file" / "a.tkperf")
 
 
@@ -237,7 +237,7 @@ def test_files_that_are_not_runs_are_named_as_such(tmp_path: Path) -> None:
     with sqlite3.connect(path) as newer:
         newer.execute("PRAGMA user_version = 999")
     newer.close()
-    with pytest.raises(RunFileError, match=r"by tkperf .*, a newer one \(format 999, this one reads"):
+    with pytest.raises(RunFileError, match=r"by tkperf .*, which is newer \(format 999, but this tkperf reads"):
         RunFile(path)
 
 

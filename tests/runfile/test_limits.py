@@ -192,15 +192,15 @@ def many_objects(db: sqlite3.Connection) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (full_seconds, "it is too large: its seconds and histograms unpack to more than"),
-        (shared_text, "it is too large: its rows need more than"),
-        (full_histograms, "it is too large: its rows need more than"),
+        (full_seconds, "it is too large: the seconds and histograms of the run unpack to more than"),
+        (shared_text, "it is too large: the rows of the run need more than"),
+        (full_histograms, "it is too large: the rows of the run need more than"),
         (endless_view, "step is not a plain table"),
-        (computed_column, "has columns that are computed"),
+        (computed_column, "has computed columns"),
         (virtual_table, "note is not a plain table"),
         (trigger, "t is not a plain table"),
-        (many_sections, "sections, but a run has at most 1,000"),
-        (many_workloads, "different workloads in its sections, but a run has at most 3,700"),
+        (many_sections, "sections, but at most 1,000 are allowed"),
+        (many_workloads, "different workloads in its sections, but at most 3,700 are allowed"),
         (
             steps_in_many_sections,
             "12,501 steps of 991 sections, but a run with that number of sections has at most 12,108 steps",
@@ -210,15 +210,15 @@ def many_objects(db: sqlite3.Connection) -> None:
             "10,201 steps of 2,990 different workloads, but a run with that number of different workloads has at most "
             "10,033 steps",
         ),
-        (figures_of_workloads, "values of workloads in the figures of its plans, but a run has at most 100,000"),
-        (figures_of_rounds, "values of steps in the figures of its plans, but a run has at most 2,000,000"),
+        (figures_of_workloads, "values of workloads in the figures of its plans, but at most 100,000 are allowed"),
+        (figures_of_rounds, "values of steps in the figures of its plans, but at most 2,000,000 are allowed"),
         (many_tests, "table test has 5,001 rows, but a run has at most 200"),
-        (disturbances_of_a_step, "1,001 rows of table disturbance of one step, but a run has at most 1,000"),
-        (many_drives, "257 drives in table telemetry, but a run has at most 256"),
-        (heat_of_all_time, "times that steps were throttled, but a run has at most 200,000"),
-        (long_text, "table warning, column text has a text of 100,000 characters; the limit is"),
-        (long_json, "table run, column value has a text of 2,000,002 characters; the limit is"),
-        (many_objects, "tables and indexes, but a run has at most 100"),
+        (disturbances_of_a_step, "1,001 rows of table disturbance of one step, but at most 1,000 are allowed"),
+        (many_drives, "257 drives in table telemetry, but at most 256 are allowed"),
+        (heat_of_all_time, "times that steps were throttled, but at most 200,000 are allowed"),
+        (long_text, "table warning, column text contains a text of 100,000 characters, but at most"),
+        (long_json, "table run, column value contains a text of 2,000,002 characters, but at most"),
+        (many_objects, "tables and indexes, but at most 100 are allowed"),
     ],
 )
 def test_more_than_a_file_can_hold_is_refused(tmp_path: Path, change: Change, says: str) -> None:
@@ -483,7 +483,7 @@ def test_a_long_text_is_found_in_any_row_and_column() -> None:
         meter.count_row("note", {"id": 1, "text": value})
         meter.count_row("note", {"id": 1, "text": 2})
     for row in ({"id": 1, "text": "x" * 100_000}, {"id": "x" * 100_000, "text": 1}):
-        with pytest.raises(ExcessError, match="has a text of 100,000 characters"):
+        with pytest.raises(ExcessError, match="contains a text of 100,000 characters"):
             meter.count_row("note", row)
 
 
@@ -509,7 +509,7 @@ def test_names_are_shorter_than_other_texts(name: str) -> None:
     """
     meter = Meter(0)
     meter.count_row("t", {name: "x" * 4096, "text": "x" * 4097})
-    with pytest.raises(ExcessError, match=f"column {name} has a text of 4,097 characters; the limit is 4,096"):
+    with pytest.raises(ExcessError, match=f"column {name} contains a text of 4,097 characters, but at most 4,096"):
         meter.count_row("t", {name: "x" * 4097})
 
 

@@ -168,9 +168,9 @@ def test_a_log_of_sqlite_is_not_taken_for_content(ending: str, path: Path) -> No
     beside = path.with_name(path.name + ending)
     beside.write_bytes(bytes(64))
     beside.chmod(0o644)
-    with pytest.raises(RunFileError, match=f"{ending} does not belong to tkperf: move it away"):
+    with pytest.raises(RunFileError, match=f"{ending} does not belong to tkperf. Move this file away"):
         read_run(path)
-    with pytest.raises(RunFileError, match=f"{ending} does not belong to tkperf: move it away"):
+    with pytest.raises(RunFileError, match=f"{ending} does not belong to tkperf. Move this file away"):
         RunFile(path, own=True)
     assert beside.exists()
 

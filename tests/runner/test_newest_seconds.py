@@ -200,7 +200,9 @@ def test_the_limit_of_memory_is_for_all_looks_together(tmp_path: Path, monkeypat
             since = look(path, since)
         for number in range(206, 210):
             add_step(number, 1_000_000)
-        with pytest.raises(RunFileError, match=r"it is too large: its rows need more than 10.0 MB of memory"):
+        with pytest.raises(
+            RunFileError, match=r"it is too large: the rows of the run need more than 10.0 MB of memory"
+        ):
             look(path, since)
 
 

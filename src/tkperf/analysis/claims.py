@@ -96,11 +96,11 @@ def check_claims(claims: ClaimsFile, result: RunResult, *, load: Callable[[Path]
         promises = list(_promises_of(earlier, claims.baseline))
         if not promises:
             raise UsageError(
-                f"baseline {path}: nothing could be checked, because the baseline has no result; name a run "
-                "that has finished a test"
+                f"baseline {path}: nothing could be checked, because the baseline run has no result. Name a run that "
+                "has finished a test"
             )
         if because := explain_nothing_common((earlier, result)):
-            raise UsageError(f"baseline {path}: it has no test in common with the run{because}")
+            raise UsageError(f"baseline {path}: this run and the checked run have no test in common{because}")
         findings += [_check(promise, result, cells, note, of_limit) for promise, note, of_limit in promises]
         left = sum(len(section.cells) for test in earlier.tests for section in _judged_sections(test))
         left -= len(promises)
@@ -115,7 +115,9 @@ def _require_tests(claims: ClaimsFile, result: RunResult) -> None:
     for number, claim in enumerate(claims.claim, start=1):
         if claim.test not in tests:
             names = ", ".join(tests)
-            raise UsageError(f"claim {number}, key test: '{claim.test}' is not one of {names}")
+            raise UsageError(
+                f"claim {number}, key test: '{claim.test}' is not the name of a test. Choose one of {names}"
+            )
 
 
 def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim, str | None, Uncertainty]]:

@@ -114,8 +114,8 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
         for percent in promised.within_us:
             if percent not in _PERCENTS:
                 raise InputFileError(
-                    f"claims {file}, quantiles {number}, key within_us: '{percent}' is not one of "
-                    f"{', '.join(_PERCENTS)}"
+                    f"claims {file}, quantiles {number}, key within_us: '{percent}' is not a supported percentage. "
+                    f"Choose one of {', '.join(_PERCENTS)}"
                 )
             _require_limit(
                 promised.within_us[percent], f"claims {file}, quantiles {number}, key within_us, {percent} %"
@@ -123,13 +123,18 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
     of_quantiles = [claim for quantiles in claims.quantiles for claim in quantiles.claims()]
     claims = msgspec.structs.replace(claims, claim=(*claims.claim, *of_quantiles), quantiles=())
     if not claims.claim and claims.baseline is None:
-        raise InputFileError(f"claims {file}: the file contains no [[claim]], no [[quantiles]] and no [baseline]")
+        raise InputFileError(
+            f"claims {file}: the file contains no [[claim]], no [[quantiles]] and no [baseline]. Add at least one of "
+            "these tables"
+        )
     written = len(claims.claim) - len(of_quantiles)
     for number, claim in enumerate(claims.claim, start=1):
         where = f"claims {file}, " + (f"claim {number}" if number <= written else f"quantiles, {claim.metric}")
         if claim.metric not in METRICS:
             metrics = ", ".join(METRICS)
-            raise InputFileError(f"{where}, key metric: '{claim.metric}' is not one of {metrics}")
+            raise InputFileError(
+                f"{where}, key metric: '{claim.metric}' is not the name of a metric. Choose one of {metrics}"
+            )
         _require_promise(claim, where)
         for key, limit in (("at_least", claim.at_least), ("at_most", claim.at_most)):
             if limit is not None:
@@ -143,7 +148,7 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
 
 def _require_limit(limit: float, where: str) -> None:
     if not (math.isfinite(limit) and limit >= 0):
-        raise InputFileError(f"{where}: {limit} is not a finite number that is 0 or more")
+        raise InputFileError(f"{where}: the limit must be a finite number that is 0 or more, but it is {limit}")
 
 
 def _require_promise(claim: Claim, where: str) -> None:
@@ -156,11 +161,15 @@ def _require_promise(claim: Claim, where: str) -> None:
         either = "at_least, at_most or not_found" if of_course else "either at_least or at_most"
         raise InputFileError(f"{where}: give {'one of ' * of_course}{either}")
     if not of_course and claim.not_found:
-        raise InputFileError(f"{where}, key not_found: tkperf does not search for '{claim.metric}'")
+        raise InputFileError(
+            f"{where}, key not_found: tkperf does not search for '{claim.metric}'. Use at_least or at_most instead"
+        )
     if claim.not_found and claim.metric == DROPS.key:
-        raise InputFileError(f"{where}, key not_found: '{claim.metric}' is a count: write at_most = 0")
+        raise InputFileError(f"{where}, key not_found: '{claim.metric}' is a count. Write at_most = 0 instead")
     if of_course and claim.direction is not Direction.ALL:
-        raise InputFileError(f"{where}, key direction: '{claim.metric}' is a figure of reads and writes together")
+        raise InputFileError(
+            f"{where}, key direction: '{claim.metric}' describes reads and writes together. Omit this key"
+        )
     for key in ("read_percent", "block_size") if claim.stream is None else ():
         if not of_course and getattr(claim, key) is None:
             raise InputFileError(f"{where}, key {key}: '{claim.metric}' needs it")

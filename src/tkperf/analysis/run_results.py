@@ -39,9 +39,9 @@ MOST_SEARCHED_WORKLOADS = 1200
 MOST_SEARCHED_STEPS = 30_000
 _NOT_SEARCHED = RunNote(
     code="not-searched",
-    text="tkperf did not search this run for levels, drops and spikes over time, because it has more than "
-    f"{MOST_SEARCHED_WORKLOADS:,} workloads or {MOST_SEARCHED_STEPS:,} steps; its report has neither the details of a "
-    "workload nor the charts of a whole test",
+    text="tkperf did not search this run for levels, drops and spikes over time, because the run has more than "
+    f"{MOST_SEARCHED_WORKLOADS:,} workloads or {MOST_SEARCHED_STEPS:,} steps. The report of this run contains "
+    "neither details of workloads nor charts of a whole test",
 )
 
 

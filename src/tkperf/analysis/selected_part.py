@@ -92,7 +92,7 @@ def parse_selection(text: str) -> PartSelection:
         return PartSelection(text=text, names=names, level=float(groups["level"]))
     low, high = (groups["from_s"], groups["to_s"]) if groups["to_s"] else (groups["first"], groups["last"])
     if high is not None and float(high) < float(low) + bool(groups["to_s"]) * 1e-9:
-        raise UsageError(f"--histogram '{text}': {after.strip()} ends before it begins")
+        raise UsageError(f"--histogram '{text}': {after.strip()} ends before it begins. Write the smaller number first")
     if groups["to_s"]:
         return PartSelection(text=text, names=names, seconds=(float(low), float(high)))
     return PartSelection(text=text, names=names, rounds=(int(low), int(high or low)))
@@ -119,18 +119,18 @@ def _find(asked: PartSelection, result: RunResult, details: Sequence[CellDetail]
     if not named:
         sections = dict.fromkeys(f"{detail.test}, {detail.section}" for detail in details)
         raise UsageError(
-            f"--histogram '{asked.text}': no part of the run has this name; the names are "
+            f"--histogram '{asked.text}': no part of the run has this name. The names are "
             f"{_list(sections) or 'no results'}"
         )
     having = _prefer_whole([detail for detail in named if _has_part(detail, asked)])
     if not having:
-        raise UsageError(f"--histogram '{asked.text}': the run has no such part; {_reach(named, asked)}")
+        raise UsageError(f"--histogram '{asked.text}': the run has no such part. {_reach(named, asked)}")
     if len(having) > 1:
         several = [f"'{detail.section}, {detail.workload.mix_and_size}'" for detail in having]
         if len(set(several)) < len(several):
             several = [f"'{detail.section}, {_last_words(detail)}'" for detail in having]
         raise UsageError(
-            f"--histogram '{asked.text}': several workloads have this part; name one, such as {_list(several)}"
+            f"--histogram '{asked.text}': several workloads have this part. Name one of them, such as {_list(several)}"
         )
     (detail,) = having
     return SelectedPart(
@@ -155,12 +155,12 @@ def _reach(named: Sequence[CellDetail], asked: PartSelection) -> str:
     asked_level = asked.level
     if asked_level is not None:
         if not levels:
-            return "it has no offered rate"
+            return "The run has no offered rate"
         nearest = min(levels, key=lambda level: abs(level - asked_level))
-        return f"levels are {levels[0]:.10g} to {levels[-1]:.10g}iops, the nearest {nearest:.10g}iops"
+        return f"The levels are {levels[0]:.10g} to {levels[-1]:.10g}iops; the nearest is {nearest:.10g}iops"
     reach = max((part.number for detail in named for part in detail.parts), default=0)
     end_s = max((detail.seconds.end_s for detail in named), default=0.0)
-    return f"rounds go to {reach}, seconds to {end_s:.0f}"
+    return f"The last round is {reach}, and the last second is {end_s:.0f}"
 
 
 def _names_of(detail: CellDetail, title: str) -> set[str]:
@@ -221,7 +221,9 @@ def _measured(asked: PartSelection, detail: CellDetail, samples: Samples) -> Mea
             if from_s <= part.start_s + sample.start_s < to_s
         ]
     if not pieces:
-        raise UsageError(f"--histogram '{asked.text}': the run file contains none of these seconds")
+        raise UsageError(
+            f"--histogram '{asked.text}': the run file contains no samples of these seconds. Choose other seconds"
+        )
     return Measurement(
         duration_s=sum(piece.duration_s for piece in pieces),
         read=add_all(piece.read for piece in pieces),

@@ -181,7 +181,9 @@ class WatchedBatch:
         try:
             status = os.stat(self.path)  # noqa: PTH116
         except OSError as error:
-            raise RunFileError(f"{self.path} can no longer be read: {error.strerror}") from error
+            raise RunFileError(
+                f"{self.path} can no longer be read: {error.strerror}. Check whether somebody moved or deleted the file"
+            ) from error
         return status.st_size, status.st_mtime_ns
 
 

@@ -174,7 +174,10 @@ def _find_elsewhere(drive: DraftedDrive) -> FoundDrive:
     name = drive.drive
     fault = None
     if "/" in name and not name.startswith(("/", SIMULATED)):
-        fault = UsageError(f"'{name}' is on {drive.host}: write its whole path on that host")
+        fault = UsageError(
+            f"'{name}' is a relative path, but the drive is on {drive.host}. Write the absolute path of the drive on "
+            "that host"
+        )
     is_serial = "/" not in name and not name.startswith(SIMULATED)
     return FoundDrive(path=name, serial=name if is_serial else None, fault=fault)
 
@@ -210,7 +213,7 @@ def find_again(request: BatchRequest, names: Collection[str], finder: DriveFinde
         run = msgspec.structs.replace(drive.request, device=device)
         drives.append(msgspec.structs.replace(drive, request=run))
     if faults:
-        raise DeviceError(f"{'; '.join(faults)}; skip a drive with --without and its name")
+        raise DeviceError(f"{'; '.join(faults)}. To skip a drive, pass --without and the name of its run")
     return msgspec.structs.replace(request, drives=tuple(drives))
 
 
@@ -269,7 +272,10 @@ def choose_all(request: BatchRequest, ledger_path: Path, folder: Path, written: 
         device = drive.request.device
         try:
             if os.path.realpath(device) in targets:
-                raise RunFileError(f"{device} is a file to which the batch would write: choose another NAME")
+                raise RunFileError(
+                    f"the batch would write results to {device}, which is one of the files to be measured. Choose "
+                    "another NAME"
+                )
             Destination(name=name, folder=folder).require_free(device)
         except RunFileError as error:
             faults.append(str(error))
@@ -292,7 +298,10 @@ def choose_rest(ledger: Ledger, without: Collection[str] = ()) -> DriveSelection
     """
     request, state = ledger.read().begun.request, ledger.read_state()
     if unknown := sorted(set(without) - {drive.name for drive in request.drives}):
-        raise UsageError(f"--without {unknown[0]}: the batch has no such run")
+        raise UsageError(
+            f"--without {unknown[0]}: the batch has no run with this name. Show the names with "
+            f"'tkperf status {ledger.path}'"
+        )
     rest = [
         drive
         for drive in state.drives
@@ -300,7 +309,8 @@ def choose_rest(ledger: Ledger, without: Collection[str] = ()) -> DriveSelection
     ]
     if not rest:
         raise UsageError(
-            f"{ledger.path}: every drive is done, so nothing remains to be measured; see tkperf show {ledger.path}"
+            f"{ledger.path}: every drive is done, so nothing remains to be measured. Show the results with 'tkperf "
+            f"show {ledger.path}'"
         )
     return DriveSelection(
         request=find_again(request, {drive.shown.name for drive in rest}),

@@ -106,7 +106,10 @@ class DriveFinder:
         if not names:
             raise self._none(serial, serials)
         if len(names) > 1:
-            raise DeviceError(f"the serial number '{serial}' is that of {', '.join(names)}")
+            raise DeviceError(
+                f"several devices report the serial number '{serial}': {', '.join(names)}. tkperf cannot know which "
+                "of them is the drive"
+            )
         return str(self.dev_root / names[0])
 
     def _find_one(self, given: str, serials: Sequence[tuple[str, str]], *, is_new: bool) -> FoundDrive:
@@ -129,14 +132,18 @@ class DriveFinder:
 
     def _none(self, given: str, serials: Sequence[tuple[str, str]]) -> DeviceError:
         if os.path.lexists(self.dev_root / given):
-            return DeviceError(f"no drive has the serial number '{given}': write {self.dev_root}/{given}")
+            return DeviceError(
+                f"no drive has the serial number '{given}', but a device has this name. Write {self.dev_root}/{given} "
+                "to choose this device"
+            )
         near = closest(given, [serial for _, serial in serials])
         found = [f"{serial} ({name})" for name, serial in serials]
         listed = ", ".join(found[:_MOST_LISTED]) or "none that reports one"
         more = f" and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
-        meant = f"; did you mean {near}?" if near else ""
+        meant = f". Did you mean {near}?" if near else ""
         return DeviceError(
-            f"no drive has the serial number '{given}', and no file the name; found: {listed}{more}{meant}"
+            f"no drive has the serial number '{given}', and no file has this name. The serial numbers of this host "
+            f"are: {listed}{more}{meant}"
         )
 
     def _read_serials(self) -> list[tuple[str, str]]:
@@ -204,7 +211,7 @@ def _several(given: str, names: Sequence[str], *, of_drives: bool) -> UsageError
     listed = ", ".join(names[:_MOST_LISTED])
     if of_drives:
         return UsageError(
-            f"the serial number '{given}' is that of {len(names)} devices, which may be paths to one drive: {listed}; "
-            "name one of them by its path"
+            f"{len(names)} devices report the serial number '{given}': {listed}. They may be several paths to one "
+            "drive. Name one of them by its path"
         )
-    return UsageError(f"'{given}' may mean any of {listed}: name the drive by its path")
+    return UsageError(f"'{given}' may mean any of {listed}. Name the drive by its path")

@@ -239,8 +239,8 @@ class DriveProcesses:
             self.dismiss()
             count = format_count(len(numbers), "drive")
             raise RefusedError(
-                f"{count} need one process each, but number {len(self.members) + 1} cannot be started: "
-                f"{reason_of(error)}; see ulimit -n and ulimit -u. Nothing was touched"
+                f"{count} need one process each, but process number {len(self.members) + 1} cannot be started: "
+                f"{reason_of(error)}. Check the limits ulimit -n and ulimit -u. Nothing was touched"
             ) from error
 
     def _start(self, number: int, work: Callable[[int, Channel], NoReturn]) -> None:

@@ -137,7 +137,8 @@ class Ledger:
             descriptor = os.open(path, flags, _MODE)
         except FileExistsError:
             raise RunFileError(
-                f"{path} exists: continue it with 'tkperf resume {path}'; for a new batch choose another NAME"
+                f"{path} exists already. Continue this batch with 'tkperf resume {path}', or choose another NAME for "
+                "a new batch"
             ) from None
         except OSError as error:
             raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error
@@ -164,7 +165,9 @@ class Ledger:
             raise RunFileError(f"cannot open {path}: {reason_of(error)}") from error
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise RunFileError(f"{path} is not a batch of tkperf, because it is not a regular file")
+            raise RunFileError(
+                f"{path} is not the file of a batch, because it is not a regular file. Name a file NAME.batch"
+            )
         ledger = cls(path, descriptor)
         try:
             require_own(path, os.fstat(descriptor))
@@ -240,7 +243,7 @@ class Ledger:
             fcntl.flock(self._locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RunFileError(
-                f"{self.path}: the batch is under way: watch it with 'tkperf attach {self.path}'"
+                f"{self.path}: the batch is still running. Watch it with 'tkperf attach {self.path}'"
             ) from None
 
 
@@ -312,10 +315,11 @@ def _read(path: Path, content: bytes) -> BatchLog:
     lines = _parse(content)
     first = next(lines, None)
     if not isinstance(first, BatchBegun):
-        raise RunFileError(f"{path} is not a batch of tkperf, or its first line is damaged")
+        raise RunFileError(f"{path} is not the file of a batch, or the first line of the file is damaged")
     if first.format > FORMAT:
         raise RunFileError(
-            f"{path} is a batch of tkperf {first.tkperf_version}, which is newer than this version: {__version__}"
+            f"{path} was written by tkperf {first.tkperf_version}, which is newer than the installed version, "
+            f"{__version__}. Update tkperf"
         )
     log = BatchLog(begun=first)
     for line in lines:

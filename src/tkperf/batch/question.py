@@ -137,15 +137,16 @@ class BatchQuestion:
     def refuse(self, answer: str) -> RefusedError:
         """Return the refusal after the last answer."""
         return RefusedError(
-            f"'{answer[:_LONGEST_QUOTED]}' does not confirm: expected '{self.expected}'. Nothing was touched"
+            f"the answer '{answer[:_LONGEST_QUOTED]}' does not confirm the batch. The expected answer is "
+            f"'{self.expected}'. Nothing was touched"
         )
 
     def refuse_without_terminal(self) -> RefusedError:
         """Return the refusal for a call without a user who could answer."""
         return RefusedError(
-            f"all data on {self._loss}. Without a terminal, tkperf cannot ask: confirm with {OPTION} FILE, a file "
-            f"with a line for each drive that contains its serial number, or its path if it has none. Nothing was "
-            f"touched"
+            f"all data on {self._loss}. tkperf cannot ask for consent, because there is no terminal. Confirm with "
+            f"{OPTION} FILE. The file must contain a line for each drive with the serial number of the drive, or with "
+            "its path if it has no serial number. Nothing was touched"
         )
 
 
@@ -178,7 +179,7 @@ def confirm_by_file(path: Path, shown: Sequence[DriveShown]) -> None:
     text = read_text_input(path, what=OPTION, limit_bytes=SETTINGS_BYTES, check=require_trusted)
     faults = tuple(find_faults(text.removeprefix("\ufeff"), shown))
     if faults:
-        raise RefusedError(f"{path} does not confirm the erasure: {'; '.join(faults)}. Nothing was touched")
+        raise RefusedError(f"the file {path} does not confirm the erasure: {'; '.join(faults)}. Nothing was touched")
 
 
 def find_faults(text: str, shown: Sequence[DriveShown]) -> Iterator[str]:

@@ -90,14 +90,21 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
         for drive in self.drives:
             require_name(drive.name)
             if drive.name in seen:
-                raise UsageError(f"two drives of the batch have the name {drive.name}")
+                raise UsageError(
+                    f"two drives of the batch have the name {drive.name}. Give each drive a different name"
+                )
             seen.add(drive.name)
         if self.name in seen:
             # The log and the report of the batch have this name, too.
-            raise UsageError(f"a drive of the batch has the same name as the batch, {self.name}")
+            raise UsageError(
+                f"a drive of the batch has the same name as the batch, {self.name}. Give the drive another name"
+            )
         self._check_hosts()
         if isinstance(self.parallel, int) and self.parallel < 1:
-            raise UsageError(f"parallel: {self.parallel} drives at once, but at least 1 is necessary")
+            raise UsageError(
+                "parallel: the number of drives that are measured at the same time must be 1 or more, but it is "
+                f"{self.parallel}"
+            )
         if not 0 <= self.stagger_s <= LONGEST_STAGGER_S:
             raise UsageError(f"stagger: {self.stagger_s:g} s is outside 0 to {LONGEST_STAGGER_S:,}")
 
@@ -105,14 +112,19 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
         hosts = {drive.host for drive in self.drives}
         if None in hosts and len(hosts) > 1:
             raise UsageError(
-                "some drives have a host and others have none: name a host for every drive (localhost for the drives "
-                "of this machine)"
+                "some drives of the batch have a host and others have none. Name a host for every drive (localhost "
+                "for the drives of this machine)"
             )
         for host in hosts - {None}:
             if _HOST.fullmatch(host or "") is None:
-                raise UsageError(f"'{host}' is not a host: write user@lab3, or the name of a Host in ~/.ssh/config")
+                raise UsageError(
+                    f"'{host}' is not the name of a host. Write, for example, user@lab3, or the name of a Host in "
+                    "~/.ssh/config"
+                )
         if _PATH.fullmatch(self.tkperf) is None:
-            raise UsageError(f"tkperf: '{self.tkperf[:60]}' is not an absolute path of letters, digits and . _ + -")
+            raise UsageError(
+                f"tkperf: '{self.tkperf[:60]}' must be an absolute path with letters, digits and . _ + - only"
+            )
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -144,7 +156,7 @@ def parse_seconds(text: str) -> float:
     """
     match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)\s*([a-z]*)", text.strip(), re.ASCII)
     if match is None or match[2] not in _SECONDS:
-        raise UsageError(f"'{text[:40]}' is not a time: write, for example, 30s or 5min")
+        raise UsageError(f"'{text[:40]}' is not a time. Write, for example, 30s or 5min")
     return float(match[1]) * _SECONDS[match[2]]
 
 
@@ -157,5 +169,5 @@ def parse_parallel(text: str) -> Parallel:
     if text in ("auto", "all"):
         return cast("Parallel", text)
     if re.fullmatch("[0-9]{1,4}", text, re.ASCII) is None:
-        raise UsageError(f"'{text[:40]}': choose from auto, all, or a number of drives")
+        raise UsageError(f"'{text[:40]}' is not a number of drives. Write auto, all, or a number such as 4")
     return int(text)

@@ -124,8 +124,8 @@ def _require_meant(drive: BatchDrive, identity: DeviceIdentity) -> None:
     """Raise DeviceError if another drive now has the path of the requested drive."""
     if drive.serial is not None and identity.serial != drive.serial:
         raise DeviceError(
-            f"{identity.path} now has the serial number {identity.serial}, and {drive.serial} is the requested "
-            "drive: the kernel has given the drives new names"
+            f"{identity.path} now has the serial number {identity.serial}, but the requested drive has the serial "
+            f"number {drive.serial}. The kernel has given the drives new names. Start the batch again"
         )
 
 
@@ -221,13 +221,16 @@ class _Gate:
             message = self._channel.receive_from_batch()
             if message is None:
                 raise RefusedError(
-                    f"{where}: the batch has ended before this drive's turn, and consent with it. Nothing was touched"
+                    f"{where}: the batch ended before the run of this drive began, so your consent is no longer "
+                    "valid. Nothing was touched"
                 )
             if isinstance(message, Read):
                 self._channel.send(self.reads(message.seconds))
                 continue
             if message.digest != held.shown.digest:
-                raise RefusedError(f"{where} is not the drive that was confirmed. Nothing was touched")
+                raise RefusedError(
+                    f"{where} is no longer the drive that was confirmed. Start the batch again. Nothing was touched"
+                )
             self._go = message
             if message.place.cpus:
                 os.sched_setaffinity(0, message.place.cpus)

@@ -148,7 +148,7 @@ def expand_batches(paths: Sequence[Path]) -> tuple[Path, ...]:
             continue
         runs = [Path(drive.run_file) for drive in read_batch(path).drives if drive.stage.has_begun]
         if not runs:
-            raise UsageError(f"{path}: no run of the batch has begun")
+            raise UsageError(f"{path} contains no results yet, because no run of the batch has begun")
         found += runs
     return tuple(found)
 

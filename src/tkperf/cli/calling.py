@@ -199,7 +199,9 @@ def _refuse_device_as_name(
     device = words.get("name")
     if isinstance(device, str) and (device.startswith(SIMULATED) or "/" in device):
         example = f"{ctx.command_path} my-drive {device[:80]}"
-        raise click.UsageError(f"NAME is missing before {device[:80]}: choose a name for the run: {example}", ctx)
+        raise click.UsageError(
+            f"NAME is missing before {device[:80]}. Choose a name for the run, for example: {example}", ctx
+        )
 
 
 def offer(names: Sequence[str], begun: str) -> list[CompletionItem]:

@@ -347,7 +347,7 @@ def _log_in(server: smtplib.SMTP, user: str, password: str) -> None:
         reason = type(error).__name__
     else:
         return
-    raise UsageError(f"the mail server rejected TKPERF_SMTP_USER and TKPERF_SMTP_PASSWORD: {reason}")
+    raise UsageError(f"the mail server rejected the login with TKPERF_SMTP_USER and TKPERF_SMTP_PASSWORD: {reason}")
 
 
 def run_notify_command(command: str, values: Mapping[str, str]) -> None:

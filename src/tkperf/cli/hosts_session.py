@@ -64,7 +64,10 @@ def resume_batch_on_hosts(options: BatchOptions, *, without: Sequence[str] = ())
         log = ledger.read()
         request = log.begun.request
         if unknown := sorted(set(without) - {drive.name for drive in request.drives}):
-            raise UsageError(f"--without {unknown[0]}: the batch has no such run")
+            raise UsageError(
+                f"--without {unknown[0]}: the batch has no run with this name. Show the names with "
+                f"'tkperf status {ledger.path}'"
+            )
     except BaseException:
         ledger.close()
         raise

@@ -45,13 +45,15 @@ class Outputs:
                 place = path if path == STDOUT else path.resolve()
             if place in places:
                 raise UsageError(
-                    f"{path} is the same file for two outputs; nothing was written: give each output its own file"
+                    f"two outputs would be written to the same file, {path}. Nothing was written. Give each output "
+                    "its own file"
                 )
             places[place] = path
         for place, path in places.items():
             if not places.keys().isdisjoint(place.parents) and path != STDOUT:
                 raise UsageError(
-                    f"{path} would be inside another output, but that output is a file; nothing was written"
+                    f"{path} would be inside another output, but that output is a file. Nothing was written. Choose "
+                    "another path for one of the two outputs"
                 )
             if path != STDOUT:
                 makes_folder = path.parent in self._folders
@@ -68,7 +70,7 @@ class Outputs:
 def files_in(folder: Path | None, names: Iterable[str]) -> list[Path]:
     """Return the paths of files in an output folder."""
     if folder == STDOUT:
-        raise UsageError("several files cannot be written to stdout: name a folder instead of -")
+        raise UsageError("several files cannot be written to stdout. Name a folder instead of -")
     return [] if folder is None else [folder / name for name in names]
 
 
@@ -158,14 +160,14 @@ def _refuse_to_destroy(path: Path, inputs: Iterable[Path | None]) -> None:
     if path == STDOUT:
         return
     if path.is_block_device():
-        raise UsageError(f"{path} is a drive, so tkperf does not overwrite it; name a file")
+        raise UsageError(f"{path} is a drive, so tkperf does not overwrite it. Name a file")
     if not path.is_file():
         return
     if any(source is not None and source.exists() and path.samefile(source) for source in inputs):
-        raise UsageError(f"{path} is an input of this command, so tkperf does not overwrite it; name another file")
+        raise UsageError(f"{path} is an input of this command, so tkperf does not overwrite it. Name another file")
     with path.open("rb") as file:
         if file.read(len(START_OF_A_RUN_FILE)) == START_OF_A_RUN_FILE:
-            raise UsageError(f"{path} is a run file, so tkperf does not overwrite it; name another file")
+            raise UsageError(f"{path} is a run file, so tkperf does not overwrite it. Name another file")
 
 
 def _pieces(content: bytes | str | Iterable[str]) -> Iterator[bytes]:

@@ -167,10 +167,14 @@ class _RemoteConsent:
         while not isinstance(message := self.lines.receive(SILENCE_LIMIT_S), Consent):
             if message is None:
                 raise RefusedError(
-                    f"no answer came for {SILENCE_LIMIT_S:.0f} s, so the drives were released. Nothing was touched"
+                    f"no answer arrived within {SILENCE_LIMIT_S:.0f} s, so tkperf released the drives. Start the batch "
+                    "again. Nothing was touched"
                 )
         if message.digests != {one.number: one.shown.digest for one in processes.members}:
-            raise RefusedError("the confirmed drives are not the drives of this host. Nothing was touched")
+            raise RefusedError(
+                "the drives of this host are not the drives that were confirmed. Start the batch again. Nothing was "
+                "touched"
+            )
 
     def end(self, state: BatchState) -> int:
         return exit_code_of(state)
@@ -188,7 +192,10 @@ def _begin(order: Begin, lines: Lines[ToHost], caller_uid: int) -> None:
         state = read_batch(ledger)
         names = [drive.shown.name for drive in state.drives]
         if names != [drive.name for drive in order.request.drives]:
-            raise RefusedError(f"{ledger} is another batch, with other drives. Nothing was touched")
+            raise RefusedError(
+                f"{ledger} belongs to another batch with other drives. Give your batch another name. Nothing was "
+                "touched"
+            )
         rest = [
             drive
             for drive in state.drives
@@ -202,8 +209,8 @@ def _begin(order: Begin, lines: Lines[ToHost], caller_uid: int) -> None:
     if order.has_begun:
         # If a run began again, it would replace the earlier measurements.
         raise RunFileError(
-            f"{ledger} no longer exists, so its runs cannot be resumed. Their last snapshots are on the machine "
-            "of the batch; measure these drives in a new batch"
+            f"{ledger} no longer exists, so the runs of this batch cannot be resumed. The last snapshots of these "
+            "runs are on the machine that started the batch. Measure these drives in a new batch"
         )
     require_sent_inputs(order.request, order.files)
     claim_folder(ledger.parent, caller_uid)

@@ -67,14 +67,16 @@ class CallOptions:
         require_name(self.name)
         if self.detach and self.progress != "auto":
             raise UsageError(
-                f"--detach leaves the terminal, so --progress {self.progress} has no terminal: "
-                f"follow the {self.kind} with tkperf attach {self.path} --progress {self.progress}"
+                f"--detach leaves the terminal, so --progress {self.progress} has no terminal to write to. Omit "
+                f"--progress, and watch the {self.kind} with 'tkperf attach {self.path} --progress {self.progress}'"
             )
         _check_notification(self)
         if self.rate is not None and self.like is not None:
-            raise UsageError("--rate and --like exclude each other: pass only one of them")
+            raise UsageError("--rate and --like exclude each other. Pass only one of them")
         if self.warranty_years is not None and "DWPD" not in (self.rated or "").upper():
-            raise UsageError("--warranty-years applies to --rated in DWPD: pass both")
+            raise UsageError(
+                "--warranty-years is only useful with a rating in DWPD. Pass --rated with such a rating, too"
+            )
 
     @property
     def path(self) -> Path:
@@ -108,12 +110,12 @@ def _check_notification(options: CallOptions) -> None:
         if address is not None and not _is_mail_address(address):
             raise UsageError(f"{option} '{address}' is not a mail address")
     if not _is_server(options.smtp):
-        raise UsageError(f"--smtp '{options.smtp}' is not HOST or HOST:PORT")
+        raise UsageError(f"--smtp '{options.smtp}' does not have the form HOST or HOST:PORT")
     in_clear = options.smtp_tls == "none" and not options.smtp_plain_login
     if options.mail is not None and in_clear and smtp_login() is not None:
         raise UsageError(
-            "TKPERF_SMTP_PASSWORD would be sent without encryption: pass --smtp-tls starttls or tls, or "
-            "--smtp-plain-login to allow it"
+            "TKPERF_SMTP_PASSWORD would be sent without encryption. Pass --smtp-tls starttls or --smtp-tls tls, or "
+            "allow it with --smtp-plain-login"
         )
     if options.notify_command is not None:
         try:
@@ -121,7 +123,10 @@ def _check_notification(options: CallOptions) -> None:
         except ValueError as error:
             raise UsageError(f"--notify-command '{options.notify_command}': {error}") from None
         if not words or find_program(words[0]) is None:
-            raise UsageError(f"--notify-command '{options.notify_command}': no such program")
+            raise UsageError(
+                f"--notify-command '{options.notify_command}': this program is not installed. Check the name and the "
+                "PATH"
+            )
 
 
 def read_options(suite: str, options: dict[str, Any]) -> tuple[RunRequest, RunOptions]:

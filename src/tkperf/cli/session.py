@@ -114,7 +114,10 @@ def _require_log(options: RunOptions) -> None:
     try:
         os.close(open_log(options.log_path))
     except OSError as error:
-        raise RunFileError(f"cannot write to the output folder {options.folder}: {reason_of(error)}") from error
+        raise RunFileError(
+            f"tkperf cannot write to the output folder {options.folder}: {reason_of(error)}. Choose another folder "
+            "with --output"
+        ) from error
 
 
 @contextmanager
@@ -140,8 +143,8 @@ def show_results(options: RunOptions, ending: Ending) -> None:
         raise
     except OSError as error:
         raise UsageError(
-            f"the run has ended, but its results cannot be printed: {reason_of(error)}; see them "
-            f"with tkperf show {run_path}"
+            f"the run has ended, but tkperf cannot print the results: {reason_of(error)}. Show the results with "
+            f"'tkperf show {run_path}'"
         ) from error
     print_lines(f"\nresults:  tkperf show {plain(run_path)}")
     if ending.report is None:

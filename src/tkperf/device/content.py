@@ -379,12 +379,14 @@ def find_signatures(places: Mapping[str, str]) -> tuple[Signature, ...]:
             done = run_command(["wipefs", "--json", "--no-act", path], timeout_s=CONTENT_LIMIT_S)
             if done.exit_status != 0:
                 reason = _quote(done.stderr.replace(path, name))
-                raise DeviceError(f"cannot look for data on {name}: {reason}")
+                raise DeviceError(f"tkperf cannot check whether {name} contains data: {reason}")
             listed = json.loads(done.stdout or '{"signatures": []}')["signatures"]
         except EngineError as error:
-            raise DeviceError(f"cannot look for data on {name}: {error}") from error
+            raise DeviceError(f"tkperf cannot check whether {name} contains data: {error}") from error
         except (ValueError, KeyError, TypeError):
-            raise DeviceError(f"cannot look for data on {name}: wipefs did not print a list") from None
+            raise DeviceError(
+                f"tkperf cannot check whether {name} contains data, because wipefs did not print a list of signatures"
+            ) from None
         # A partition table has several signatures with one meaning.
         kinds = {str(entry["type"]): entry.get("label") for entry in listed}
         signatures += [

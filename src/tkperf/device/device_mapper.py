@@ -103,7 +103,7 @@ def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
         _load(name, targets)
         _call(_DEV_SUSPEND, name, event=_LEFT_ALONE)  # without the flag: resume
         if tuple(read_table(name)) != tuple(targets):
-            raise DeviceError("the kernel's table differs from the requested table")
+            raise DeviceError(f"the kernel's table of the mapping {name} differs from the requested table")
     except BaseException:
         mapping.let_go()
         raise
@@ -120,7 +120,7 @@ def _remove_leftover(name: str) -> None:
         return
     uuid = answer.uuid.rstrip(b"\0").decode(errors="replace")
     if uuid != f"{UUID_PREFIX}{name}" or any(target.kind != _NOTHING for target in read_table(name)):
-        raise DeviceError(f"a mapping {name} exists already; see 'dmsetup table {name}'")
+        raise DeviceError(f"a mapping {name} exists already. Show this mapping with 'dmsetup table {name}'")
     _call(_DEV_REMOVE, name, event=_LEFT_ALONE)
 
 
@@ -163,7 +163,7 @@ def _open(name: str) -> Mapping:
         raise DeviceError(f"{node} cannot be opened: {reason_of(error)}") from error
     if os.fstat(descriptor).st_rdev != os.makedev(major, minor):
         os.close(descriptor)
-        raise DeviceError(f"{node} is not the node that the kernel created for {name}")
+        raise DeviceError(f"{node} is not the node that the kernel created for the mapping {name}")
     return Mapping(name=name, number=f"{major}:{minor}", node=node, descriptor=descriptor)
 
 

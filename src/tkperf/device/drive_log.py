@@ -151,7 +151,9 @@ class DriveLog:
         except OSError as error:
             raise UnreadError(f"{self.name}: {reason_of(error)}") from error
         if not stat.S_ISBLK(status.st_mode) or status.st_rdev != self._device:
-            raise UnreadError(f"{self.name} is not the kernel's node of the drive", for_good=True)
+            raise UnreadError(
+                f"{self.name} no longer leads to the measured drive, so tkperf does not read its log", for_good=True
+            )
         self._require_same(None)
         return self.name
 
@@ -164,8 +166,8 @@ class DriveLog:
         ours, its = self._serial.replace(" ", ""), found.serial.replace(" ", "")
         if ours not in its and its not in ours:
             raise UnreadError(
-                f"{self.name}: its log says serial number {found.serial}, the kernel {self._serial}: tkperf "
-                "does not read it",
+                f"{self.name}: the log contains the serial number {found.serial}, but the kernel reports "
+                f"{self._serial}. tkperf does not read this log",
                 for_good=True,
             )
 
@@ -279,7 +281,7 @@ def _choose_tool(disk: Path, name: str, run: RunTool) -> tuple[NvmeTool | Smartc
     if find_program("smartctl") is not None:
         return SmartctlTool(name, run), None
     program = "nvme" if is_nvme else "smartctl"
-    return None, f"'{program}' is not installed: sudo apt-get install {PACKAGES[program]}"
+    return None, f"'{program}' is not installed. Install it with: sudo apt-get install {PACKAGES[program]}"
 
 
 def _call(run: RunTool, argv: list[str]) -> Completed:

@@ -227,7 +227,7 @@ class Hold:
         return ()
 
     def _unreadable(self, error: OSError) -> DeviceError:
-        return DeviceError(f"cannot look for data on {self.identity.path}: {reason_of(error)}")
+        return DeviceError(f"tkperf cannot check whether {self.identity.path} contains data: {reason_of(error)}")
 
     def lend(self) -> None:
         """Give up the exclusive claim, but keep the lock."""
@@ -254,9 +254,8 @@ class Hold:
         if not wait_until(self._try_lock, limit_s=LOCK_LIMIT_S, every_s=0.05):
             openers = ", ".join(find_openers(PROC_ROOT, os.fstat(self.anchor)))
             raise RefusedError(
-                f"{self.identity.path} is locked by {openers or 'a process not seen here'}: "
-                "if a tkperf that has ended started this program, wait until the program ends. "
-                "Nothing was touched"
+                f"{self.identity.path} is locked by {openers or 'a process that is not visible here'}. A tkperf that "
+                "was killed may have started this program. Wait until the program ends. Nothing was touched"
             )
 
     def _try_lock(self) -> bool:
@@ -271,8 +270,8 @@ def require_shown(now: DeviceIdentity, shown: DeviceIdentity) -> None:
     """Check that two readings belong to one device; otherwise raise DeviceError."""
     if not is_same_device(now, shown):
         raise DeviceError(
-            f"{shown.path} is no longer the device that tkperf showed (now {_who(now)}, previously "
-            f"{_who(shown)}): tkperf writes nothing to it"
+            f"{shown.path} is no longer the device that tkperf showed (now {_who(now)}, previously {_who(shown)}), so "
+            "tkperf writes nothing to it. Start again"
         )
 
 
@@ -303,4 +302,4 @@ def _open_exclusively(path: Path, identity: DeviceIdentity) -> int:
         reason = str(error)
         if isinstance(cause, OSError):
             reason = "it is a link now" if cause.errno == errno.ELOOP else reason_of(cause)
-        raise RefusedError(f"{identity.path} cannot be held exclusively: {reason}; nothing was touched") from error
+        raise RefusedError(f"{identity.path} cannot be opened exclusively: {reason}. Nothing was touched") from error

@@ -317,7 +317,7 @@ def read_identity(path: str | Path) -> DeviceIdentity:
         real = Path(os.path.realpath(path))
         status = os.stat(path)  # noqa: PTH116 - as the user gave it
     except FileNotFoundError:
-        raise DeviceError(f"there is no device or file {path}; see 'lsblk' for devices") from None
+        raise DeviceError(f"there is no device or file {path}. List the devices with 'lsblk'") from None
     except OSError as error:
         raise DeviceError(f"cannot look at {path}: {reason_of(error)}") from error
     if not (stat.S_ISBLK(status.st_mode) or stat.S_ISREG(status.st_mode)):
@@ -351,8 +351,8 @@ def require_named(path: str | Path, real: Path, status: os.stat_result) -> None:
         same = same_device or os.path.samestat(named, status)
     if not same:
         raise DeviceError(
-            f"{path} is not the same as {real}, to which its links resolve: the file is in another mount namespace, "
-            f"or its name was removed. Nothing was touched. Pass a path that contains no link of /proc"
+            f"{path} is not the same file as {real}, although its links lead there. The file is in another mount "
+            "namespace, or its name was removed. Pass a path that contains no link of /proc. Nothing was touched"
         )
 
 
@@ -362,7 +362,7 @@ def open_target(real: Path, flags: int) -> int:
         return os.open(real, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
     except PermissionError:
         advice = "run tkperf as root" if os.geteuid() else "even root is denied access"
-        raise DeviceError(f"{real} cannot be opened: not permitted; {advice}") from None
+        raise DeviceError(f"{real} cannot be opened, because the permission is missing: {advice}") from None
     except OSError as error:
         reason = "it became a link" if error.errno == errno.ELOOP else reason_of(error)
         raise DeviceError(f"{real} cannot be opened: {reason}") from error
@@ -400,7 +400,9 @@ def _identify_file(descriptor: int, real: Path, status: os.stat_result) -> Devic
         raise DeviceError(f"{real} was deleted")
     if status.st_size < FILE_BLOCK_BYTES:
         what = "smaller than a sector" if status.st_size else "an empty file"
-        raise DeviceError(f"{real} is {what}: pass --size to create a new file of another name")
+        raise DeviceError(
+            f"{real} is {what}, so it cannot be measured. Choose another name, and pass --size to create a new file"
+        )
     return DeviceIdentity(
         path=str(real),
         kind=TargetKind.FILE,
@@ -414,21 +416,21 @@ def _identify_file(descriptor: int, real: Path, status: os.stat_result) -> Devic
 
 def _identify_block_device(descriptor: int, real: Path, status: os.stat_result, *, again: bool) -> DeviceIdentity:
     major_minor = major_minor_of(status.st_rdev)
-    gone = DeviceError(f"{real} no longer exists: the drive was removed, or its link failed")
+    gone = DeviceError(
+        f"{real} no longer exists: the drive was removed, or its connection failed. See the kernel log (dmesg)"
+    )
     try:
         (capacity_bytes,) = struct.unpack("Q", fcntl.ioctl(descriptor, BLKGETSIZE64, b"\0" * 8))
         (logical_bytes,) = struct.unpack("I", fcntl.ioctl(descriptor, BLKSSZGET, b"\0" * 4))
     except OSError as error:
         if error.errno in (errno.ENODEV, errno.ENXIO):
             raise gone from error
-        raise DeviceError(f"{real} does not report its size: {reason_of(error)}") from error
+        raise DeviceError(f"{real} does not report its size, so it cannot be measured: {reason_of(error)}") from error
     node = find_node(major_minor)
     if not node.exists() or (again and not capacity_bytes):
         raise gone
     if not capacity_bytes:
-        raise DeviceError(
-            f"{real} has no capacity: it has no medium, is an unused loop device, or the drive was removed"
-        )
+        raise DeviceError(f"{real} has no capacity. It contains no medium, is an unused loop device, or was removed")
     disk = find_disk(node)
     properties = udev_properties(text(disk / "dev") or major_minor)
     backing = ask_backing(descriptor) if disk.name.startswith("loop") else None

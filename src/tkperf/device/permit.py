@@ -25,7 +25,9 @@ class ErasePermit:
 
     def __init__(self, held: Hold, *, made_by: object) -> None:
         if made_by is not _MADE_HERE:
-            raise RefusedError("only grant_permit, after its checks, creates a permit to erase")
+            raise RefusedError(
+                "only the function grant_permit, which checks the device first, may create a permit to erase"
+            )
         self._held = held
         self._redeemed = False
         # The kernel's name of the set or mapping that tkperf made from the device.
@@ -42,7 +44,7 @@ class ErasePermit:
         """Descriptor of the exclusively opened device, for ioctls."""
         self._require_at_hand()
         if self._held.is_lent:
-            raise RefusedError(f"{self.identity.path} is not held exclusively at the moment")
+            raise RefusedError(f"{self.identity.path} is not held exclusively by tkperf at the moment")
         return self._held.exclusive
 
     @property
@@ -69,7 +71,9 @@ class ErasePermit:
             RefusedError: the permit was used or released before.
         """
         if self._redeemed or not self._held.is_open:
-            raise RefusedError("a permit to erase is valid for one run")
+            raise RefusedError(
+                "a permit to erase is valid for one run only, and this permit was used or released before"
+            )
         self._redeemed = True
         return self
 
@@ -81,7 +85,9 @@ class ErasePermit:
     def _require_at_hand(self) -> None:
         self.require_in_use()
         if self._held.is_lent and not (self._shared and self.lent_to):
-            raise RefusedError(f"{self.identity.path} is lent to another program at the moment")
+            raise RefusedError(
+                f"another program is using {self.identity.path} at the moment, so tkperf must not write to it"
+            )
 
     def recheck(self) -> None:
         """Check the held device again, just before a destructive act.
@@ -112,9 +118,8 @@ class ErasePermit:
         path = self._held.kernel_name()
         if path is None:
             raise DeviceError(
-                f"{self.identity.path}: the kernel's node in /dev is missing or belongs to another "
-                "device, so tkperf cannot pass it to a program that purges by name. Nothing more "
-                "is written"
+                f"{self.identity.path}: the kernel's node in /dev is missing or belongs to another device, so tkperf "
+                "cannot pass its name to the purge program. Nothing more is written"
             )
         return path
 
@@ -207,15 +212,15 @@ class ControllerPermit:
 
     def __init__(self, serials: Mapping[str, str], *, made_by: object) -> None:
         if made_by is not _MADE_HERE:
-            raise RefusedError("only grant_controller_permit creates a permit to erase")
+            raise RefusedError("only the function grant_controller_permit may create a permit to erase")
         self.serials = dict(serials)
 
     def require(self, serials: Mapping[str, str | None]) -> None:
         """Check that these are the confirmed drives; otherwise raise DeviceError."""
         if dict(serials) != self.serials:
             raise DeviceError(
-                f"the drives of the RAID set are no longer those that were confirmed: {serials},"
-                f" before {self.serials}; nothing more is written"
+                f"the drives of the RAID set are no longer the confirmed drives. They are now {serials}, and they "
+                f"were {self.serials}. Nothing more is written"
             )
 
 
@@ -227,10 +232,15 @@ def grant_controller_permit(serials: Mapping[str, str | None], *, confirmed_id: 
     """
     serial_of = {address: serial for address, serial in serials.items() if serial}
     if len(serial_of) < len(serials):
-        raise RefusedError("a drive behind the controller reports no serial number. Nothing was touched")
+        raise RefusedError(
+            "a drive behind the controller reports no serial number, so tkperf cannot confirm it. Use another drive. "
+            "Nothing was touched"
+        )
     expected = ",".join(serial_of.values())
     if confirmed_id != expected:
-        raise RefusedError(f"'{confirmed_id}' does not confirm the drives: expected '{expected}'. Nothing was touched")
+        raise RefusedError(
+            f"'{confirmed_id}' does not confirm the drives. The expected answer is '{expected}'. Nothing was touched"
+        )
     return ControllerPermit(serial_of, made_by=_MADE_HERE)
 
 
@@ -252,7 +262,7 @@ def hold_target(identity: DeviceIdentity) -> Hold:
         members = [signature for signature in held.data if signature.member]
         if members:
             what = ", ".join(map(str, members))
-            raise RefusedError(f"{identity.path} must not be erased: it holds {what}. Nothing was touched")
+            raise RefusedError(f"{identity.path} must not be erased, because it contains {what}. Nothing was touched")
     except BaseException:
         held.release()
         raise
@@ -274,8 +284,8 @@ def grant_permit(held: Hold, *, confirmed_id: str) -> ErasePermit:
     try:
         if confirmed_id != identity.confirm_id:
             raise RefusedError(
-                f"'{confirmed_id}' does not confirm {identity.path}: expected "
-                f"{identity.confirm_id!r}. Nothing was touched"
+                f"'{confirmed_id}' does not confirm {identity.path}. The expected answer is {identity.confirm_id!r}. "
+                "Nothing was touched"
             )
         held.require_same()
         # Check again for users: an exclusive hold does not prevent ordinary writes, and the answer may have taken
@@ -305,7 +315,7 @@ def grant_set_permit(find_path: Callable[[], str], members: Sequence[ErasePermit
         slaves = find_node(identity.major_minor or "").glob("slaves/*")
         below = {text(slave / "dev") for slave in slaves}
         if below != {member.identity.major_minor for member in members}:
-            raise RefusedError(f"{path} does not consist of the confirmed devices: tkperf writes nothing to it")
+            raise RefusedError(f"{path} does not consist of the confirmed devices, so tkperf writes nothing to it")
         return identity
 
     return SetPermit(identify, made_by=_MADE_HERE)
@@ -326,7 +336,7 @@ def grant_virtual_drive_permit(path: str, find_naa: Callable[[], str | None]) ->
         if not naa or naa.lower() not in (identity.wwn or "").lower():
             raise RefusedError(
                 f"{path} (world-wide name {identity.wwn or 'not known'}) is not the virtual drive that tkperf created "
-                f"({naa or 'not known'}): tkperf writes nothing to it"
+                f"({naa or 'not known'}), so tkperf writes nothing to it"
             )
         return identity
 
@@ -343,7 +353,7 @@ def refuse_written(identity: DeviceIdentity, sign: str | None, *, begun: bool = 
     """
     if sign is not None:
         consequence = "Nothing more is written" if begun else "Nothing was touched"
-        raise RefusedError(f"{identity.path} has been written to since tkperf showed it: {sign}. {consequence}")
+        raise RefusedError(f"a program has written to {identity.path} since tkperf showed it: {sign}. {consequence}")
 
 
 def refuse_objections(

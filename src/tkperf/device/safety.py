@@ -242,7 +242,7 @@ def _member_objections(identity: DeviceIdentity) -> Iterator[Objection]:
 
 def _busy_objections(identity: DeviceIdentity, survey: Survey) -> Iterator[Objection]:
     if not os.access(identity.path, os.W_OK):
-        yield Objection(Reason.READ_ONLY, "you have no permission to write to it")
+        yield Objection(Reason.READ_ONLY, "you have no permission to write to the device")
         return
     claimed = False
     try:

@@ -76,7 +76,7 @@ class SegmentMapping:
     def find_path(self) -> str:
         """Return the node of the present mapping."""
         if self._mapping is None:
-            raise DeviceError(f"{self.drive.identity.path}: its segments are not mapped at the moment")
+            raise DeviceError(f"{self.drive.identity.path}: the segments are not mapped at the moment")
         return str(self._mapping.node)
 
     def create(self) -> None:
@@ -96,7 +96,7 @@ class SegmentMapping:
             self._mapping = create_mapping(self._name, table)
         except DeviceError as error:
             raise DeviceError(
-                f"{identity.path}: its segments cannot be mapped: {error}; nothing more is written"
+                f"{identity.path}: the segments cannot be mapped: {error}. Nothing more is written"
             ) from error
         self.drive.lent_to = self._mapping.node.name
 
@@ -113,9 +113,9 @@ class SegmentMapping:
         node = SYS_ROOT / "dev/block" / mapping.number
         if not wait_until(lambda: not node.exists(), limit_s=GONE_LIMIT_S, every_s=0.01):
             raise DeviceError(
-                f"{mapping.node}, the segments of {self.drive.identity.path}, is still open in another program "
-                f"(see 'fuser -v {mapping.node}'): when that program closes the mapping, the kernel removes it, and "
-                f"the drive is free"
+                f"another program still uses {mapping.node}, the mapping of the segments of "
+                f"{self.drive.identity.path}. Find the program with 'fuser -v {mapping.node}'. When it closes the "
+                "mapping, the kernel removes the mapping, and the drive is free"
             )
 
 
@@ -212,7 +212,7 @@ def plan_file_target(path: Path) -> int:
             name = f"/proc/self/fd/{probe.fileno()}"
             return find_direct_io_block_bytes(name, called=str(path))
     except OSError as error:
-        raise DeviceError(f"cannot create the scratch file {path}: {reason_of(error)}") from error
+        raise DeviceError(f"the scratch file {path} cannot be created: {reason_of(error)}") from error
 
 
 def create_file_target(path: Path, size_bytes: int, *, written: bool = False) -> tuple[int, int]:
@@ -232,7 +232,7 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
     except FileExistsError:
         raise _exists(path) from None
     except OSError as error:
-        raise DeviceError(f"cannot create the scratch file {path}: {reason_of(error)}") from error
+        raise DeviceError(f"the scratch file {path} cannot be created: {reason_of(error)}") from error
     try:
         os.posix_fallocate(descriptor, 0, size_bytes)
         for start in range(0, size_bytes if written else 0, MIB):
@@ -243,7 +243,7 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
         made = os.fstat(descriptor)
         remove_file_target(path, (made.st_dev, made.st_ino))
         raise DeviceError(
-            f"cannot give the scratch file {path} {format_capacity(size_bytes)}: {reason_of(error)}"
+            f"{format_capacity(size_bytes)} cannot be reserved for the scratch file {path}: {reason_of(error)}"
         ) from error
     finally:
         os.close(descriptor)
@@ -270,10 +270,12 @@ def find_shortage(path: Path) -> tuple[int, int] | None:
 
 def _exists(path: Path) -> DeviceError:
     if path.is_dir():
-        return DeviceError(f"{path} is a directory: give the path of a file in it")
+        return DeviceError(f"{path} is a directory. Pass the path of a file in this directory")
     if is_dangling(path):
-        return DeviceError(f"{describe_dangling(path)}: remove the link, or name the file itself")
-    return DeviceError(f"{path} already exists: omit --size to use the existing file, whose content will be erased")
+        return DeviceError(f"{describe_dangling(path)}. Remove the link, or name the file itself")
+    return DeviceError(
+        f"{path} already exists. Omit --size to use the existing file. The run then erases the content of this file"
+    )
 
 
 def is_dangling(path: Path) -> bool:
@@ -317,9 +319,9 @@ def find_direct_io_block_bytes(path: str, *, called: str | None = None) -> int:
             reason = reason_of(error)
         else:
             return block_bytes
-    file_system = file_system_of(Path(path)) or "its"
+    file_system = file_system_of(Path(path)) or "present"
     raise DeviceError(
-        f"{called or path} cannot be read with direct I/O ({reason}): the {file_system} file system does not "
-        "support it, and without it the page cache would be measured. Put the file on another file "
-        "system (ext4, xfs)"
+        f"{called or path} cannot be read with direct I/O ({reason}), because the {file_system} file system does "
+        "not support direct I/O. Without direct I/O, tkperf would measure the page cache. Put the file on another "
+        "file system, such as ext4 or xfs"
     )

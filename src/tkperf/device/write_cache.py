@@ -38,7 +38,7 @@ class NvmeSwitch:
         """Set the cache; raise DeviceError if the drive refuses."""
         done = self._nvme("set-feature", "--feature-id=6", f"--value={int(on)}")
         if done.exit_status:
-            raise DeviceError(f"{self.path} does not allow setting its write cache: {done.words[:200]}")
+            raise DeviceError(f"{self.path} does not allow tkperf to set its write cache: {done.words[:200]}")
 
     def _nvme(self, command: str, *options: str) -> Completed:
         try:
@@ -62,7 +62,9 @@ class SysfsSwitch:
         try:
             self.attribute.write_text("write back" if on else "write through")
         except OSError as error:
-            raise DeviceError(f"{self.path} does not allow setting its write cache: {reason_of(error)}") from error
+            raise DeviceError(
+                f"{self.path} does not allow tkperf to set its write cache: {reason_of(error)}"
+            ) from error
 
 
 Switch = NvmeSwitch | SysfsSwitch
@@ -153,8 +155,8 @@ class WriteCache:
             self._set(self._before)
         except DeviceError as error:
             raise DeviceError(
-                f"{error}; the write cache of {self._path} was {ON_OFF[self._before]} before the "
-                f"run and is now {ON_OFF[not self._before]}"
+                f"{error}. The write cache of {self._path} was {ON_OFF[self._before]} before the run and is now "
+                f"{ON_OFF[not self._before]}"
             ) from error
         self._changed = False
 
@@ -163,6 +165,6 @@ class WriteCache:
         self._switch.write(on)
         if self._switch.read() is not on:
             raise DeviceError(
-                f"the write cache of {self._path} could not be switched {ON_OFF[on]}; pass --write-cache keep to "
-                f"measure with the present setting, which every result will disclose"
+                f"the write cache of {self._path} could not be switched {ON_OFF[on]}. Pass --write-cache keep to "
+                "measure with the present setting. Every result will then state this setting"
             )

@@ -283,8 +283,8 @@ def _rate_lines(workload: Workload) -> list[str]:
     rates = [of_job * share for share in shares]
     if any(share and rate < 1 for share, rate in zip(shares, rates, strict=True)):
         raise UsageError(
-            f"{workload.offered_iops:g} IOPS are less than one I/O a second for each of "
-            f"{format_count(workload.jobs, 'job')} and direction: increase the rate, or use fewer jobs"
+            f"an offered rate of {workload.offered_iops:g} IOPS is less than one I/O a second for each of "
+            f"{format_count(workload.jobs, 'job')} and direction. Increase the rate, or use fewer jobs"
         )
     if workload.arrival is Arrival.POISSON:
         option, whole = "rate_iops", [rate and find_poisson_setting(rate) for rate in rates]
@@ -328,8 +328,8 @@ def _whole_blocks(active_range: ActiveRange, block_size_bytes: int) -> int:
     length_bytes = active_range.length_bytes - active_range.length_bytes % block_size_bytes
     if not length_bytes:
         raise UsageError(
-            f"the active range of {format_capacity(active_range.length_bytes)} is smaller than "
-            f"one block of {format_block_size(block_size_bytes)}"
+            f"the active range of {format_capacity(active_range.length_bytes)} is smaller than one block of "
+            f"{format_block_size(block_size_bytes)}. Choose a larger range or a smaller block size"
         )
     return length_bytes
 

@@ -238,13 +238,13 @@ def parse_document(
         decoded = decode_json(document, _Document)
         jobs = decoded.jobs
         if not jobs:
-            raise EngineError("fio printed a status without jobs")
+            raise EngineError("fio printed a status that contains no jobs")
         streams = () if load is None else tuple(_sum_streams(jobs, load))
         # The histograms of all threads are converted once only, because the load loses the CPU time of this function.
         are_all_threads = load is not None and load.is_combination and load.jobs == len(jobs)
         whole = add_parts("", streams) if are_all_threads else _sum_jobs("", jobs)
     except (msgspec.DecodeError, ValueError, ArithmeticError, RecursionError) as error:
-        raise EngineError(f"fio printed an output that is not its JSON status: {error}") from error
+        raise EngineError(f"tkperf cannot read the JSON status that fio printed: {error}") from error
     readings = tuple(_job_reading(job) for job in jobs)
     return FioReading(
         elapsed_s=_elapsed_s(readings, load),
@@ -471,14 +471,14 @@ def find_fio_fault(
         return LostAtGateError(killed) if ended_at_gate else StepFailedError(killed)
     if failed:
         names = ", ".join(f"{error} ({os.strerror(abs(error))})" for error in failed)
-        return EngineError(f"fio failed on {device}: job error {names}{output}")
+        return EngineError(f"fio failed on {device} with job error {names}{output}")
     if status:
-        return EngineError(f"fio failed on {device}: exit status {status}{output}")
+        return EngineError(f"fio failed on {device} with exit status {status}{output}")
     if ended_at_gate:
         return LostAtGateError(f"fio on {device} ended before its first I/O{output}")
     if not has_result:
         return EngineError(
-            f"fio on {device} ended without printing a result{output}; "
-            "check that the program that tkperf finds (through TKPERF_FIO or PATH) is really fio"
+            f"fio on {device} ended without printing a result{output}. Check that the program that tkperf finds "
+            "(through TKPERF_FIO or PATH) is really fio"
         )
     return None

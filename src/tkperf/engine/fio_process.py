@@ -161,16 +161,16 @@ class FioProcess:
             if self._gate.lost:
                 self.stop()
                 raise LostAtGateError(
-                    f"the gate that holds fio's threads on {self._device} before their first I/O no longer exists: a "
-                    f"process of the gate was killed, or its folder was removed"
+                    f"the gate that holds fio's threads on {self._device} before their first I/O no longer exists. A "
+                    "process of the gate was killed, or its folder was removed"
                 )
             if time.monotonic() - self._started_s > LONGEST_START_S:
                 came = self._gate.waiting
                 self.stop()
                 raise StepFailedError(
                     f"only {came} of {format_count(self._threads, 'thread')} of fio reached the start on "
-                    f"{self._device} within {LONGEST_START_S:.0f} s{self._pipes.quote()}; is there a limit on "
-                    "processes (ulimit -u, pids.max)?"
+                    f"{self._device} within {LONGEST_START_S:.0f} s{self._pipes.quote()}. Check the limits on "
+                    "processes (ulimit -u, pids.max)"
                 )
             self._read(0.002, ignore)
 
@@ -316,7 +316,7 @@ class FioProcess:
             status = self._process.wait(timeout=30)
         except ProcessTimeout:
             self.stop()
-            raise EngineError(f"fio on {self._device} closed its output, but did not exit") from None
+            raise EngineError(f"fio on {self._device} closed its output, but the process did not end") from None
         finally:
             self._gate.close()
         fault = find_fio_fault(
@@ -370,8 +370,8 @@ class FioProcess:
             self.last_at_s = now_s if self.last.arrived_s is None else self.last.arrived_s
             if len(self.last.jobs) != self._threads:
                 raise StepFailedError(
-                    f"fio on {self._device} reports {format_count(len(self.last.jobs), 'job')} "
-                    f"where {self._threads} were started"
+                    f"fio on {self._device} reports {format_count(len(self.last.jobs), 'job')}, but tkperf started "
+                    f"{self._threads}"
                 )
             if self.last.moved_bytes > before.moved_bytes:
                 self._still_since_s = self.last_at_s

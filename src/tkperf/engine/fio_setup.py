@@ -44,13 +44,16 @@ def _read_version() -> tuple[str, tuple[int, int]]:
     match = re.match(r"fio-(\d+)\.(\d+)", answer.stdout)
     if answer.exit_status != 0 or match is None:
         output = (answer.stdout or answer.stderr).strip()[:200]
-        raise EngineError(f"'fio --version' printed this instead of a version: {output!r}; is it fio?")
+        raise EngineError(
+            f"'fio --version' did not print a version of fio, but {output!r}. Check that the program that tkperf "
+            "finds (through TKPERF_FIO or PATH) is really fio"
+        )
     numbers = int(match[1]), int(match[2])
     if numbers < OLDEST_FIO:
         oldest = ".".join(str(number) for number in OLDEST_FIO)
         raise EngineError(
-            f"{answer.stdout.strip()} is too old: tkperf needs fio {oldest} or newer "
-            "(Debian 12, Ubuntu 24.04 and later have it)"
+            f"{answer.stdout.strip()} is too old. tkperf needs fio {oldest} or newer, which Debian 12, Ubuntu 24.04 "
+            "and later releases contain"
         )
     return answer.stdout.strip(), numbers
 

@@ -50,7 +50,7 @@ class ChangedSetting:
 
     def __post_init__(self) -> None:
         if not _PATHS.fullmatch(self.path):
-            raise ValueError(f"path: {self.path!r} is not a setting that tkperf changes")
+            raise ValueError(f"path: tkperf does not change the setting {self.path!r}")
         for value in (self.before, self.changed_to):
             if value is not None and not _VALUE.fullmatch(value):
                 raise ValueError(f"{value!r} is no value of {self.path}")
@@ -88,9 +88,9 @@ class StateFile:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = os.open(self.folder / "tune.lock", os.O_CREAT | os.O_RDWR, 0o600)
         except OSError as error:
-            advice = "; run tkperf as root" if os.geteuid() else ""
+            advice = ". Run tkperf as root" if os.geteuid() else ""
             raise DeviceError(
-                f"{self.folder}: the earlier settings cannot be saved: {reason_of(error)}{advice}"
+                f"tkperf cannot save the earlier settings in {self.folder}: {reason_of(error)}{advice}"
             ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -114,8 +114,8 @@ class StateFile:
             state = decode_json(content, State)
         except (msgspec.DecodeError, ValueError) as error:
             raise InputFileError(
-                f"{self.path}: {reason_of(error)}; tkperf therefore restores no settings: read the file, restore its "
-                "settings by hand, and remove it"
+                f"{self.path} cannot be read: {reason_of(error)}. tkperf therefore restores no settings. Restore the "
+                "settings that the file contains by hand, and remove the file"
             ) from error
         if state.schema != SCHEMA:
             raise InputFileError(f"{self.path}: schema: {state.schema[:40]!r} is not {SCHEMA}")
@@ -339,7 +339,7 @@ def _set(root: Path, name: str, value: str) -> str | None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        advice = "; run tkperf as root" if isinstance(error, PermissionError) else ""
+        advice = ". Run tkperf as root" if isinstance(error, PermissionError) else ""
         return f"{name} does not take {value}: {reason_of(error)}{advice}"
     now = read_setting(path)
     return None if now == value else f"{name} was set to {value}, but reads {now}"

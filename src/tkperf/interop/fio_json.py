@@ -125,9 +125,8 @@ class FioResults:
         test = build_test(FIO_TEST, series, self._names)
         if len(test.outcomes) > MOST_SECTIONS:
             raise InputFileError(
-                f"{place}: these results make {len(test.outcomes):,} sections, but a run file can contain "
-                f"{MOST_SECTIONS:,}: "
-                f"import them in parts{_name_parts(series, self._names)}"
+                f"{place}: these results make {len(test.outcomes):,} sections, but a run file can contain only "
+                f"{MOST_SECTIONS:,}. Import the results in parts{_name_parts(series, self._names)}"
             )
         require_room(test.steps, place=place)
         return ImportedRun(
@@ -161,8 +160,8 @@ class FioResults:
         self._results += results
         if len(self._results) > MOST_RESULTS:
             raise UsageError(
-                f"{file}: together with this file, the results exceed {MOST_RESULTS:,}, which is the maximum "
-                "of a run file: import fewer files"
+                f"{file}: with this file, there are more than {MOST_RESULTS:,} results, which is the maximum of a run "
+                "file. Import fewer files"
             )
         for jobname in find_jobs_at_once(document):
             self._at_once.setdefault(jobname, file)

@@ -271,7 +271,7 @@ def _histogram(bins: object, place: str) -> Histogram:
     try:
         counts = dict(zip(map(int, bins), map(int, bins.values()), strict=True))
         if sum(map(abs, counts.values())) > LARGEST_IOS:
-            raise ValueError("it has more I/Os than fio can count")
+            raise ValueError("there are more I/Os than fio can count")
         return Histogram.from_bins(counts)
     except (ValueError, TypeError, OverflowError) as error:
         raise Unusable(f"{place}: fio's latency bins cannot be read", f": {shorten_value(error)}") from None

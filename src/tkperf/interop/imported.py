@@ -371,7 +371,7 @@ def require_room(steps: Sequence[StepRecord], *, place: str) -> None:
         ("ns of latency", max((side.latency_sum_ns for side in sides), default=0)),
     ):
         if largest > LARGEST_COUNT:
-            raise InputFileError(f"{place}: {largest:.3g} {quantity} are more workloads than a run file can contain")
+            raise InputFileError(f"{place}: {largest:.3g} {quantity} are more than a run file can contain")
 
 
 def readable(text: str) -> str:

@@ -167,18 +167,22 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
     """
     if len(text) > MOST_BYTES:
         raise InputFileError(
-            f"{file}: {format_capacity(len(text))} of XML are more than a result of TKperf can have, "
-            f"which is at most {format_capacity(MOST_BYTES)}"
+            f"{file}: it contains {format_capacity(len(text))} of XML, but a result of TKperf has at most "
+            f"{format_capacity(MOST_BYTES)}"
         )
     try:
         root = fromstring(text, forbid_dtd=True)
     except DefusedXmlException as error:
-        raise InputFileError(f"{file}: refused, because it declares document types or entities: {error}") from None
+        raise InputFileError(
+            f"{file}: tkperf does not read this XML file, because it declares document types or entities: {error}"
+        ) from None
     except (ParseError, ValueError, LookupError) as error:
         raise InputFileError(f"{file}: not XML: {error}") from None
     found = [element.tag for element in root if element.tag in TKPERF_TABLES]
     if not found:
-        raise InputFileError(f"{file}: not a result of TKperf: the file contains none of {', '.join(TKPERF_TABLES)}")
+        raise InputFileError(
+            f"{file}: it is not a result of TKperf, because it contains none of the elements {', '.join(TKPERF_TABLES)}"
+        )
     if len(set(found)) < len(found):
         raise InputFileError(f"{file}: the file contains the same test twice")
     elements = [_Element(file, element) for element in root if element.tag in TKPERF_TABLES]

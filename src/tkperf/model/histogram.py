@@ -144,9 +144,9 @@ class Histogram:
             raise ValueError("a histogram needs one count for each bucket index")
         if self.indices.size:
             if self.indices[0] < 0 or self.indices[-1] >= BUCKETS:
-                raise ValueError("bucket index out of range")
+                raise ValueError(f"a bucket index must be within 0..{BUCKETS - 1}")
             if (self.indices[1:] <= self.indices[:-1]).any() or (self.counts <= 0).any():
-                raise ValueError("indices must ascend and counts must be positive")
+                raise ValueError("the indices of a histogram must ascend, and its counts must be positive")
 
     @classmethod
     def from_dense(cls, dense: IntArray) -> Histogram:

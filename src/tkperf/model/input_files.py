@@ -123,8 +123,8 @@ def read_input(
             _require_readable_kind(status.st_mode)
             if stat.S_ISREG(status.st_mode) and _is_database(descriptor):
                 raise _UnfitError(
-                    "it is a run file or another database of SQLite; show, report and compare read run files as they "
-                    "are"
+                    "it is a run file or another database of SQLite. Pass run files to the commands show, report and "
+                    "compare"
                 )
             if status.st_size > limit_bytes:
                 raise _UnfitError(_too_large(limit_bytes))
@@ -189,15 +189,15 @@ def _read_to_end(descriptor: int, limit_bytes: int, *, is_pipe: bool) -> bytes:
     pieces: list[bytes] = []
     left_bytes = limit_bytes + 1
     if is_pipe and not _has_something(descriptor, NO_WRITER_S):
-        raise _UnfitError(f"it is a pipe without a writer for {NO_WRITER_S} s")
+        raise _UnfitError(f"it is a pipe, and no program opened it for writing within {NO_WRITER_S} s")
     while left_bytes:
         try:
             piece = os.read(descriptor, min(_PIECE_BYTES, left_bytes))
         except BlockingIOError:
             if not is_pipe:
-                raise _UnfitError("it is a file without an end") from None
+                raise _UnfitError("it is a file without data at the moment and without an end") from None
             if not _has_something(descriptor, SILENT_WRITER_S):
-                raise _UnfitError(f"it is a pipe whose writer was silent for {SILENT_WRITER_S} s") from None
+                raise _UnfitError(f"it is a pipe, and its writer sent nothing for {SILENT_WRITER_S} s") from None
             continue
         if not piece:
             return b"".join(pieces)

@@ -461,7 +461,7 @@ def places_of_extremes(values: Sequence[float], most: int) -> list[int]:
         ValueError: ``most`` is too small for two groups.
     """
     if most < 6:
-        raise ValueError("this blob has too few columns for extremes")
+        raise ValueError(f"most must be 6 or more, but it is {most}")
     if len(values) <= most:
         return list(range(len(values)))
     kept = {0, len(values) - 1}

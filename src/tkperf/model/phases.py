@@ -96,7 +96,7 @@ class Idle:
 
     def __post_init__(self) -> None:
         if not self.duration_s > 0:
-            raise ValueError(f"duration_s {self.duration_s} is not more than 0")
+            raise ValueError(f"duration_s must be more than 0, but it is {self.duration_s}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,10 @@ class Demand:
 
     def __post_init__(self) -> None:
         if not (1 <= self.jobs <= MOST_JOBS and 1 <= self.io_depth <= DEEPEST_QUEUE):
-            raise ValueError(f"no test can run at TC {self.jobs} and QD {self.io_depth}")
+            raise ValueError(
+                f"a test cannot run at TC {self.jobs} and QD {self.io_depth}, because TC must be within "
+                f"1..{MOST_JOBS} and QD within 1..{DEEPEST_QUEUE}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,7 +97,10 @@ def _parse(option: str, texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         name, *rest = re.split("[=:]", text, maxsplit=1)
         if not "".join(rest).strip():
-            raise UsageError(f"{option} '{on_one_line(text)[:80]}': write NAME=TEXT, for example 'NAND type=3D TLC'")
+            raise UsageError(
+                f"{option} '{on_one_line(text)[:80]}' does not have the form NAME=TEXT. Write, for example, 'NAND "
+                "type=3D TLC'"
+            )
         pairs.append((name, rest[0]))
     return check_names(option, pairs)
 
@@ -117,11 +120,14 @@ def check_names(option: str, facts: Iterable[tuple[object, object]]) -> dict[str
             near = get_close_matches(given.lower()[:80], names, n=1)
             meant = f"; did you mean '{names[near[0]]}'?" if near else ""
             raise UsageError(
-                f"{option}: there is no '{on_one_line(given)[:80]}'; the names are {', '.join(FACT_NAMES)}{meant}"
+                f"{option}: there is no fact with the name '{on_one_line(given)[:80]}'. The names are "
+                f"{', '.join(FACT_NAMES)}{meant}"
             )
         text = on_one_line(fact) if isinstance(fact, str) else ""
         if not 1 <= len(text) <= LONGEST_FACT:
-            raise UsageError(f"{option}: {name} has {len(text)} characters of text; use 1 to {LONGEST_FACT}")
+            raise UsageError(
+                f"{option}: the text of {name} has {len(text)} characters. Use 1 to {LONGEST_FACT} characters"
+            )
         found[name] = text
     return found
 

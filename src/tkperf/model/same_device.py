@@ -84,8 +84,8 @@ def require_same_device(recorded: Facts, now: Facts) -> None:
     differences = tuple(find_differences(recorded, now, When.AT_RESUME))
     if differences:
         raise DeviceError(
-            f"{now.get('path')} is not the device of the run, or has changed since the run: "
-            f"{'; '.join(differences)}. If its name has changed: tkperf resume RUN_FILE DEVICE"
+            f"{now.get('path')} is not the device of the run, or has changed since the run: {'; '.join(differences)}. "
+            "If the device of the run has another name now, run: tkperf resume RUN_FILE DEVICE"
         )
 
 

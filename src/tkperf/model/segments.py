@@ -79,8 +79,8 @@ def draw_segments(*, count: int, amount_bytes: int, within_bytes: int, seed: int
     free = within_bytes // step_bytes - count * steps - (count - 1)
     if free < 0:
         raise UsageError(
-            f"{format_count(count, 'segment')} of {format_capacity(length_bytes)} that do not touch each other "
-            f"do not fit into {format_capacity(within_bytes)}: choose fewer segments, or a smaller amount"
+            f"{format_count(count, 'segment')} of {format_capacity(length_bytes)} that do not touch each other do not "
+            f"fit into {format_capacity(within_bytes)}. Choose fewer segments, or a smaller amount"
         )
     chosen = sorted(_choose(free + count, count, _draw(seed)))
     starts = tuple(step_bytes * (place - number + number * (steps + 1)) for number, place in enumerate(chosen))

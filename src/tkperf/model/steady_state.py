@@ -122,7 +122,7 @@ def judge(
         ValueError: the two sequences differ in length or are empty.
     """
     if len(rounds) != len(values) or not values or len(doubts) not in (0, len(values)):
-        raise ValueError("steady state needs one value for each round, and at least one round")
+        raise ValueError("the judgement of steady state needs one value for each round, and at least one round")
     window = tuple(values[-criteria.window_rounds :])
     window_rounds = tuple(rounds[-criteria.window_rounds :])
     average = sum(window) / len(window)

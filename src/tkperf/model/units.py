@@ -54,14 +54,14 @@ def parse_size_bytes(text: str) -> int:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
     if match is None or match[2].lower() not in _FACTORS:
-        raise UsageError(f"'{text[:40]}' is not a size; write, for example, 512MiB, 16GiB, 960GB or a number of bytes")
+        raise UsageError(f"'{text[:40]}' is not a size. Write, for example, 512MiB, 16GiB, 960GB or a number of bytes")
     amount = Decimal(match[1])
     # The comparison comes first, because a product with more digits than the precision of Decimal raises another error.
     size_bytes = _TOO_LARGE if amount >= _TOO_LARGE else int(amount * _FACTORS[match[2].lower()])
     if size_bytes <= 0:
-        raise UsageError(f"'{text[:40]}' is not a size: it must be more than 0 bytes")
+        raise UsageError(f"'{text[:40]}' is not a size, because a size must be more than 0 bytes")
     if size_bytes >= _TOO_LARGE:
-        raise UsageError(f"'{text[:40]}' is not a size: no drive is that large")
+        raise UsageError(f"'{text[:40]}' is not a size of a drive, because no drive is that large")
     return size_bytes
 
 

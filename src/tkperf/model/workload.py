@@ -141,25 +141,27 @@ class Workload:
         if self.zones:
             self._check_zones()
         if self.offered_iops is not None and not self.offered_iops > 0:
-            raise ValueError(f"offered_iops {self.offered_iops} is not more than 0")
+            raise ValueError(f"offered_iops must be more than 0, but it is {self.offered_iops}")
         if self.compressible_percent is not None and not 0 <= self.compressible_percent <= 100:
             raise ValueError(f"compressible_percent {self.compressible_percent} is not within 0..100")
         self._check_kind()
 
     def _check_kind(self) -> None:
         if self.trims and self.read_percent:
-            raise ValueError("trims are never mixed with reads")
+            raise ValueError("a load with trims must not contain reads")
         if self.random_percent is not None and (
             self.access is not Access.RANDOM or not 0 <= self.random_percent <= 100
         ):
-            raise ValueError(f"random_percent {self.random_percent} is not within 0..100 of random accesses")
+            raise ValueError(
+                f"random_percent must be within 0..100 and requires random accesses, but it is {self.random_percent}"
+            )
         if self.burst is not None and (self.burst.ios < 1 or not self.burst.pause_s > 0):
             raise ValueError(
-                f"a burst needs at least 1 I/O and a pause of more than 0 s; these are {self.burst.ios} I/Os and "
+                f"a burst needs at least 1 I/O and a pause of more than 0 s, but these are {self.burst.ios} I/Os and "
                 f"{self.burst.pause_s} s"
             )
         if self.flush_every is not None and (self.flush_every < 1 or self.trims or self.read_percent == 100):
-            raise ValueError("only writes can be flushed, after at least 1 write")
+            raise ValueError("flush_every must be 1 or more, and only a load with writes can be flushed")
         names = [stream.name for stream in self.together]
         if len(set(names)) < len(names) or (self.stream is not None and self.stream not in names):
             raise ValueError("the streams of a combination must have different names")
@@ -167,22 +169,24 @@ class Workload:
     def _check_block_mix(self) -> None:
         sizes = [share.block_size_bytes for share in self.block_mix]
         if any(size <= 0 or size % 512 for size in sizes) or len(set(sizes)) < len(sizes):
-            raise ValueError("block_mix needs different sizes, each a multiple of 512")
+            raise ValueError("the sizes of block_mix must be different multiples of 512 bytes")
         if any(share.percent < 1 for share in self.block_mix):
-            raise ValueError("block_mix needs at least 1 percent of each size")
+            raise ValueError("each size of block_mix needs a share of at least 1 percent")
         if sum(share.percent for share in self.block_mix) != 100:
-            raise ValueError("the percentages of block_mix do not add up to 100")
+            raise ValueError("the percentages of block_mix must add up to 100")
         if self.block_size_bytes != max(sizes):
-            raise ValueError("block_size_bytes is not the largest size of block_mix")
+            raise ValueError("block_size_bytes must be the largest size of block_mix")
 
     def _check_zones(self) -> None:
         if self.access is not Access.RANDOM:
             raise ValueError("only random accesses can have zones")
         if any(zone.access_percent < 0 or zone.range_percent < 1 for zone in self.zones):
-            raise ValueError("a zone needs at least 1 percent of the range")
+            raise ValueError(
+                "a zone must cover at least 1 percent of the range, and its share of accesses must not be negative"
+            )
         for name in ("access_percent", "range_percent"):
             if sum(getattr(zone, name) for zone in self.zones) != 100:
-                raise ValueError(f"the zones' {name} do not add up to 100")
+                raise ValueError(f"the values of {name} of all zones must add up to 100")
 
     @property
     def is_mixed(self) -> bool:
@@ -352,7 +356,7 @@ class Stream:
         if self.workload.together:
             raise ValueError("a stream is one load")
         if not 0 <= self.delay_s < math.inf:
-            raise ValueError(f"delay_s {self.delay_s} is not 0 or more")
+            raise ValueError(f"delay_s must be 0 or more, but it is {self.delay_s}")
 
 
 def combine(streams: Sequence[Stream]) -> Workload:
@@ -414,8 +418,8 @@ def split_regions(active_range: ActiveRange, jobs: int, block_size_bytes: int) -
     if blocks < jobs:
         raise UsageError(
             f"the active range of {format_capacity(active_range.length_bytes)} is too small for "
-            f"{format_count(jobs, 'job')} with blocks of {format_block_size(block_size_bytes)}: "
-            "choose a larger range or fewer jobs"
+            f"{format_count(jobs, 'job')} with blocks of {format_block_size(block_size_bytes)}. Choose a larger range "
+            "or fewer jobs"
         )
     edges = [blocks * job // jobs for job in range(jobs + 1)]
     return tuple(
@@ -436,4 +440,4 @@ class Step:
 
     def __post_init__(self) -> None:
         if not self.duration_s > 0:
-            raise ValueError(f"duration_s {self.duration_s} is not more than 0")
+            raise ValueError(f"duration_s must be more than 0, but it is {self.duration_s}")

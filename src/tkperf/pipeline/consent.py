@@ -113,8 +113,8 @@ def obtain(question: Question, consent: Consent) -> tuple[str, ...]:
     answers = confirmed_by(question, given)
     if answers is None:
         raise RefusedError(
-            f"'{given}' does not confirm {question.where}: expected '{question.expected}'."
-            f"{question.why_more} Nothing was touched"
+            f"'{given}' does not confirm {question.where}. The expected answer is "
+            f"'{question.expected}'.{question.why_more} Nothing was touched"
         )
     return answers
 
@@ -138,8 +138,8 @@ def nobody_to_ask(question: Question, way: str) -> RefusedError:
     space = "" if way.endswith("=") else " "
     expected = repr(question.expected) if way.endswith("=") else question.expected
     return RefusedError(
-        f"all data on {question.where} will be destroyed, and there is no terminal to ask on."
-        f"{question.loss}{question.why_more} Confirm with {way}{space}{expected}"
+        f"all data on {question.where} will be destroyed, but tkperf cannot ask for consent, because there is no "
+        f"terminal.{question.loss}{question.why_more} Confirm with {way}{space}{expected}"
     )
 
 
@@ -208,8 +208,8 @@ def permit_controller_drives(title: str, serials: dict[str, str | None], consent
     silent = [address for address, serial in serials.items() if not serial]
     if silent:
         raise RefusedError(
-            f"drive {', '.join(silent)} behind the controller reports no serial number, so it "
-            "cannot be confirmed. Nothing was touched"
+            f"drive {', '.join(silent)} behind the controller reports no serial number, so tkperf cannot confirm it. "
+            "Use another drive. Nothing was touched"
         )
     question = Question(
         devices=(title,), ids=tuple(serial for serial in serials.values() if serial), data=(UNSEEN_DATA,)

@@ -148,7 +148,10 @@ class ScratchFileUnderTest(DriveUnderTest):
         path = Path(self._request.device)
         real = Path(os.path.realpath(path))
         if not os.path.lexists(path) and _is_among_devices(path):
-            raise DeviceError(f"{path} does not exist, and tkperf does not create a scratch file in /dev")
+            raise DeviceError(
+                f"{path} does not exist, and tkperf does not create a scratch file in /dev. Choose a path in another "
+                "folder"
+            )
         size_bytes = self._request.size_bytes
         assert size_bytes is not None, "something without a size has that name already"
         with suppress(OSError):  # a missing folder is reported below
@@ -177,7 +180,10 @@ class ScratchFileUnderTest(DriveUnderTest):
             identity = measurable(path)
             planned = (self.identity.capacity_bytes, self.identity.logical_block_bytes)
             if identity.inode != made or planned != (identity.capacity_bytes, identity.logical_block_bytes):
-                raise DeviceError(f"{path} is no longer the scratch file that tkperf just created")
+                raise DeviceError(
+                    f"{path} is no longer the scratch file that tkperf just created, because another program has "
+                    "replaced or changed it"
+                )
             facts = inspect_device(identity)
             fitted = replace(fitted, identity=identity)
             with (
@@ -305,9 +311,9 @@ def _draw(profile: Profile, dut: DriveUnderTest) -> Segments:
         amount_bytes = resolve_active_range(profile, *device).length_bytes
         if amount_bytes % (table.segments * identity.logical_block_bytes):
             raise UsageError(
-                f"profile {profile.name}, key active_range.segments: {table.amount} cannot be cut "
-                f"into {table.segments:,} equal pieces of whole sectors of "
-                f"{identity.logical_block_bytes} bytes"
+                f"profile {profile.name}, key active_range.segments: {table.amount} cannot be divided into "
+                f"{table.segments:,} equal segments of whole sectors of {identity.logical_block_bytes} bytes. Choose "
+                "another number of segments"
             )
         return draw_segments(
             count=table.segments,

@@ -55,7 +55,8 @@ def parse_rate(text: str) -> Rates:
         bytes_per_s = 0
     if not 0 < bytes_per_s <= _FASTEST_BYTES_PER_S:
         raise UsageError(
-            f"--rate '{text[:40]}': write, for example, 530MB/s; the rate must be more than 0 and at most 1 TB/s"
+            f"--rate '{text[:40]}' is not a valid rate. Write, for example, 530MB/s. The rate must be more than 0 and "
+            "at most 1 TB/s"
         )
     return Rates(bytes_per_s=bytes_per_s, source=RateSource.GIVEN, note="given by --rate")
 
@@ -112,10 +113,13 @@ def read_rates(path: Path, dut: DeviceUnderTest) -> Rates:
         raise RunFileError(f"--like: {error}") from error
     before, now = (_model(facts) for facts in (record.info.device, dut.facts.values))
     if before != now:
-        raise UsageError(f"--like {path}: it is a run of {before}, and this device is {now}")
+        raise UsageError(
+            f"--like {path}: this is a run of {before}, but the device is {now}. Name a run of a drive of the same "
+            "model"
+        )
     measured = _measured(record)
     if not measured:
-        raise UsageError(f"--like {path}: this run finished no step, so no rate is known")
+        raise UsageError(f"--like {path}: this run finished no step, so its rate is not known. Name another run")
     writes = [rate for load, rate in measured.items() if load.access is Access.SEQUENTIAL and load.read_percent == 0]
     if not writes:
         writes = [rate for load, rate in measured.items() if load.read_percent < 100] or [ASSUMED_FILL_BYTES_PER_S]
@@ -157,8 +161,9 @@ class Rating:
         writes_a_day = rated_bytes / capacity_bytes / DAYS_A_YEAR / self.warranty_years
         if rated_bytes < capacity_bytes or writes_a_day > _MOST_DWPD:
             raise UsageError(
-                f"--rated {self.text}: impossible for a drive of {format_capacity(capacity_bytes)}, "
-                f"because the rating would write the whole drive {rated_bytes / capacity_bytes:,.3g} times in all"
+                f"--rated {self.text} is impossible for a drive of {format_capacity(capacity_bytes)}, because the "
+                f"whole drive would be written {rated_bytes / capacity_bytes:,.3g} times in all. Check the rating in "
+                "the data sheet"
             )
         return rated_bytes
 
@@ -178,10 +183,10 @@ def parse_rating(text: str, warranty_years: float | None = None) -> Rating:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", text)
     if match is None or match[2].upper() not in (*_FACTORS, "DWPD"):
-        raise UsageError(f"--rated '{text[:40]}': write, for example, 600TBW, 1.2PBW or 1DWPD")
+        raise UsageError(f"--rated '{text[:40]}' is not a rating. Write, for example, 600TBW, 1.2PBW or 1DWPD")
     amount, unit = float(match[1]), match[2].upper()
     if not 0 < amount < 1e9 or (unit == "DWPD" and amount > _MOST_DWPD):
-        raise UsageError(f"--rated '{text[:40]}': no drive has such a rating")
+        raise UsageError(f"--rated '{text[:40]}': no drive has such a rating. Check the rating in the data sheet")
     return Rating(
         text=f"{match[1]}{unit}", amount=amount, unit=unit, warranty_years=warranty_years or DEFAULT_WARRANTY_YEARS
     )

@@ -137,8 +137,8 @@ def _require_capacity(wanted: str | None, identity: DeviceIdentity) -> None:
         return
     if parse_size_bytes(wanted) > identity.capacity_bytes:
         raise UsageError(
-            f"--active-range {wanted} is more than the {format_capacity(identity.capacity_bytes)} of "
-            f"{identity.path}: choose a smaller range, or 100%"
+            f"--active-range {wanted} is more than the {format_capacity(identity.capacity_bytes)} of {identity.path}. "
+            "Choose a smaller range, or 100%"
         )
 
 
@@ -217,14 +217,14 @@ def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) ->
     for load, is_fill in _loads(test.phases):
         if load.block_size_bytes % sector_bytes:
             raise UsageError(
-                f"the device's logical sector is {sector_bytes} bytes: test {test.test.name} of profile "
-                f"{profile} cannot run, because its blocks of {format_block_size(load.block_size_bytes)} are not a "
-                "multiple of the sector"
+                f"test {test.test.name} of profile {profile} cannot run, because its blocks of "
+                f"{format_block_size(load.block_size_bytes)} are not a multiple of the device's logical sector of "
+                f"{sector_bytes} bytes. Use another test or profile"
             )
         if not is_fill and load.region and load.region.offset_bytes % sector_bytes:
             raise UsageError(
-                f"the device's logical sector is {sector_bytes} bytes: test {test.test.name} of profile "
-                f"{profile} cannot run, because its areas begin within a sector"
+                f"test {test.test.name} of profile {profile} cannot run, because its areas begin within a logical "
+                f"sector of the device, which has {sector_bytes} bytes. Use another test or profile"
             )
 
 
@@ -283,13 +283,13 @@ def _require_whole_segments(tests: Sequence[TestPhases], profile: Profile, activ
                 continue
             if load.block_mix or length_bytes % load.block_size_bytes:
                 raise UsageError(
-                    f"test {test.test.name} of profile {profile.name} cannot run in {segments}: its I/Os of "
+                    f"test {test.test.name} of profile {profile.name} cannot run in {segments}, because its I/Os of "
                     f"{load.blocks_name} would not all fit into one segment"
                 )
             if load.region is not None:
                 raise UsageError(
                     f"test {test.test.name} measures a part of the range, but a range in segments cannot be divided "
-                    f"in this way"
+                    "in this way. Use a range without segments"
                 )
 
 
@@ -307,7 +307,8 @@ def _require_use_of_demand(tests: Sequence[TestPhases], profile: Profile, active
                 return
     names = ", ".join(test.test.name for test in tests if not test.test.finds_demand)
     raise UsageError(
-        f"--auto-demand: {names} would not use the found demand, because the test chooses every TC and QD itself"
+        f"--auto-demand: {names} would not use the demand that the search finds, because the test chooses every TC "
+        "and QD itself. Omit --auto-demand"
     )
 
 
@@ -329,8 +330,8 @@ def _require_room(tests: Sequence[TestPhases], active_range: ActiveRange) -> Non
                 split_regions(room, load.jobs, load.block_size_bytes)
             elif room.length_bytes < load.block_size_bytes:
                 raise UsageError(
-                    f"the active range of {format_capacity(room.length_bytes)} is smaller than one "
-                    f"block of {format_block_size(load.block_size_bytes)}: choose a larger range"
+                    f"the active range of {format_capacity(room.length_bytes)} is smaller than one block of "
+                    f"{format_block_size(load.block_size_bytes)}. Choose a larger range"
                 )
         except UsageError as error:
             raise UsageError(f"{_describe_place(load, tests)}{error}") from None

@@ -194,7 +194,7 @@ def refuse_untunable() -> None:
     """Raise DeviceError if tkperf cannot change settings. The function is called before any question."""
     if os.geteuid() != 0:
         raise DeviceError(
-            "--tune changes settings of the CPUs and of the device's queue, which requires root: run tkperf as root"
+            "--tune changes settings of the CPUs and of the device's queue, which requires root. Run tkperf as root"
         )
 
 

@@ -73,8 +73,8 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> I
     made = len(xml) + (first_of_fio is not None)
     if run_name and made > 1:
         raise UsageError(
-            f"--name names one run, but these files make {made}: each XML file makes one, and all files of fio "
-            "together make one; import them one by one"
+            f"--name can name only one run, but these files make {made} runs. Each XML file makes one run, and all "
+            "files of fio together make one run. Import the files one by one"
         )
     taken = len(xml) + fio.count_taken()
     runs = [(replace(run, name=run_name or run.name), file.name) for file, run in xml]
@@ -136,7 +136,9 @@ def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[P
     for run, source in runs:
         path = folder / f"{_file_name(run.name)}{RUN_FILE_SUFFIX}"
         if path in paths:
-            raise UsageError(f"{paths[path]} and {source} would both be {path}: import them one by one, with --name")
+            raise UsageError(
+                f"{paths[path]} and {source} would both be imported to {path}. Import the files one by one, with --name"
+            )
         paths[path] = source
     with ExitStack() as undo:
         for (run, source), path in zip(runs, paths, strict=True):
@@ -154,7 +156,7 @@ def _require_readable(path: Path) -> None:
         read_run(path)
     except RunFileError as error:
         raise InputFileError(
-            f"these results do not fit into one run file: {error}: import them in parts, such as one folder at a time"
+            f"these results do not fit into one run file: {error}. Import them in parts, such as one folder at a time"
         ) from None
 
 
@@ -229,7 +231,7 @@ def _read(file: Path) -> bytes:
     content = read_input(file, what="the result", limit_bytes=RESULTS_BYTES)
     for start, form in _COMPRESSED.items():
         if content.startswith(start):
-            raise UsageError(f"{file}: it is compressed ({form}): unpack it, and import the result")
+            raise UsageError(f"{file}: it is compressed ({form}). Unpack the file, and import the result")
     return content
 
 

@@ -45,7 +45,7 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
         """Look at the members. Nothing is changed."""
         path = Path(request.device)
         if not path.is_absolute() or not path.name.startswith("md") or path.parent != Path("/dev"):
-            raise UsageError(f"DEVICE {path}: the node of a software RAID set has a name such as /dev/md0")
+            raise UsageError(f"DEVICE {path} cannot be the node of a software RAID set. Pass a name such as /dev/md0")
         self._request = request
         self._raid = MdadmSet(path, config)
         looks = [_look_at(request, device) for device in config.devices]
@@ -127,10 +127,12 @@ class MegaRaidUnderTest(DeviceUnderTest):
         for option, given, instead in (
             ("--purge", request.purge_method, "the controller erases its drives"),
             ("--purge-command", request.purge_command, "the controller erases its drives"),
-            ("--write-cache", request.write_cache, "writepolicy in raid.json says how it caches"),
+            ("--write-cache", request.write_cache, "writepolicy in raid.json determines the cache of the set"),
         ):
             if given is not None:
-                raise UsageError(f"{option} does not work with drives behind a controller: {instead}")
+                raise UsageError(
+                    f"{option} does not work with drives behind a controller, because {instead}. Omit this option"
+                )
         self._request = request
         self._raid = StorcliSet(Path(request.device), config)
         self._raid.refuse_taken_node()

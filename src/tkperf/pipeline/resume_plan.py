@@ -225,7 +225,9 @@ class ResumePlan:
     def require_unchanged(self) -> None:
         """Raise RunFileError if another process wrote to the run file after it was read."""
         if self.file_state != state_of(self.request.path.stat()):
-            raise RunFileError(f"{self.request.path} was changed after it was read. Nothing was done; try again")
+            raise RunFileError(
+                f"{self.request.path} was changed after tkperf had read it. tkperf did nothing. Try again"
+            )
 
 
 def make_resume_plan(request: ResumeRequest) -> ResumePlan:
@@ -275,33 +277,39 @@ def _require_possible(path: Path, record: RunRecord) -> None:
     """Refuse a run that could not continue with any device."""
     info = record.info
     if info.imported:
-        raise UsageError(f"{path} is an imported result: another tool measured it, so it cannot be resumed")
+        raise UsageError(f"{path} is an imported result. Another tool measured it, so tkperf cannot resume it")
     if (mark := find_snapshot(info.host)) is not None:
         raise UsageError(
-            f"{path} is a snapshot, {mark.words}, and its drive is on that host, so it cannot be resumed on "
-            "this machine. 'tkperf resume' of the batch file continues the run"
+            f"{path} is a snapshot, {mark.words}. Its drive is on that host, so the run cannot be resumed on this "
+            "machine. Continue the run with 'tkperf resume' and the batch file"
         )
     if record.status is RunStatus.RUNNING:
         raise still_written(path)
     if not record.planned or info.started_utc is None or info.active_range_length_bytes is None:
-        raise RunFileError(f"{path}: it contains no measurement yet: delete it, and start a new run")
+        raise RunFileError(f"{path} contains no measurement yet. Delete the file, and start a new run")
     if record.left_out:
         raise RunFileError(
-            f"{path} is damaged, so the run cannot be resumed: {record.left_out[0]}; see the readable part with "
-            f"tkperf show {path}"
+            f"{path} is damaged, so the run cannot be resumed: {record.left_out[0]}. Show the readable part with "
+            f"'tkperf show {path}'"
         )
     if info.tkperf_version != __version__:
         raise RunFileError(
-            f"{path} was measured by tkperf {info.tkperf_version}, this is {__version__}: resume "
-            "it with that version, or start a new run"
+            f"{path} was measured by tkperf {info.tkperf_version}, but this is tkperf {__version__}. Resume the run "
+            f"with tkperf {info.tkperf_version}, or start a new run"
         )
     if info.suite not in SUITES:
-        raise RunFileError(f"{path} belongs to no suite that tkperf {__version__} has: start a new run")
+        raise RunFileError(
+            f"tkperf {__version__} does not contain the suite of {path}, so the run cannot be resumed. Start a new run"
+        )
     if info.suite == "raid":
-        raise UsageError(f"{path}: each run creates its RAID set again, so a run of the suite raid cannot be resumed")
+        raise UsageError(
+            f"{path}: each run of the suite raid creates its RAID set again, so such a run cannot be resumed. Start a "
+            "new run"
+        )
     if info.table("active_range").get("segments", 1) != 1:
         raise UsageError(
-            f"{path}: its segments lie at places that were chosen for this run only, so the run cannot be resumed"
+            f"{path}: the places of the segments were chosen for this run only, so the run cannot be resumed. Start a "
+            "new run"
         )
 
 
@@ -313,18 +321,23 @@ def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
         if name not in planned:
             raise not_known("--repeat", name, planned)
         if name in suite and suite[name].finds_demand:
-            raise UsageError(f"--repeat {name}: the other tests used the demand that this test found; start a new run")
+            raise UsageError(
+                f"--repeat {name}: the other tests used the demand that this test found, so tkperf cannot repeat it "
+                "alone. Start a new run"
+            )
     for name in request.add:
         if name not in suite:
             raise not_known("--test", name, suite)
         if name in planned:
-            raise UsageError(f"--test {name}: the run already has this test; --repeat {name} measures it again")
+            raise UsageError(f"--test {name}: the run already has this test. Pass --repeat {name} to measure it again")
         if suite[name].finds_demand:
-            raise UsageError(f"--test {name}: the other tests ran without this test; start a new run")
+            raise UsageError(
+                f"--test {name}: this test would find a demand, but the other tests ran without it. Start a new run"
+            )
     if record.status is RunStatus.COMPLETE and not request.repeat and not request.add:
         raise UsageError(
-            f"{request.path} has ended, and no result is missing; --repeat TEST measures a test again, and "
-            "--test TEST adds a test"
+            f"{request.path} has ended, and no result is missing. Measure a test again with --repeat TEST, or add a "
+            "test with --test TEST"
         )
     return (*planned, *request.add)
 
@@ -339,13 +352,11 @@ def _require_purge_command(request: ResumeRequest, info: RunInfo) -> None:
         return
     if begun_with is None:
         raise RefusedError(
-            f"{request.path}: the run was begun without --purge-command: omit this option. Nothing was touched"
+            f"{request.path}: the run was begun without --purge-command. Omit this option. Nothing was touched"
         )
     raise RefusedError(
-        f"{request.path}: the run was begun with --purge-command {shlex.quote(str(begun_with))}: "
-        "pass the "
-        "same option again if the command is yours, because tkperf executes no command from a run file. Nothing was "
-        "touched"
+        f"{request.path}: the run was begun with --purge-command {shlex.quote(str(begun_with))}. tkperf executes no "
+        "command from a run file. Pass the same option again if the command is yours. Nothing was touched"
     )
 
 
@@ -358,10 +369,8 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
     }
     for name, value in stored.items():
         known = name in RunRequest.__struct_fields__ and name not in NO_OPTIONS
-        if fault := find_type_fault(name, value) if known else "none that a run has":
-            raise RunFileError(
-                f"{request.path}: the file is damaged: option {name[:40]} is {fault}; the run cannot be resumed"
-            )
+        if fault := find_type_fault(name, value) if known else "no run has this option":
+            raise RunFileError(f"{request.path} is damaged, so the run cannot be resumed. Option {name[:40]}: {fault}")
     profile = read_stored_profile(info.profile)
     try:
         run_request = RunRequest(
@@ -388,8 +397,8 @@ def _require_device(info: RunInfo, request: RunRequest) -> None:
     engine = find_engine(request.ioengine)
     if (version := engine.find_version()) != info.fio_version:
         raise EngineError(
-            f"the run was measured with {info.fio_version}, here is {version}: a run uses one version of "
-            f"{engine.name}; install that version, or start a new run"
+            f"the run was measured with {info.fio_version}, but this host has {version}. A run uses only one version "
+            f"of {engine.name}. Install the earlier version, or start a new run"
         )
 
 
@@ -406,8 +415,8 @@ def _require_same_plan(path: Path, info: RunInfo, plan: RunPlan) -> None:
         or stored.tables.keys() != (info.profile.keys() - {"name", "title", "notice"})
     ):
         raise RunFileError(
-            f"{path}: this tkperf makes another plan from its profile than the version that began the run; "
-            "resume the run with that version, or start a new run"
+            f"{path}: this tkperf makes another plan from the profile of the run than the version that began the run. "
+            "Resume the run with that version, or start a new run"
         )
 
 
@@ -423,8 +432,8 @@ def _replay(
     test = find_test(record.info.suite, under_way.name, record.info.profile)
     if test is None:
         raise RunFileError(
-            f"{request.path}: the file is damaged, because its profile has no test {under_way.name[:40]!r}; the run "
-            f"cannot be resumed"
+            f"{request.path} is damaged, because its profile has no test {under_way.name[:40]!r}. The run cannot be "
+            "resumed"
         )
     profile = plan.profile
     for name in record.planned:
@@ -436,8 +445,8 @@ def _replay(
         return replay(procedure, rows, earlier, accept=request.accept)
     except (ValueError, TypeError) as error:
         raise RunFileError(
-            f"{request.path}: the log of {under_way.name} does not fit its procedure: {error}; the run cannot be "
-            f"resumed"
+            f"{request.path}: the log of the test {under_way.name} does not fit its procedure: {error}. The run "
+            "cannot be resumed"
         ) from error
 
 
@@ -448,8 +457,8 @@ def _info_of(record: RunRecord, plan: RunPlan, added: Sequence[str]) -> RunInfo:
         return info
     if info.profile_name not in built_in_profiles():
         raise UsageError(
-            f"--test: the run's options changed numbers of {info.profile_name}, a profile of your own, so the "
-            "original numbers are not known; measure the test in a new run"
+            f"--test: options of the run changed numbers of {info.profile_name}, which is a profile of your own, so "
+            "the original numbers are not known. Measure the test in a new run"
         )
     fitted = replace(plan.fitted, unaltered=load_profile(info.profile_name))
     found = find_changes(plan.request, fitted)

@@ -46,7 +46,9 @@ def expand_folders(given: Sequence[Path]) -> list[Path]:
             raise UsageError(f"there is no run file (NAME{RUN_FILE_SUFFIX}) in {path} or below it")
         found |= dict.fromkeys(below)
     if len(found) > MOST_RUN_FILES:
-        raise UsageError(f"these are {len(found):,} run files, and a command reads at most {MOST_RUN_FILES:,} of them")
+        raise UsageError(
+            f"these are {len(found):,} run files, but a command reads at most {MOST_RUN_FILES:,}. Name fewer run files"
+        )
     return list(found)
 
 
@@ -57,7 +59,9 @@ def _find_below(folder: Path) -> Iterator[Path]:
         raise RunFileError(f"the folder {folder} cannot be read: {reason_of(error)}") from error
     for count, (entry, place) in enumerate(walk_folder(folder)):
         if count > _MOST_ENTRIES:
-            raise UsageError(f"{folder} has more than {_MOST_ENTRIES:,} files and folders: name subfolders")
+            raise UsageError(
+                f"{folder} contains more than {_MOST_ENTRIES:,} files and folders. Name subfolders instead"
+            )
         if entry.name.endswith(RUN_FILE_SUFFIX):
             with suppress(OSError):
                 if S_ISREG(entry.stat(follow_symlinks=False).st_mode):

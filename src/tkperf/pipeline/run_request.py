@@ -102,7 +102,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             if not is_toml_path(test):
                 _one_of("test", test, (*SUITES[self.suite], ALL_TESTS))
         if (self.suite == "raid") is (self.raid is None):
-            raise UsageError("only the suite raid needs the configuration of a RAID set")
+            raise UsageError("the suite raid needs the configuration of a RAID set, and no other suite accepts one")
         if self.raid is not None:
             self.raid.require_possible()
         self._check_values()
@@ -126,14 +126,14 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def _check_types(self) -> None:
         """Check the types. Python accepts any value here, and a wrong value would fail in the middle of a run."""
         if isinstance(self.tests, str):
-            raise UsageError(f"tests: '{self.tests[:40]}' is a single text: pass a list of names")
+            raise UsageError(f"tests: '{self.tests[:40]}' is a single text. Pass a list of names")
         for name in self.__struct_fields__:
             if fault := find_type_fault(name, getattr(self, name)):
                 raise UsageError(f"{name}: {fault}")
         if "\0" in self.device:
             raise UsageError("device: a path cannot contain a zero byte")
         if self.profile == "":
-            raise UsageError("the name of the profile is empty: omit it, or pass a name")
+            raise UsageError("the name of the profile is empty. Omit the profile, or pass its name")
 
     def _check_values(self) -> None:
         for what, value, most in (
@@ -156,8 +156,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         with _naming("--size"):
             if self.size is not None and parse_size_bytes(self.size) < _SMALLEST_SECTOR_BYTES:
                 raise UsageError(
-                    f"'{self.size}' is less than one sector of {_SMALLEST_SECTOR_BYTES} bytes; write "
-                    "for example 512MiB, 16GiB or 960GB"
+                    f"'{self.size}' is less than one sector of {_SMALLEST_SECTOR_BYTES} bytes. Write, for example, "
+                    "512MiB, 16GiB or 960GB"
                 )
 
     @property
@@ -168,12 +168,12 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def _check_auto_demand(self) -> None:
         if self.auto_demand and not any(test.finds_demand for test in SUITES[self.suite].values()):
-            raise UsageError(f"--auto-demand: the suite {self.suite} cannot search for the demand")
+            raise UsageError(f"--auto-demand: the suite {self.suite} cannot search for the demand. Omit this option")
         given = [option for option, value in (("-nj", self.jobs), ("-iod", self.io_depth)) if value is not None]
         if self.searches_demand and given:
             raise UsageError(
-                f"{' and '.join(given)} would have no effect, because a search finds the threads and the queue "
-                "depth: pass only one of these options"
+                f"{' and '.join(given)} would have no effect, because a search finds the threads and the queue depth. "
+                "Omit either the search or these numbers"
             )
 
     def _check_purge(self) -> None:
@@ -187,11 +187,11 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             if value
         ]
         if len(given) > 1:
-            raise UsageError(f"{' and '.join(given)} exclude each other: pass one of them")
+            raise UsageError(f"{' and '.join(given)} exclude each other. Pass only one of them")
         if self.purge_method is not None:
             _one_of("purge method", self.purge_method, PURGES)
         if given and self.suite == "hdd":
-            raise UsageError(f"{given[0]}: hard disks are not purged")
+            raise UsageError(f"{given[0]}: tkperf does not purge hard disks. Omit this option")
 
 
 def find_type_fault(field: str, value: object) -> str | None:
@@ -242,7 +242,7 @@ def require_name(name: str) -> None:
     """Raise UsageError if a run cannot have this name."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
         raise UsageError(
-            f"NAME '{name}' becomes a file name: use letters, digits and . _ + - only, beginning with a letter or digit"
+            f"NAME '{name}' becomes a file name. Use only letters, digits and . _ + -, and begin with a letter or digit"
         )
     refuse_long_name("NAME", name)
 
@@ -251,5 +251,5 @@ def refuse_long_name(what: str, name: str) -> None:
     """Raise UsageError if a name is too long for a file name."""
     if len(name) > LONGEST_NAME:
         raise UsageError(
-            f"{what} has {len(name)} characters; because it becomes a file name, use {LONGEST_NAME} at most"
+            f"{what} has {len(name)} characters, but it becomes a file name. Use at most {LONGEST_NAME} characters"
         )

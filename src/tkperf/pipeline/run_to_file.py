@@ -92,9 +92,12 @@ class Destination:
             probe.touch(exist_ok=False)
             probe.unlink()
         except UsageError as error:
-            raise RunFileError(f"cannot write to the output folder: {error}") from error
+            raise RunFileError(f"tkperf cannot write to the output folder: {error}") from error
         except OSError as error:
-            raise RunFileError(f"cannot write to the output folder {self.folder}: {reason_of(error)}") from error
+            raise RunFileError(
+                f"tkperf cannot write to the output folder {self.folder}: {reason_of(error)}. Choose another folder "
+                "with --output"
+            ) from error
 
     def _refuse_side_files(self, device: str) -> None:
         """Refuse side files of SQLite that already exist, and a device that is one of the files of the run."""
@@ -102,13 +105,15 @@ class Destination:
         for path in sides:
             if os.path.lexists(path):
                 raise RunFileError(
-                    f"{path} exists without its run file: move it away, because it may contain the last steps "
-                    f"of an earlier {self.name}, or choose another NAME"
+                    f"{path} exists without its run file and may contain the last steps of an earlier run, "
+                    f"{self.name}. Move this file away, or choose another NAME"
                 )
         target = Path(os.path.realpath(device))
         for path in (self.run_path, *self.other_files, *sides):
             if Path(os.path.realpath(path)) == target:
-                raise RunFileError(f"{device} is a file to which tkperf would write results: choose another NAME")
+                raise RunFileError(
+                    f"tkperf would write results to {device}, which is the file to be measured. Choose another NAME"
+                )
 
     def require_space(self, fitted: FittedProfile) -> None:
         """Check that the folder has room for the run file, even for the longest course of the run.
@@ -134,10 +139,9 @@ def require_space(folder: Path, longest_s: Sequence[float]) -> None:
     if free_bytes < needed_bytes:
         files, each = ("the run file", "") if count == 1 else (f"the {count} run files", "each ")
         raise RunFileError(
-            f"{folder} has {format_capacity(free_bytes)} free, but {files} may need "
-            f"{format_capacity(needed_bytes)}: {each}about {format_capacity(RUN_FILE_BYTES_A_DAY)} a "
-            f"day, for up to {format_duration(max(longest_s))}; make room on the disk, or choose another folder with "
-            f"--output"
+            f"{folder} has {format_capacity(free_bytes)} free, but {files} may need {format_capacity(needed_bytes)}: "
+            f"{each}about {format_capacity(RUN_FILE_BYTES_A_DAY)} a day, for up to {format_duration(max(longest_s))}. "
+            "Make room on the disk, or choose another folder with --output"
         )
 
 

@@ -175,7 +175,7 @@ class FollowedFile:
             return FileStamp(status.st_ino, status.st_size, status.st_mtime_ns, is_held)
         except OSError as error:
             raise RunFileError(
-                f"{self._path} can no longer be read: {reason_of(error)}; the run may continue without it"
+                f"{self._path} can no longer be read: {reason_of(error)}. The run itself may continue"
             ) from error
 
 
@@ -264,8 +264,8 @@ def interrupt(run_file: Path, writer: Writer) -> None:
     pid = writer.pid
     if pid is None:
         raise UsageError(
-            f"{run_file} is being written by a process that is not visible here: stop it in its container or on "
-            "its machine"
+            f"a process that is not visible here is writing to {run_file}. Stop the run in its container or on its "
+            "machine"
         )
     theirs = f"{run_file}: process {pid} of user {writer.user or 'not known'} writes it"
     with_sudo = f"{theirs}; only that user and root may stop it: 'sudo tkperf stop {run_file}'"

@@ -32,8 +32,8 @@ def refuse_simulated(device: str) -> None:
     """
     if device.startswith(SIMULATED):
         raise UsageError(
-            f"{device} is a simulated drive, so it has no device and no host settings to show; 'tkperf ssd NAME "
-            f"{device}' rehearses a run on it"
+            f"{device} is a simulated drive, which has no device and no host settings to show. Rehearse a run on it "
+            f"with 'tkperf ssd NAME {device}'"
         )
 
 
@@ -136,21 +136,21 @@ def _relive_step(engine: SimulatedEngine, sequence: int, step: StepRecord, fitte
     for before, now in ((recorded.read, found.read), (recorded.write, found.write)):
         if (before.ios, before.bytes, before.latency_sum_ns) != (now.ios, now.bytes, now.latency_sum_ns):
             raise RunFileError(
-                f"row {sequence} of the log cannot be reproduced: this simulated drive differs from the "
-                "measured one; start a new run"
+                f"row {sequence} of the log cannot be reproduced, because this simulated drive differs from the "
+                "measured one. Start a new run"
             )
 
 
 def _refuse_what_is_for_devices(request: RunRequest) -> None:
     for option, value, why in (
-        ("--size", request.size, "its capacity is its model's and no file is created"),
+        ("--size", request.size, "its model determines the capacity, and no file is created"),
         ("--engine", request.ioengine, f"no {find_engine().name} runs on it"),
-        ("--purge", request.purge_method, "it is purged as its model is"),
-        ("--purge-command", request.purge_command, "no tool could purge it"),
+        ("--purge", request.purge_method, "its model determines the purge"),
+        ("--purge-command", request.purge_command, "no program can purge it"),
         ("--tune", request.tune or None, "it depends on no setting of the host"),
     ):
         if value is not None:
-            raise UsageError(f"{request.device} is a simulated drive: {why}, so omit {option}")
+            raise UsageError(f"{request.device} is a simulated drive: {why}. Omit {option}")
 
 
 class _SimulatedTarget:

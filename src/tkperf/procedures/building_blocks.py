@@ -214,7 +214,7 @@ def find_tracked(steps: Sequence[Step], read_percent: int, block_size_kib: float
 def find_decisive(verdicts: Sequence[SteadyStateVerdict]) -> SteadyStateVerdict:
     """Return the first verdict that the window is not steady; if all verdicts are positive, return the first one."""
     if not verdicts:
-        raise ValueError("steady state needs a tracking variable")
+        raise ValueError("the judgement of steady state needs at least one tracking variable")
     return next((verdict for verdict in verdicts if not verdict.reached), verdicts[0])
 
 
@@ -382,21 +382,21 @@ def response_time_histogram(
 def expect_round(answer: Reply) -> RoundAnswer:
     """Return the answer to a Round phase after a check of its type."""
     if answer is None or isinstance(answer, Measurement | Interruption | tuple):
-        raise TypeError("a Round is answered with a measurement of each workload")
+        raise TypeError("the answer to a Round phase must be a measurement of each workload")
     return answer
 
 
 def expect_measurement(answer: Reply) -> Measurement:
     """Return the answer to a Fill or Continuous phase after a check of its type."""
     if not isinstance(answer, Measurement):
-        raise TypeError("a Fill or Continuous phase is answered with a measurement")
+        raise TypeError("the answer to a Fill or Continuous phase must be a measurement")
     return answer
 
 
 def expect_answers(answer: Reply) -> tuple[Answer, ...]:
     """Return the answers to the phases of a sequence, in their order, after a check of their types."""
     if not isinstance(answer, tuple):
-        raise TypeError("the answer to a PhaseSequence is the answers to all its phases")
+        raise TypeError("the answer to a PhaseSequence must contain the answers to all its phases")
     return answer
 
 

@@ -91,7 +91,7 @@ class DemandPoints:
 def window_means(rounds: Sequence[RoundAnswer]) -> tuple[CellMeans, ...]:
     """Return the means of each workload over the rounds of a window, in the order of a round."""
     if not rounds:
-        raise ValueError("a demand is chosen from measured rounds")
+        raise ValueError("a demand can be chosen only from measured rounds, but there are none")
     return tuple(
         CellMeans(workload=workload, iops=IOPS.combine(window) or 0.0, latency_mean_us=LATENCY_MEAN.combine(window))
         for workload in rounds[0]
@@ -112,7 +112,7 @@ def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints
         ValueError: there is no cell.
     """
     if not cells:
-        raise ValueError("points are chosen from measured cells")
+        raise ValueError("points can be chosen only from measured cells, but there are none")
     ordered = sorted(cells, key=_demand)
     below = [cell for cell in ordered if cell.latency_mean_us is not None and cell.latency_mean_us < ceiling_us]
     considered = below or ordered
@@ -130,7 +130,7 @@ def choose_saturating(cells: Sequence[CellMeans], within_percent: float) -> tupl
     The least demand has the fewest outstanding I/Os. If several demands have equally many, it has the fewest threads.
     """
     if not cells:
-        raise ValueError("a demand is chosen from measured cells")
+        raise ValueError("a demand can be chosen only from measured cells, but there are none")
     ordered = sorted(cells, key=_demand)
     best = max(ordered, key=lambda cell: cell.iops)
     enough = best.iops * (1 - within_percent / 100)

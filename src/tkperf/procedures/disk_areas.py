@@ -80,7 +80,7 @@ def cut_into_areas(table: HardDiskTable, active_range_bytes: int) -> tuple[Activ
     alignment_bytes = round(table.area_alignment_kib * KIB)
     length_bytes = active_range_bytes // table.areas // alignment_bytes * alignment_bytes
     if not length_bytes:
-        raise ValueError(f"{active_range_bytes} bytes cannot be cut into {table.areas} areas")
+        raise ValueError(f"{active_range_bytes} bytes cannot be divided into {table.areas} areas")
     return tuple(
         ActiveRange(offset_bytes=index * length_bytes, length_bytes=length_bytes) for index in range(table.areas)
     )

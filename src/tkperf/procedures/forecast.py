@@ -484,9 +484,9 @@ def fit_to_sector(profile: Profile, logical_block_bytes: int, tests: Sequence[Te
             needed = ", ".join(format_block_size_kib(size) for size in unfit)
             what = f"its blocks of {needed} KiB are" if unfit else "its tracked block size is"
             raise UsageError(
-                f"the device's logical sector is {logical_block_bytes} bytes: test {test.name} of "
-                f"profile {profile.name} cannot run, because {what} not a multiple of the sector"
-                f"{_way_out(profile, logical_block_bytes, tests)}"
+                f"test {test.name} of profile {profile.name} cannot run, because {what} not a multiple of the "
+                f"device's logical sector of {logical_block_bytes} "
+                f"bytes{_way_out(profile, logical_block_bytes, tests)}"
             )
         dropped = [size for size in _block_sizes(test, profile) if size not in left]
         if dropped:
@@ -505,7 +505,7 @@ def _way_out(profile: Profile, logical_block_bytes: int, tests: Sequence[Test]) 
         with suppress(UsageError):
             fit_to_sector(profile, logical_block_bytes, (test,))
             fitting += [] if test.finds_demand else [test.name]
-    return f"; leave it out: --test {','.join(fitting)}" if fitting else ""
+    return f". Select other tests with --test {','.join(fitting)}" if fitting else ""
 
 
 def _block_sizes(test: Test, profile: Profile) -> tuple[int, ...]:

@@ -54,8 +54,8 @@ def _require_own_name(own: Profile, *, file: str) -> None:
     if shipped is not None:
         key = "name" if own.name == shipped.name else "title"
         raise ProfileError(
-            f"profile {file}, key {key}: '{getattr(own, key)}' belongs to a built-in profile with other numbers: "
-            f"give your profile a {key} of its own"
+            f"profile {file}, key {key}: '{getattr(own, key)}' belongs to a built-in profile with other numbers. Give "
+            f"your profile another {key}"
         )
 
 

@@ -65,9 +65,9 @@ def with_workload(profile: Profile, suite: str, table: OwnWorkloadTable, *, file
     """
     what = f"workload file {file}"
     if table.name in TAKEN_NAMES or table.key in profile.tables:
-        raise InputFileError(f"{what}, key name: '{table.name}' is the name of another test: choose another name")
+        raise InputFileError(f"{what}, key name: '{table.name}' is the name of another test. Choose another name")
     if suite == "hdd" and any(isinstance(phase, PurgePhase) for phase in table.phases):
-        raise InputFileError(f"{what}, kind purge: hard disks are not purged")
+        raise InputFileError(f"{what}, kind purge: tkperf does not purge hard disks. Remove this phase")
     changed = profile.with_tables(table)
     fault = table.fault(profile) or table.unreachable(profile)
     fault = fault or find_excess((test_of(table),), changed)
@@ -135,8 +135,8 @@ def choose_tests(
         keys = ", ".join(dict.fromkeys(table.key for test in missing for table in test.tables))
         which = f"test {missing[0].name}" if selected else "any test"
         raise UsageError(
-            f"profile {profile.name} has no table {keys}: to run {which} with tkperf {suite}, use "
-            f"--profile {' or '.join(_with_table(missing[0]))}, or use your own profile with this table"
+            f"profile {profile.name} has no table {keys}. To run {which} with tkperf {suite}, use --profile "
+            f"{' or '.join(_with_table(missing[0]))}, or use your own profile with this table"
         )
     return selected
 

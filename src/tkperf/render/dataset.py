@@ -125,7 +125,9 @@ class Dataset:
         try:
             replace_folder(path, render())
         except OSError as error:
-            raise UsageError(f"cannot write {path}: {reason_of(error)}; the preceding runs were exported") from error
+            raise UsageError(
+                f"tkperf cannot write {path}: {reason_of(error)}. The preceding runs were exported"
+            ) from error
         self.runs[run.run_id] = put
         return put
 
@@ -143,7 +145,9 @@ class Dataset:
             own = {*names, *(former.files if former else ())}
             others = sorted(name for name in os.listdir(path) if name not in own)  # noqa: PTH208 - names only
             if others:
-                raise UsageError(f"{path / others[0]} is not a table of tkperf, so nothing was replaced: move it away")
+                raise UsageError(
+                    f"{path / others[0]} is not a table of tkperf, so nothing was replaced. Move this file away"
+                )
 
     def _read_runs(self) -> Iterator[tuple[str, ExportedRun]]:
         for path in sorted(self._folder.glob(f"{_PARTITION}*")):
@@ -173,7 +177,7 @@ def open_dataset(folder: Path) -> Iterator[Dataset]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _require_dataset(folder)
         except BlockingIOError:
-            raise UsageError(f"another tkperf export writes to {folder}: wait until it has ended") from None
+            raise UsageError(f"another tkperf export writes to {folder}. Wait until it has ended") from None
         except OSError as error:
             raise _cannot_write(folder, error) from error
         _remove_unfinished(descriptor)
@@ -183,14 +187,14 @@ def open_dataset(folder: Path) -> Iterator[Dataset]:
 
 
 def _cannot_write(folder: Path, error: OSError) -> UsageError:
-    return UsageError(f"cannot write the data set {folder}: {reason_of(error)}")
+    return UsageError(f"tkperf cannot write the data set {folder}: {reason_of(error)}")
 
 
 def _require_dataset(folder: Path) -> None:
     if not (folder / MARKER).exists():
         if not all(map(UNFINISHED.fullmatch, os.listdir(folder))):  # noqa: PTH208 - names only
             raise UsageError(
-                f"{folder} contains other files than a data set of tkperf; nothing was written: name a new folder"
+                f"{folder} contains other files than a data set of tkperf. Nothing was written. Name a new folder"
             )
         replace_file(folder / MARKER, [msgspec.json.encode(_Marker(FORMAT))])
         return
@@ -200,7 +204,7 @@ def _require_dataset(folder: Path) -> None:
     except msgspec.MsgspecError:
         form = None
     if form != FORMAT:
-        raise UsageError(f"{folder} is a data set of another version of tkperf: name a new folder")
+        raise UsageError(f"{folder} is a data set of another version of tkperf. Name a new folder")
 
 
 def _remove_unfinished(folder: int) -> None:

@@ -45,9 +45,12 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
         UsageError: the format of TKperf cannot contain the run.
     """
     if result.info.suite == "hdd":
-        raise UsageError("TKperf's XML of hard disk runs is not documented: use --csv or --json")
+        raise UsageError(
+            "tkperf cannot write runs of hard disks in TKperf's XML, because this format is not documented. Use --csv "
+            "or --json"
+        )
     if result.tests and not any(test.name in TKPERF_TABLES for test in result.tests):
-        raise UsageError("TKperf's XML cannot contain results of fio: use --csv or --json")
+        raise UsageError("TKperf's XML cannot contain results of fio. Use --csv or --json")
     # Names of elements allow fewer characters than names of runs.
     root = ET.Element(re.sub(r"^(?![A-Za-z_])", "_", re.sub(r"[^A-Za-z0-9._-]", "_", result.info.name)))
     info, host = result.info, result.info.host

@@ -233,8 +233,8 @@ class Backlog:
         bytes_ = sum(entry.bytes for entry in self._waiting)
         if waited_s > LONGEST_BACKLOG_S or bytes_ > MOST_WAITING_BYTES:
             raise RunFileError(
-                f"cannot write {self._path} for {format_duration(waited_s)} now: "
-                f"{describe_write_error(error)}; {format_capacity(bytes_)} wait in memory"
+                f"tkperf has not been able to write {self._path} for {format_duration(waited_s)}: "
+                f"{describe_write_error(error)}. Data of {format_capacity(bytes_)} wait in memory"
             )
 
     def _try(self, *, until_s: float | None) -> Exception | None:

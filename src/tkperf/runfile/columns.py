@@ -84,7 +84,7 @@ def _unpack_with(unpacker: zlib._Decompress | lzma.LZMADecompressor, blob: bytes
     """Return the uncompressed data. A small blob can expand to more than fits in memory."""
     data = unpacker.decompress(blob, most_bytes + 1)
     if len(data) > most_bytes:
-        raise ValueError("it is larger than possible")
+        raise ValueError("the unpacked data are larger than possible")
     if not unpacker.eof or unpacker.unused_data:
         raise ValueError(_ENDS_ELSEWHERE)
     return data
@@ -105,7 +105,7 @@ def decode_histogram(blob: bytes | None) -> Histogram:
         return EMPTY
     counts = unpack_integers(blob, BUCKETS)
     if counts.size != BUCKETS:
-        raise ValueError("the buckets of a histogram are not fio's")
+        raise ValueError("the number of buckets of a histogram differs from fio's number")
     return Histogram.from_dense(counts)
 
 

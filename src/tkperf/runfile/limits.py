@@ -197,7 +197,8 @@ class Meter:
             most = most_characters(table, column)
             if len(value) > most:
                 raise ExcessError(
-                    f"table {table}, column {column} has a text of {len(value):,} characters; the limit is {most:,}"
+                    f"table {table}, column {column} contains a text of {len(value):,} characters, but at most "
+                    f"{most:,} are allowed"
                 )
             cost += len(value) * (_JSON_BYTES if column in _JSON_COLUMNS else 1)
         self._use(cost)
@@ -211,14 +212,15 @@ class Meter:
         self._seconds_left -= seconds
         if self._seconds_left < 0:
             most = self.most(MOST_SECONDS)
-            raise ExcessError(f"its steps have more than {most:,} seconds, which is the limit")
+            raise ExcessError(f"the steps of the run have more than {most:,} seconds, which is the limit")
 
     def unpack(self, bytes_: int) -> None:
         """Count the unpacked bytes of a blob."""
         self._unpacked_left -= bytes_
         if self._unpacked_left < 0:
             raise ExcessError(
-                f"its seconds and histograms unpack to more than {self._of_its_size(UNPACKED_BYTES, UNPACKED_PER_BYTE)}"
+                "the seconds and histograms of the run unpack to more than "
+                f"{self._of_its_size(UNPACKED_BYTES, UNPACKED_PER_BYTE)}, which is the limit"
             )
 
     def _of_its_size(self, fixed: int, per_byte: int) -> str:
@@ -228,7 +230,7 @@ class Meter:
         self._memory_left -= memory_bytes
         if self._memory_left < 0:
             most = format_capacity(self.most(MEMORY_BYTES))
-            raise ExcessError(f"its rows need more than {most} of memory in total, which is the limit")
+            raise ExcessError(f"the rows of the run need more than {most} of memory in total, which is the limit")
 
 
 def open_metered(
@@ -273,8 +275,8 @@ def _open(path: Path, status: os.stat_result, locked_s: float) -> sqlite3.Connec
     found = os.path.lexists(journal_of(real))
     if found and not may_roll_back(real, status):
         raise RunFileError(
-            f"{path} was left by a killed tkperf, and another user may have written the journal next to it: if "
-            "you know who wrote both files, copy them to a folder that only you can write to"
+            f"a killed tkperf left {path}, and another user may have written the journal next to it. If you know who "
+            "wrote both files, copy them to a folder that only you can write to"
         )
     # The database is opened for writing if this is allowed, because SQLite must roll the journal back after a kill.
     writable = found and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
@@ -316,14 +318,14 @@ def _require_database(path: Path) -> os.stat_result:
         raise RunFileError(f"{path} is not a run file of tkperf{CONVERT}")
     if _WAL in header[_WAL_AT:]:  # SQLite would create two files next to the database, even if it only reads
         raise RunFileError(
-            f"{path} is a database in WAL mode, which tkperf never uses: sqlite3 {path} 'PRAGMA journal_mode=DELETE' "
-            "makes it readable"
+            f"{path} is a database in WAL mode, which tkperf never uses. Make the file readable with: sqlite3 {path} "
+            "'PRAGMA journal_mode=DELETE'"
         )
     real = path.resolve()
     _require_own_journal(journal_of(real))
     for log in (real.with_name(real.name + ending) for ending in ("-wal", "-shm")):
         if os.path.lexists(log):  # SQLite would use the content of this file as part of the database
-            raise RunFileError(f"{log} does not belong to tkperf: move it away to read the run file")
+            raise RunFileError(f"{log} does not belong to tkperf. Move this file away to read the run file")
     return status
 
 
@@ -344,7 +346,7 @@ def _require_own_journal(journal: Path) -> None:
     finally:
         os.close(descriptor)
     if is_odd:
-        raise RunFileError(f"{journal} is not a journal of tkperf: move it away to read the run file")
+        raise RunFileError(f"{journal} is not a journal of tkperf. Move this file away to read the run file")
 
 
 def _require_plain_tables(db: sqlite3.Connection, path: Path) -> None:
@@ -355,27 +357,27 @@ def _require_plain_tables(db: sqlite3.Connection, path: Path) -> None:
     for kind, name, root in db.execute("SELECT type, name, rootpage FROM sqlite_master"):
         shown = drop_controls(str(name))[:40]
         if kind not in ("table", "index") or not root:
-            raise RunFileError(f"{path} is not a run file of tkperf: {shown} is not a plain table")
+            raise RunFileError(f"{path} is not a run file of tkperf, because {shown} is not a plain table")
         if kind == "table":
             tables.append(name)
     for name in tables:
         (hidden,) = db.execute("SELECT count(*) FROM pragma_table_xinfo(?) WHERE hidden", (name,)).fetchone()
         if hidden:
             shown = drop_controls(str(name))[:40]
-            raise RunFileError(f"{path} is not a run file of tkperf: table {shown} has columns that are computed")
+            raise RunFileError(f"{path} is not a run file of tkperf, because table {shown} has computed columns")
 
 
 def require_few(count: int, most: int, what: str) -> None:
     """Refuse a number above its limit."""
     if count > most:
-        raise ExcessError(f"{count:,} {what}, but a run has at most {most:,}")
+        raise ExcessError(f"the run file has {count:,} {what}, but at most {most:,} are allowed")
 
 
 def require_few_steps(steps: int, parts: int, most_product: int, what: str) -> None:
     """Refuse a number of steps that is too large for a run with this number of parts."""
     if steps * parts > most_product:
         raise ExcessError(
-            f"{steps:,} steps of {parts:,} {what}, but a run with that number of {what} has at most "
+            f"the run has {steps:,} steps of {parts:,} {what}, but a run with that number of {what} has at most "
             f"{most_product // parts:,} steps"
         )
 

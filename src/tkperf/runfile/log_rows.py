@@ -182,7 +182,7 @@ class LogRows:
             cursor = self._db.execute(query, (columns["sequence"], columns["streams"] + 1))
             rows = [dict(zip(row.keys(), tuple(row), strict=True)) | left_unread for row in cursor]
             if len(rows) != columns["streams"]:
-                raise ValueError(f"{len(rows)} of its {columns['streams']} streams are left")
+                raise ValueError(f"only {len(rows)} of the {columns['streams']} streams of the step are left")
             step = with_streams(step, rows)
         except (sqlite3.DatabaseError, *BAD_ROW) as error:
             require_damage(error)

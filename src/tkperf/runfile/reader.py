@@ -385,7 +385,9 @@ def _read_at_once(db: sqlite3.Connection, path: Path) -> bytes:
         # The file of a stranger may grow without end while it is read.
         size = os.fstat(file.fileno()).st_size
         if size > MOST_COPIED_BYTES:
-            raise RunFileError(f"{path} has grown to {format_capacity(size)} while it was read")
+            raise RunFileError(
+                f"{path} has grown to {format_capacity(size)} while tkperf read it, which is more than the limit"
+            )
         content = file.read(size)
         db.execute("ROLLBACK")
     return content

@@ -185,7 +185,7 @@ def parse_plan(text: str) -> TestPlan:
     figures = [*plan.figures, *(figure for section in plan.sections for figure in section.figures)]
     for quantities in [each.quantities for each in plan.sections] + [each.quantities for each in figures]:
         if len(set(quantities)) < len(quantities):
-            raise ValueError("table test, key plan: a section or figure has a quantity twice")
+            raise ValueError("table test, key plan: a section or figure contains a quantity twice")
     return plan
 
 
@@ -205,9 +205,9 @@ def parse_outcome(columns: Columns) -> SectionOutcome:
             _with_nan(verdict)
     outcome = convert("outcome", data, SectionOutcome)
     if outcome.section != row["section"]:
-        raise ValueError(f"table outcome: it is of {outcome.section}")
+        raise ValueError(f"table outcome: the outcome belongs to another section, {outcome.section}")
     if any(after <= before for before, after in pairwise(outcome.window)):
-        raise ValueError("table outcome: the rounds of its window are not in ascending order")
+        raise ValueError("table outcome: the rounds of the window are not in ascending order")
     return outcome
 
 
@@ -240,7 +240,7 @@ def parse_resumption(columns: Columns) -> Resumption:
     resumption = convert("resumption", {**columns, **read}, Resumption)
     for name in ("stopped_s", "resumed_s"):
         if not math.isfinite(getattr(resumption, name)):
-            raise ValueError(f"table resumption, {name}: it is not a time")
+            raise ValueError(f"table resumption, {name}: the value is not a time")
     return resumption
 
 

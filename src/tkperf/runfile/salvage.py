@@ -124,7 +124,7 @@ def read_rows(
             meter.count_row(table, row)
             yield row
     except sqlite3.DataError as error:
-        raise ExcessError(f"table {table} has a value that is too long ({error})") from error
+        raise ExcessError(f"table {table} contains a value that is too long ({error})") from error
 
 
 def _read_readable(db: sqlite3.Connection, table: str, columns: str, after: int, lost: Lost) -> Iterator[Columns]:

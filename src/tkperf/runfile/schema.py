@@ -155,10 +155,10 @@ def require_schema(db: sqlite3.Connection, path: Path) -> None:
     by = drop_controls(str(by).strip('"'))[:40]
     if unreleased or version < VERSION:
         raise RunFileError(
-            f"{path} was written by tkperf {by} in a format that was never released and is not read "
-            f"(this one reads format {VERSION}): use that tkperf, or measure again"
+            f"{path} was written by tkperf {by} in a format that was never released, and this tkperf reads only "
+            f"format {VERSION}. Use that tkperf, or measure again"
         )
     raise RunFileError(
-        f"{path} was written by tkperf {by}, a newer one (format {version}, this one reads format "
-        f"{VERSION}): update tkperf"
+        f"{path} was written by tkperf {by}, which is newer (format {version}, but this tkperf reads format "
+        f"{VERSION}). Update tkperf"
     )

@@ -63,6 +63,6 @@ class _Pace:
             self._restarts += 1
         self._left = left
         if self._restarts > _MOST_RESTARTS:
-            raise sqlite3.OperationalError("its run writes to the file without a pause")
+            raise sqlite3.OperationalError("its run writes to the file without a pause, so that a copy never ends")
         if self._restarts <= _HURRY_AFTER:
             time.sleep(_PAUSE_S)

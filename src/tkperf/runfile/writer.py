@@ -83,7 +83,7 @@ def create_run_file(path: Path) -> LockedDatabase:
         raise RunFileError(describe_existing(path)) from None
     except OSError as error:
         raise RunFileError(
-            f"cannot create {path}: {reason_of(error)}; choose a folder that you can write to with --output"
+            f"{path} cannot be created: {reason_of(error)}. Choose a folder that you can write to with --output"
         ) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -109,7 +109,7 @@ def reopen_run_file(path: Path) -> LockedDatabase:
         lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         raise RunFileError(
-            f"{path} cannot be written to: {reason_of(error)}; each run needs a file of its own"
+            f"tkperf cannot write to {path}: {reason_of(error)}. Each run needs a file of its own"
         ) from error
     try:
         # Another process may have put a journal next to the file after it was read.
@@ -119,7 +119,10 @@ def reopen_run_file(path: Path) -> LockedDatabase:
     except BaseException as error:
         os.close(lock)
         if isinstance(error, BlockingIOError):
-            raise RunFileError(f"{path} is being written: its run has not ended") from None
+            raise RunFileError(
+                f"{path} is being written, because its run has not ended. Wait until the run ends, or watch it with "
+                f"'tkperf attach {path}'"
+            ) from None
         if isinstance(error, sqlite3.Error | OSError):
             cause = find_write_cause(error, path)
             raise RunFileError(f"cannot write {path}: {reason_of(cause)}") from error

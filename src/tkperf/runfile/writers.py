@@ -220,7 +220,10 @@ def read_own(path: Path) -> tuple[bytes, FileStamp]:
 
 def still_written(path: Path) -> RunFileError:
     """Return the error for a run file whose run has not ended."""
-    return RunFileError(f"{path} is being written: its run has not ended")
+    return RunFileError(
+        f"{path} is being written, because its run has not ended. Wait until the run ends, or watch it with 'tkperf "
+        f"attach {path}'"
+    )
 
 
 def require_own(path: Path, status: os.stat_result) -> None:
@@ -232,8 +235,8 @@ def require_own(path: Path, status: os.stat_result) -> None:
     """
     if (reason := _find_reason(path, status)) is not None:
         raise RefusedError(
-            f"{path} is shown, but not resumed: {reason}; another user may have written its content. "
-            "Nothing was touched"
+            f"{path} can be shown, but not resumed, because another user may have written the file: {reason}. Nothing "
+            "was touched"
         )
 
 
@@ -245,7 +248,7 @@ def require_own_input(path: Path, status: os.stat_result) -> None:
     """
     if (reason := _find_reason(path, status)) is not None:
         raise RefusedError(
-            f"{path} is not used: {reason}; another user may have written its content. Nothing was touched"
+            f"{path} is not used, because another user may have written the file: {reason}. Nothing was touched"
         )
 
 
@@ -263,16 +266,19 @@ def _reasons(real: Path, status: os.stat_result) -> Iterator[str]:
     for folder in real.parents:
         mode = folder.stat().st_mode
         if mode & _OTHERS_WRITE and not mode & stat.S_ISVTX:
-            yield f"others can write to the folder {folder}: chmod go-w, or move the file away"
+            yield f"others can write to the folder {folder}. Run chmod go-w, or move the file away"
 
 
 def _of_file(path: Path, status: os.stat_result) -> Iterator[str]:
     if status.st_uid not in (0, os.geteuid()):
-        yield (f"{path} belongs to uid {status.st_uid}: run tkperf as that user, or chown it if you know who wrote it")
+        yield (
+            f"{path} belongs to uid {status.st_uid}. Run tkperf as that user, or run chown if you know "
+            "who wrote the file"
+        )
     # An access list that lets others write also sets the bits of the group, so a file that the group may write is
     # refused, too.
     if status.st_mode & _OTHERS_WRITE:
-        yield f"others can write to {path}: chmod go-w if none of them has written to it"
+        yield f"others can write to {path}. Run chmod go-w if none of them has written to the file"
 
 
 def others_can_lay(real: Path) -> bool:

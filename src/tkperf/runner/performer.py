@@ -268,7 +268,7 @@ class Performer:
                 self.watch.gave_up(began_s, ended_s, str(error))
                 text = _why_repeated(phase, position, then, error, ended_s - began_s)
                 self.warn("step-repeated", text)
-        raise AssertionError("attempts were counted without end")
+        raise AssertionError("the loop over the attempts ended, although it has no end")
 
     def _believe(self, step: StepStarted, execution: Execution, *, continues: bool = False) -> Observations:
         """Return the observations of a step besides the report of fio. Raise an error if the report cannot be true."""

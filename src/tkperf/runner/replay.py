@@ -153,7 +153,7 @@ class _Reader:
             elif not self._answer(asked):
                 return asked
         if self.log:
-            raise ValueError(f"row {self.log[0].sequence} of the log follows the end of the test")
+            raise ValueError(f"row {self.log[0].sequence} of the log is after the end of the test")
         return None
 
     def _find(self, statement: Statement) -> None:
@@ -163,7 +163,7 @@ class _Reader:
         record = entry.record.verdict if isinstance(entry.record, VerdictRecord) else entry.record
         what = "outcome" if isinstance(statement, SectionOutcome) else "verdict"
         if not isinstance(record, type(statement)) or _key(record) != _key(statement):
-            raise ValueError(f"row {entry.sequence} of the log is not the {what} given there")
+            raise ValueError(f"row {entry.sequence} of the log is not the {what} that the test gives at this place")
         self.statement_count += 1
 
     def _answer(self, phase: Phase) -> bool:

@@ -385,7 +385,7 @@ def _require_undisturbed(kind: StepKind, workload: Workload, disturbances: Seque
     if kind in (StepKind.FILL, StepKind.CONTINUOUS):
         what = "preconditioning" if kind is StepKind.FILL else "a stream"
         whole = f", and {what} cannot be measured again in part"
-    raise StepDisturbedError(f"{workload} was disturbed: {words}; --strict does not accept such a result{whole}")
+    raise StepDisturbedError(f"{workload} was disturbed: {words}. --strict does not accept such a result{whole}")
 
 
 @dataclass(slots=True)

@@ -116,7 +116,7 @@ def replace_folder(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
     try:
         kind = FolderEntry(above, path.name).kind()
         if kind not in (None, stat.S_IFDIR):
-            raise UsageError(f"{path} is not a folder, and tkperf does not replace it; move it away")
+            raise UsageError(f"{path} is not a folder, and tkperf does not replace it. Move this file away")
         unfinished = f".tkperf-{os.urandom(8).hex()}.folder"
         os.mkdir(unfinished, dir_fd=above)
         try:
@@ -229,8 +229,8 @@ class _Walk:
     def _missing(self, name: str) -> UsageError:
         folder = self._at.joinpath(name, *reversed(self._names[1:]))
         return UsageError(
-            f"{self._path}: there is no folder {self._at / name}; nothing was written: create it first (mkdir "
-            f"-p {folder}), or name another"
+            f"{self._path}: there is no folder {self._at / name}. Nothing was written. Create the folder first (mkdir "
+            f"-p {folder}), or name another folder"
         )
 
     def _refuse_laid_by_others(self, name: str, status: os.stat_result) -> None:
@@ -248,7 +248,7 @@ class _Walk:
         elif is_link and os.geteuid() == 0 and os.fstat(self.folder).st_mode & _OTHERS_WRITE:
             why = "is a link in a folder that others can write to"
         if why is not None:
-            raise UsageError(f"{self._path}: {self._at / name} {why}; nothing was written: name the file itself")
+            raise UsageError(f"{self._path}: {self._at / name} {why}. Nothing was written. Name the file itself")
 
 
 def find_cache_folder(name: str = "") -> Path | None:

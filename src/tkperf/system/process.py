@@ -133,12 +133,12 @@ def require_program(name: str) -> str:
     path = find_program(name)
     if path is None and name == "fio" and (named := find_named_fio()) is not None:
         raise EngineError(
-            f"{FIO_VARIABLE} is '{named[:200]}', which is not a program: set the absolute path of an fio program, or "
-            f"unset {FIO_VARIABLE}"
+            f"{FIO_VARIABLE} is '{named[:200]}', which is not a program. Set {FIO_VARIABLE} to the absolute path of "
+            "an fio program, or unset it"
         )
     if path is None:
         package = PACKAGES.get(name, name)
-        raise EngineError(f"'{name}' is not installed: sudo apt-get install {package}")
+        raise EngineError(f"'{name}' is not installed. Install it with: sudo apt-get install {package}")
     return path
 
 

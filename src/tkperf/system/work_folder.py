@@ -63,14 +63,16 @@ class WorkFolder:
                     return make(self._folder_in(place))
                 except OSError as error:
                     if is_lack_of_resources(error):
-                        raise EngineError(f"fio's job cannot be written to {place}: {reason_of(error)}") from error
+                        raise EngineError(
+                            f"the job file of fio cannot be written to {place}: {reason_of(error)}"
+                        ) from error
                     may_have_room |= is_full(error)
                     reasons.append(f"{place}: {reason_of(error)}")
             tried = ""
             if may_have_room:
                 tried = f", tried for {patience_s:.0f} s: free some space there"
             if not may_have_room or time.monotonic() >= until_s:
-                raise EngineError(f"fio's job cannot be written anywhere ({'; '.join(reasons)}){tried}")
+                raise EngineError(f"the job file of fio cannot be written to any folder ({'; '.join(reasons)}){tried}")
             time.sleep(TRY_EVERY_S)
 
     def close(self) -> None:

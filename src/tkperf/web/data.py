@@ -64,7 +64,7 @@ class DataPages:
         """Answer with the progress and the latest figures of running runs, for Prometheus."""
         await self._state.library.wait_for_look()
         if self._waiting >= MOST_FOR_LISTS:
-            raise BusyError(f"{self._waiting} other requests wait for metrics: ask again later")
+            raise BusyError(f"{self._waiting} other requests wait for metrics. Ask again later")
         self._waiting += 1
         try:
             # One file is read at a time for all waiting requests, because pages need workers, too.

@@ -67,4 +67,4 @@ def reach(known: KnownFile) -> Path:
 
 
 def _changed(known: KnownFile) -> RunFileError:
-    return RunFileError(f"{known.place} is no longer the file that the list shows: return to the list of runs")
+    return RunFileError(f"{known.place} is no longer the file that the list shows. Return to the list of runs")

@@ -182,7 +182,7 @@ def _read_batch(ledger: KnownFile, files: Mapping[str, KnownFile]) -> BatchResul
 
     def load_baseline(path: Path) -> RunResult:
         if not path.resolve().is_relative_to(ledger.folder):
-            raise UsageError(f"the baseline {path.name} of its claims is not in the served folder")
+            raise UsageError(f"the baseline {path.name} of the claims is not in the served folder")
         return read_results(path)
 
     drives = tuple(msgspec.structs.replace(drive, run_file=find(drive.run_file)) for drive in state.drives)

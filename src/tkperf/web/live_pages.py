@@ -104,7 +104,7 @@ class LivePages:
         if not await self._state.is_written(known):
             return Response(status_code=204, headers=_HEADERS)
         if self._streams >= MOST_STREAMS:
-            raise BusyError(f"{self._streams} other browsers watch runs: this page asks again later")
+            raise BusyError(f"{self._streams} other browsers watch runs. This page asks again later")
         if key not in self._watched:
             self._state.workers.require_follower()
         if request.method == "HEAD":

@@ -138,7 +138,7 @@ class Workers:
             JobError: the job failed, took too long or needed too much memory, or too many others wait.
         """
         if self._waiting >= MOST_WAITING:
-            raise BusyError(f"{self._waiting} other pages are being made: load this page again in a minute")
+            raise BusyError(f"tkperf is already making {self._waiting} other pages. Load this page again in a minute")
         self._waiting += 1
         try:
             async with AsyncExitStack() as stack:
@@ -152,8 +152,8 @@ class Workers:
             raise error(answer[1:].decode(errors="replace"))
         if answer != DONE:
             raise JobError(
-                "the process that read it ended early, perhaps because somebody damaged the file on purpose: 'tkperf "
-                "show' on the command line may give a reason"
+                "the process that read the file ended early, perhaps because somebody damaged the file on purpose. "
+                "'tkperf show' on the command line may print the reason"
             )
 
     async def _work(self, result: BinaryIO, job: str, arguments: Mapping[str, object]) -> bytes:
@@ -180,8 +180,8 @@ class Workers:
                 return await _receive_words(answers)
         except TimeoutError:
             raise LateError(
-                f"making it takes longer than {self._limit_s:.0f} s: use tkperf report on the command line, which "
-                "has no such limit"
+                f"reading the file or making the page takes longer than {self._limit_s:.0f} s. Use tkperf report on "
+                "the command line, which has no such limit"
             ) from None
         finally:
             _end(process, answers)
@@ -193,7 +193,7 @@ class Workers:
             BusyError: too many other continuous jobs run.
         """
         if self._followed >= MOST_FOLLOWED:
-            raise BusyError(f"{self._followed} other runs are being watched: try again later")
+            raise BusyError(f"{self._followed} other runs are being watched. Try again later")
 
     async def follow(self, job: str, **arguments: object) -> AsyncGenerator[bytes]:
         """Yield the messages of a continuous job. To end its process, close the iterator.
@@ -214,7 +214,7 @@ class Workers:
             while message := await asyncio.wait_for(_receive_message(answers), self._limit_s):
                 yield message
         except TimeoutError:
-            raise LateError("the process that watches it no longer answers") from None
+            raise LateError("the process that watches the run no longer answers") from None
         finally:
             self._followed -= 1
             _end(process, answers)
@@ -235,7 +235,7 @@ class Workers:
             except OSError as error:
                 self.close()
                 if attempt:
-                    raise JobError(f"tkperf cannot start a process to read it: {reason_of(error)}") from error
+                    raise JobError(f"tkperf cannot start a process that reads the file: {reason_of(error)}") from error
             else:
                 return
 

@@ -73,7 +73,7 @@ def test_a_number_and_all_ignore_budgets() -> None:
     assert sizes(SHELF, 1) == [1] * 24
     assert sizes(SHELF, 30) == [24]
     assert group_drives([], "all") == group_drives([], "auto") == ()
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="must be 1 or more"):
         group_drives(SHELF, 0)
 
 

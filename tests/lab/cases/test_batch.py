@@ -205,7 +205,7 @@ def test_one_drive_twice(sas: Drive, sata: Drive, second_path: Path, tmp_path: P
     assert str(sas.path) in said
     assert str(second_path) in said
     said = refuse(sata.serial, sas.serial)
-    assert f"'{sas.serial}' is that of 2 devices" in said
+    assert f"2 devices report the serial number '{sas.serial}'" in said
     assert str(second_path) in said
     said = refuse(*namespaces)
     assert all(str(path) in said for path in namespaces)

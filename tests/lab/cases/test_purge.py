@@ -97,7 +97,7 @@ def test_sas(sas: Drive, tmp_path: Path, method: str) -> None:
     else:
         assert ended.status in (0, 4), ended.stderr
         if ended.status == 4:
-            assert "still holds its data after SCSI Format Unit" in ended.stderr
+            assert "still contains its data after SCSI Format Unit" in ended.stderr
 
 
 @pytest.mark.core
@@ -123,7 +123,7 @@ def test_a_format_that_erases_nothing_ends_the_test(scsi: Drive, tmp_path: Path)
         "plain",
     )
     assert ended.status == 4
-    assert "still holds its data after SCSI Format Unit" in ended.stderr
+    assert "still contains its data after SCSI Format Unit" in ended.stderr
     assert not scsi.is_zero()
 
 
@@ -174,4 +174,4 @@ def test_a_vendors_command_that_does_nothing(nvme: Drive, tmp_path: Path) -> Non
         "echo erased {device}",
     )
     assert ended.status == 4
-    assert "still holds its data" in ended.stderr
+    assert "still contains its data" in ended.stderr

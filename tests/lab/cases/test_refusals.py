@@ -358,7 +358,7 @@ def test_the_answer_names_one_of_two_namespaces(drive_of: Callable[..., Drive], 
     for given in (drive.serial, answers[1]):
         refused = tkperf("ssd", "a", drive.path, "--yes-destroy", given, "--output", tmp_path, "--no-purge")
         assert refused.status == 3
-        assert f"'{given}' does not confirm {drive.path}: expected '{answers[0]}'" in refused.stderr
+        assert f"'{given}' does not confirm {drive.path}. The expected answer is '{answers[0]}'" in refused.stderr
     with permitted([read_identity(drive.path)], Consent(confirm=answers[0])) as (permit,):
         permit.recheck()
 

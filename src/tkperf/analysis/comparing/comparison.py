@@ -231,8 +231,8 @@ def compare_files(results: Sequence[RunResult], wanted: Arrangement | None = Non
     runs = group_by_run(results, is_same_run)
     if len(runs) == 1 and len(results) > 1:
         raise UsageError(
-            f"a comparison needs at least two runs: these {len(results)} files belong to one run, "
-            f"{results[0].info.name}"
+            f"a comparison needs at least two runs, but these {len(results)} files belong to one run, "
+            f"{results[0].info.name}. Name a file of another run, too"
         )
     fullest = [max(run, key=count_steps) for run in runs]
     comparison = compare(fullest, wanted)
@@ -258,13 +258,14 @@ def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> 
     suites = {result.info.suite for result in results}
     if "hdd" in suites and len(suites) > 1:
         raise UsageError(
-            "runs of hard disks measure areas, and the other runs measure steady states, so they cannot be compared"
+            "runs of the suite hdd measure areas of a disk, but the other runs measure steady states, so tkperf "
+            "cannot compare them. Compare only runs of one kind"
         )
     arrangement, ordered = _arrange(results, wanted)
     rows = tuple(build_rows(ordered))
     if not rows and not _does_any_pair_share(ordered):
         raise UsageError(
-            f"these runs have no {_lacking(ordered)} in common that was measured in all runs"
+            f"these runs cannot be compared, because no {_lacking(ordered)} was measured in all of them"
             + explain_nothing_common(ordered)
         )
     names, headlines = _names(ordered), find_headlines(ordered, rows)
@@ -308,7 +309,7 @@ def explain_nothing_common(results: Sequence[RunResult]) -> str:
     }
     if len(kinds) < 2:
         return ""
-    return "; runs made of fio's files compare with each other, by workload, not with tkperf's tests"
+    return ". Runs that were imported from files of fio can be compared only with each other, not with tests of tkperf"
 
 
 def _names(results: Sequence[RunResult]) -> tuple[str, ...]:
@@ -355,8 +356,8 @@ def _arrange(results: Sequence[RunResult], wanted: Arrangement | None) -> tuple[
         return arrangement, tuple(results)
     if len(results) < FEWEST_TOGETHER:
         raise UsageError(
-            f"a {arrangement} takes {FEWEST_TOGETHER} runs or more, but these are {len(results)}: "
-            "omit --as to compare the runs with the first of them"
+            f"a {arrangement} needs at least {FEWEST_TOGETHER} runs, but there are only {len(results)}. Omit --as to "
+            "compare the runs with the first run"
         )
     if arrangement is Arrangement.COHORT:
         return arrangement, tuple(results)
@@ -364,8 +365,8 @@ def _arrange(results: Sequence[RunResult], wanted: Arrangement | None) -> tuple[
     unknown = [result.info.name for result, day in zip(results, days, strict=True) if day is None]
     if unknown:
         raise UsageError(
-            f"a history needs dates, and {', '.join(dict.fromkeys(unknown))} has none: omit these runs, or use "
-            "--as runs"
+            f"a history needs the date of each run, but the date of {', '.join(dict.fromkeys(unknown))} is not known. "
+            "Omit these runs, or use --as runs"
         )
     ordered = sorted(zip(days, results, strict=True), key=lambda pair: pair[0] or 0.0)
     return arrangement, tuple(result for _, result in ordered)

@@ -81,7 +81,9 @@ def group_drives(paths: Sequence[DrivePath], parallel: Parallel) -> tuple[DriveG
     else:
         size = max(1, len(ordered)) if parallel == "all" else parallel
         if size < 1:
-            raise ValueError(f"{size} drives at once: at least 1 is necessary")
+            raise ValueError(
+                f"the number of drives that are measured at the same time must be 1 or more, but it is {size}"
+            )
         groups = [ordered[first : first + size] for first in range(0, len(ordered), size)]
     return tuple(_build_group(group) for group in groups)
 
@@ -146,7 +148,7 @@ def assign_cpus(
         ValueError: no CPU may be used.
     """
     if not allowed:
-        raise ValueError("no CPU may be used")
+        raise ValueError("the drives cannot be assigned to CPUs, because tkperf may use no CPU")
     rest = frozenset({min(allowed)} if len(allowed) > 1 else ())
     free = frozenset(allowed) - rest
     pools: dict[frozenset[int], list[DrivePath]] = {}

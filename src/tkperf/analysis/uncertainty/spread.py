@@ -49,7 +49,7 @@ def coverage_factor(degrees_of_freedom: float = inf) -> float:
     """
     n = degrees_of_freedom
     if n < 1:
-        raise ValueError("a single value has no spread")
+        raise ValueError("a single value has no spread, so at least two values are necessary")
     normal = NormalDist().inv_cdf(0.5 + COVERAGE_PERCENT / 200)
     if n == inf:
         return normal

@@ -351,7 +351,10 @@ def plan_on(host: str, request: BatchRequest, options: Options, *, no_probe: boo
         while isinstance(piece := connection.receive(PLAN_LIMIT_S), Planned):
             pieces.append(piece.text)
             if len(pieces) > _MOST_PIECES:
-                raise HostSilentError(f"{host}: the plan that the host sent is too long or has no end")
+                raise HostSilentError(
+                    f"{host}: the plan that the host sent is too long or has no end. Check which tkperf is installed "
+                    "on the host"
+                )
         if isinstance(piece, Refused):
             raise HostRefusedError(host, piece)
         if not isinstance(piece, BatchEnded):

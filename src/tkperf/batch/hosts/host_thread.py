@@ -192,12 +192,18 @@ class HostWork:
                 one = found.held
                 number = one.shown.number
                 if number in digests or not self._is_own(one):
-                    raise HostSilentError(f"{self.host}: the host sent a drive that is not part of the request")
+                    raise HostSilentError(
+                        f"{self.host}: the host sent a drive that is not part of the request. Check which tkperf is "
+                        "installed on the host"
+                    )
                 digests[number] = one.shown.digest
                 held.append(self._localise(one))
             outlined = found if isinstance(found, Outlined) else None
             if outlined is None and (held or not isinstance(found, UnderWay)):
-                raise HostSilentError(f"{self.host}: the host sent, instead of its drives, {type(found).__name__}")
+                raise HostSilentError(
+                    f"{self.host}: tkperf expected the drives of the host, but the host sent the message "
+                    f"{type(found).__name__}. Check which tkperf is installed on the host"
+                )
             if outlined is not None and not (self.begin.resumes or len(held) == len(self.numbers)):
                 raise HostSilentError(f"{self.host}: it shows {len(held)} of {len(self.numbers)} drives")
             self.news.put(HostReady(host=self.host, connected=self._connected, held=tuple(held), outlined=outlined))
@@ -315,7 +321,8 @@ class HostWork:
     def _number_of(self, message: DriveReport | EventReport) -> int:
         if message.number > len(self.numbers):
             raise HostSilentError(
-                f"{self.host}: the host reported drive {message.number}, which is not part of the request"
+                f"{self.host}: the host reported drive {message.number}, which is not part of the request. Check "
+                "which tkperf is installed on the host"
             )
         return self.numbers[message.number - 1]
 
@@ -392,7 +399,8 @@ class HostWork:
             receive_file(connection, head, new)
             if not _is_snapshot(new, run, self.host):
                 raise HostSilentError(
-                    f"{self.host}: the data that the host sent for {run} is not a snapshot of its run file"
+                    f"{self.host}: the host sent data for {run} that are not a snapshot of the run file. Check which "
+                    "tkperf is installed on the host"
                 )
             new.replace(path)
         except OSError as error:
@@ -425,7 +433,10 @@ def receive_file(connection: SshConnection, head: Snapshot, path: Path) -> None:
             read()
         raise
     if digest.hexdigest() != head.sha256:
-        raise HostSilentError(f"{connection.remote_host.host}: the snapshot is damaged, because its SHA-256 differs")
+        raise HostSilentError(
+            f"{connection.remote_host.host}: the snapshot that the host sent is damaged, because its SHA-256 hash "
+            "differs"
+        )
 
 
 def _is_snapshot(path: Path, run: str, host: str) -> bool:

@@ -273,7 +273,9 @@ class Lines(Generic[Message]):
         while (end := self._kept.find(b"\n", self._searched)) < 0:
             self._searched = len(self._kept)
             if self._searched > self._most_bytes:
-                raise InvalidMessageError(f"the other side sent a line of more than {self._most_bytes:,} bytes")
+                raise InvalidMessageError(
+                    f"the other side of the connection sent a line of more than {self._most_bytes:,} bytes"
+                )
             if not self._fill(max(0.0, until_s - time.monotonic())):
                 return None
         line = bytes(self._kept[:end])
@@ -282,17 +284,21 @@ class Lines(Generic[Message]):
         self.taken_bytes += end
         try:
             if end > self._most_bytes:
-                raise InvalidMessageError(f"the other side sent a line of more than {self._most_bytes:,} bytes")
+                raise InvalidMessageError(
+                    f"the other side of the connection sent a line of more than {self._most_bytes:,} bytes"
+                )
             message: Message = self._decoder.decode(line)
             is_short = isinstance(message, _FromHost) and not isinstance(message, _LONG)
             for text in _texts(decode_json(line, object)):
                 if drop_controls(text) != text or (is_short and "\n" in text):
-                    raise InvalidMessageError("the other side sent a line with control characters")
+                    raise InvalidMessageError("the other side of the connection sent a line with control characters")
                 if is_short and len(text) > _LONGEST_TEXT:
                     raise InvalidMessageError(f"the host sent a text of more than {_LONGEST_TEXT:,} characters")
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
             fault = drop_controls(str(error))[:200]
-            raise InvalidMessageError(f"the other side sent a line that is not a message: {fault}") from None
+            raise InvalidMessageError(
+                f"the other side of the connection sent a line that is not a message of tkperf: {fault}"
+            ) from None
         return message
 
     def read_bytes(self, most: int, timeout_s: float) -> bytes:

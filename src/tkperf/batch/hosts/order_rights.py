@@ -81,8 +81,8 @@ def require_no_commands(request: BatchRequest, caller_uid: int) -> None:
     """
     if caller_uid != 0 and any(one.request.purge_command for one in request.drives):
         raise RefusedError(
-            "a batch with a purge command needs root@HOST as its host: such a command runs any "
-            "program as root. Nothing was touched"
+            "a batch with a purge command needs root@HOST as the host, because tkperf runs the command as root. "
+            "Nothing was touched"
         )
 
 
@@ -96,15 +96,18 @@ def require_sent_inputs(request: BatchRequest, files: Mapping[str, str]) -> None
     """
     for name, text in files.items():
         if _INPUT.fullmatch(name) is None or name != name_input(text):
-            raise RefusedError(f"'{name[:40]}' is not the name of an input file")
+            raise RefusedError(
+                f"the order contains a file with the name '{name[:40]}', which is not the name of an input file. "
+                "Nothing was touched"
+            )
     for drive in request.drives:
         run = drive.request
         named = (*run.tests, *([run.profile] if isinstance(run.profile, str) else ()))
         for one in named:
             if is_toml_path(one) and one not in files:
                 raise RefusedError(
-                    f"'{one[:80]}' is a path on this host, not a file that came with the order: "
-                    "send a profile or workload as content, or name a built-in one. Nothing was touched"
+                    f"'{one[:80]}' is a path on this host, but the order does not contain this file. Send the content "
+                    "of a profile or workload, or name a built-in one. Nothing was touched"
                 )
 
 
@@ -146,6 +149,6 @@ def require_own_batch(folder: Path, caller_uid: int) -> None:
         text = (folder / BEGUN_BY).read_text(encoding="ascii").strip()
     if text != str(caller_uid):
         raise RefusedError(
-            f"{folder} is not a batch that you began: only root and the user who began it may use it on this host. "
-            f"Give your batch another name. Nothing was touched"
+            f"you did not begin the batch {folder}, and only root and the user who began it may use this batch. Give "
+            "your batch another name. Nothing was touched"
         )

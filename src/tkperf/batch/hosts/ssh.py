@@ -153,8 +153,8 @@ class SshConnection:
             hello = self.receive(CONNECT_LIMIT_S)
         except InvalidMessageError as error:
             raise InvalidMessageError(
-                f"{error}. Another program printed to stdout on the host before tkperf did: check the start-up files "
-                f"of the user's shell, such as ~/.bashrc"
+                f"{error}. Another program printed to stdout on the host before tkperf did. Check the start-up files "
+                "of the user's shell, such as ~/.bashrc"
             ) from None
         except HostSilentError as error:
             status = self._wait()
@@ -163,12 +163,13 @@ class SshConnection:
             raise
         if not isinstance(hello, Hello):
             raise HostSilentError(
-                f"{self.remote_host.host}: tkperf on the host did not answer within {CONNECT_LIMIT_S:.0f} s"
+                f"{self.remote_host.host}: tkperf on the host did not answer within {CONNECT_LIMIT_S:.0f} s. Check "
+                "the load of the host, and try again"
             )
         if (hello.protocol, hello.tkperf_version) != (PROTOCOL, __version__):
             raise DeviceError(
-                f"{self.remote_host.host} has tkperf {hello.tkperf_version} (protocol {hello.protocol}), and "
-                f"this machine has {__version__} (protocol {PROTOCOL}): update the older version, for example with "
+                f"{self.remote_host.host} has tkperf {hello.tkperf_version} (protocol {hello.protocol}), but this "
+                f"machine has tkperf {__version__} (protocol {PROTOCOL}). Update the older version, for example with "
                 "--push"
             )
         return hello
@@ -335,7 +336,9 @@ def push_archive(archive: Path, host: str, link: str) -> None:
     """
     found = _NAME.fullmatch(archive.name)
     if found is None:
-        raise InputFileError(f"{archive} is not an archive of tkperf {__version__}: 'make archive' creates one")
+        raise InputFileError(
+            f"{archive} is not an archive of tkperf {__version__}. Create the archive with 'make archive'"
+        )
     try:
         with archive.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
@@ -359,9 +362,14 @@ def _read_libc(archive: Path, name: str) -> str:
             readme = tar.extractfile(f"{name}/README.txt")
             found = None if readme is None else _LIBC.search(readme.read(10_000))
     except (tarfile.TarError, KeyError, EOFError) as error:
-        raise InputFileError(f"{archive} is not an archive of tkperf: {error}") from error
+        raise InputFileError(
+            f"{archive} is not an archive of tkperf: {error}. Create the archive with 'make archive'"
+        ) from error
     if found is None:
-        raise InputFileError(f"{archive} does not name the C library that it needs")
+        raise InputFileError(
+            f"README.txt in the archive {archive} does not name the C library that tkperf needs. Create the archive "
+            "again with 'make archive'"
+        )
     return found[1].decode()
 
 
@@ -371,9 +379,12 @@ def _send(host: str, script: str, content: int) -> None:
         try:
             _, words = process.communicate(timeout=_LIMIT_S)
         except ProcessTimeout:
-            raise DeviceError(f"{host}: tkperf did not appear on the host within {_LIMIT_S / 60:.0f} min") from None
+            raise DeviceError(
+                f"{host}: the installation of tkperf on the host did not end within {_LIMIT_S / 60:.0f} min. Check "
+                "the connection to the host, and try again"
+            ) from None
         finally:
             stop_process(process, grace_s=1.0)
     if process.returncode:
         last = words.decode(errors="replace").strip().splitlines()[-1:] or ["ssh failed"]
-        raise DeviceError(f"{host}: tkperf was not installed on the host: {on_one_line(last[0])[:300]}")
+        raise DeviceError(f"{host}: tkperf could not be installed on the host: {on_one_line(last[0])[:300]}")

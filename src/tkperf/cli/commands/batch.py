@@ -133,7 +133,9 @@ class BatchGroup(CommandGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if len(args) == 1 and not args[0].startswith("-") and not ctx.resilient_parsing:
-            raise click.UsageError(f"after NAME, pass {FILE}, or a suite and its drives", ctx)
+            raise click.UsageError(
+                f"the drives of the batch are missing. After NAME, pass {FILE}, or a suite and its drives", ctx
+            )
         return super().parse_args(ctx, args)
 
     def resolve_command(
@@ -145,7 +147,9 @@ class BatchGroup(CommandGroup):
         if word == "raid":
             raise click.UsageError(NO_BATCH_OF_SETS, ctx)
         if word.startswith("-"):
-            raise click.UsageError(f"{word[:40]}: pass options after {FILE}, or the suite", ctx)
+            raise click.UsageError(
+                f"the option {word[:40]} is too early. Pass options after {FILE} or after the suite", ctx
+            )
         if name in self.commands and not word.endswith(".toml"):
             raise click.UsageError(f"NAME comes before {name}", ctx)
         ctx.meta[_GIVEN] = word
@@ -264,7 +268,10 @@ def _run(name: str, suite: str | None, options: dict[str, Any]) -> None:
     draft, batch_options = read_batch(name, suite, options)
     request = draft.settle(name).require_sound()
     if batch_options.push is not None and not request.hosts:
-        raise click.UsageError("--push is for drives of other hosts, but the batch names no host")
+        raise click.UsageError(
+            "--push installs tkperf on other hosts, but the batch names no host. Omit --push, or name the hosts of "
+            "the drives"
+        )
     if request.hosts:
         from tkperf.cli.hosts_session import run_batch_on_hosts
 

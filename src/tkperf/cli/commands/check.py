@@ -176,7 +176,9 @@ def _check_one(run_file: Path, work: _Work) -> None:
         raise ClaimsNotMetError(f"{run_file}: {'; '.join(answer_claims(checked).reasons)}")
     claims = format_count(len(checked.claim_results), "claim")
     if work.require_confidence and (doubted := len(checked.unconfirmed)):
-        raise ClaimsNotMetError(f"{run_file}: {doubted} of {claims} met, but not beyond the uncertainty")
+        raise ClaimsNotMetError(
+            f"{run_file}: {doubted} of {claims} met, but the distance from the limit is within the uncertainty"
+        )
 
 
 def _check_many(run_files: tuple[Path, ...], work: _Work) -> None:
@@ -203,4 +205,4 @@ def _check_many(run_files: tuple[Path, ...], work: _Work) -> None:
     if not all(one.passes for one in files):
         raise ClaimsNotMetError(answer)
     if work.require_confidence and any(one.checked and one.checked.unconfirmed for one in files):
-        raise ClaimsNotMetError(f"{answer}, but not all beyond the uncertainty")
+        raise ClaimsNotMetError(f"{answer}, but for some claims the distance from the limit is within the uncertainty")

@@ -90,7 +90,7 @@ def compare(
 
         run_files = expand_batches(run_files)
     if zipped and folder is None:
-        raise UsageError("-z packs the files that -f writes: also pass -f DIR")
+        raise UsageError("-z packs the files that -f writes. Also pass -f DIR")
     asked = [(kind, files[f"{kind}_file"]) for kind in _NAMES]
     wanted_files = [(kind, path) for kind, path in asked if path is not None]
     in_folder = files_in(folder, _NAMES.values())

@@ -85,7 +85,9 @@ def rank(
         runs = expand_batches(runs)
     run_files = expand_folders(runs)
     if as_json and STDOUT in (csv_file, html_file, markdown_file):
-        raise UsageError("--json also writes to stdout: name a file instead of -")
+        raise UsageError(
+            "--json also writes to stdout, and only one output can be written there. Name a file instead of -"
+        )
     outputs = Outputs((csv_file, html_file, markdown_file), inputs=run_files)
     if html_file is not None:
         require_packages()
@@ -133,7 +135,10 @@ def _parse_facts(only: Sequence[str]) -> list[tuple[str, str]]:
     for text in only:
         name, equals, value = text.partition("=")
         if not equals or name not in FACTS:
-            raise UsageError(f"--only '{text[:80]}': write NAME=TEXT; NAME is {', '.join(FACTS)}{guess(name, FACTS)}")
+            raise UsageError(
+                f"--only '{text[:80]}' does not have the form NAME=TEXT. NAME is one of "
+                f"{', '.join(FACTS)}{guess(name, FACTS)}"
+            )
         pairs.append((name, _compact(value)))
     return pairs
 

@@ -114,7 +114,7 @@ def report(
             *((openmetrics_file, "--openmetrics"), (line_protocol_file, "--line-protocol")),
         )
         if given := [option for value, option in of_runs if value]:
-            raise UsageError(f"{given[0]} is for a single run: name the run file of a drive")
+            raise UsageError(f"{given[0]} works only with a single run, not with a batch. Name the run file of a drive")
         from tkperf.cli.batch_output import BatchFiles, write_batch
 
         asked = BatchFiles(
@@ -130,7 +130,8 @@ def report(
         return
     if junit_file is not None or mail_file is not None:
         raise UsageError(
-            "--junit and --mail need a batch, NAME.batch, as RUN_FILE; for a single run, use tkperf check --junit"
+            "--junit and --mail work only with a batch: pass NAME.batch as RUN_FILE. For a single run, use tkperf "
+            "check --junit"
         )
     from tkperf.analysis.drive_telemetry import place_readings
     from tkperf.analysis.selected_part import parse_selection
@@ -230,7 +231,7 @@ def _render_xml(result: RunResult) -> TkperfXml:
     try:
         return render_tkperf_xml(result)
     except UsageError as error:
-        raise UsageError(f"{error}; tkperf wrote none of the outputs") from error
+        raise UsageError(f"{error}. tkperf wrote none of the outputs") from error
 
 
 def _refuse_tables_of_others(folder: Path, files: Sequence[Path], run_id: str) -> None:
@@ -238,13 +239,13 @@ def _refuse_tables_of_others(folder: Path, files: Sequence[Path], run_id: str) -
     from tkperf.render.dataset import MARKER
     from tkperf.render.parquet import is_of_run
 
-    advice = "name another folder, or write a data set of many runs: tkperf export RUN_FILE --parquet DATASET"
+    advice = "Name another folder, or write a data set of many runs: tkperf export RUN_FILE --parquet DATASET"
     if (folder / MARKER).exists():
-        raise UsageError(f"{folder} is a data set that 'tkperf export' wrote. Nothing was written; {advice}")
+        raise UsageError(f"{folder} is a data set that 'tkperf export' wrote. Nothing was written. {advice}")
     for file in files:
         if file.exists() and not is_of_run(file, run_id):
             raise UsageError(
-                f"{file} is not a table of this run, so tkperf does not overwrite it; nothing was written: {advice}"
+                f"{file} is not a table of this run, so tkperf does not overwrite it. Nothing was written. {advice}"
             )
 
 
@@ -255,8 +256,8 @@ def require_time(result: RunResult) -> float:
         began = datetime.fromisoformat(result.info.started_utc or "")
     if began is None or began.tzinfo is None:  # a day, or a time without its time zone
         raise UsageError(
-            f"{result.info.name} has no series over time: the start of the run is not known, as for an imported run; "
-            "use --csv for its tables"
+            f"{result.info.name} has no series over time, because the start of the run is not known. For example, the "
+            "start of an imported run is not known. Use --csv to write the tables of the run"
         )
     return began.timestamp()
 

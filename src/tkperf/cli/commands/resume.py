@@ -99,9 +99,11 @@ def resume(run_file: Path, **options: Any) -> None:
     if run_file.suffix == BATCH_SUFFIX:
         _resume_batch(run_file, options)
     if options.pop("without") or options.pop("yes_destroy_file"):
-        raise UsageError("--without and --yes-destroy-file need a batch, NAME.batch, as RUN_FILE")
+        raise UsageError("--without and --yes-destroy-file work only with a batch. Pass NAME.batch as RUN_FILE")
     if run_file.suffix != RUN_FILE_SUFFIX and os.path.exists(run_file):  # noqa: PTH110 # False also for names too long
-        raise UsageError(f"RUN_FILE {run_file}: name the run file to continue, NAME.tkperf")
+        raise UsageError(
+            f"{run_file} does not have the name of a run file. Name the run file of the run to continue, NAME.tkperf"
+        )
     asked = {field.name: options.pop(field.name) for field in fields(ResumeRequest) if field.name in options}
     run_options = RunOptions(name=run_file.stem, folder=run_file.parent, command_line=tuple(sys.argv), **options)
     resume_session(ResumeRequest(path=run_file, **asked), run_options)
@@ -120,7 +122,10 @@ def _resume_batch(path: Path, options: dict[str, Any]) -> NoReturn:
         if name in ("run_file", "without") or name in own:
             continue
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise UsageError(f"{param.opts[-1]} is for a single run: use it with the run file of the drive")
+            raise UsageError(
+                f"{param.opts[-1]} works only with a single run, not with a batch. Use it with the run file of the "
+                "drive"
+            )
     without = options.pop("without")
     asked = {name: value for name, value in options.items() if name in own}
     batch_options = BatchOptions(name=path.stem, folder=path.parent, command_line=tuple(sys.argv), **asked)

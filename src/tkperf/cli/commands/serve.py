@@ -56,12 +56,12 @@ def serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | N
     require_descriptors(DESCRIPTORS, purpose="serving pages", fault=UsageError)
     if os.geteuid() == 0 and not allow_root:
         raise RefusedError(
-            "tkperf serve reads files that other users may have written, so do not run it as root: start it as an "
+            "tkperf serve reads files that other users may have written, so it must not run as root. Start it as an "
             "ordinary user with access to these files, or pass --allow-root"
         )
     for folder in folders:
         if not folder.is_dir():
-            raise UsageError(f"{folder} is not a folder: name the folder that contains the run files")
+            raise UsageError(f"{folder} is not a folder. Name the folder that contains the run files")
     with suppress(KeyboardInterrupt), ended_by_signals(once=False):
         _serve(folders or (Path(),), host, port, socket_path)
 

@@ -241,8 +241,8 @@ def _stop_batch(path: Path, *, no_wait: bool) -> None:
         print_lines(*describe_batch_end(state))
         if any(drive.stage in (DriveStage.RUNNING, DriveStage.WAITING) for drive in state.drives):
             raise UsageError(
-                "runs on other hosts may still continue, but no process on this machine follows them: 'tkperf resume "
-                f"{path}' starts such a process. After that, stop the batch"
+                "runs on other hosts may still continue, but no process on this machine watches them. Start such a "
+                f"process with 'tkperf resume {path}', and then stop the batch"
             )
         return
     ask_batch_to_end(path)

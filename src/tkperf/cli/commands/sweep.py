@@ -41,14 +41,14 @@ def _read_percent(word: str) -> int:
     """Read a percentage: ``65``, or ``65/35`` as the PTS writes it."""
     reads, stroke, writes = word.partition("/")
     if stroke and _whole(reads) + _whole(writes) != 100:
-        raise ValueError(f"'{word[:20]}' does not add up to 100")
+        raise ValueError(f"the shares of reads and writes in '{word[:20]}' do not add up to 100")
     return _whole(reads)
 
 
 def _size_kib(word: str) -> float:
     size_bytes = parse_size_bytes(word)
     if size_bytes % 512:
-        raise ValueError(f"{size_bytes} bytes is not a multiple of 512")
+        raise ValueError(f"the block size must be a multiple of 512 bytes, but it is {size_bytes} bytes")
     return size_bytes / KIB
 
 

@@ -47,7 +47,7 @@ def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None
 
     if restore:
         if apply_ or device is not None:
-            raise UsageError("--restore restores all settings: use it without DEVICE and without --apply")
+            raise UsageError("--restore restores all settings. Use it without DEVICE and without --apply")
         _restore(as_json=as_json)
         return
     if device is None:

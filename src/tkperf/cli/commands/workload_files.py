@@ -93,7 +93,7 @@ def from_fio(
             complain(f"refused: and {len(error.refusals) - MOST_REFUSALS_SHOWN} more")
         raise
     if output != STDOUT and output.exists() and not force:
-        raise UsageError(f"{output} exists: pass --force to replace it")
+        raise UsageError(f"{output} exists already. Pass --force to replace the file")
     outputs.write(output, written)
     if output != STDOUT:  # the workload file on stdout has them as comments
         for line in options:
@@ -106,9 +106,11 @@ def _variables(given: Sequence[str]) -> dict[str, str]:
     for each in given:
         name, equals, value = each.partition("=")
         if not equals or not name or not value.isprintable():
-            raise UsageError(f"--set {each!r}: write NAME=VALUE, such as --set TIME=60")
+            raise UsageError(f"--set {each!r} does not have the form NAME=VALUE. Write, for example, --set TIME=60")
         if variables.setdefault(name, value) != value:
-            raise UsageError(f"--set {name}: the name has two values, {variables[name]} and {value}")
+            raise UsageError(
+                f"--set {name}: the name has two values, {variables[name]} and {value}. Pass only one of them"
+            )
     return variables
 
 
@@ -119,7 +121,10 @@ def _runtime_s(runtime: str | None) -> float | None:
         return None
     runtime_s = parse_time_s(runtime)
     if runtime_s is None or round(runtime_s * 1000) % 100 or runtime_s > LONGEST_RUNTIME_S:
-        raise UsageError(f"--runtime {runtime!r}: write a time such as 60, 90s, 5m or 1h, 30 days at most")
+        raise UsageError(
+            f"--runtime {runtime!r} is not a valid time. Write, for example, 60, 90s, 5m or 1h. The longest time is "
+            "30 days"
+        )
     return runtime_s
 
 

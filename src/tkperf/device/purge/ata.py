@@ -99,7 +99,8 @@ def read_sanitize(path: str, *, run: RunTool = run_command) -> AtaSanitize:
     # Without the drive's registers hdparm only warns, takes zeros for the state, and ends with 0.
     if done.exit_status != 0 or state is None or "sense data" in done.stderr:
         raise EngineError(
-            f"'hdparm --sanitize-status {path}' reports no state (exit status {done.exit_status}): {done.words[:200]}"
+            f"'hdparm --sanitize-status {path}' reports no sanitize state (exit status {done.exit_status}): "
+            f"{done.words[:200]}"
         )
     share = re.search(r"Progress:\s+0x[0-9a-f]+ \((\d+)%\)", done.stdout)
     return AtaSanitize(
@@ -203,7 +204,10 @@ def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
         if sanitize.state is SanitizeState.FAILED:
             raise DeviceError(_describe_failure(device.name))
         if not sanitize.succeeded:
-            raise DeviceError(f"{device.name} ended its sanitize without reporting success (state {sanitize.state})")
+            raise DeviceError(
+                f"{device.name} ended its sanitize without reporting success (state {sanitize.state}). Choose another "
+                "method with --purge"
+            )
         return True
 
     wait_for_end(device, "the sanitize of", is_done, limit_s=SANITIZE_LIMIT_S)

@@ -135,16 +135,15 @@ class SampledContent:
         kept = [at for at in had_data if after.digests[at] == self.digests[at]]
         if kept:
             raise DeviceError(
-                f"{self.path} still holds its data after {method}, although the purge reported "
-                f"success: {len(kept)} of {len(had_data)} samples are unchanged, the first at "
-                f"byte {min(kept)}. Choose another method with --purge"
+                f"{self.path} still contains its data after {method}, although the purge reported success: "
+                f"{len(kept)} of {len(had_data)} samples are unchanged, the first at byte {min(kept)}. Choose another "
+                "method with --purge"
             )
         zeros = sum(digest == _ZEROS for digest in after.digests.values())
         if reads_zero and zeros < len(self.digests):
             raise DeviceError(
-                f"{self.path} promises to return zeros after {method}, but "
-                f"{len(self.digests) - zeros} of {len(self.digests)} samples are not zero. Choose "
-                "another method with --purge"
+                f"{self.path} reports that it returns zeros after {method}, but {len(self.digests) - zeros} of "
+                f"{len(self.digests)} samples are not zero. Choose another method with --purge"
             )
         unread = [
             at

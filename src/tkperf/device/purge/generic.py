@@ -65,8 +65,8 @@ def _in_chunks(permit: ErasePermit, request: int, watch: PurgeWatch) -> None:
         except OSError as error:
             what = "discarding" if request == BLKDISCARD else "writing zeroes to"
             raise DeviceError(
-                f"{what} {permit.identity.path} failed at byte {start}: {reason_of(error)}. Choose "
-                "another method with --purge, or --no-purge, which every result will disclose"
+                f"{what} {permit.identity.path} failed at byte {start}: {reason_of(error)}. Choose another method "
+                "with --purge, or pass --no-purge. Every result will then state that the device was not purged"
             ) from error
         watch.progress((start + length) / capacity_bytes)
 
@@ -84,8 +84,8 @@ def _punch_hole(permit: ErasePermit, _watch: PurgeWatch) -> None:
     if libc.fallocate(permit.descriptor, mode, ctypes.c_int64(0), size) != 0:
         reason = os.strerror(ctypes.get_errno())
         raise DeviceError(
-            f"{permit.identity.path} cannot be purged by punching a hole ({reason}): use another "
-            "file system, or --no-purge, which every result will disclose"
+            f"{permit.identity.path} cannot be purged by punching a hole ({reason}). Use another file system, or pass "
+            "--no-purge. Every result will then state that the device was not purged"
         )
 
 

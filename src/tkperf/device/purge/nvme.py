@@ -271,8 +271,8 @@ def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
             raise _failed(device.name)
         if status == NEVER_SANITIZED:
             raise DeviceError(
-                f"{device.name} accepted a sanitize command, but its sanitize log says that the drive was never "
-                f"sanitized: choose another method with --purge"
+                f"{device.name} accepted a sanitize command, but its sanitize log reports that the drive was never "
+                "sanitized. Choose another method with --purge"
             )
         watch.progress(_share(log))
         return False

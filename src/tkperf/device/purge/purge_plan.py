@@ -38,14 +38,14 @@ class PurgePlan:
                 return by_name[name]
             why = {refusal.name: refusal.because for refusal in self.refusals}.get(name, "not offered")
             has = ", ".join(by_name) or "none"
-            raise UsageError(f"{device} cannot be purged with {name} ({why}). The device offers: {has}")
+            raise UsageError(f"{device} cannot be purged with {name} ({why}). The methods of the device are: {has}")
         for method in self.methods:
             if method.automatic:
                 return method
         because = "; ".join(f"{refusal.name}: {refusal.because}" for refusal in self.refusals)
         raise DeviceError(
-            f"{device} offers no purge method ({because}). Purge it yourself and use --no-purge, which every "
-            "result will disclose, or pass a --purge-command"
+            f"{device} offers no purge method that tkperf can use ({because}). Pass a --purge-command, or purge the "
+            "device yourself and pass --no-purge. Every result will then state that tkperf did not purge the device"
         )
 
 
@@ -111,7 +111,7 @@ def refuse_purge_under_way(identity: DeviceIdentity) -> None:
         if share is not None:
             raise RefusedError(
                 f"{path} is erasing itself ({share:.0%} done). An interrupted run of tkperf may have started the "
-                "erase: wait until the erase has finished. Nothing was touched"
+                "erase. Wait until the erase has finished. Nothing was touched"
             )
 
 

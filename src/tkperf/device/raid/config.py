@@ -75,7 +75,7 @@ def load_raid_config(path: Path) -> RaidConfig:
         InputFileError: the message names the file, the key and the fault.
     """
     if not path.exists():
-        raise InputFileError(f"there is no RAID configuration {path}; an example: {EXAMPLE}")
+        raise InputFileError(f"there is no RAID configuration file {path}. An example of such a file: {EXAMPLE}")
     text = read_input(path, what="the RAID configuration", limit_bytes=SETTINGS_BYTES)
     what = f"RAID configuration {path}"
     config = decode_strictly(lambda: json.loads(text), RaidConfig, what=what, language="JSON")

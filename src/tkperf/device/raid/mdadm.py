@@ -48,8 +48,8 @@ class MdadmSet:
         """Raise DeviceError if mdadm is not installed."""
         if find_program("mdadm") is None:
             raise DeviceError(
-                f"{self.path}: mdadm is not installed, and software RAID needs it: install the "
-                "package mdadm. Nothing was touched"
+                f"{self.path}: mdadm is not installed, and software RAID needs this program. Install the package "
+                "mdadm. Nothing was touched"
             )
 
     def least_capacity_bytes(self, members_bytes: Sequence[int]) -> int:
@@ -63,8 +63,8 @@ class MdadmSet:
         usable = [size - size % chunk_bytes for size in offered]
         if min(usable) <= 0:
             raise DeviceError(
-                f"{self.path}: a member of {format_capacity(min(members_bytes))} is too small for a "
-                "RAID set. Nothing was touched"
+                f"{self.path}: a member of {format_capacity(min(members_bytes))} is too small for a RAID set. Use a "
+                "larger device. Nothing was touched"
             )
         if self._config.level == 0:
             return sum(usable)
@@ -77,7 +77,7 @@ class MdadmSet:
         """Raise RefusedError if a set has that node already: tkperf did not make it."""
         if self.exists():
             raise RefusedError(
-                f"{self.path} already is a RAID set, so tkperf does not touch it: choose another node, or stop the "
+                f"{self.path} already is a RAID set, so tkperf does not touch it. Choose another node. Or stop the "
                 f"set first with 'mdadm --stop {self.path}' if you do not need it"
             )
 
@@ -109,7 +109,10 @@ class MdadmSet:
             members=members,
         )
         if not wait_until(self.exists, limit_s=NODE_LIMIT_S, every_s=0.1):
-            raise DeviceError(f"{self.path} was created, but does not appear")
+            raise DeviceError(
+                f"mdadm created the RAID set {self.path}, but this node did not appear within {NODE_LIMIT_S:.0f} s. "
+                "See the kernel log (dmesg)"
+            )
         for limit in ("sync_speed_max", "sync_speed_min"):
             try:
                 (self._sysfs / "md" / limit).write_text(SYNC_SPEED)
@@ -131,11 +134,14 @@ class MdadmSet:
 
         if not wait_until(is_done, limit_s=RESYNC_STALLED_S, every_s=1.0, progress=read_done):
             action = text(folder / "sync_action")
-            raise DeviceError(f"{self.path}: its {action} makes no progress (at {read_done()})")
+            raise DeviceError(
+                f"{self.path}: the {action} of the set makes no progress (at {read_done()}). See /proc/mdstat and the "
+                "kernel log"
+            )
         if number(self._sysfs / "md/degraded"):
             raise DeviceError(
-                f"{self.path} is degraded, because a member failed while the set was created; see "
-                f"'mdadm --detail {self.path}' and the kernel log"
+                f"{self.path} is degraded, because a member failed while the set was created. See 'mdadm --detail "
+                f"{self.path}' and the kernel log"
             )
 
     def remove(self, members: Sequence[Handle]) -> None:

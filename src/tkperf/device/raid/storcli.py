@@ -94,7 +94,8 @@ def find_storcli() -> str:
             if (path := find_program(called)) is not None:
                 return path
     raise DeviceError(
-        "neither storcli nor perccli is installed: sets of type hw_lsi need one of them; get it from Broadcom or Dell"
+        "sets of type hw_lsi need storcli or perccli, but neither program is installed. Download one of them from "
+        "Broadcom or Dell"
     )
 
 
@@ -112,7 +113,8 @@ class StorcliSet:
         for address in config.devices:
             if not re.fullmatch(r"\d+:\d+", address):
                 raise UsageError(
-                    f"RAID configuration, key devices: '{address}' is not ENCLOSURE:SLOT, the form for hw_lsi"
+                    f"RAID configuration, key devices: '{address}' does not have the form ENCLOSURE:SLOT, which "
+                    "hw_lsi needs"
                 )
 
     @property
@@ -139,8 +141,8 @@ class StorcliSet:
         if len(stated_bytes) < len(drives):
             unknown = ", ".join(drive.address for drive in drives if drive.least_bytes is None)
             raise DeviceError(
-                f"{self.path}: the controller does not report the size of drive {unknown}: see "
-                f"'{self._program} {CONTROLLER}/eall/sall show'. Nothing was touched"
+                f"{self.path}: the controller does not report the size of drive {unknown}. See '{self._program} "
+                f"{CONTROLLER}/eall/sall show'. Nothing was touched"
             )
         return int(min(stated_bytes) * self._config.data_members)
 
@@ -174,26 +176,26 @@ class StorcliSet:
             who = f"drive {drive.address} ({drive.model}, {drive.serial or 'no serial'})"
             if drive.state != FREE_STATE:
                 raise RefusedError(
-                    f"{who} is in use: its state is '{drive.state}', but tkperf uses only unconfigured good "
+                    f"{who} is in use, because its state is '{drive.state}'. tkperf uses only unconfigured good "
                     "(UGood) drives. Nothing was touched"
                 )
             if drive.group not in NO_GROUP:
                 raise RefusedError(
-                    f"{who} belongs to drive group {drive.group} (F: a set of another controller): "
-                    "delete the group with storcli first, if you do not need it. Nothing was touched"
+                    f"{who} belongs to drive group {drive.group} (F means a set of another controller). If you do not "
+                    "need this group, delete it with storcli first. Nothing was touched"
                 )
             share = self._progress(self._where(drive.address), "erase")
             if share is not None:
                 raise RefusedError(
                     f"{who} is being erased ({share:.0%} done). An interrupted run of tkperf may have started the "
-                    "erase: wait until the erase has finished. Nothing was touched"
+                    "erase. Wait until the erase has finished. Nothing was touched"
                 )
 
     def refuse_taken_node(self) -> None:
         """Raise RefusedError if the name for the virtual drive exists already."""
         if os.path.lexists(self.path):
             raise RefusedError(
-                f"{self.path} exists already, so the virtual drive will get another name: pass the next free "
+                f"{self.path} exists already, so the virtual drive would receive another name. Pass the next free "
                 "name as DEVICE. Nothing was created"
             )
 
@@ -247,15 +249,15 @@ class StorcliSet:
             self._number = new[0].number if len(new) == 1 else None
         if self._number is None:
             raise DeviceError(
-                f"{self.path}: {len(new)} virtual drives of the members appeared instead of one; "
-                f"see '{self._program} {CONTROLLER}/vall show'"
+                f"{self.path}: {len(new)} virtual drives with these members appeared instead of one. See "
+                f"'{self._program} {CONTROLLER}/vall show'"
             )
         wait_until(lambda: self.virtual_drive().device is not None, limit_s=APPEAR_LIMIT_S, every_s=_POLL_S)
         drive = self.virtual_drive()
         if drive.device != str(self.path):
             raise DeviceError(
-                f"virtual drive {drive.number} is {drive.device or 'not known to the kernel'}, not {self.path}: "
-                "pass the first name as DEVICE"
+                f"virtual drive {drive.number} is {drive.device or 'not known to the kernel'}, not {self.path}. Pass "
+                "the name of the virtual drive as DEVICE"
             )
 
     def initialise(self, on_progress: OnProgress) -> None:
@@ -275,7 +277,7 @@ class StorcliSet:
         for drive in self._virtual_drives():
             if drive.number == self._number:
                 return drive
-        raise DeviceError(f"{self.path}: the virtual drive no longer exists")
+        raise DeviceError(f"{self.path}: the virtual drive no longer exists on the controller")
 
     def remove(self) -> None:
         """Delete the virtual drive that tkperf made; never another one."""
@@ -331,14 +333,15 @@ class StorcliSet:
             if idle := sorted(set(places) - at_work):
                 if time.monotonic() > until_s:
                     raise DeviceError(
-                        f"{self.path}: the {operation} of {', '.join(idle)} was started, but is not in progress"
+                        f"{self.path}: the {operation} of {', '.join(idle)} was started, but the controller does not "
+                        "report it in progress"
                     )
                 return False
             return not going
 
         limit_s = CONTROLLER_STALLED_S
         if not wait_until(is_done, limit_s=limit_s, every_s=_POLL_S, progress=lambda: str(shares)):
-            raise DeviceError(f"{self.path}: the {operation} makes no progress at {shares}")
+            raise DeviceError(f"{self.path}: the {operation} makes no progress. The last shares were {shares}")
 
     def _progress(self, place: str, operation: str) -> float | None:
         """Return the progress of an operation as a share; None if the operation does not run."""
@@ -375,8 +378,8 @@ class StorcliSet:
             succeeded = status["Status"] == "Success"
         except (ValueError, KeyError, IndexError, TypeError):
             raise DeviceError(
-                f"{self.path}: '{command}' of {self._program} printed no JSON of the expected form "
-                f"(status {done.exit_status}): {' '.join(done.stdout.split())[:120]}"
+                f"{self.path}: '{command}' of {self._program} did not print JSON of the expected form (status "
+                f"{done.exit_status}): {' '.join(done.stdout.split())[:120]}"
             ) from None
         if not succeeded:
             if missing_is_empty and "No VDs" in json.dumps(status):

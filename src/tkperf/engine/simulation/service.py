@@ -397,8 +397,8 @@ class Moods:
         end = self._does.fails_after_fills
         if end is not None and fills >= end:
             raise EngineError(
-                f"the simulated drive has failed, as this preset does after {end:g} capacities of writes: "
-                "Input/output error; SIMULATED"
+                "Input/output error: the simulated drive has failed, because drives of this preset fail after "
+                f"{end:g} times their capacity was written (SIMULATED)"
             )
 
     def _level(self, workload: Workload, at_s: float) -> float:

@@ -141,13 +141,16 @@ def read_jobs(file: str, text: str, variables: Mapping[str, str] | None = None) 
                 replaced.append(earlier)
             options[option.name] = option
         if len(jobs) > MOST_SECTIONS:
-            raise InputFileError(f"{file}: more than {MOST_SECTIONS} jobs; a test cannot contain so many")
+            raise InputFileError(
+                f"{file}: the file has more than {MOST_SECTIONS} jobs, which is the maximum of a test. Divide the "
+                "file into several files"
+            )
     if not jobs and shared:
         name = file.rpartition("/")[2].rpartition(".")[0] or "job"
         only = Job(name=name, place=file, line=1, options=shared, overridden=replaced_shared, is_only_global=True)
         return (only,)
     if not jobs:
-        raise InputFileError(f"{file}: the file has no job: a job is a section such as [randread]")
+        raise InputFileError(f"{file}: the file has no job. A job is a section such as [randread]")
     return tuple(jobs)
 
 
@@ -167,7 +170,8 @@ def _fill_in(file: str, lines: Sequence[_Line], variables: Mapping[str, str]) ->
     if missing:
         wanted = " ".join(f"--set {shorten_text(name)}=.." for name in missing)
         raise InputFileError(
-            f"{file}: fio takes {format_count(len(missing), 'value')} of this file from its environment: add {wanted}"
+            f"{file}: fio reads {format_count(len(missing), 'value')} of this file from environment variables. Add "
+            f"{wanted}"
         )
     for line in lines:
         yield _Line(line.file, line.number, _VARIABLE.sub(lambda found: variables[found[1]], line.text))

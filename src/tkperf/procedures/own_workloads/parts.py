@@ -411,12 +411,12 @@ def region_of(load: Load, active_range_bytes: int) -> ActiveRange | None:
     of_range = f"the active range of {format_capacity(active_range_bytes)}"
     if last > active_range_bytes:
         raise InputFileError(
-            f"{load.range_text} is beyond the end of {of_range}: choose a larger range, or a smaller part"
+            f"{load.range_text} is beyond the end of {of_range}. Choose a larger range, or a smaller part"
         )
     if last <= first:
         least = "1 MiB" if load.range_end_mib is None else "4 KiB"
         raise InputFileError(
-            f"{load.range_text} of {of_range} are less than {least}: choose a larger part, or a larger range"
+            f"{load.range_text} of {of_range} are less than {least}. Choose a larger part, or a larger range"
         )
     return ActiveRange(offset_bytes=first, length_bytes=last - first)
 

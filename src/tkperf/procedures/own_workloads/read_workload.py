@@ -109,7 +109,7 @@ def _tables(document: Mapping[str, Any], key: str, kind: type, what: str) -> Any
         raise InputFileError(f"{what}: required key {key} is missing{_guess_slip(key, document)}")
     if not isinstance(value, kind):
         spelled = "[[phases]]" if kind is list else f"[{key}.NAME]"
-        raise InputFileError(f"{what}, key {key}: write it as tables {spelled}")
+        raise InputFileError(f"{what}, key {key}: the value must consist of tables, so write {spelled}")
     return value
 
 
@@ -123,7 +123,7 @@ def _convert_phase(phase: object, what: str) -> OwnPhase:
     kind = phase.get("kind") if isinstance(phase, dict) else None
     if not isinstance(kind, str):
         slip = _guess_slip("kind", phase) if isinstance(phase, dict) else ""
-        raise InputFileError(f"{what}: the key kind is missing; choose one of {', '.join(_KINDS)}{slip}")
+        raise InputFileError(f"{what}: the key kind is missing. Choose one of {', '.join(_KINDS)}{slip}")
     if kind not in _KINDS:
         raise InputFileError(f"{what}, key kind: {not_known('kind', _short(kind), _KINDS)}")
     converted: OwnPhase = convert_strictly(phase, _KINDS[kind], what=f"{what} ({kind})")

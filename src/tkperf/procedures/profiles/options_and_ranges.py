@@ -62,14 +62,16 @@ def resolve_range(text: str, capacity_bytes: int, alignment_bytes: int) -> Activ
             percent = 0.0
         if not 0 < percent <= 100:
             raise UsageError(
-                f"'{text[:40]}' is not a share of the device: give more than 0% and at most 100%, or a size"
+                f"'{text[:40]}' is not a share of the device. Write more than 0% and at most 100%, or a size"
             )
         length_bytes = int(capacity_bytes * percent / 100)
     else:
         length_bytes = min(parse_size_bytes(text), capacity_bytes)
     length_bytes -= length_bytes % alignment_bytes
     if length_bytes <= 0:
-        raise UsageError(f"active range '{text[:40]}' is less than one logical block of the device")
+        raise UsageError(
+            f"active range '{text[:40]}' is less than one logical block of the device. Choose a larger range"
+        )
     return ActiveRange(offset_bytes=0, length_bytes=length_bytes)
 
 
@@ -89,9 +91,8 @@ def resolve_active_range(profile: Profile, capacity_bytes: int, alignment_bytes:
         amount_bytes = resolve_range(table.amount, capacity_bytes, alignment_bytes).length_bytes
     if amount_bytes > limit.length_bytes:
         raise UsageError(
-            f"profile {profile.name}, key active_range.amount: {table.amount} do not fit in the "
-            f"{format_capacity(limit.length_bytes)} that {table.length} of the device are: choose a smaller "
-            "range with --active-range"
+            f"profile {profile.name}, key active_range.amount: {table.amount} is more than {table.length} of the "
+            f"device, which is {format_capacity(limit.length_bytes)}. Choose a smaller range with --active-range"
         )
     return ActiveRange(offset_bytes=0, length_bytes=amount_bytes)
 
@@ -112,15 +113,14 @@ def with_range_to_fill(profile: Profile, capacity_bytes: int, alignment_bytes: i
         within = resolve_range(used_table.length, capacity_bytes, alignment_bytes)
         if within.length_bytes > filled.length_bytes:
             raise UsageError(
-                f"profile {profile.name} has segments in {used_table.length} of the device and "
-                f"preconditions {length} of it: what lies beyond would be read without having been "
-                "written"
+                f"profile {profile.name} places segments in {used_table.length} of the device but preconditions only "
+                f"{length} of it. The tests would read addresses that were never written"
             )
     used = resolve_active_range(profile, capacity_bytes, alignment_bytes)
     if used.length_bytes > filled.length_bytes:
         raise UsageError(
             f"the active range of {format_capacity(used.length_bytes)} is more than the "
-            f"{format_capacity(filled.length_bytes)} that profile {profile.name} preconditions "
-            f"({length}): the tests would read addresses beyond this range that were never written"
+            f"{format_capacity(filled.length_bytes)} that profile {profile.name} preconditions ({length}). The tests "
+            "would read addresses that were never written"
         )
     return profile.with_tables(msgspec.structs.replace(table, length=str(filled.length_bytes)))
