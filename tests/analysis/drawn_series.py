@@ -57,7 +57,7 @@ def _three_levels(random: _Random, rate: float) -> _Drawn:
 
 
 def _line(random: _Random, rate: float) -> _Drawn:
-    """Return a line over the whole series that changes by at most 7 %, or by a fifth to a half."""
+    """Return a line over the whole series. The line rises or falls by 1 to 7 %, or by a fifth to a half."""
     seconds, sign = int(_log(random, 1200, 7000)), random.choice((-1, 1))
     if random.random() < 0.5:
         change = sign * random.uniform(0.01, 0.07)
@@ -66,7 +66,9 @@ def _line(random: _Random, rate: float) -> _Drawn:
 
 
 def _late_drift(random: _Random, rate: float) -> _Drawn:
-    """Return a line over the last quarter that changes by at most 1.5 %, or by 7 to 20 %."""
+    """Return a constant rate with a line over the last quarter. The line rises or falls by at most 1.5 %, or by 7 to 20
+    %.
+    """
     seconds, sign = int(_log(random, 2400, 7000)), random.choice((-1, 1))
     small = random.random() < 0.5
     change = sign * (random.uniform(0.002, 0.015) if small else random.uniform(0.07, 0.2))
@@ -124,7 +126,7 @@ _SHAPES: tuple[Callable[[_Random, float], _Drawn], ...] = (
 
 
 def draw_series(number: int) -> NamedSeries:
-    """Return the series with this number."""
+    """Return the series that belongs to a number. The same number always produces the same series."""
     random = np.random.default_rng([41, number])
     shape = _SHAPES[number % len(_SHAPES)]
     curve, course = shape(random, _log(random, 100, 1e6))

@@ -1,7 +1,7 @@
 """More series with known changes over time: shapes, rates, lengths and noise that the simulated drives do not have.
 
-The developers wrote down the known answers before tkperf judged a series for the first time. Real drives have the
-figures of a review; the other series are shapes that drives and RAID sets show: waves of garbage collection,
+The developers wrote down the known answers before tkperf judged a series for the first time. Series of real drives use
+the figures of a review. The other series have shapes that drives and RAID sets show: waves of garbage collection,
 throttling, a rebuild, a write cliff, slow drifts, hard disks, and noise whose seconds are correlated.
 """
 
@@ -24,7 +24,9 @@ Curve = Callable[[], FloatArray]
 
 
 def _lines(*pieces: tuple[int, float, float]) -> FloatArray:
-    """Return the seconds of straight lines, each from one rate to another until a given second."""
+    """Return the seconds of straight lines. Each line begins at one rate and reaches a second rate at a given
+    second.
+    """
     parts, at_s = [], 0
     for until_s, begin, end in pieces:
         parts.append(np.linspace(begin, end, until_s - at_s))
@@ -33,7 +35,7 @@ def _lines(*pieces: tuple[int, float, float]) -> FloatArray:
 
 
 def make_noise(count: int, share: float, seed: int, correlation: float = 0.0) -> FloatArray:
-    """Factors around 1 with this standard deviation. Neighbours are correlated as in AR(1) noise."""
+    """Return factors around 1 with this standard deviation. Neighbouring factors are correlated as in AR(1) noise."""
     random = np.random.default_rng(seed)
     strays = share * random.normal(size=count)
     if correlation:
@@ -88,27 +90,29 @@ def _waves(share: float, period_s: float, level: float, seconds: int) -> FloatAr
 
 
 def _saw_teeth() -> FloatArray:
-    """Return a fresh level, followed by garbage collection that makes the rate fall by 12 % within five minutes, again
-    and again.
+    """Return a fresh level and then saw teeth: garbage collection makes the rate fall by 12 % within five minutes,
+    again and again.
     """
     teeth = 80_000 * (1.06 - 0.12 * (np.arange(3300) % 300) / 300)
     return np.concatenate((np.full(300, 200_000.0), teeth))
 
 
 def _throttled() -> FloatArray:
-    """3,000 MB/s for 90 s, then 900 MB/s for 30 s until the drive is cool."""
+    """Return 3,000 MB/s for 90 s, then 900 MB/s for 30 s until the drive is cool, and repeat both."""
     hot = np.arange(1850) % 120 >= 90
     return np.where(hot, 900.0, 3000.0) * _MB
 
 
 def _folding() -> FloatArray:
-    """A cache, then folding of QLC flash at 120 MB/s with 400 MB/s for 3 s in each minute."""
+    """Return the rates of a cache, and then of the folding of QLC flash: 120 MB/s, with 400 MB/s for 3 s in each
+    minute.
+    """
     burst = np.arange(1752) % 60 < 3
     return np.concatenate((np.full(48, 2800.0), np.where(burst, 400.0, 120.0))) * _MB
 
 
 def _cliff_with_low() -> FloatArray:
-    """A cliff from 90,000 to 12,000 IOPS, then a slow return to 30,000."""
+    """Return a cliff from 90,000 to 12,000 IOPS and a slow return to 30,000 IOPS."""
     after = 30_000 - 18_000 * np.exp(-np.arange(6300) / 200)
     return np.concatenate((np.full(900, 90_000.0), after))
 
@@ -122,7 +126,7 @@ def _power_law() -> FloatArray:
 
 
 def _stalled() -> FloatArray:
-    """A hard disk that stops three times for 4 s."""
+    """Return the rates of a hard disk that stops three times for 4 s."""
     rate = np.full(2400, 150.0 * _MB)
     for at in (400, 1111, 1930):
         rate[at : at + 4] = 0.5 * _MB
@@ -130,7 +134,9 @@ def _stalled() -> FloatArray:
 
 
 def _shingled() -> FloatArray:
-    """130 to 70 MB/s from the outer to the inner edge, with 5 s at 10 MB/s every two minutes."""
+    """Return rates that fall from 130 MB/s at the outer edge to 70 MB/s at the inner edge, with 5 s at 10 MB/s every
+    two minutes.
+    """
     rate = _lines((2000, 130 * _MB, 70 * _MB))
     for at in range(60, 2000, 120):
         rate[at : at + 5] = 10 * _MB
@@ -144,16 +150,16 @@ def _small_cache() -> FloatArray:
 
 
 def _drift(percent: float) -> Curve:
-    """50,000 IOPS, and over the last quarter a line that ends this many percent higher or lower."""
+    """Return 50,000 IOPS, with a line over the last quarter that ends this many percent higher or lower."""
     return partial(_lines, (2700, 50_000, 50_000), (3600, 50_000, 50_000 * (1 + percent / 100)))
 
 
-# The change of an hour's last quarter, in seconds whose noise is correlated.
+# The rate changes in the last quarter of an hour. The noise of neighbouring seconds is correlated.
 _RED = 0.9
 _REVIEWED = "techpowerup.com/review/"
 
 FURTHER_SERIES = (
-    # Real drives.
+    # Series of real drives.
     build_review(
         "Acer Predator GM7, 4 TB",
         _REVIEWED + "acer-predator-gm7-4-tb/6.html",
@@ -189,7 +195,7 @@ FURTHER_SERIES = (
             drops=((75, 500 * _MB),),
         ),
     ),
-    # The first 16 GB are the slowest. The rate behind the cache, 1,750 MB/s, is that of Guru3D.
+    # The first 16 GB are the slowest. Guru3D measured the rate behind the cache, 1,750 MB/s.
     build_review(
         "Solidigm P44 Pro, 2 TB",
         _REVIEWED + "solidigm-p44-pro-2-tb-1-tb/6.html",
@@ -208,7 +214,8 @@ FURTHER_SERIES = (
         ((3000, 120), (262, 1000)),
         Course(levels=((_FRESH, 3000 * _MB, 40),), settled=(262 * _MB, 40)),
     ),
-    # The rate is 100 to 60 MB/s from the outer to the inner edge, in 20 zones. The range is a tenth of the disk.
+    # The rate falls from 100 MB/s at the outer edge to 60 MB/s at the inner edge, in 20 zones. The range is a tenth of
+    # the disk.
     build_review(
         "WD My Passport, 4 TB",
         "anandtech.com/show/14539, page 3",
@@ -228,11 +235,12 @@ FURTHER_SERIES = (
         _small_cache,
         Course(levels=((_FRESH, 500 * _MB, 8),), drops=tuple((8 + 20 * n, 150 * _MB) for n in range(100))),
     ),
-    # Garbage collection.
+    # Series with garbage collection.
     _shape("waves of 8 %", partial(_waves, 0.08, 70, 60_000, 3600), Course(settled=(60_000, 0)), share=0.01),
     _shape("waves of 15 %", partial(_waves, 0.15, 240, 60_000, 7200), Course(settled=(60_000, 0))),
     _shape("saw teeth of 12 %", _saw_teeth, Course(levels=((_FRESH, 200_000, 300),), settled=(80_000, 300))),
-    # Hard disks have noise of 4 %. The inner edge of a range is 8 % slower, with 2 % of this in the last quarter.
+    # Hard disks have noise of 4 %. The inner edge of a range is 8 % slower than its outer edge. A quarter of this loss,
+    # 2 %, occurs in the last quarter.
     _shape("hard disk, random reads", partial(_lines, (1800, 180, 180)), Course(settled=(180, 0)), share=0.04),
     _shape("hard disk, 8 % slower at the end", partial(_lines, (5400, 200, 184)), Course(settled=(192, 0))),
     _shape(
@@ -255,7 +263,7 @@ FURTHER_SERIES = (
         correlation=0.98,
     ),
     _shape("rise by 20 % in all", partial(_lines, (3600, 50_000, 60_000)), Course()),
-    # RAID sets.
+    # Series of RAID sets.
     _shape(
         "rebuild within the run",
         partial(_lines, (600, 40_000, 40_000), (2400, 18_000, 18_000), (4800, 40_000, 40_000)),
@@ -266,33 +274,33 @@ FURTHER_SERIES = (
         partial(_lines, (1500, 22_000, 22_000), (4000, 40_000, 40_000)),
         Course(levels=((_FIRST, 22_000, 1500),), settled=(40_000, 1500)),
     ),
-    # Cliffs and declines.
+    # Series with cliffs and declines.
     _shape(
         "write cliff of 100 s",
         partial(_lines, (5000, 75_000, 75_000), (5100, 75_000, 20_000), (12_000, 20_000, 20_000)),
         Course(levels=((_FRESH, 75_000, 5000),), settled=(20_000, 5100)),
     ),
-    # Within 10 % of the last level after 358 s.
+    # The rate is within 10 % of the last level after 358 s.
     _shape("write cliff with a low", _cliff_with_low, Course(levels=((_FRESH, 90_000, 900),), settled=(30_000, 1258))),
-    # Within 10 % of the last level after 812 s.
+    # The rate is within 10 % of the last level after 812 s.
     _shape("exponential decline", _decay, Course(settled=(40_000, 812))),
     # The rate falls by 7 % in the last quarter.
     _shape("decline by a power of time", _power_law, Course()),
-    # Throttling.
+    # Series with throttling.
     _shape("throttled in turn", _throttled, Course(drops=tuple((90 + 120 * n, 900 * _MB) for n in range(15)))),
     _shape(
         "throttled in steps",
         partial(_lines, (180, 3500 * _MB, 3500 * _MB), (580, 2800 * _MB, 2800 * _MB), (2000, 1800 * _MB, 1800 * _MB)),
         Course(levels=((_FRESH, 3500 * _MB, 180), (_SECOND, 2800 * _MB, 580)), settled=(1800 * _MB, 580)),
     ),
-    # Caches.
+    # Series with caches.
     _shape("folding with bursts", _folding, Course(levels=((_FRESH, 2800 * _MB, 48),), settled=(120 * _MB, 48))),
     _shape(
         "cache of 12 s",
         partial(_lines, (12, 1900 * _MB, 1900 * _MB), (1500, 450 * _MB, 450 * _MB)),
         Course(levels=((_FRESH, 1900 * _MB, 12),), settled=(450 * _MB, 12)),
     ),
-    # Spikes of the maximum latency.
+    # Series with spikes of the maximum latency.
     _shape(
         "spikes every 37 s",
         partial(_lines, (1200, 9000, 9000)),
@@ -300,7 +308,7 @@ FURTHER_SERIES = (
         correlation=0.8,
         slow_at=tuple(range(11, 1200, 37)),
     ),
-    # 24 spikes, two of which are missing.
+    # Two of the 24 spikes are missing.
     _shape(
         "spikes every 301.3 s",
         partial(_lines, (7200, 500, 500)),

@@ -1,9 +1,8 @@
-"""Conclusions other than the course of one series, each from seconds that are known: backlog, saturation, recovery,
-better or worse, trends, outliers.
+"""Conclusions that are known for made-up seconds: backlog, saturation, recovery, better or worse, trends and outliers.
 
-Each case computes its seconds, multiplies each of them by noise, and returns the conclusions of tkperf that differ from
-the known ones. A cut case lacks the last tenth of its seconds or levels; a known conclusion is then judged only if its
-place lies before the cut.
+Other modules contain the conclusions about the course of a single series. Each case computes its seconds, multiplies
+each second by noise, and returns the conclusions of tkperf that differ from the known ones. A cut case lacks the last
+tenth of its seconds or levels. A known conclusion of a cut case is judged only if its place lies before the cut.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ OTHER = work(block_size_bytes=8192)
 KEPT = 0.9
 
 Noise = Callable[[int], FloatArray]
-"""Returns a factor for each of a number of seconds."""
+"""Function that returns one noise factor for each second."""
 
 
 def quiet(count: int) -> FloatArray:
@@ -41,13 +40,13 @@ def quiet(count: int) -> FloatArray:
 
 
 def noise_of(seed: int) -> Noise:
-    """White noise of 1 %."""
+    """Return white noise with a standard deviation of 1 %."""
     random = np.random.default_rng(seed)
     return lambda count: 1 + 0.01 * random.normal(size=count)
 
 
 class Case(Protocol):
-    """A conclusion that is known."""
+    """A case for which the right conclusion is known."""
 
     @property
     def conclusion(self) -> str: ...
@@ -70,9 +69,9 @@ class OfferedRate:
     """A drive that is offered a rising rate.
 
     Attributes:
-        able: the rate that the drive can do, for each offered rate and second of its level.
+        able: returns the rate in IOPS that the drive can reach at an offered rate and in a second of the level.
         step_iops: the offered rates are this rate, twice this rate, and so on.
-        no_backlog, saturated: the known rates; None: neither lies within the offered rates.
+        no_backlog, saturated: the known rates in IOPS, or None if they lie beyond the offered rates.
         saturates_in_cut: whether the rate at saturation can also be judged without the highest tenth of the levels.
     """
 
@@ -93,7 +92,7 @@ class OfferedRate:
         found = {one.key: one.value for one in with_characteristics(test).sections[0].characteristics}
         no_backlog, saturated = found[NO_BACKLOG.key], found[SATURATED.key]
         wrong = []
-        # Two levels beyond the limit show the limit.
+        # Two levels beyond the limit are enough to show the limit.
         if not cut or (self.saturated or 0.0) < (count - 2) * self.step_iops:
             wrong += [
                 f"{key}: {value} for {known}"
@@ -127,8 +126,8 @@ class OfferedRate:
 
 
 def _is_alike(value: float | None, known: float | None) -> bool:
-    """Noise of 1 % hides a small difference to the next level, so results within 3 % count as
-    equal.
+    """Return whether a result agrees with the known value. Results within 3 % agree, because noise of 1 % can hide a
+    small difference to the next level.
     """
     if value is None or known is None:
         return value is known
@@ -140,11 +139,11 @@ SLICE_S = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """A stream after another load.
+    """A stream that runs after another load.
 
     Attributes:
-        percent: its slices in percent of the rate before.
-        slice: the slice in which it recovers; None: it does not recover.
+        percent: rate of each slice, in percent of the rate before the other load.
+        slice: the slice in which the stream recovers, or None if it does not recover.
         within: number of slices by which the answer may be earlier or later, because the rate hardly changes between
             slices.
         spread_percent: standard deviation of the slices before the other load.
@@ -183,12 +182,12 @@ class Recovery:
 
 
 ROUNDS, ROUND_S = 5, 60
-# Rounds of a drive differ by more than the noise of their seconds explains.
+# The rounds of a drive differ by more than the noise of the seconds explains.
 _OWN = (0.4, -1.1, 0.9, -0.6, 0.4)
 
 
 def measure(level: float, noise: Noise, *, cut: bool = False, spread: float = 0.002) -> Entry:
-    """Return a figure over five rounds of a minute; ``spread`` is the spread of the rounds."""
+    """Return a figure from five rounds of a minute each; ``spread`` scales the differences between the rounds."""
     seconds = np.concatenate([level * (1 + spread * own) * noise(ROUND_S) for own in _OWN])
     seconds = seconds[: int(seconds.size * KEPT)] if cut else seconds
     rounds = [float(seconds[at : at + ROUND_S].mean()) for at in range(0, seconds.size, ROUND_S)]
@@ -202,8 +201,8 @@ def _row(entries: Sequence[Entry], quantity: Quantity = IOPS) -> ComparedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two runs; ``ratio`` is the second figure divided by the first, and ``spread`` is the spread
-    of the rounds of both runs.
+    """A comparison of two runs. ``ratio`` is the second figure divided by the first. ``spread`` is the spread of the
+    rounds of both runs.
     """
 
     ratio: float
@@ -225,7 +224,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """Runs of one drive at intervals of a month."""
+    """Runs of one drive, made a month apart."""
 
     name: str
     levels: Sequence[float]
@@ -243,7 +242,7 @@ class Trend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drives:
-    """Drives of one model; ``outliers`` are the numbers of drives, from 1."""
+    """Drives of one model. ``outliers`` contains the numbers of the outliers, counted from 1."""
 
     name: str
     levels: Sequence[float]
@@ -265,18 +264,18 @@ def _cached(burst_iops: float, burst_s: int, able_iops: float) -> Callable[[floa
 
 OFFERED_RATES = (
     OfferedRate(name="SATA", able=_able(93_900), no_backlog=93_000, saturated=93_900),
-    # Myce, Intel DC S3700 Review: reads keep up to just over 75,000 IOPS, writes to just over 32,500.
+    # Source: Myce, Intel DC S3700 Review. Reads keep up to just over 75,000 IOPS, and writes to just over 32,500 IOPS.
     OfferedRate(name="S3700 reads", able=_able(75_400), no_backlog=75_000, saturated=75_400),
     OfferedRate(name="S3700 writes", able=_able(32_700), no_backlog=32_000, saturated=32_700),
-    # A cache takes nearly all I/Os of a level, but the drive does not keep up with this rate. The higher the offered
-    # rate, the more the drive does, so the levels that saturate begin at 88,000 IOPS.
+    # A cache absorbs nearly all I/Os of a level, but the drive cannot keep up with this rate for longer. At higher
+    # offered rates the drive does more I/Os, so the levels that saturate begin at 88,000 IOPS.
     OfferedRate(
         name="cache", able=_cached(120_000, 40, 40_700), no_backlog=41_000, saturated=82_500, saturates_in_cut=False
     ),
     OfferedRate(name="faster than what was offered", able=_able(300_000), no_backlog=None, saturated=None),
     # The developers wrote down the answers for the cases below before tkperf judged these cases for the first time.
     OfferedRate(name="hard disk", able=_able(182), no_backlog=180, saturated=182, step_iops=10, levels=25),
-    # The drive stops for 3 s at one level, and catches up.
+    # The drive stops for 3 s at one level and then catches up.
     OfferedRate(
         name="one stall",
         able=lambda offered, second: 0.0 if offered == 30_000 and 10 <= second < 13 else 50_500,
@@ -290,8 +289,8 @@ OFFERED_RATES = (
         no_backlog=35_000,
         saturated=35_400,
     ),
-    # With waves of garbage collection of 5 %, the drive keeps up with 47,500 IOPS at any time and with 50,000 on
-    # average.
+    # The waves of garbage collection are 5 % high. The drive keeps up with 47,500 IOPS at any time, and with 50,000
+    # IOPS on average.
     OfferedRate(
         name="waves",
         able=lambda offered, second: 50_000 * (1 + 0.05 * float(np.sin(2 * np.pi * second / 17))),
@@ -309,7 +308,7 @@ OFFERED_RATES = (
 )
 
 RECOVERIES = (
-    # sim:sata-ssd and sim:client-tlc in the cross stimulus recovery test.
+    # The rates are those of sim:sata-ssd and sim:client-tlc in the cross stimulus recovery test.
     Recovery(
         name="SATA",
         slice=16,
@@ -342,7 +341,7 @@ RECOVERIES = (
     Recovery(name="at once", slice=1, percent=(100.0,) * 30),
     Recovery(name="never", slice=None, percent=(60.0, 80.0, *[90.0] * 40)),
     # The developers wrote down the answers for the cases below before tkperf judged these cases for the first time.
-    # Within 5 % of the old rate after 25 slices, and 0.5 % closer with each slice.
+    # This rate is within 5 % of the old rate after 25 slices, and each further slice is about 0.5 % closer.
     Recovery(
         name="exponential",
         slice=25,

@@ -19,8 +19,8 @@ FOUR_KIB_WRITES = work()
 def made_up_cell(
     value: float | None, workload: Workload = FOUR_KIB_WRITES, *, host_limited: bool = False
 ) -> CellResult:
-    """Return a cell that has the same value in every quantity and, at an offered rate, the number of I/Os that a second
-    leaves undone.
+    """Return a cell that has the same value in every quantity. At an offered rate, the cell also has the number of I/Os
+    that remain undone in a second.
     """
     figures = {key: (None if value is None else 1000) if key == "ios" else value for key in QUANTITIES}
     if workload.offered_iops is not None and value is not None:
@@ -45,7 +45,7 @@ def made_up_section(
     window: bool = True,
     host_limited: bool = False,
 ) -> SectionResult:
-    """Return a section made from the value of each cell in each round, area or slice of its window."""
+    """Return a section. Its cells have the given value for each round, area or slice of the window."""
     count = len(next(iter(cells.values())))
     rounds = tuple(
         RoundResult(
@@ -93,7 +93,7 @@ def mean(values: Sequence[float | None]) -> float | None:
 
 
 def _plan(test: str, sections: Sequence[SectionResult]) -> TestPlan:
-    """Return the SSD test of this name, or a test that nobody knows."""
+    """Return the plan of the SSD test with this name, or of an unknown test."""
     plan = known_plan("ssd", test, (each.name for each in sections))
     return plan or TestPlan(title=test, sections=tuple(each.plan for each in sections))
 
@@ -106,7 +106,7 @@ def made_up_run(
     status: RunStatus = RunStatus.COMPLETE,
     **info: object,
 ) -> RunResult:
-    """A run of these tests; ``info`` changes its facts."""
+    """Return a run that contains these tests. ``info`` replaces facts of the run."""
     return RunResult(
         schema="made up",
         info=run_info(name=name, **info),

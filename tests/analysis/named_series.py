@@ -1,7 +1,7 @@
 """Series with known changes over time: simulated drives, and real drives as their reviewers describe them.
 
-The seconds of a simulated drive are those of its model, without an engine. A real drive's seconds are straight lines
-through the published figures with noise, so the conclusions on them are those of the review.
+The model of a simulated drive computes the seconds directly, without an engine. The seconds of a real drive are
+straight lines through the published figures, with noise. The known conclusions are those of the review.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Course:
     """The known changes of a series over time.
 
     Attributes:
-        levels: kind and value of each level before the last, with the place where it ends.
-        settled: value of the last level, and its start; None: the rate does not settle.
-        drops: place of each sudden drop, and the level after it.
-        period_s: period of the spikes of the maximum latency; None: no period.
-        end_shows_in_cut: whether the end of the series can also be judged without its last tenth.
+        levels: kind, value and end of each level before the last level.
+        settled: value and start of the last level, or None if the rate does not settle.
+        drops: place of each sudden drop, and the level after the drop.
+        period_s: period of the spikes of the maximum latency in seconds, or None if the spikes have no period.
+        end_shows_in_cut: whether the end can also be judged when the last tenth of the series is missing.
     """
 
     levels: tuple[tuple[LevelKind, float, float], ...] = ()
@@ -50,7 +50,8 @@ class NamedSeries:
     """A series with its source.
 
     Attributes:
-        noise: standard deviation of the noise of a second, as a share of its rate, if the series was made with noise.
+        noise: standard deviation of the noise, as a share of the rate of a second; 0 if the series was made without
+            noise.
     """
 
     name: str
@@ -76,8 +77,8 @@ def build_columns(iops: FloatArray, mean_us: FloatArray, max_us: FloatArray, blo
 
 @cache
 def of_preset(preset: str, hours: float | None = None) -> Seconds:
-    """The seconds of random 4 KiB writes to a new simulated drive, until four capacities are written or until a given
-    time.
+    """Return the seconds of random 4 KiB writes to a new simulated drive. The writes end after four capacities or after
+    the given time.
     """
     model = find_preset(preset)
     assert isinstance(model, FlashModel)
@@ -99,8 +100,8 @@ def of_preset(preset: str, hours: float | None = None) -> Seconds:
 
 @cache
 def of_amounts(*parts: tuple[float, float]) -> Seconds:
-    """The seconds of a drive that writes in several parts: at a number of MB/s, until a number of
-    GB is written.
+    """Return the seconds of a drive that writes in several parts. Each part has a rate in MB/s and the number of GB
+    that is written at its end.
     """
     random = np.random.default_rng(2)
     ends_s, written_gb, at_s = [], 0.0, 0.0
@@ -108,7 +109,7 @@ def of_amounts(*parts: tuple[float, float]) -> Seconds:
         at_s += 1000 * (until_gb - written_gb) / megabytes_per_s
         written_gb = until_gb
         ends_s.append(at_s)
-    # Bytes written by the end of each second. A second in which the rate changes contains bytes at both rates.
+    # Bytes that are written at the end of each second. A second in which the rate changes contains bytes at both rates.
     seconds = np.arange(int(at_s) + 1)
     megabytes = np.interp(seconds, (0.0, *ends_s), (0.0, *(1000 * gb for _, gb in parts)))
     rate = np.diff(megabytes) * 1e6 / MIB
@@ -119,7 +120,7 @@ def of_amounts(*parts: tuple[float, float]) -> Seconds:
 
 @cache
 def of_s3700() -> Seconds:
-    """120 minutes of reads. The 7th minute, and every 13th after it, contains a slow I/O of 10 ms."""
+    """Return 120 minutes of reads. The 7th minute and every 13th minute after that contain a slow I/O of 10 ms."""
     random = np.random.default_rng(3)
     iops = 20_000 * (1 + 0.01 * random.normal(size=120))
     slowest_us = 300 * np.exp(0.3 * random.normal(size=120))
@@ -129,15 +130,15 @@ def of_s3700() -> Seconds:
 
 _FRESH, _SECOND = LevelKind.FRESH, LevelKind.SECOND
 IOPS_OF_MB = 1e6 / MIB
-"""IOPS of 1 MiB writes in one MB/s."""
+"""IOPS of 1 MiB writes that equal a rate of one MB/s."""
 _MB = IOPS_OF_MB
 
 
 def build_review(
     name: str, page: str, parts: Sequence[tuple[float, float]], course: Course, *, long: bool = False
 ) -> NamedSeries:
-    """A drive with the figures of its review: the rates in MB/s, each until a number of GB is
-    written.
+    """Return a drive with the figures of its review. Each part has a rate in MB/s and the number of GB that is written
+    at its end.
     """
     return NamedSeries(
         name=name,
@@ -169,8 +170,8 @@ SERIES = (
     _preset("sata-ssd", Course(levels=((_FRESH, 94_000, 830),), settled=(47_700, 2900)), 10, long=True),
     _preset("nvme-4kn", Course(levels=((_FRESH, 569_000, 528),))),
     _preset("nvme-4kn", Course(levels=((_FRESH, 569_000, 528),), settled=(210_000, 2440)), 3, long=True),
-    # The cache is full after 44 s. The flash behind the cache then takes the writes, until all
-    # flash was written once after a quarter of an hour.
+    # The cache is full after 44 s. The flash behind the cache then accepts the writes. After a quarter of an hour, all
+    # flash was written once.
     _preset("client-tlc", Course(levels=((_FRESH, 588_000, 44), (_SECOND, 284_000, 900)), drops=((44, 284_000),))),
     _preset("client-qlc", Course(levels=((_FRESH, 340_000, 134), (_SECOND, 44_400, 5190)), drops=((134, 44_400),))),
     # The rate falls to a third for six minutes, first after 39 minutes and then every 45 minutes.
@@ -189,7 +190,7 @@ SERIES = (
     _preset("spikes-13min", Course(levels=((_FRESH, 94_000, 830),))),
     _preset("spikes-13min", Course(levels=((_FRESH, 94_000, 830),), settled=(47_700, 2900), period_s=780), 3),
     _preset("unsteady", Course()),
-    # From the first second on, the rate falls by 30 % with each capacity written.
+    # The rate falls by 30 % with each written capacity, from the first second on.
     _preset("dying", Course()),
     build_review(
         "ADATA XPG Atom 50, 1 TB",
@@ -201,7 +202,7 @@ SERIES = (
             drops=((63, 2000 * _MB),),
         ),
     ),
-    # The time of the second level follows from the 1,514 MB/s of the whole fill.
+    # The duration of the second level follows from the mean of the whole fill, 1,514 MB/s.
     build_review(
         "Lexar NM800 Pro, 2 TB",
         "techpowerup.com/review/lexar-nm800-pro-heatsink-2-tb/6.html",
@@ -244,13 +245,13 @@ SERIES = (
 
 
 WITHIN_VALUE, WITHIN_PLACE, WITHIN_START = 0.03, 0.10, 0.15
-"""Shares by which a level, also the level after a drop, its end, and the start of the last level may differ from what
-is known.
+"""Shares by which values may differ from the known ones: the value of a level (also after a drop), the end of a level,
+and the start of the last level.
 """
 
 
 def multiply_by_noise(series: Seconds, seed: int) -> Seconds:
-    """Return the series with each second multiplied by white noise of 1 %."""
+    """Return the series with each second multiplied by white noise with a standard deviation of 1 %."""
     random = np.random.default_rng(seed)
 
     def noisy(values: FloatArray) -> FloatArray:
@@ -271,16 +272,16 @@ def cut_off_last_tenth(series: Seconds) -> Seconds:
 
 
 def within_drop(named: NamedSeries, drop: Drop) -> float:
-    """Return the share by which the level after a drop may differ from the known level: four
-    standard deviations of the median of the few seconds.
+    """Return the share by which the level after a drop may differ from the known level. The share is four standard
+    deviations of the median of the few seconds.
     """
     count = min(BEFORE, drop.end - drop.start)
     return max(WITHIN_VALUE, 4 * 1.25 * hypot(named.noise, ADDED_NOISE) / sqrt(count))
 
 
 def find_differences(named: NamedSeries, series: Seconds, *, cut: bool = False) -> list[str]:
-    """Return the conclusions of tkperf that differ from the known ones and whose place lies within the series; empty:
-    none.
+    """Return the conclusions of tkperf that differ from the known ones. Only places within the series count. No
+    difference returns an empty list.
     """
     course, end_s = named.course, series.end_s
     judges_end = course.end_shows_in_cut or not cut

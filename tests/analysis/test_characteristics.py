@@ -1,5 +1,5 @@
-"""Numbers that describe how a section changes over time. Found, not found and not looked for are three different
-states.
+"""Characteristics: numbers that describe how a section changes over time. A characteristic can be found, not found, or
+not searched for.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PURGED = PurgeRecord(section="A", method="simulated", duration_s=0.0, note="", s
 
 
 def run_of(*sections: SectionResult, test: str = "xsr") -> RunResult:
-    """A run of one test whose plan puts its sections side by side."""
+    """Return a run of one test. The plan of the test draws its sections side by side."""
     made = made_up_run("run", {test: sections})
     of_test = replace(made.tests[0], figures=(drawn(FigureKind.SECTIONS, "iops"),))
     return replace(made, tests=(with_characteristics(of_test),))
@@ -50,7 +50,7 @@ def found_in(run: RunResult, section: int = 0) -> dict[str, Characteristic]:
 
 
 def demand(*rates_done: float) -> RunResult:
-    """Levels of 1,000, 2,000 ... offered IOPS, with the number of completed I/Os of each."""
+    """Return levels of 1,000, 2,000 ... offered IOPS, with the number of completed I/Os for each level."""
     levels = {replace(WORK, offered_iops=1000.0 * number): (rate,) for number, rate in enumerate(rates_done, start=1)}
     return run_of(made_up_section("Demand 0/100", levels), test="demand")
 
@@ -76,8 +76,8 @@ def check(run: RunResult, test: str, metric: str, limit: str) -> tuple[ClaimStat
     ],
 )
 def test_a_limit_that_was_not_found_is_bounded(done: tuple[float, ...], words: str, saturated: str) -> None:
-    """A limit that was not found is given as above the last level without a backlog, or below the first level with one.
-    It is never 0.
+    """A limit that was not found is reported with a bound: above the last level without a backlog, or below the first
+    level with a backlog. The reported limit is never 0.
     """
     assert found_in(demand(*done))["no_backlog_iops"].workload == WORK
     *_, table = build_section_tables(demand(*done).tests[0], None)
@@ -109,9 +109,9 @@ def test_claims_on_an_offered_rate_use_its_bounds() -> None:
 
 
 def test_recovery_ends_with_the_first_slice_at_the_earlier_mean() -> None:
-    """A stream recovers only after another load.
+    """A stream recovers at the end of the first slice that reaches the mean of the earlier stream.
 
-    It reaches its earlier rate, 100, at the end of the third slice.
+    Streams before the other load have no recovery. In this run, the third slice reaches the earlier rate of 100.
     """
     run = run_of(stream("A", [100, 100]), stream("B", [7, 7], OTHER), stream("C", [10, 99, 100, 191]))
     assert found_in(run, 0) == found_in(run, 1) == {}
@@ -131,8 +131,8 @@ def test_recovery_ends_with_the_first_slice_at_the_earlier_mean() -> None:
 
 
 def test_recovery_is_to_within_five_percent_where_the_rate_varied() -> None:
-    """Noise does not decide in which slice the rate recovers. The old level is the median, so a
-    single slice does not change the level.
+    """A rate recovers as soon as it is within 5 % of the earlier rate, so that noise does not decide in which slice the
+    rate recovers. The earlier level is the median, so a single slice does not change the level.
     """
     earlier = [300.0, *[99.0, 101.0] * 10]
     run = run_of(stream("A", earlier), stream("B", [7, 7], OTHER), stream("C", [94, 96, 98, 99, 102]))
@@ -141,8 +141,8 @@ def test_recovery_is_to_within_five_percent_where_the_rate_varied() -> None:
 
 
 def test_a_claim_that_several_sections_have_an_answer_to_names_one() -> None:
-    """A claim that several sections could answer must name its section. Otherwise a section that meets the claim would
-    hide a section that misses it.
+    """A claim that several sections could meet or miss must name its section. Otherwise a section that meets the claim
+    would hide a section that misses it.
     """
     run = run_of(stream("A", [100]), stream("B", [100]), stream("C", [30]))
     limit = "at_least = 90"
@@ -154,8 +154,8 @@ def test_a_claim_that_several_sections_have_an_answer_to_names_one() -> None:
 
 
 def test_levels_drops_and_spikes_have_their_numbers() -> None:
-    """Levels, drops and spikes have characteristics. A fresh level is looked for only after a purge, and the places of
-    slices are in seconds.
+    """Levels, drops and spikes become characteristics. A fresh level is searched for only after a purge, and the places
+    of slices are in seconds.
     """
     phases = (
         RateLevel(kind=LevelKind.FRESH, start=0, end=540, value=88_800),

@@ -1,4 +1,6 @@
-"""A claim is met, not met or not measured, with the right margin. A mistake in a claim is named with its key."""
+"""A claim is met, not met or not measured, and has the right margin. The error about a mistake in a claim names its
+key.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +64,8 @@ def never(_path: Path) -> RunResult:
 
 
 def test_limits_are_inclusive_and_margins_signed(result: RunResult) -> None:
-    """A value at its limit meets the claim with a margin of 0. A value beyond the limit does not, and its margin is
-    negative.
+    """A value at its limit meets the claim with a margin of 0. A value beyond the limit does not meet the claim and has
+    a negative margin.
     """
     cell = at(result.tests[0].sections[0], 100, 4096)
     assert cell is not None
@@ -86,7 +88,7 @@ def test_limits_are_inclusive_and_margins_signed(result: RunResult) -> None:
 def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
     """A claim on a cell that the profile lacks, or on a percentile with fewer than ten I/Os beyond it, is never met."""
     cell = at(result.tests[0].sections[0], 100, 4096)
-    assert 100_000 < (cell.value(IOS) or 0) < 1_000_000  # one to nine are expected beyond 99.999 %
+    assert 100_000 < (cell.value(IOS) or 0) < 1_000_000  # between one and nine I/Os are expected beyond 99.999 %
     rare = claim("at_most = 1e9", metric="p99.999_us") + claim("at_least = 0", metric="p99.999_us")
     text = claim("at_least = 0", read_percent=70) + rare + claim("at_most = 1e9", metric="p99_us")
     found = check_claims(parse_claims(text, file="c"), result, load=never, folder=Path()).claim_results
@@ -106,7 +108,7 @@ def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
     ],
 )
 def test_what_was_not_measured_says_why(result: RunResult, old: str, new: str, reason: str) -> None:
-    """A claim that was not measured names the first thing that the run lacks, and what the run has instead."""
+    """A claim that was not measured names the first condition that the run lacks, and what the run contains instead."""
     text = claim("at_least = 1").replace(old, new, 1)
     alone = replace(result, tests=result.tests[:1])
     (found,) = check_claims(parse_claims(text, file="c"), alone, load=never, folder=Path()).claim_results
@@ -126,7 +128,9 @@ def test_steady_state_not_reached_is_noted(result: RunResult) -> None:
 
 
 def test_a_run_meets_itself_as_baseline(result: RunResult, folder: Path) -> None:
-    """Every cell of an earlier run becomes a claim. The same run meets these claims with a margin of 5 %."""
+    """Every cell of a baseline run becomes a claim. A run that is its own baseline meets all these claims with a margin
+    of 5 %.
+    """
     text = '[baseline]\nrun = "run.tkperf"\nwithin_percent = 5\n'
     seen: list[Path] = []
 
@@ -172,14 +176,14 @@ def test_a_run_meets_itself_as_baseline(result: RunResult, folder: Path) -> None
     ],
 )
 def test_mistakes_name_file_and_key(text: str, says: str) -> None:
-    """A mistake in claims is an error of the user, with file and key."""
+    """A mistake in a claims file is a usage error that names the file and the key."""
     with pytest.raises(UsageError, match=says) as raised:
         parse_claims(text, file="claims.toml")
     assert "claims.toml" in str(raised.value)
 
 
 def test_a_baseline_of_an_impossible_name_is_a_clear_error(result: RunResult, tmp_path: Path) -> None:
-    """A name that no file can have causes an error that the file does not exist, not a traceback."""
+    """A baseline name that is too long for a file causes an error about the file, not a traceback."""
     claims = tmp_path / "claims.toml"
     claims.write_text(f'[baseline]\nrun = "{"a" * 5000}"\nwithin_percent = 5\n')
     with pytest.raises(RunFileError, match=r"cannot read .*: File name too long"):
@@ -187,7 +191,7 @@ def test_a_baseline_of_an_impossible_name_is_a_clear_error(result: RunResult, tm
 
 
 def test_the_command(result: RunResult, folder: Path, tmp_path: Path) -> None:
-    """The table, JSON and JUnit of check agree. The exit code is 1 unless all claims are met."""
+    """The table, JSON and JUnit output of ``tkperf check`` agree. The exit code is 1 unless all claims are met."""
     claims = tmp_path / "claims.toml"
     claims.write_text(claim("at_least = 1") + claim("at_least = 1e12"))
     arguments = ["check", str(folder / "run.tkperf"), str(claims)]
@@ -214,7 +218,7 @@ def test_the_command(result: RunResult, folder: Path, tmp_path: Path) -> None:
 
 
 def test_text_from_outside_is_text(result: RunResult, folder: Path, tmp_path: Path) -> None:
-    """A source with markup and escape sequences is shown as text, without unprintable characters."""
+    """A source with markup and escape sequences is shown as plain text, without unprintable characters."""
     claims = tmp_path / "claims.toml"
     source = "see [/b] \\u001b[2J\\u202e"
     claims.write_text(claim("at_least = 1") + f'source = "{source}"\n')
@@ -244,7 +248,7 @@ def one_test(test: str, values: Sequence[float | None], **section: Any) -> dict[
 @pytest.mark.parametrize(
     ("test", "seen", "state", "margin"),
     [
-        # The baseline of 100 allows 10 %: rates from 90 on, latencies up to 110.
+        # The baseline of 100 allows 10 %: rates of at least 90, and latencies of at most 110.
         ("iops", 89, ClaimState.NOT_MET, -100 / 90),
         ("iops", 90, ClaimState.MET, 0),
         ("iops", 117, ClaimState.MET, 30),
@@ -256,8 +260,8 @@ def one_test(test: str, values: Sequence[float | None], **section: Any) -> dict[
     ],
 )
 def test_a_baseline_allows_what_it_says(test: str, seen: float, state: ClaimState, margin: float) -> None:
-    """A baseline of 100 within 10 % allows rates from 90 on and latencies up to 110. The expected values were
-    calculated by hand, also for imports of fio.
+    """A baseline of 100 within 10 % allows rates of at least 90 and latencies of at most 110, also in imports of fio.
+    The expected margins were calculated by hand.
     """
     earlier = made_up_run("old", one_test(test, (100.0, 100.0)))
     (found,) = check_against(earlier, made_up_run("new", one_test(test, (seen, seen)))).claim_results
@@ -268,7 +272,9 @@ def test_a_baseline_allows_what_it_says(test: str, seen: float, state: ClaimStat
 
 @pytest.mark.parametrize("tests", [{}, {"iops": []}, one_test("iops", (None, None))])
 def test_a_baseline_without_results_is_a_mistake(tests: dict[str, Any]) -> None:
-    """A claim that was not checked is not a success, even if other claims are met."""
+    """A baseline without results is refused, even if other claims are met, because a claim that was not checked is not
+    a success.
+    """
     empty = made_up_run("old", tests)
     with pytest.raises(UsageError, match=r"here/earlier.tkperf: nothing could be checked"):
         check_against(empty, made_up_run("new", one_test("iops", (100.0,))))
@@ -279,8 +285,8 @@ def test_a_baseline_without_results_is_a_mistake(tests: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("earlier", "now"), [("fio", "iops"), ("tp", "fio")])
 def test_a_baseline_of_the_other_kind_is_a_mistake(earlier: str, now: str) -> None:
-    """A baseline of the other kind, such as fio's files for a run of tkperf, is refused with this reason, not with a
-    list of missing values.
+    """A baseline of another kind is refused with this reason instead of a list of missing values. An example is a
+    baseline of fio's files for a run of tkperf.
     """
     runs = [made_up_run(test, one_test(test, (100.0,))) for test in (earlier, now)]
     with pytest.raises(UsageError, match=r"here/earlier.tkperf: .* files of fio can be compared only with each"):
@@ -288,8 +294,8 @@ def test_a_baseline_of_the_other_kind_is_a_mistake(earlier: str, now: str) -> No
 
 
 def test_a_baseline_of_other_conditions_is_said() -> None:
-    """A baseline that was not steady, used another profile, was cut short or lacks values is judged. The findings state
-    these conditions.
+    """A baseline is also used if it was not steady, had another profile, was cut short or lacks values. The findings
+    mention each of these conditions.
     """
     cells = {work(0, 4096): (100.0, 100.0), work(100, 4096): (None, None)}
     earlier = made_up_run(
@@ -320,7 +326,7 @@ def test_a_baseline_of_other_conditions_is_said() -> None:
 
 
 def test_the_report_has_the_warnings_below_its_claims(result: RunResult) -> None:
-    """The page contains the same remarks on a baseline as the terminal."""
+    """The report contains the same remarks on a baseline as the terminal."""
     earlier = replace(result, info=replace(result.info, profile_name="other"))
     view = build_view(result, check_against(earlier, result))
     assert view.claims is not None
@@ -329,7 +335,9 @@ def test_the_report_has_the_warnings_below_its_claims(result: RunResult) -> None
 
 
 def test_documents_say_what_the_run_says(result: RunResult) -> None:
-    """JSON and JUnit contain the notice SIMULATED. A name that XML cannot hold does not damage the JUnit document."""
+    """The JSON and JUnit documents of a check contain the notice SIMULATED. A name that XML cannot represent does not
+    damage the JUnit document.
+    """
     notice = "SIMULATED: <model> \x1b[2J\ud800"
     info = replace(result.info, name="x\0<y>", notices=(notice,))
     earlier = replace(result, info=replace(info, fio_version="fio-3.1"))
@@ -350,8 +358,8 @@ def test_documents_say_what_the_run_says(result: RunResult) -> None:
 
 
 def test_a_section_of_the_report(result: RunResult, folder: Path, tmp_path: Path) -> None:
-    """The report contains a section with the claims, their states and their margins. Without claims it has no such
-    section.
+    """A report with claims contains a section with the claims, their states and their margins. A report without claims
+    has no such section.
     """
     claims, page = tmp_path / "claims.toml", tmp_path / "page.html"
     claims.write_text(claim("at_least = 1e12"))
@@ -365,7 +373,9 @@ def test_a_section_of_the_report(result: RunResult, folder: Path, tmp_path: Path
 
 
 def test_a_claim_on_a_whole_stream_says_so(result: RunResult, tmp_path: Path) -> None:
-    """Without a steady-state window, the values include the fresh part at the beginning, and a note says so."""
+    """A finding on a stream without a steady-state window has a note, because the values include the fresh part at the
+    beginning.
+    """
     claims = tmp_path / "claims.toml"
     claims.write_text(
         '[[claim]]\ntest = "writesat"\nmetric = "iops"\nread_percent = 0\nblock_size = "4k"\nat_least = 1\n'
@@ -379,7 +389,7 @@ def test_a_claim_on_a_whole_stream_says_so(result: RunResult, tmp_path: Path) ->
 
 def test_what_was_not_measured_fails_in_junit(result: RunResult, tmp_path: Path) -> None:
     """A claim about something that was not measured is an error in JUnit, because the exit code also counts an
-    unchecked promise as not kept.
+    unchecked claim as not met.
     """
     claims = tmp_path / "claims.toml"
     claims.write_text('[[claim]]\ntest = "iops"\nmetric = "iops"\nread_percent = 1\nblock_size = "4k"\nat_least = 1\n')
@@ -426,8 +436,8 @@ source = "data sheet"
 
 
 def test_quantiles_are_a_claim_for_each_percent() -> None:
-    """Quantiles are a claim for each percentage, in ascending order after the claims. Each promises
-    a greatest latency.
+    """A table of quantiles becomes one claim for each percentage, in ascending order after the other claims. Each of
+    these claims promises a greatest latency.
     """
     claims = parse_claims(QUANTILES, file="c.toml").claim
     assert [(each.metric, each.at_most, each.source) for each in claims] == [
@@ -455,7 +465,7 @@ def test_quantiles_are_a_claim_for_each_percent() -> None:
     ],
 )
 def test_a_mistake_in_quantiles_is_named(old: str, new: str, reason: str) -> None:
-    """A mistake in a table of quantiles is refused with file, key and reason."""
+    """A mistake in a table of quantiles is refused with the file, the key and the reason."""
     assert old in QUANTILES
     with pytest.raises(UsageError) as caught:
         parse_claims(QUANTILES.replace(old, new), file="c.toml")
@@ -475,8 +485,8 @@ BESIDE = {
 
 @pytest.mark.parametrize("condition", BESIDE)
 def test_a_claim_names_what_tells_workloads_apart(condition: str) -> None:
-    """A claim can name the condition that distinguishes two workloads with the same mix and size. Without that
-    condition the claim is not judged.
+    """A claim can name the condition that distinguishes two workloads with the same mix and block size. A claim without
+    this condition is not judged.
     """
     named_one = BESIDE[condition]
     other = replace(work(), offered_iops=1000.0) if named_one.offered_iops else work()

@@ -1,4 +1,4 @@
-"""Comparisons: ratios to the first run, differences within noise, and conditions that differ."""
+"""Comparisons: ratios to the first run, differences within noise, and conditions that differ between runs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def fast(folder: Path) -> RunResult:
 
 
 def texts(comparison: Comparison) -> tuple[str, ...]:
-    """Return all texts about conditions."""
+    """Return the texts of all groups of conditions."""
     return tuple(text for group in conditions_of(comparison) for text in group.texts)
 
 
@@ -69,8 +69,8 @@ def row_of(rows: tuple[ComparedRow, ...], test: str) -> ComparedRow:
 
 
 def test_a_run_beside_itself_is_all_noise(slow: RunResult) -> None:
-    """A run compared with itself has the ratio 1 in every cell, within noise wherever there is a spread. No condition
-    differs.
+    """A run that is compared with itself has the ratio 1 in every cell. Each difference with a known spread is within
+    noise, and no condition differs.
     """
     twice = compare([slow, slow])
     assert twice.names == ("slow (1)", "slow (2)")
@@ -81,8 +81,8 @@ def test_a_run_beside_itself_is_all_noise(slow: RunResult) -> None:
 
 
 def test_each_value_is_the_results_own(slow: RunResult, fast: RunResult) -> None:
-    """Each value of a comparison is the mean from the window of its result. The spread is that of its rounds, and the
-    ratio divides the two means.
+    """Each value of a comparison is the mean over the window of the result. Its spread is the spread of the rounds, and
+    the ratio is the quotient of the two means.
     """
     both = compare([slow, fast])
     row = row_of(both.rows, "iops")
@@ -107,8 +107,8 @@ def test_each_value_is_the_results_own(slow: RunResult, fast: RunResult) -> None
 
 
 def test_different_conditions_are_named(slow: RunResult, fast: RunResult) -> None:
-    """A comparison names a profile and a fio version that differ, with their values. It does not mention equal
-    conditions.
+    """A comparison names a profile and a fio version that differ, together with both values. It does not mention
+    conditions that are equal.
     """
     warnings = texts(compare([slow, fast]))
     assert any(each.startswith("profile differs (slow: quick, fast: tkperf") for each in warnings)
@@ -117,14 +117,16 @@ def test_different_conditions_are_named(slow: RunResult, fast: RunResult) -> Non
 
 
 def test_a_run_that_is_not_steady_or_not_complete_is_named(slow: RunResult) -> None:
-    """The output contains the numbers of the run, and the warning."""
+    """A run that is not steady is compared, and the comparison names the section that did not reach steady state."""
     test = slow.tests[0]
     broken = replace(slow, tests=(replace(test, sections=(replace(test.sections[0], steady=False),)),))
     assert any("IOPS did not reach steady state" in each for each in texts(compare([slow, broken])))
 
 
 def test_what_cannot_be_compared_is_refused(slow: RunResult) -> None:
-    """A comparison of one run is refused, and so are areas against steady states and runs with nothing in common."""
+    """A comparison of a single run is refused. So are comparisons of areas with steady states, and of runs that have
+    nothing in common.
+    """
     with pytest.raises(UsageError, match="at least two runs"):
         compare([slow])
     areas = replace(slow, info=replace(slow.info, suite="hdd"))
@@ -141,7 +143,7 @@ def test_what_cannot_be_compared_is_refused(slow: RunResult) -> None:
 
 
 def compare_values(test: str, first: Sequence[float | None], second: Sequence[float | None], **section: Any) -> Entry:
-    """Return the entry of the second run, from the rounds of both runs."""
+    """Return the entry of the second run in a comparison of these rounds."""
     runs = [
         made_up_run(name, {test: [made_up_section("S", {FOUR_KIB_WRITES: values}, **section)]})
         for name, values in (("a", first), ("b", second))
@@ -152,14 +154,14 @@ def compare_values(test: str, first: Sequence[float | None], second: Sequence[fl
 @pytest.mark.parametrize(
     ("test", "first", "second", "change"),
     [
-        # More is better.
+        # For these quantities, more is better.
         ("iops", (100, 110), (120, 130), Change.BETTER),
         ("iops", (120, 130), (100, 110), Change.WORSE),
         ("tp", (100, 110), (120, 130), Change.BETTER),
-        # Less is better.
+        # For these quantities, less is better.
         ("lat", (100, 110), (120, 130), Change.WORSE),
         ("lat", (120, 130), (100, 110), Change.BETTER),
-        # Ranges that overlap from either side, or of which one contains the other.
+        # These ranges overlap from either side, or one range contains the other.
         ("iops", (100, 110), (110, 130), Change.WITHIN_NOISE),
         ("iops", (110, 130), (100, 110), Change.WITHIN_NOISE),
         ("lat", (100, 110), (109, 130), Change.WITHIN_NOISE),
@@ -169,7 +171,7 @@ def compare_values(test: str, first: Sequence[float | None], second: Sequence[fl
         # A single round has no range.
         ("iops", (100,), (120, 130), Change.INCONCLUSIVE),
         ("iops", (100, 110), (120,), Change.INCONCLUSIVE),
-        # No ratio.
+        # These values have no ratio.
         ("iops", (0, 0), (120, 130), Change.NOT_COMPARABLE),
         ("iops", (None, None), (120, 130), Change.NOT_COMPARABLE),
         ("iops", (120, 130), (None, None), Change.NOT_COMPARABLE),
@@ -178,8 +180,8 @@ def compare_values(test: str, first: Sequence[float | None], second: Sequence[fl
 def test_noise_is_where_ranges_overlap(
     test: str, first: Sequence[float], second: Sequence[float], change: Change
 ) -> None:
-    """Two values differ within noise if their ranges overlap. The expected values were calculated by hand for both
-    directions of the measure.
+    """Two values differ within noise if their ranges overlap. The expected changes were calculated by hand, for
+    quantities of which more is better and of which less is better.
     """
     entry = compare_values(test, first, second)
     assert entry.change is change
@@ -199,10 +201,10 @@ def test_noise_is_where_ranges_overlap(
     ],
 )
 def test_only_a_steady_window_knows_noise(section: dict[str, Any], span: Span) -> None:
-    """Overlapping ranges are not noise if they are ranges of areas of a disk, of a stream from fresh to saturated, or
-    of rounds that are not steady.
+    """Ranges that overlap mean "within noise" only in a steady window. They are inconclusive if they are ranges of the
+    areas of a disk, of a stream from fresh to saturated, or of rounds that are not steady.
 
-    Ranges that do not overlap show a difference.
+    Ranges that do not overlap show a difference in every case.
     """
     test = "writesat" if "stream" in section else "iops"
     entry = compare_values(test, (100, 200, 300), (50, 100, 140), **section)
@@ -216,7 +218,7 @@ def test_only_a_steady_window_knows_noise(section: dict[str, Any], span: Span) -
 
 
 def made_up_pair() -> tuple[RunResult, RunResult]:
-    """Two runs with each kind of change, one more often than the other."""
+    """Return two runs with each kind of change. Each kind occurs a different number of times."""
     values: dict[str, tuple[tuple[float | None, ...], ...]] = {
         "first": ((10, 11), (10, 11), (10, 11), (10, 11), (10, 11), (10, 11), (0, 0)),
         "second": ((20, 21), (20, 21), (20, 21), (5, 6), (5, 6), (10, 12), (20, 21)),
@@ -237,13 +239,15 @@ def made_up_pair() -> tuple[RunResult, RunResult]:
 
 
 def test_each_change_is_counted() -> None:
-    """Each figure is counted as better, worse, within noise or not comparable. The tables mark each of them."""
+    """A comparison counts each figure as better, worse, within noise or not comparable. The tables mark each figure
+    accordingly.
+    """
     both = compare(made_up_pair())
     counted = "Of 11 figures of second: 4 better, 5 worse, 1 within noise, 1 not comparable."
     assert counted in tuple(find_conclusions(both))
     view = build_comparison_page(both)
     (section,) = view.tests[0].sections
-    # The largest difference comes first.
+    # The row with the largest difference is the first row.
     assert [row[4:6] for row in section.tables[0].rows] == [
         ("20.5", "×1.952"),
         ("20.5", "×1.952"),
@@ -257,8 +261,8 @@ def test_each_change_is_counted() -> None:
 
 
 def test_every_runs_notices_are_banners() -> None:
-    """The notice is on the page and in its charts. The same notice appears once, with the names of its runs unless all
-    have it.
+    """The notices of all runs are banners of the page and of its charts. A notice of several runs appears once. Unless
+    all runs have the notice, it names its runs.
     """
     first, second = made_up_pair()
     view = build_comparison_page(compare([first, second, first]))
@@ -277,7 +281,7 @@ PROFILE: dict[str, object] = {
 
 
 def made_up_warnings(first: dict[str, Any], second: dict[str, Any], tests: dict[str, list[SectionResult]]) -> list[str]:
-    """Return the texts about two runs of the same tests under different conditions."""
+    """Return the texts about the conditions of two runs of the same tests."""
     runs = [made_up_run("a", tests, **first), made_up_run("b", tests, **second)]
     return list(texts(compare(runs)))
 
@@ -287,8 +291,8 @@ def iops_section(**changes: Any) -> SectionResult:
 
 
 def test_profiles_of_one_name_with_other_numbers_are_named() -> None:
-    """Profiles with the same name and other numbers differ by each number that a common test uses. Numbers of other
-    tests do not count.
+    """Two profiles with the same name are compared number by number. A difference is named if a common test uses the
+    number, and ignored if only other tests use it.
     """
     tests = {"iops": [iops_section()]}
     same = {
@@ -313,7 +317,9 @@ def test_profiles_of_one_name_with_other_numbers_are_named() -> None:
 
 
 def test_hard_disks_are_compared_by_their_own_table() -> None:
-    """Hard disk runs differ by the numbers of their own table. Numbers for tests that did not run do not count."""
+    """Hard disk runs differ by the numbers in the hard disk table of their profiles. Numbers for tests that did not run
+    do not count.
+    """
     tests = {"iops": [iops_section(areas=2, steady=None)]}
     table = {"areas": 128, "step_s": 10, "throughput_block_sizes_kib": [1024]}
     short = {"areas": 128, "step_s": 1, "throughput_block_sizes_kib": [4]}
@@ -323,8 +329,8 @@ def test_hard_disks_are_compared_by_their_own_table() -> None:
 
 
 def test_other_purges_and_fills_are_named() -> None:
-    """Different purges and fills are named for each section, and sections that differ alike share a sentence. The fill
-    is given in multiples of the range.
+    """Different purges and fills are named for each section. Sections with the same difference share a sentence. The
+    fill is stated in multiples of the range.
     """
     fills: dict[str, Any] = {"filled_bytes": 2 << 30}
     purge = PurgeRecord(section="", started_s=0, duration_s=1, method="nvme-format")
@@ -354,8 +360,8 @@ def test_other_purges_and_fills_are_named() -> None:
 
 
 def test_what_only_some_runs_have_is_named() -> None:
-    """A test without some of its sections, a section without some cells, and a cell that only some runs have are named.
-    Of many such cells only a few are listed.
+    """A comparison names tests, sections and cells that only some runs have. If there are many such cells, only a few
+    are listed.
     """
     few = {FOUR_KIB_WRITES: (10.0,)}
     many = {work(mix, 4096): (10.0,) for mix in range(8)}
@@ -375,8 +381,8 @@ def test_what_only_some_runs_have_is_named() -> None:
 
 
 def test_what_a_run_says_of_itself_is_said_beside_others() -> None:
-    """A run's notices, status and warnings are shown beside those of the other run. A value that the host limited is
-    marked.
+    """The notices, the status and the warnings of a run are shown beside those of the other run. A value that the host
+    limited is marked.
     """
     facts: dict[str, Any] = {
         "notices": ("FILE TARGET",),
@@ -406,7 +412,9 @@ def test_what_a_run_says_of_itself_is_said_beside_others() -> None:
 
 
 def test_a_section_says_what_each_run_did() -> None:
-    """A section that is steady in every run says so once. Otherwise the section states the result of each run."""
+    """A section that is steady in every run has one common summary. Otherwise the summary states the result of each
+    run.
+    """
     view = build_comparison_page(compare(made_up_pair()))
     assert [(each.state, each.summary) for test in view.tests for each in test.sections] == [
         ("reached", "in every run"),
@@ -416,7 +424,7 @@ def test_a_section_says_what_each_run_did() -> None:
 
 
 def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunResult) -> None:
-    """The tables of values contain each entry, and the tables of ratios contain each ratio."""
+    """The tables of values contain each entry of the comparison, and the tables of ratios contain each ratio."""
     both = compare([slow, fast])
     view = build_comparison_page(both)
     sections = [section for test in view.tests for section in test.sections]
@@ -439,14 +447,16 @@ def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunRe
 
 
 def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
-    """The plots have the names and the cells of tkperf-cmp's files. Each value is the value of the results."""
+    """The charts for tkperf-cmp have the names and the cells of its plots. Each drawn value is the value of the
+    results.
+    """
     both = compare([slow, fast])
     charts = {chart.key: chart for chart in build_tkperf_plots(both)}
     cells = [at(result.tests[0].sections[0], 0, 4096) for result in (slow, fast)]
     writes = [bar["value"] for bar in rows_of(charts["compIOPSPlt"]) if bar["x"] == "0/100 4k"]
     assert writes == [cell.value(IOPS) for cell in cells if cell is not None]
     assert {bar["x"] for bar in rows_of(charts["compLATPlt"])} == {f"{mix} 4k" for mix in ("100/0", "65/35", "0/100")}
-    assert len(rows_of(charts["compTPPlt"])) == 8  # two sizes, two directions, two runs
+    assert len(rows_of(charts["compTPPlt"])) == 8  # two sizes, two directions and two runs
     slices = [result.tests[3].sections[0].slices for result in (slow, fast)]
     assert [point["value"] for point in rows_of(charts["compWriteSatIOPSPlt"])] == [
         each.values.value(IOPS) for run in slices for each in run
@@ -454,8 +464,8 @@ def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
 
 
 def test_streams_are_compared_over_drive_fills_and_by_their_tails(slow: RunResult, fast: RunResult) -> None:
-    """Streams are compared over drive fills, with each slice at its written amount over the range. Exceedance falls
-    below 1 %.
+    """Streams are compared over drive fills: each slice is placed at the written amount divided by the range. The
+    exceedance curve falls and begins below 1 %.
     """
     view = build_comparison_page(compare([slow, fast]))
     charts = {each.key: each for test in view.tests for chart in test.charts for each in chart.views}
@@ -469,7 +479,9 @@ def test_streams_are_compared_over_drive_fills_and_by_their_tails(slow: RunResul
 
 
 def test_hard_disks_are_compared_over_their_areas(tmp_path: Path) -> None:
-    """Hard disks are compared with a point for each area and cell, placed at its share of the disk."""
+    """A comparison of hard disks draws one point for each area and cell, at the place of the area as a share of the
+    disk.
+    """
     results = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -487,7 +499,7 @@ def test_hard_disks_are_compared_over_their_areas(tmp_path: Path) -> None:
 
 
 def test_names_from_outside_are_text_in_the_terminal() -> None:
-    """Markup, escape sequences and direction characters from a run file have no effect."""
+    """Markup, escape sequences and direction characters in a run file have no effect in the terminal."""
     hostile = "[/b][red]x\x1b[2J\x07\u202e:bomb:\\"
     section = iops_section(name=hostile)
     runs = [
@@ -505,8 +517,8 @@ def test_names_from_outside_are_text_in_the_terminal() -> None:
 
 
 def test_the_csv_has_every_value_with_its_run() -> None:
-    """The CSV of a comparison has a row for each value of each run. A text that a spreadsheet would execute is made
-    harmless.
+    """The CSV file of a comparison has a row for each value of each run. A text that a spreadsheet would execute as a
+    formula is made harmless.
     """
     hostile = '=HYPERLINK("x")'
     section = iops_section(name="+S")
@@ -543,7 +555,9 @@ def test_the_csv_has_every_value_with_its_run() -> None:
 
 
 def test_the_command(slow: RunResult, fast: RunResult, folder: Path, tmp_path: Path) -> None:
-    """The command compare writes a table, a CSV file and a page. A missing run file is one clear error."""
+    """The command ``tkperf compare`` writes a table, a CSV file and a page. A missing run file causes one clear
+    error.
+    """
     files = [str(folder / name / "run.tkperf") for name in ("slow", "fast")]
     table, page = tmp_path / "c.csv", tmp_path / "c.html"
     ran = CliRunner().invoke(cli, ["compare", *files, "--csv", str(table), "--html", str(page)])
@@ -563,7 +577,9 @@ def test_the_command(slow: RunResult, fast: RunResult, folder: Path, tmp_path: P
 
 
 def test_a_folder_with_everything(slow: RunResult, fast: RunResult, folder: Path, tmp_path: Path) -> None:
-    """The option -f writes every format into a folder, and -z packs them. The option -z without -f is a mistake."""
+    """The option ``-f`` writes every format into a folder, and ``-z`` packs the files. The option ``-z`` without ``-f``
+    is refused.
+    """
     files = [str(folder / name / "run.tkperf") for name in ("slow", "fast")]
     ran = CliRunner().invoke(cli, ["compare", *files, "-f", str(tmp_path / "out"), "-z"])
     assert ran.exit_code == 0, ran.exception
@@ -586,7 +602,9 @@ def test_a_folder_with_everything(slow: RunResult, fast: RunResult, folder: Path
 
 
 def test_the_demand_that_differs_is_that_of_the_tests_in_common() -> None:
-    """The compared demand is the demand at which each common test really ran. The profile may state another one."""
+    """Compared demands are the demands at which each common test really ran, even if the profiles state other
+    demands.
+    """
 
     def run_at(name: str, jobs: int) -> RunResult:
         made = made_up_run(name, {"iops": [iops_section()], "lat": [iops_section(name="Latency")]})

@@ -64,7 +64,7 @@ def conditions_of(comparison: Comparison) -> tuple[ConditionGroup, ...]:
 
 
 def worded(comparison: Comparison) -> Verdict:
-    """The verdict on a comparison, in words."""
+    """Return the verdict on a comparison in words."""
     return describe_comparison_verdict(comparison, find_verdict(comparison, conditions_of(comparison)))
 
 
@@ -83,7 +83,7 @@ MEASURED: dict[str, Any] = {"profile_name": "pts-e-1.1", "ioengine": "io_uring"}
 
 
 def iops_run(name: str, values: Sequence[float], **info: Any) -> RunResult:
-    """A run of one cell, on a device."""
+    """Return a run of one cell that was measured on a device."""
     section = made_up_section("IOPS", {FOUR_KIB_WRITES: values})
     return made_up_run(name, {"iops": [section]}, **(MEASURED | info))
 
@@ -92,12 +92,12 @@ def around(value: float) -> tuple[float, ...]:
     return (0.99 * value, value, 1.01 * value)
 
 
-# ---- sentences of two runs
+# ---- conclusions about two runs
 
 
 def test_it_opens_with_the_greatest_difference() -> None:
     """The conclusions begin with the greatest difference and its ratio. The greatest difference in the other direction
-    and the numbers of changes of each kind follow.
+    is the next conclusion, and then the numbers of changes of each kind.
     """
     cells = {work(0): (100, 101), work(65): (100, 101), work(100): (100, 101)}
     other = {work(0): (870, 880), work(65): (300, 301), work(100): (50, 51)}
@@ -120,8 +120,8 @@ def test_nothing_but_noise_is_said_as_such() -> None:
 
 
 def test_few_differences_among_many_figures_may_be_chance() -> None:
-    """The sentence with the number of differences says how many are expected by chance: 1 of 20 with 95 % intervals. It
-    is omitted if there are only two figures.
+    """The sentence with the number of differences states how many differences are expected by chance: 1 of 20 with 95 %
+    intervals. The sentence is omitted if there are only two figures.
     """
     loads = [work(block_size_bytes=512 << number) for number in range(20)]
 
@@ -150,8 +150,8 @@ def test_an_interval_that_is_a_lower_limit_is_called_that() -> None:
     [(1.8, 2.2, "×2.00 ± 10 %"), (1.83, 2.23, "×2.00 ± 10 %"), (1.0, 2.2, "×2.00 (1.000 to 2.20)")],
 )
 def test_an_interval_that_reaches_further_to_one_side_is_told_by_its_ends(low: float, high: float, text: str) -> None:
-    """An uneven interval is described by its ends, because half of it could reach 1 where the interval does not, or the
-    other way round.
+    """An asymmetric interval is described by its two ends. Half of its width would be wrong, because it could reach 1
+    although the interval does not, or the other way round.
     """
     ratio = Uncertainty(standard=0.1, low=low, high=high)
     assert describe_ratio(Entry(value=2.0, ratio=2.0, ratio_uncertainty=ratio)) == text
@@ -163,7 +163,9 @@ def test_what_was_measured_once_has_its_ratio_all_the_same() -> None:
 
 
 def test_an_interval_without_an_upper_end_is_told_by_its_lower_one() -> None:
-    """The page has no remark on ranges that were not compared."""
+    """An interval without an upper end is described by its lower end. The page then has no remark on ranges, because no
+    ranges were compared.
+    """
     runs = [iops_run("A", (100,)), iops_run("B", (800,))]
     sure = (
         Uncertainty(standard=1, low=98, high=102, basis=Basis.ROUNDS),
@@ -202,8 +204,8 @@ def test_less_latency_is_said_to_be_better() -> None:
 
 
 def test_the_same_slowdown_is_worse_as_iops_and_as_latency() -> None:
-    """A slowdown is worse both as IOPS and as latency. This holds also for a drive that never became steady and whose
-    interval reaches below 0.
+    """The same slowdown is worse both as IOPS and as latency, even for a drive that never became steady and has an
+    interval that reaches below 0.
     """
 
     def entry(value: float, share: float) -> Entry:
@@ -225,14 +227,14 @@ def verdict_of(*runs: RunResult) -> str:
 
 
 def test_a_comparison_of_alike_measurements_is_comparable() -> None:
-    """The size of a difference does not affect the verdict, because the verdict judges how the runs were measured."""
+    """Runs that were measured alike are comparable, whatever the difference between their results is."""
     runs = [iops_run(name, around(value), device=drive(name)) for name, value in (("A", 9), ("B", 99))]
     assert verdict_of(*runs) == "Comparable"
 
 
 def test_a_model_with_a_device_is_not_comparable() -> None:
-    """A model and a device are not comparable, and every arrangement says so. Two models are comparable
-    as SIMULATED.
+    """A model and a device are not comparable, and every arrangement of the comparison reports this. Two models are
+    comparable and marked SIMULATED.
     """
     measured = iops_run("D3", around(100), device=drive("S1"))
     model = iops_run("model", around(100), device=drive("S2"), ioengine="simulated")
@@ -245,8 +247,8 @@ def test_a_model_with_a_device_is_not_comparable() -> None:
 
 
 def test_a_comparison_is_no_better_than_its_runs() -> None:
-    """The verdict on a comparison is no better than those on its runs. Runs with the same reason are named together,
-    and a failed run makes the comparison not comparable.
+    """The verdict on a comparison is never better than the verdicts on its runs. Runs with the same reason are named
+    together, and a failed run makes the comparison not comparable.
     """
     unsteady = made_up_section("IOPS", {FOUR_KIB_WRITES: around(100)}, steady=False)
     first, *others = (made_up_run(name, {"iops": [unsteady]}, **MEASURED) for name in ("A", "B"))
@@ -259,7 +261,7 @@ def test_a_comparison_is_no_better_than_its_runs() -> None:
 
 
 def test_tails_stand_behind_rates() -> None:
-    """Tails follow rates in the conclusions, even if their differences are greater."""
+    """Conclusions about rates precede conclusions about tails, even if the differences of the tails are greater."""
     both = compare([saturation("A", falling(1)), saturation("B", falling(8))])
     tail = both.headlines[-1]
     assert tail.quantity is percentile(99.9)
@@ -267,7 +269,7 @@ def test_tails_stand_behind_rates() -> None:
 
 
 def test_conditions_that_differ_are_one_line_and_grouped_below() -> None:
-    """Conditions that differ are named first, in one line. Their values follow in groups."""
+    """The verdict names all conditions that differ in one line. Groups below the verdict list their values."""
     runs = [
         iops_run("A", around(100), profile_name="quick", fio_version="fio-3.33"),
         iops_run("B", around(100), profile_name="pts-e-1.1", fio_version="fio-3.36", notices=("X",)),
@@ -283,7 +285,7 @@ def test_conditions_that_differ_are_one_line_and_grouped_below() -> None:
 
 
 def test_what_is_not_known_of_a_run_is_not_said_to_differ() -> None:
-    """A condition that one of two runs does not state is called not known. A condition that differs between two of
+    """A condition that one of two runs does not record is called not known. A condition that differs between two of
     three runs is called different.
     """
     versions = ("fio-3.33", None, "fio-3.36")
@@ -311,14 +313,16 @@ def test_what_runs_say_alike_is_said_once() -> None:
 
 
 def test_a_notice_of_some_runs_names_them() -> None:
-    """Otherwise the page would apply a remark on one run to all runs."""
+    """A notice that only some runs have names these runs, because otherwise the page would apply the notice to all
+    runs.
+    """
     runs = [iops_run("A", around(100)), iops_run("B", around(100), notices=("NOT PURGED: no purge",))]
     assert find_comparison_notices(compare(runs)) == ("NOT PURGED (B): no purge",)
 
 
 def test_conditions_of_many_runs_are_told_by_value() -> None:
-    """Conditions of many runs are listed by value: each value once with its runs, of which only some are named if they
-    are many.
+    """Conditions of many runs are listed by value. Each value appears once with its runs; if the runs are many, only
+    some are named.
     """
     runs = [
         iops_run(f"r{number}", around(100), fio_version="fio-3.36" if number == 7 else "fio-3.33")
@@ -328,7 +332,7 @@ def test_conditions_of_many_runs_are_told_by_value() -> None:
     assert group.texts == ("fio differs (fio-3.33: r0, r1, r2, r3 and 3 more; fio-3.36: r7)",)
 
 
-# ---- what the drives tell
+# ---- telemetry of the drives
 
 
 def with_telemetry(run: RunResult, **facts: Any) -> RunResult:
@@ -337,8 +341,8 @@ def with_telemetry(run: RunResult, **facts: Any) -> RunResult:
 
 
 def test_telemetry_is_said_where_it_may_be_why() -> None:
-    """Differences of telemetry are listed: temperatures from 10 °C, write amplification from a tenth. Throttling is
-    also one of the conclusions.
+    """A comparison lists differences of telemetry: temperatures that differ by at least 10 °C, and write amplification
+    that differs by at least a tenth. Throttling is also a conclusion.
     """
     cool = with_telemetry(iops_run("A", around(100)), throttled_s=0.0, temperature_most_c=45.0, write_amplification=2.0)
     hot = with_telemetry(iops_run("B", around(50)), throttled_s=190.0, temperature_most_c=71.0, write_amplification=2.5)
@@ -357,13 +361,15 @@ def test_telemetry_is_said_where_it_may_be_why() -> None:
     assert "warmest: 45 °C (A) to 71 °C (B)" in telemetry_differences(many)
 
 
-# ---- streams by their phases
+# ---- phases of streams
 
 
 def stream(
     values: Sequence[float], levels: Sequence[tuple[LevelKind, int, int, float]], *, settled: bool = True
 ) -> SectionResult:
-    """Return slices of a second, and the levels that were found in them: kind, first slice, end, value."""
+    """Return a section with slices of a second, and with the levels that were found: kind, first slice, end and
+    value.
+    """
     section = made_up_section("Write Saturation", {FOUR_KIB_WRITES: values}, stream=True, steady=None, window=False)
     timeline = Timeline(
         workload=FOUR_KIB_WRITES,
@@ -383,7 +389,7 @@ def saturation(name: str, section: SectionResult, **info: Any) -> RunResult:
 
 
 def falling(factor: float) -> SectionResult:
-    """The stream is fresh for ten slices, in transition for five, and steady for 25."""
+    """Return a stream that is fresh for ten slices, in transition for five, and steady for 25."""
     fresh = [factor * value for value in (1000, 1002, 998, 1001, 999) * 2]
     between = [factor * value for value in (800, 600, 400, 300, 200)]
     steady = [factor * value for value in (100, 102, 98, 101, 99) * 5]
@@ -396,8 +402,8 @@ def falling(factor: float) -> SectionResult:
 
 
 def test_a_stream_is_compared_by_its_phases() -> None:
-    """Streams are compared phase by phase, fresh and steady, each phase with an uncertainty. No mean over both phases
-    is compared.
+    """Streams are compared phase by phase: the fresh phases with each other, and the steady phases with each other.
+    Each phase has an uncertainty. No mean over both phases is compared.
     """
     both = compare([saturation("A", falling(1)), saturation("B", falling(8))])
     rows = {(row.part, row.quantity): row for row in both.rows}
@@ -421,8 +427,8 @@ def test_a_stream_is_compared_by_its_phases() -> None:
 
 
 def test_where_not_every_run_became_steady_the_last_quarters_are_compared() -> None:
-    """The last quarters are compared when not every run became steady. A rate that still falls is inconclusive, because
-    it may reach the rate of the other run.
+    """If not every run became steady, the last quarters of the runs are compared. A rate that still falls is
+    inconclusive, because it may reach the rate of the other run.
     """
     unsettled = stream(
         [1000 - 20 * place for place in range(40)], [(LevelKind.TRANSITION, 0, 40, 600.0)], settled=False
@@ -435,7 +441,7 @@ def test_where_not_every_run_became_steady_the_last_quarters_are_compared() -> N
 
 
 def test_a_greatest_of_a_phase_is_told_by_ranges() -> None:
-    """The greatest value of a phase is compared by ranges, because it has no uncertainty."""
+    """The greatest values of a phase are compared by their ranges, because a greatest value has no uncertainty."""
     section = falling(1)
     with_max = replace(section, plan=replace(section.plan, quantities=("iops", "latency_max_us")))
     runs = [saturation(name, with_max) for name in ("A", "B")]
@@ -446,7 +452,9 @@ def test_a_greatest_of_a_phase_is_told_by_ranges() -> None:
 
 @pytest.mark.parametrize(("fresh", "change"), [(3, Change.INCONCLUSIVE), (4, Change.WORSE)])
 def test_a_greatest_of_few_slices_cannot_be_told(fresh: int, change: Change) -> None:
-    """By chance, ranges of three slices each do not overlap in 1 of 10 cases."""
+    """The greatest values of three slices are inconclusive, because by chance the ranges of three slices each do not
+    overlap in 1 of 10 cases. Four slices are enough.
+    """
 
     def short(name: str, factor: float) -> RunResult:
         values = [factor * value for value in (1000, 1002, 998, 1001)[:fresh]]
@@ -462,8 +470,8 @@ def test_a_greatest_of_few_slices_cannot_be_told(fresh: int, change: Change) -> 
 
 
 def test_the_specifications_window_stands_for_the_steady_phase() -> None:
-    """The window of the specification replaces the steady phase if every run reached it. The fresh phase remains beside
-    it.
+    """The window of the specification replaces the steady phase if every run reached it. The fresh phase is still
+    compared.
     """
 
     def judged(factor: float) -> SectionResult:
@@ -529,8 +537,8 @@ def test_ratios_have_sensible_digits(ratio: float, text: str) -> None:
 
 
 def test_the_arrangement_follows_from_the_drives() -> None:
-    """Drives of one model with different serials are a cohort. Runs of one serial on different dates are a history. All
-    others are plain runs.
+    """Runs of drives of one model with different serial numbers are a cohort. Runs of one serial number on different
+    dates are a history. All other runs are plain runs.
     """
 
     def arrangement(*devices: Mapping[str, object], dated: bool = True) -> Arrangement:
@@ -585,7 +593,9 @@ def cohort_of(*values: float, **changes: Any) -> Comparison:
 
 
 def test_spikes_that_only_some_runs_have_are_the_answer() -> None:
-    """Neither a mean nor a percentile shows a pause of 0.4 s every 13 minutes."""
+    """A comparison reports periodic spikes that only some runs have, because neither a mean nor a percentile shows a
+    pause of 0.4 s every 13 minutes.
+    """
     spikes = PeriodicSpikes(period=780.0, first=180.0, expected=9, places=(180.0, 960.0), height=20.0, chance=1e-9)
 
     def run(name: str, found: PeriodicSpikes | None) -> RunResult:
@@ -608,7 +618,7 @@ def test_spikes_that_only_some_runs_have_are_the_answer() -> None:
 
 
 def test_a_cohort_tells_its_spread_and_names_who_strays() -> None:
-    """A cohort states its spread and names its outliers. The expected median 100.5 and MAD 1.5 were
+    """A cohort reports its spread and names its outliers. The expected median of 100.5 and the expected MAD of 1.5 were
     calculated by hand.
     """
     cohort = cohort_of(100, 101, 99, 102, 80, 103)
@@ -629,8 +639,8 @@ def test_a_cohort_tells_its_spread_and_names_who_strays() -> None:
 
 
 def test_where_more_than_half_are_alike_no_spread_is_told() -> None:
-    """A cohort in which more than half of the values are equal states no spread. A spread of 0 would claim that the
-    drives are the same.
+    """A cohort in which more than half of the values are equal reports no spread, because a spread of 0 would claim
+    that all drives are the same.
     """
     cohort = cohort_of(100, 100, 100, 100, 101, 100)
     assert tuple(find_conclusions(cohort))[1] == (
@@ -644,8 +654,8 @@ def test_where_more_than_half_are_alike_no_spread_is_told() -> None:
 
 
 def test_who_strays_within_its_own_uncertainty_is_no_outlier() -> None:
-    """A drive whose own interval reaches the other drives is not an outlier, because its measurement may be imprecise.
-    It is named after the outliers.
+    """A drive is not an outlier if its own interval reaches the values of the other drives, because its measurement may
+    be imprecise. Such a drive is named after the outliers.
     """
     runs = [
         iops_run(f"d{n}", around(value), device=drive(f"S{n}")) for n, value in enumerate((100, 101, 99, 102, 80, 103))
@@ -667,8 +677,8 @@ def test_who_strays_within_its_own_uncertainty_is_no_outlier() -> None:
 
 
 def test_the_same_slowdown_strays_as_iops_and_as_latency() -> None:
-    """A slowdown makes a drive an outlier both as IOPS and as latency. A wide interval that reaches below 0 does not
-    excuse the drive.
+    """A slowdown makes a drive an outlier both as IOPS and as latency, even if the wide interval of the drive reaches
+    below 0.
     """
     from tkperf.analysis.comparing.arrangements import build_cohort
 
@@ -693,7 +703,9 @@ def test_a_small_or_even_cohort_names_nobody() -> None:
 
 
 def test_runs_of_one_drive_are_no_drives() -> None:
-    """A user may request a cohort of any runs, because only serial numbers show that the drives are different."""
+    """A cohort is said to contain several drives only if their serial numbers differ. A cohort that the user requested
+    for other runs counts runs instead.
+    """
     serials = {"several drives": ("S1", "S2", "S3"), "one": ("S1",) * 3, "not known": (None,) * 3}
     titles = {}
     for what, of_runs in serials.items():
@@ -712,7 +724,7 @@ def test_ratios_of_a_cohort_are_to_its_median() -> None:
     assert table.title == "Values"
     assert table.columns[-6:] == ("d0", "d1", "d2", "d3", "d4", "d5")
     assert table.rows[0][-2] == "80.0\u00a0×0.796"
-    assert "ratio" not in table.hints[0][4]  # the ratio to the first run is different
+    assert "ratio" not in table.hints[0][4]  # the ratio to the first run is another column
     each = build_runs_table(cohort)
     assert each is not None
     assert each.rows[0][0] == "d4"
@@ -725,7 +737,9 @@ def test_ratios_of_a_cohort_are_to_its_median() -> None:
 
 @pytest.mark.parametrize(("minutes", "said"), [(5, "5 min"), (119, "119 min"), (540, "9 h"), (17_280, "12 days")])
 def test_what_runs_span_is_never_nothing(minutes: int, said: str) -> None:
-    """The time that runs span is never described as zero, even if simulated runs follow each other within minutes."""
+    """The time between the first and the last run is never described as zero, even if simulated runs follow each other
+    within minutes.
+    """
     assert describe_days(minutes / 1440) == said
 
 
@@ -744,7 +758,7 @@ def history_of(*values: float, firmware: Sequence[str] = ()) -> Comparison:
 
 
 def test_a_history_is_in_the_order_of_dates_with_its_trend() -> None:
-    """A history sorts its runs by date. Its trend is in percent of the median a day and has an interval."""
+    """A history sorts its runs by date. Its trend is in percent of the median per day and has an interval."""
     history = compare(
         [
             iops_run(
@@ -777,8 +791,8 @@ def test_four_runs_are_too_few_for_a_trend() -> None:
 
 
 def test_runs_of_one_date_tell_no_trend() -> None:
-    """Runs of which two have the same date show no trend, even if there are enough runs, because the interval needs
-    different dates.
+    """If two runs of a history have the same date, no trend is shown, however many runs exist, because the interval
+    requires different dates.
     """
     runs = [
         iops_run(f"r{n}", around(100 + n), device=drive("S1"), started_utc=f"2026-01-{1 + n // 2:02}T12:00:00+00:00")
@@ -806,8 +820,8 @@ def test_a_new_firmware_is_marked() -> None:
 
 
 def test_many_runs_are_told_by_their_ends() -> None:
-    """A comparison of many runs names the least and the greatest run. The table for each run has short names and fits
-    80 columns.
+    """A comparison of many runs names the runs with the least and the greatest value. The table for each run uses short
+    names and fits into 80 columns.
     """
     runs = [iops_run(f"lab-{n:02}", around(100 + n), device=drive(None)) for n in range(20)]
     many = compare(runs)
@@ -822,7 +836,9 @@ def test_many_runs_are_told_by_their_ends() -> None:
 
 
 def test_of_many_runs_each_end_is_told_as_sure_as_it_is() -> None:
-    """A run between the ends says nothing about the ends."""
+    """With more than two runs, the conclusion states the noise of the two runs at the ends, because a run between them
+    shows nothing about the ends.
+    """
     once, often = (50.0,), around(80)
     runs = [iops_run("A", around(100)), iops_run("B", often), iops_run("C", once)]
     told = next(find_conclusions(compare(runs)))
@@ -834,8 +850,8 @@ def test_of_many_runs_each_end_is_told_as_sure_as_it_is() -> None:
 
 
 def test_the_furthest_of_many_runs_may_be_so_by_chance() -> None:
-    """The conclusion on the furthest of many runs says how many runs are expected beyond noise by chance. With only two
-    other runs it says nothing of chance.
+    """The conclusion on the furthest of many runs states how many runs would be beyond noise by chance. With only two
+    other runs, the conclusion does not mention chance.
     """
     runs = [iops_run(f"r{n:02}", around(100 if n < 19 else 103), device=drive(None)) for n in range(20)]
     chance = "; by chance alone about 1 would be beyond noise."
@@ -844,14 +860,16 @@ def test_the_furthest_of_many_runs_may_be_so_by_chance() -> None:
 
 
 def test_no_two_runs_are_called_alike() -> None:
-    """The tests find curves and sections by their names."""
+    """Each run of a comparison has a different name, because the tests find curves and sections by the names of
+    runs.
+    """
     names = ("a (2)", "a", "a", "a (3)")
     assert compare([iops_run(name, (1, 2)) for name in names]).names == ("a (2)", "a (2) (2)", "a (3) (3)", "a (3)")
 
 
 @pytest.mark.parametrize("told", ["NaT", "now", "today", "12345678901234567890", "2026-13-01", ""])
 def test_what_is_no_date_is_not_known(told: str) -> None:
-    """A text that is no date gives no day. An imported run may have a day without a time."""
+    """A text that is no date gives no day. A day without a time, which an imported run may have, is accepted."""
     assert find_day(iops_run("A", (1, 2), started_utc=told)) is None
     day = find_day(iops_run("A", (1, 2), started_utc="1970-01-03"))
     noon = find_day(iops_run("A", (1, 2), started_utc="1970-01-03T12:00:00+00:00"))
@@ -859,18 +877,18 @@ def test_what_is_no_date_is_not_known(told: str) -> None:
 
 
 def test_the_last_run_of_a_history_that_fell_is_named_first() -> None:
-    """A single fall is no trend."""
+    """If the last run of a history fell, the conclusions name the fall first. A single fall is no trend."""
     sentences = tuple(find_conclusions(history_of(100, 100.1, 100.2, 100.1, 50)))
     assert sentences[0].startswith("4 KiB random write: ")
     assert "0.500 × the IOPS of" in sentences[0]
     assert "no trend beyond noise" in sentences[1]
 
 
-# ---- for programs and wikis
+# ---- JSON and Markdown
 
 
 def test_json_and_markdown_say_the_same() -> None:
-    """JSON and Markdown state the same conclusions first. Each headline figure in JSON leads to its row."""
+    """JSON and Markdown begin with the same conclusions. Each headline figure in JSON refers to its row."""
     runs = [iops_run("A", (100, 101)), iops_run("B|x", (870, 880))]
     both = compare(runs)
     document = json.loads(render_comparison_json(both))
@@ -896,8 +914,8 @@ def test_every_key_of_the_json_is_on_its_page() -> None:
 
 
 def test_json_tells_which_run_a_notice_is_of() -> None:
-    """The JSON of a comparison gives the notices of each run, so that a reader cannot mistake the numbers of a model
-    for measured ones.
+    """The JSON document of a comparison lists the notices of each run, so that a reader cannot mistake the numbers of a
+    model for measured numbers.
     """
     runs = [iops_run("A", (1, 2)), iops_run("B", (3, 4), notices=("SIMULATED: a model",))]
     document = json.loads(render_comparison_json(compare(runs)))
@@ -915,8 +933,8 @@ def test_json_of_cohorts_and_histories_has_their_numbers() -> None:
 
 
 def test_the_terminal_says_what_a_question_mark_is() -> None:
-    """The terminal explains a question mark below the table that contains one. It explains parentheses only if there
-    are any.
+    """The terminal explains the question mark below each table that contains one. It explains parentheses only below a
+    table that contains parentheses.
     """
     file = io.StringIO()
     view = build_comparison_page(compare([iops_run("A", (100,)), iops_run("B", (800,))]))

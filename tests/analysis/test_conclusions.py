@@ -1,9 +1,8 @@
-"""Conclusions do not depend on chance: they are clear and right for known series, and the same for
-noisy copies of these series.
+"""Conclusions do not depend on chance: they are right for known series and for noisy copies of these series.
 
-Each conclusion is tried on five copies, each second of which is multiplied by white noise of 1 %,
-and on the same copies without their last tenth. The conclusions on all copies must match the known
-course. ``bench/conclusions.py`` tries 200 copies, of which 95 % must match.
+Each conclusion is tested on five copies. Each second of a copy is multiplied by white noise of 1 %. The same copies are
+also tested without their last tenth. The conclusions on all copies must match the known course.
+``bench/conclusions.py`` tests 200 copies, of which 95 % must match.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ def require_alike(find: Callable[[int], list[str]]) -> None:
 
 @pytest.mark.parametrize("named", KNOWN_SERIES, ids=lambda named: named.name)
 def test_the_course_of_a_known_series_is_found(named: NamedSeries) -> None:
-    """The fresh level, second level, last level, drops and period are found, each with its value
-    and place.
+    """The fresh level, the second level, the last level, the drops and the period of a known series are found. Each has
+    the known value and place.
     """
     series = named.build()
     assert find_differences(named, series) == []
@@ -60,7 +59,7 @@ def test_noise_does_not_change_other_conclusions(case: Case, cut: bool) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_beginning_of_a_decline_is_not_a_level(seed: int) -> None:
-    """A few noisy values of a decline look flat. They count as a level only if the rate then falls
+    """The first values of a decline look flat but are not a level. They count as a level only if the rate then falls
     abruptly.
     """
     random = np.random.default_rng(seed)
@@ -75,7 +74,7 @@ def test_the_beginning_of_a_decline_is_not_a_level(seed: int) -> None:
 
 
 def test_a_decline_that_becomes_faster_is_not_a_level() -> None:
-    """A level ends with a change that is large compared with the change over the level."""
+    """A level ends only with a change that is large compared with the change over the level itself."""
 
     def first_phase(percent_each_second: float) -> str:
         begin = 100 - percent_each_second * np.arange(20)
@@ -90,8 +89,8 @@ def test_a_decline_that_becomes_faster_is_not_a_level() -> None:
 
 
 def test_a_drop_soon_after_a_recovery_is_found() -> None:
-    """If a rate returns for 3 to 8 values and falls again, there are two drops: the values of the first drop do not
-    hide the second fall. If the rate stays at its old level, there is only one drop.
+    """If a rate returns for 3 to 8 values and falls again, two drops are found, because the first drop does not hide
+    the second fall. If the rate stays at its old level, only one drop is found.
     """
     noise = 1 + 0.01 * np.random.default_rng(1).normal(size=300)
     for back in (3, 5, 8):
@@ -106,8 +105,8 @@ def test_a_drop_soon_after_a_recovery_is_found() -> None:
 
 
 def test_a_slow_fall_is_not_noise_of_the_seconds() -> None:
-    """The noise that may leave I/Os undone is the noise between consecutive seconds: a wave adds little to it, and
-    independent seconds have their own standard deviation.
+    """The noise that may leave I/Os undone is the noise between consecutive seconds. A slow wave adds little to this
+    noise, and independent seconds contribute their own standard deviation.
     """
     load = replace(work(read_percent=100), offered_iops=1000.0)
 

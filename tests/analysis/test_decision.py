@@ -42,7 +42,9 @@ LARGE = replace(READ, access=Access.SEQUENTIAL, block_size_bytes=MIB)
 def section_of(
     values: Mapping[Workload, float], *, half_percent: float | None = 0.1, steady: bool = True, name: str = "IOPS"
 ) -> SectionResult:
-    """A section whose cells have these values in every quantity, each with the same interval in percent."""
+    """Return a section. Its cells have these values in every quantity, each with the same relative interval in
+    percent.
+    """
     section = made_up_section(name, {work: (value, value) for work, value in values.items()}, steady=steady)
     cells = []
     for work, value in values.items():
@@ -71,14 +73,14 @@ def uses_of(*runs: RunResult) -> dict[str, str]:
     return dict(describe_uses(*decide(*runs)))
 
 
-# ---- which rank
+# ---- which run has which rank
 
 
 @pytest.mark.parametrize(("value", "title"), [(900.0, "; better but not ranked: X at 1"), (90.0, "")])
 @pytest.mark.parametrize("count", [2, 6])
 def test_a_better_value_that_is_not_ranked_is_never_hidden(count: int, value: float, title: str) -> None:
-    """The title and the line of a use name a value that is better than the best ranked value, and say why it is not
-    ranked.
+    """The title and the line of a use name a value that is better than the best ranked value. They also state why this
+    value is not ranked.
     """
     others = [run_of(f"A{n}", {READ: 100.0 * (n + 1)}) for n in range(count)]
     worse = [run_of(f"W{n}", {READ: 1.0}, steady=False) for n in range(3)]
@@ -89,7 +91,9 @@ def test_a_better_value_that_is_not_ranked_is_never_hidden(count: int, value: fl
 
 
 def test_of_several_better_values_that_are_not_ranked_the_best_is_named() -> None:
-    """A line has room for one run. The title names two runs, and counts them if there are more than two."""
+    """If several better values are not ranked, the line names the best of them and counts the others. The title names
+    two runs, and counts the runs if there are more than two.
+    """
     ranked = [run_of("A", {SINGLE: 50.0}), run_of("B", {SINGLE: 60.0})]
     for count, said in ((2, "X0 at 1 and X1 at 1"), (3, "3 runs")):
         others = [run_of(f"X{n}", {SINGLE: 9.0 - n}, steady=False) for n in range(count)]
@@ -100,7 +104,9 @@ def test_of_several_better_values_that_are_not_ranked_the_best_is_named() -> Non
 
 
 def test_a_value_without_an_interval_is_not_ranked_beside_one_with_an_interval() -> None:
-    """Without an interval no difference is known, even if the ranges of the rounds do not meet."""
+    """A value without an interval is not ranked beside a value with an interval, even if the ranges of their rounds do
+    not meet, because the difference is not known.
+    """
     known, unknown = run_of("A", {READ: 100.0}), run_of("B", {READ: 300.0}, half_percent=None)
     comparison, decision = decide(known, unknown)
     figure = figure_of(decision, "random_read")
@@ -116,7 +122,9 @@ def test_a_value_without_an_interval_is_not_ranked_beside_one_with_an_interval()
 
 
 def test_if_no_value_has_an_interval_none_is_better() -> None:
-    """Then no value is ranked, whatever the distance. The title, the line and the matrix say why."""
+    """If no value has an interval, no value is ranked, however different the values are. The title, the line and the
+    matrix state the reason.
+    """
     runs = [run_of("A", {READ: 100.0}, half_percent=None), run_of("B", {READ: 300.0}, half_percent=None)]
     comparison, decision = decide(*runs)
     assert find_title(comparison, decision) == "A and B cannot be ranked: figures are without an interval"
@@ -125,13 +133,13 @@ def test_if_no_value_has_an_interval_none_is_better() -> None:
     )
     view = build_decision_view(comparison, decision)
     assert [(row.cells[0].sign, row.cells[0].interval) for row in view.rows] == [(Sign.UNDECIDED, "no interval")] * 2
-    # The legend explains the line of an interval only if a bar has one.
+    # The legend explains the line of an interval only if a bar shows an interval.
     with_interval = build_decision_view(*decide(*(run_of(name, {READ: 100.0}) for name in "AB")))
     assert ["line" in dict(each.legend) for each in (view, with_interval)] == [False, True]
 
 
 def test_the_best_beyond_noise_ranks_first() -> None:
-    """The run that is best beyond noise ranks first: the greatest rate, or the least latency."""
+    """The run that is best beyond noise ranks first. Best means the greatest rate or the least latency."""
     loads = {READ: 100.0, SINGLE: 50.0}
     _, decision = decide(run_of("A", loads), run_of("B", {READ: 200.0, SINGLE: 80.0}), run_of("C", loads))
     read, single = figure_of(decision, "random_read"), figure_of(decision, "single_read")
@@ -145,17 +153,17 @@ def test_the_best_beyond_noise_ranks_first() -> None:
 @pytest.mark.parametrize(
     ("value", "half_percent", "standing", "sign"),
     [
-        (102.9, 0.1, Standing.EQUAL, Sign.EQUAL),  # beyond noise, but less than 3 %
+        (102.9, 0.1, Standing.EQUAL, Sign.EQUAL),  # The difference is beyond noise, but below 3 %.
         (103.1, 0.1, Standing.BEST, Sign.BEST),
-        (103.1, 4.0, Standing.EQUAL, Sign.EQUAL),  # within noise
-        (120.0, 20.0, Standing.UNDECIDED, Sign.UNDECIDED),  # an interval that contains 1 and great differences
-        (120.0, None, Standing.UNDECIDED, Sign.UNDECIDED),  # measured once
+        (103.1, 4.0, Standing.EQUAL, Sign.EQUAL),  # The difference is within noise.
+        (120.0, 20.0, Standing.UNDECIDED, Sign.UNDECIDED),  # The interval contains 1 and also great differences.
+        (120.0, None, Standing.UNDECIDED, Sign.UNDECIDED),  # The value was measured once.
     ],
 )
 def test_less_than_noise_or_3_percent_is_never_better(
     value: float, half_percent: float | None, standing: Standing, sign: Sign
 ) -> None:
-    """A difference within noise or below 3 % never makes a run the best, and the title then calls no run better."""
+    """A difference within noise or below 3 % never makes a run the best. The title then calls no run better."""
     runs = [run_of(name, {READ: of}, half_percent=half_percent) for name, of in (("A", 100.0), ("B", value))]
     if half_percent is None:
         runs = [replace_rounds(run) for run in runs]
@@ -174,7 +182,9 @@ def test_less_than_noise_or_3_percent_is_never_better(
 
 
 def test_a_value_that_cannot_be_told_from_the_best_never_ranks_behind_it() -> None:
-    """This also applies if its interval is wide, and a value between the two certainly is worse than the best value."""
+    """A value that may equal the best value never ranks behind it. This rule also applies to a value with a wide
+    interval, even if a value between the two is certainly worse than the best value.
+    """
     halves = {"A": (100.0, 0.5), "B": (95.0, 0.5), "C": (94.0, 40.0)}
     runs = [run_of(name, {READ: value}, half_percent=half) for name, (value, half) in halves.items()]
     (figure,) = decide(*runs)[1].figures
@@ -187,7 +197,7 @@ def test_a_value_that_cannot_be_told_from_the_best_never_ranks_behind_it() -> No
 
 
 def replace_rounds(run: RunResult) -> RunResult:
-    """The run without rounds, whose ranges would otherwise decide."""
+    """Return the run without rounds, because the ranges of its rounds would otherwise decide."""
     (test,) = run.tests
     (section,) = test.sections
     return replace(run, tests=(replace(test, sections=(replace(section, rounds=(), window=()),)),))
@@ -200,14 +210,14 @@ def replace_rounds(run: RunResult) -> RunResult:
         ({"disturbances": (DisturbanceCode.THROTTLED,)}, Unranked.THROTTLED),
         ({"disturbances": (DisturbanceCode.THROTTLED, DisturbanceCode.STOPPED)}, Unranked.DISTURBED),
         ({"host_limited": True}, Unranked.HOST_LIMITED),
-        # The code says what happened in the step, not that something influenced the step.
+        # The code REPEATED records what happened in the step, not an influence on the step.
         ({"disturbances": (DisturbanceCode.REPEATED,)}, None),
         ({}, None),
     ],
 )
 def test_what_is_not_the_drives_alone_is_not_ranked(changes: Mapping[str, object], reason: Unranked | None) -> None:
-    """A value that something else influenced is shown with the reason and is not ranked. The other runs are ranked
-    without it.
+    """A value that something other than the drive influenced is shown with the reason and is not ranked. The other runs
+    are ranked without this value.
     """
     flagged = run_of("B", {READ: 900.0})
     (test,) = flagged.tests
@@ -226,7 +236,9 @@ def test_what_is_not_the_drives_alone_is_not_ranked(changes: Mapping[str, object
 
 
 def test_what_is_not_steady_is_not_ranked() -> None:
-    """A value that is not steady is not ranked. If no values remain to rank, as with two runs, the title says so."""
+    """A value that is not steady is not ranked. If too few values remain to rank, as with two runs, the title states
+    this.
+    """
     runs = run_of("A", {READ: 100.0}), run_of("B", {READ: 900.0}, steady=False)
     comparison, decision = decide(*runs)
     assert decision.ranked == ()
@@ -235,14 +247,16 @@ def test_what_is_not_steady_is_not_ranked() -> None:
 
 
 def test_a_run_that_failed_and_a_model_among_devices_are_not_ranked() -> None:
-    """A failed run, and a model among devices, is not ranked. The same rules decide the verdict on a comparison."""
+    """A failed run is not ranked, and neither is a model among devices. The verdict on a comparison uses the same
+    rules.
+    """
     good, other = run_of("A", {READ: 100.0}), run_of("C", {READ: 300.0})
     failed = replace(run_of("B", {READ: 900.0}), status=RunStatus.FAILED)
     device = replace(good, info=replace(good.info, ioengine="io_uring"))
     for runs, expected in (
         ((device, failed, replace(other, info=device.info)), {1}),
         ((device, other, device), {1}),
-        # All are models: equal conditions.
+        # All runs are models, so their conditions are equal.
         ((good, other, good), set()),
     ):
         _, decision = decide(*(replace(run, info=replace(run.info, name=str(n))) for n, run in enumerate(runs)))
@@ -254,7 +268,9 @@ def test_a_run_that_failed_and_a_model_among_devices_are_not_ranked() -> None:
 
 
 def test_bars_leave_room_for_the_interval_of_the_longest() -> None:
-    """An interval that is cut at the end of the bars would look as if it had only a lower half."""
+    """Bars leave room for the interval of the longest bar, because an interval that is cut at the end would seem to
+    have only a lower half.
+    """
     comparison, decision = decide(*(run_of(n, {READ: v}, half_percent=10.0) for n, v in (("A", 100.0), ("B", 50.0))))
     best, other = (row.cells[0] for row in build_decision_view(comparison, decision).rows)
     assert (best.bar, best.low, best.high) == pytest.approx((1 / 1.1, 0.9 / 1.1, 1.0))
@@ -266,7 +282,7 @@ def test_bars_leave_room_for_the_interval_of_the_longest() -> None:
     [
         ((680.0, 13.0, 7.0), True, (1.0, 0.25)),
         ((100.0, 13.0, 7.0), False, (1.0, 0.13)),
-        # With two runs, the ratio is the decision.
+        # With two runs, the ratio itself is the decision, so the bar is not cut.
         ((680.0, 13.0), False, (1.0, 13 / 680)),
     ],
 )
@@ -286,11 +302,13 @@ def test_one_bar_that_would_leave_dots_of_the_others_is_cut(
     assert "lower is better</span></th>" in page
 
 
-# ---- which figures
+# ---- which figures are compared
 
 
 def test_runs_that_share_some_tests_rank_where_they_can() -> None:
-    """A run without a test shows a dash with the reason, and is left out of this column only."""
+    """Runs that share only some tests are ranked in the columns of these tests. A run without a test shows a dash with
+    the reason, and is omitted only from this column.
+    """
     with_large = [
         made_up_run(name, {"iops": [section_of({READ: value})], "tp": [section_of({LARGE: value}, name="TP")]})
         for name, value in (("A", 100.0), ("B", 200.0))
@@ -306,7 +324,9 @@ def test_runs_that_share_some_tests_rank_where_they_can() -> None:
 
 
 def test_runs_without_a_common_test_rank_where_two_of_them_can() -> None:
-    """One run has all tests, each other run has some of them; the page has a chart of each."""
+    """Runs without a common test are ranked wherever two of them have the same figure. In this case, one run has all
+    tests and each other run has some of them. The page contains a chart for each test.
+    """
     more = replace(READ, block_size_bytes=8 * KIB)
     whole = made_up_run(
         "A", {"iops": [section_of({READ: 100.0, more: 90.0})], "tp": [section_of({LARGE: 100.0}, name="TP")]}
@@ -336,7 +356,7 @@ def test_a_figure_of_a_single_run_has_a_line_and_no_column() -> None:
 
 
 def test_a_single_demand_may_differ_and_the_head_says_so() -> None:
-    """A figure with one demand in each run is ranked even if the demands differ. The column head then says "own
+    """A figure with one demand in each run is ranked even if the demands differ. The column head then contains "own
     demand".
     """
     comparison, decision = decide(run_of("A", {READ: 1.0}), run_of("B", {replace(READ, jobs=8): 4.0}))
@@ -347,7 +367,7 @@ def test_a_single_demand_may_differ_and_the_head_says_so() -> None:
 
 def test_of_several_demands_the_greatest_that_all_have_is_compared() -> None:
     """A figure with several demands is compared at the greatest demand that all runs have. Different queue depths are
-    never compared.
+    never compared with each other.
     """
     deep = replace(READ, io_depth=64)
     _, decision = decide(run_of("A", {READ: 1.0, deep: 9.0}), run_of("B", {READ: 2.0, replace(READ, io_depth=8): 1.0}))
@@ -357,7 +377,7 @@ def test_of_several_demands_the_greatest_that_all_have_is_compared() -> None:
 
 
 def test_other_loads_have_their_headline_figures() -> None:
-    """If a run has none of the fixed loads, the matrix shows the figures of the table of headlines."""
+    """If a run has none of the fixed loads, the matrix shows the figures of the headline table instead."""
     odd = replace(READ, block_size_bytes=16 * KIB, read_percent=30)
     comparison, decision = decide(run_of("A", {odd: 1.0}), run_of("B", {odd: 4.0}))
     view = build_decision_view(comparison, decision)
@@ -365,12 +385,12 @@ def test_other_loads_have_their_headline_figures() -> None:
     assert view.rows[1].cells[0].sign is Sign.BEST
 
 
-# ---- words
+# ---- words of the decision
 
 
 def test_the_title_names_who_is_best_and_how_often() -> None:
-    """With two runs, the title names the better run; with several runs, the best run, or those that are equal to the
-    best most often. The numbers of a title add up to all figures.
+    """With two runs, the title names the better run. With more runs, the title names the best run, or the runs that are
+    most often equal to the best. The numbers in a title add up to the number of figures.
     """
     loads = READ, WRITE, SINGLE
     values = {
@@ -410,7 +430,9 @@ def test_of_two_runs_the_lines_say_where_each_is_better() -> None:
 
 
 def test_a_line_of_many_runs_names_the_first_and_the_last() -> None:
-    """A line about many runs names the first three and as many more as a screen of 1,440 pixels has room for."""
+    """A line about many runs names the last run, the first three runs, and as many more runs as fit on a screen of
+    1,440 pixels.
+    """
     for name, said in (
         ("lab", "lab-09 (4.0 × less), lab-08 (8.0 × less), lab-07 (16 × less), 6 more"),
         ("in-the-laboratory-behind-the-yard", "in-the-la…e-yard-09 (4.0 × less), 8 more"),
@@ -421,8 +443,8 @@ def test_a_line_of_many_runs_names_the_first_and_the_last() -> None:
 
 
 def test_the_distance_of_a_group_is_that_of_all_its_runs() -> None:
-    """If a line stated the distance of the best run of a group for the whole group, it would contradict the cells of
-    the other runs.
+    """A group of runs is described by the distances of all its runs from the best run. The distance of the group's best
+    run alone would contradict the cells of the other runs.
     """
     values = {"A": 100.0, "B": 94.3, "C": 92.5, "D": 84.0, "E": 82.0, "F": 30.0, "G": 29.8}
     line = uses_of(*(run_of(name, {READ: value}) for name, value in values.items()))["Random reads"]
@@ -440,8 +462,8 @@ def test_a_title_counts_what_is_undecided() -> None:
 
 
 def test_only_runs_that_are_long_enough_say_sustained() -> None:
-    """In a short run, all drives reach the speed of their interface, which is far from the rate that they
-    can sustain.
+    """Only runs with a long profile are called sustained. In a short run, all drives reach the speed of their
+    interface, which is far above the rate that they can sustain.
     """
     short = [run_of(name, {WRITE: of}) for name, of in (("A", 1.0), ("B", 2.0))]
     long = [replace(run, info=replace(run.info, profile_name="pts-2.0")) for run in short]
@@ -453,14 +475,18 @@ def test_only_runs_that_are_long_enough_say_sustained() -> None:
 
 
 def test_writes_of_a_log_have_a_line() -> None:
-    """A program that writes a log waits for single writes, and waits longest for the slowest of them."""
+    """Single writes at queue depth 1 have a line for their p99.9 latency, because a program that writes a log waits for
+    each write.
+    """
     one_write = replace(WRITE, jobs=1, io_depth=1)
     lines = uses_of(*(run_of(name, {one_write: of}) for name, of in (("A", 95.0), ("B", 276.0))))
     assert lines["Write log, p99.9"] == "A (95.0 µs), then B (276 µs, 2.9 × more)"
 
 
 def test_a_badge_names_the_runs_that_it_concerns() -> None:
-    """A badge without a name would apply to all runs. A notice of all runs needs no name."""
+    """A badge that concerns only some runs names these runs, because a badge without a name would apply to all runs. A
+    notice of all runs needs no name.
+    """
     hot, wrong = "THROTTLED: hot in IOPS", "MEDIA ERRORS: 3"
     several = [
         ("A", ("QUICK PROFILE: short", hot)),
@@ -485,8 +511,8 @@ def test_cautions_name_another_capacity_and_interface(fact: str, values: tuple[o
 
 
 def test_a_simulated_comparison_says_so_before_its_title() -> None:
-    """SIMULATED is not a caution like the others: on the page it precedes the title, and the verdict does not repeat
-    it.
+    """SIMULATED precedes the title of the page, because it is more serious than other cautions. The verdict does not
+    repeat it.
     """
     runs = [run_of(n, {READ: v}) for n, v in (("A", 1.0), ("B", 2.0))]
     page = build_comparison_page(compare(runs, Arrangement.RUNS))
@@ -518,7 +544,7 @@ def test_long_names_are_short_in_the_lines_and_whole_in_the_matrix() -> None:
     ("ratio", "text"),
     [
         *((1.0, "0.0 %"), (1.017, "1.7 %"), (1.19, "19 %"), (1.2, "1.2 ×"), (4.44, "4.4 ×"), (28.7, "29 ×")),
-        # "Less than the best" is a share of the best value: 1/1.12 is 11 % less, not 12 % less.
+        # "Less than the best" is a share of the best value: 1/1.12 of the best value is 11 % less, not 12 % less.
         *((1 / 1.017, "1.7 %"), (1 / 1.12, "11 %"), (1 / 1.21, "1.2 ×"), (1 / 4.44, "4.4 ×")),
     ],
 )
@@ -527,7 +553,9 @@ def test_small_ratios_are_told_in_percent(ratio: float, text: str) -> None:
 
 
 def test_percent_are_of_the_value_that_a_sentence_compares_with() -> None:
-    """A cell compares its run with the best run; the line of a run compares it with the other run."""
+    """A percentage refers to the value that the sentence compares with. A cell compares its run with the best run, and
+    the line of a run compares the run with the other run.
+    """
     runs = run_of("A", {READ: 112.0, SINGLE: 100.0}), run_of("B", {READ: 100.0, SINGLE: 112.0})
     comparison, decision = decide(*runs)
     cells = build_decision_view(comparison, decision).rows[1].cells[:2]
@@ -541,7 +569,7 @@ def test_percent_are_of_the_value_that_a_sentence_compares_with() -> None:
     ("load", "worse", "is_best"), [(READ, 97.05, False), (READ, 96.9, True), (SINGLE, 103.1, True)]
 )
 def test_the_least_difference_is_that_of_the_cell(load: Workload, worse: float, is_best: bool) -> None:
-    """No cell says 2.9 % less beside a best value, because the limit of 3 % also applies to the best value."""
+    """The limit of 3 % applies to the words of a cell, so no cell shows "2.9 % less" beside a best value."""
     _, decision = decide(run_of("A", {load: 100.0}), run_of("B", {load: worse}))
     figure = figure_of(decision, "single_read" if load is SINGLE else "random_read")
     assert figure.cells[0].standing is (Standing.BEST if is_best else Standing.EQUAL)
@@ -549,14 +577,18 @@ def test_the_least_difference_is_that_of_the_cell(load: Workload, worse: float, 
 
 @pytest.mark.parametrize(("count", "said"), [(4, "X (90.0 IOPS, not steady)"), (5, "X (not steady)")])
 def test_a_line_has_the_value_that_is_not_ranked_if_it_has_room(count: int, said: str) -> None:
-    """Lines of five drives that needed a second line moved the charts below the first screen."""
+    """A line contains the value that is not ranked only if it has room. Otherwise the lines of five drives would need a
+    second line and would move the charts below the first screen.
+    """
     runs = [run_of(f"A{n}", {READ: 100.0 * 2**n}) for n in range(count - 1)]
     line = uses_of(*runs, run_of("X", {READ: 90.0}, steady=False))["Random reads"]
     assert line.endswith(f"; not ranked: {said}")
 
 
 def test_the_best_runs_are_named_if_a_line_has_room_for_them() -> None:
-    """Four equal drives are named. If their names are long, they are counted."""
+    """Up to four equal best runs are named if the line has room for their names. Runs with long names are counted
+    instead.
+    """
     values = [100.0] * 4 + [50.0] * 8
     for name, expected in (("ssd", "ssd-00, ssd-01, ssd-02 and ssd-03 ("), ("enterprise-ssd", "4 runs (")):
         line = uses_of(*(run_of(f"{name}-{n:02}", {READ: value}) for n, value in enumerate(values)))["Random reads"]

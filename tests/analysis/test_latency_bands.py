@@ -1,4 +1,4 @@
-"""Heat maps count each I/O once, and leave time without measurements empty."""
+"""Latency heat maps count each I/O once and leave a time without measurements empty."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stats_of(counts: dict[int, int]) -> IoStats:
 
 
 def pieces_of(stream: list[tuple[float, float, dict[int, int], dict[int, int]]]) -> list[Piece]:
-    """Consecutive seconds or slices, each after a gap."""
+    """Return consecutive seconds or slices. Each of them begins after its gap."""
     pieces, at_s = [], 0.0
     for gap_s, duration_s, read, write in stream:
         at_s += gap_s
@@ -50,7 +50,7 @@ def find_column(bands: LatencyBands, piece: Piece) -> int:
 
 @given(st.integers(1, 12))
 def test_each_bucket_is_in_one_band_whether_it_is_fine_or_coarse(per_decade: int) -> None:
-    """Bands cover all buckets, each bucket lies within one band, and so does its coarse group."""
+    """The bands cover all buckets. Each bucket lies within one band, and its coarse group lies within the same band."""
     bands, edges_ns = bands_of_buckets(per_decade)
     assert len(bands) == BUCKETS
     assert (edges_ns[bands] <= BUCKET_LOWER_NS).all()
@@ -64,7 +64,7 @@ def test_each_bucket_is_in_one_band_whether_it_is_fine_or_coarse(per_decade: int
 def test_every_io_is_counted_once_in_its_time_and_band(
     stream: list[tuple[float, float, dict[int, int], dict[int, int]]], direction: Direction
 ) -> None:
-    """A brute-force count of every I/O by its second and its bucket gives the same numbers."""
+    """The counts of the bands equal a count of every single I/O by its time and its bucket."""
     pieces = pieces_of(stream)
     bands = count_bands(pieces, direction, SMALL)
     if bands is None:
@@ -103,7 +103,7 @@ def test_columns_cover_what_was_measured_and_no_long_gap(
 
 
 def test_a_day_has_few_columns_and_seconds_and_slices_count_alike() -> None:
-    """A day of slices has at most as many columns as a page shows, and coarse seconds give the same counts."""
+    """A day of slices has at most as many columns as a page shows. Coarse seconds lead to the same counts as slices."""
     of_slice = {600: 10**6, 700: 20, 900: 3}
     slices = pieces_of([(0.0, 60.0, {}, of_slice)] * 1440)
     bands = count_bands(slices, Direction.WRITE, ON_PAGE)
@@ -124,7 +124,9 @@ def test_a_day_has_few_columns_and_seconds_and_slices_count_alike() -> None:
 
 
 def test_short_streams_and_streams_without_histograms_have_no_heat_map() -> None:
-    """A map of less than 20 s shows no change over time. Imported slices may have rates without histograms."""
+    """Streams of less than 20 s have no heat map, because such a map would show no change over time. Streams without
+    histograms, as imported slices may be, have no heat map either.
+    """
     assert count_bands(pieces_of([(0.0, 1.0, {}, {500: 9})] * 19), Direction.ALL, ON_PAGE) is None
     assert count_bands(pieces_of([(0.0, 60.0, {}, {})] * 50), Direction.ALL, ON_PAGE) is None
     assert count_bands([], Direction.ALL, ON_PAGE) is None

@@ -1,4 +1,6 @@
-"""Conclusions about loads that run together: a frontier of cells that were reached, and factors of neighbours."""
+"""Conclusions about loads that run together: the limit of the cells that were reached, and the factors of
+neighbours.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +48,10 @@ def cell(load: Workload, done_iops: float, p99_us: float) -> CellResult:
 
 
 def grid_section(*, able: int = 4, slow_from: int = 9) -> SectionResult:
-    """A grid of 5 x 5 rates in which the drive keeps up as long as both levels add up to ``able``.
+    """Return a grid of 5 x 5 rates in which the drive keeps up as long as the sum of both levels is at most ``able``.
 
-    Reads take longer than 1 ms from ``slow_from`` on. A cell that was not reached has a latency of 1 us.
+    Reads take longer than 1 ms if the sum of both levels is at least ``slow_from``. A cell that was not reached has a
+    latency of 1 µs.
     """
     cells: list[CellResult] = []
     for reads, writes in product(LEVELS, LEVELS):
@@ -81,7 +84,9 @@ def most_reads(grid: InterferenceGrid) -> list[float | None]:
 
 
 def test_cells_that_were_not_reached_never_count() -> None:
-    """In overload the queue depth limits the latency: 1 us in a cell with 90 % of its offer is no good cell."""
+    """A cell that was not reached never counts as good, even with a latency of 1 µs, because in overload the queue
+    depth limits the latency.
+    """
     grid = grid_of(grid_section())
     assert most_reads(grid) == [40_000, 30_000, 20_000, 10_000, None]
     assert [point.next_read_iops for point in grid.limit] == [None, 40_000, 30_000, 20_000, 10_000]
@@ -89,12 +94,12 @@ def test_cells_that_were_not_reached_never_count() -> None:
 
 
 def test_the_limit_cuts_off_slow_cells() -> None:
-    """Where reads take longer than the limit, the frontier ends, although the drive does all that is offered."""
+    """The limit ends where reads take longer than the latency limit, even if the drive completes all offered I/Os."""
     assert most_reads(grid_of(grid_section(able=8, slow_from=4))) == [30_000, 20_000, 10_000, None, None]
 
 
 def test_a_gap_in_the_grid_ends_the_frontier() -> None:
-    """'Up to' promises all lower rates as well, so a good cell behind a bad one does not count."""
+    """A good cell behind a bad cell does not count, because "up to" promises that all lower rates are good as well."""
     section = grid_section()
     slow = key_of_both = next(
         one.workload for one in section.cells if one.workload.stream == "reader" and one.workload.offered_iops == 20_000
@@ -107,7 +112,9 @@ def test_a_gap_in_the_grid_ends_the_frontier() -> None:
 
 
 def test_random_arrivals_may_be_fewer_by_chance() -> None:
-    """Of 600 due I/Os, 575 are within the scatter of a Poisson process; of 600,000, 99 % less three sigma decide."""
+    """Random arrivals may be fewer than due by chance. If 600 I/Os are due, 575 are within the scatter of a Poisson
+    process. If 600,000 I/Os are due, at least 99 % less three standard deviations are required.
+    """
     reader = offered(READS, 10)
     section = grid_section()
 
@@ -123,7 +130,9 @@ def test_random_arrivals_may_be_fewer_by_chance() -> None:
 
 
 def test_the_headline_is_next_to_half_of_the_writes() -> None:
-    """The figure of a run is between its rate and the next offered one, which exceeded the limit."""
+    """The headline figure is the greatest read rate next to half of the writes. Its interval reaches to the next
+    offered rate, which exceeded the limit.
+    """
     test = made_up_run("run", {"interference": [grid_section()]}).tests[0]
     (found,) = with_characteristics(test).sections[0].characteristics
     assert (found.key, found.value) == (READS_WITHIN_LIMIT.key, 20_000)
@@ -137,14 +146,18 @@ def test_the_headline_is_next_to_half_of_the_writes() -> None:
     [(4, 1, (None, None, 10_000)), (8, 9, (None, 40_000, None)), (4, 9, (20_000, None, None))],
 )
 def test_a_figure_beyond_the_grid_has_a_bound(able: int, slow_from: int, bounds: tuple[float | None, ...]) -> None:
-    """If even the fewest reads are too slow, or the most are not, only one side is known."""
+    """A figure beyond the grid has only one bound: an upper bound if even the fewest reads are too slow, or a lower
+    bound if even the most reads are fast enough.
+    """
     test = made_up_run("run", {"interference": [grid_section(able=able, slow_from=slow_from)]}).tests[0]
     (found,) = with_characteristics(test).sections[0].characteristics
     assert (found.value, found.at_least, found.at_most) == bounds
 
 
 def test_drives_are_compared_next_to_the_same_writes() -> None:
-    """Half of a fast drive's writes is more than half of a slow one's: both stand next to the slow one's half."""
+    """Drives are compared next to the same writes. Half of the writes of a fast drive is more than half of the writes
+    of a slow drive, so both drives are compared at half of the writes of the slow drive.
+    """
 
     def run(name: str, factor: int) -> RunResult:
         section = grid_section()
@@ -154,7 +167,8 @@ def test_drives_are_compared_next_to_the_same_writes() -> None:
     (row,) = build_rows([run("slow", 1), run("fast", 3)])
     assert "262 MB/s of writes" in row.title
     slow, fast = row.entries
-    # 2,000 writes a second lie between 0 and 3,000 of the fast drive, which then does 90,000 reads at least.
+    # The 2,000 writes per second lie between 0 and 3,000 writes of the fast drive, which reads at least 90,000 IOPS
+    # there.
     assert (slow.value, fast.value) == (20_000, 90_000)
     assert fast.uncertainty is not None
     assert (fast.uncertainty.low, fast.uncertainty.high) == (90_000, 120_000)
@@ -172,7 +186,9 @@ def _times(load: Workload, factor: int) -> Workload:
 
 
 def changed(section: SectionResult, place: tuple[float, float], **figures: float) -> SectionResult:
-    """The section with other figures of the reads of one cell, given by its offered reads and writes."""
+    """Return the section with other figures for the reads of one cell, given by the offered reads and writes of the
+    cell.
+    """
     grid = grid_of(section)
     reads = grid.cells[place].reads
     assert reads is not None
@@ -181,13 +197,15 @@ def changed(section: SectionResult, place: tuple[float, float], **figures: float
 
 
 def compare(*sections: SectionResult) -> list[tuple[float | None, str | None]]:
-    """The entries of the row that compares these grids; empty if there is none."""
+    """Return the entries of the row that compares these grids, or an empty list if no such row exists."""
     runs = [made_up_run(str(number), {"interference": [one]}) for number, one in enumerate(sections)]
     return [(entry.value, entry.not_found) for row in build_rows(runs) for entry in row.entries]
 
 
 def test_a_single_slow_cell_contradicts_no_comparison() -> None:
-    """Next to 1,000 writes even the fewest reads were slow, next to 2,000 they were not: no value, and no crash."""
+    """A single slow cell makes the figure of a run unknown if other cells contradict it, and does not cause an
+    exception. In this grid, reads are slow next to 1,000 writes but not next to 2,000 writes.
+    """
     slow = changed(grid_section(), (10_000.0, 1000.0), p99_us=5000.0)
     assert most_reads(grid_of(slow)) == [40_000, None, 20_000, 10_000, None]
     (first, second) = compare(grid_section(), slow)
@@ -196,8 +214,8 @@ def test_a_single_slow_cell_contradicts_no_comparison() -> None:
 
 
 def test_drives_that_reach_the_ends_of_the_grid_have_bounds() -> None:
-    """If all offered reads are within the limit, their rate is a lower bound. Two lower bounds decide nothing. If not
-    even the fewest reads are within the limit, the run has no value.
+    """If all offered reads are within the limit, the greatest read rate is a lower bound. Two lower bounds decide
+    nothing. If not even the fewest reads are within the limit, the run has no value.
     """
     fast, slow = grid_section(able=8, slow_from=9), grid_section(slow_from=1)
     assert compare(fast, fast) == [(40_000, "at least 40,000")] * 2
@@ -207,7 +225,9 @@ def test_drives_that_reach_the_ends_of_the_grid_have_bounds() -> None:
 
 
 def test_a_lower_bound_decides_between_two_drives() -> None:
-    """A drive that reads at least 40,000 IOPS within the limit is better than a drive that reads 20,000 to 30,000."""
+    """A drive that reads at least 40,000 IOPS within the limit is better than a drive that reads 20,000 to 30,000
+    IOPS.
+    """
     fast, middle = grid_section(able=8, slow_from=9), grid_section()
     for first, second, change in ((fast, middle, Change.WORSE), (middle, fast, Change.BETTER)):
         runs = [made_up_run(name, {"interference": [one]}) for name, one in (("a", first), ("b", second))]
@@ -222,7 +242,9 @@ def test_a_lower_bound_decides_between_two_drives() -> None:
 
 
 def test_grids_of_other_loads_are_not_compared() -> None:
-    """64 KiB reads, another limit, another share, or a grid that is not complete: there is no row."""
+    """Grids are compared only if they are complete and have the same block sizes, latency limit and share of the
+    offered rate.
+    """
     section = grid_section()
     for other in (
         replace(section, grid_rules=replace(RULES, latency_limit_us=2000)),
@@ -243,7 +265,9 @@ def _with_blocks(one: CellResult, block_size_bytes: int) -> CellResult:
 
 
 def test_a_grid_with_missing_cells_has_no_limit() -> None:
-    """Unmeasured cells are not beyond the limit: a run that is under way has no headline, and says how far it is."""
+    """A grid with missing cells has no limit and no headline, because cells that were not measured are not beyond the
+    limit. The text states how many cells were measured.
+    """
     section = grid_section()
     partial = replace(section, cells=section.cells[: len(section.cells) // 2])
     grid = grid_of(partial)
@@ -255,7 +279,7 @@ def test_a_grid_with_missing_cells_has_no_limit() -> None:
 
 
 def test_the_reason_beyond_the_limit_is_named() -> None:
-    """Reads that are slow, reads that are missing and writes that are missing are three conclusions."""
+    """Reads that are too slow, reads that fall short and writes that fall short lead to three different conclusions."""
     section = grid_section(able=8, slow_from=9)
     place = (10_000.0, 2000.0)
     states = {
@@ -285,7 +309,9 @@ def _with_few_writes(section: SectionResult, place: tuple[float, float]) -> Sect
 
 
 def test_the_line_of_the_limit_is_unbroken() -> None:
-    """Each side begins where another ends, from the upper edge to the lower one."""
+    """The line of the limit is unbroken: each edge begins where another edge ends, from the upper border of the grid to
+    the lower border.
+    """
     edges = list(find_edges(grid_of(grid_section())))
     assert GridEdge(2, 3, 2, 4) in edges
     ends = [{(edge.x, edge.y), (edge.x_end, edge.y_end)} for edge in edges]
@@ -295,7 +321,9 @@ def test_the_line_of_the_limit_is_unbroken() -> None:
 
 
 def test_the_first_cell_shows_the_drift() -> None:
-    """The mean latency of the reads rose from 50 to 60 us between the first and the last measurement."""
+    """The drift of an interference section is the change of the mean read latency between the first and the repeated
+    measurement of the first cell. In this case it rose by 20 %.
+    """
     section = grid_section()
     first = next(one for one in section.cells if one.workload.stream == "reader")
     again = replace(first, all={**first.all, "latency_mean_us": 1.2 * (first.all["latency_mean_us"] or 0)})
@@ -309,7 +337,9 @@ def known(value: float, half: float) -> dict[str, Uncertainty]:
 
 
 def test_a_neighbour_that_shares_nothing_has_a_factor_of_1_within_its_interval() -> None:
-    """Factors come from the reader next to each neighbour and the reader alone in the same section."""
+    """The factor of a neighbour is the latency of the reader next to this neighbour divided by the latency of the
+    reader alone in the same section. A neighbour that shares nothing has a factor of 1 within its interval.
+    """
     reader = offered(READS, 1000)
     idle, busy = (
         combine((Stream(name="reader", workload=reader), Stream(name=name, workload=WRITES)))
@@ -331,7 +361,9 @@ def test_a_neighbour_that_shares_nothing_has_a_factor_of_1_within_its_interval()
 
 
 def test_a_reader_that_falls_short_has_a_lower_bound() -> None:
-    """A reader that did 81 % of its rate waited for places in its queue, which limits its latency."""
+    """A reader that did only 81 % of its rate has a lower bound for its factor, because its I/Os waited for places in
+    the queue and the queue limits the latency.
+    """
     reader = offered(READS, 1000)
     both = combine((Stream(name="reader", workload=reader), Stream(name="busy", workload=WRITES)))
     cells = (cell(reader, 1000, 100.0), cell(key_of_stream(both, "reader"), 810, 2000.0), cell(both, 2000, 1.0))
@@ -360,8 +392,8 @@ def neighbours_section(*, alone_us: float, next_us: float, neighbour_iops: float
 
 
 def test_factors_of_neighbours_are_listed_and_rank_no_drive() -> None:
-    """Each drive ran at a share of its own reads, so a comparison lists the factors of both drives and names no better
-    drive. The rates of the neighbours, which ran next to different readers, are not compared.
+    """Factors of neighbours are listed for each drive but rank no drive, because each drive ran at a share of its own
+    reads. The rates of the neighbours are not compared, because the neighbours ran next to different readers.
     """
     sections = (
         neighbours_section(alone_us=100, next_us=300, neighbour_iops=1000),

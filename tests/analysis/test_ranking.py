@@ -1,5 +1,5 @@
-"""Ranking of many runs: only runs with equal conditions are ranked, the other runs have a reason, and models never rank
-among drives.
+"""Ranking of many runs. Only runs with equal conditions are ranked, each other run has a reason, and models are never
+ranked among drives.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def reasons_of(ranking: Ranking) -> dict[str, Unranked | None]:
 
 
 def test_drives_rank_by_the_direction_of_the_figure() -> None:
-    """Drives that do not certainly differ share a place, and the next place counts all drives before it."""
+    """Drives without a certain difference share a place. The next place counts all drives before it."""
     reads = rank_runs([run_of("A"), run_of("B", 200.0), run_of("C", 200.5), run_of("D", 50.0)], "random_read")
     assert places_of(reads) == {"C": 1, "B": 1, "A": 3, "D": 4}
     single = rank_runs([run_of("A", work=SINGLE), run_of("B", 200.0, work=SINGLE)], "single_read")
@@ -57,7 +57,7 @@ def test_drives_rank_by_the_direction_of_the_figure() -> None:
 
 
 def test_names_of_figures_are_those_of_a_comparison() -> None:
-    """The command line has each figure of a comparison, in its order, and no other."""
+    """The command line offers exactly the figures of a comparison, in the same order."""
     assert [name.replace("-", "_") for name in FIGURES] == list(MEASURES) == list(FIGURE_NAMES)
 
 
@@ -73,7 +73,9 @@ def test_names_of_figures_are_those_of_a_comparison() -> None:
     ],
 )
 def test_other_conditions_are_not_ranked(changes: Mapping[str, object], condition: str) -> None:
-    """The conditions of most drives are used, and the reason names the condition that differs."""
+    """Runs are ranked under the conditions that most drives have. The reason for an unranked run names the condition
+    that differs.
+    """
     odd = run_of("odd", 900.0, **changes)  # type: ignore[arg-type]
     ranking = rank_runs([odd, run_of("A"), run_of("B", 200.0)], "random_read")
     assert places_of(ranking) == {"B": 1, "A": 2, "odd": None}
@@ -84,7 +86,9 @@ def test_other_conditions_are_not_ranked(changes: Mapping[str, object], conditio
 
 
 def test_a_reason_is_not_longer_than_it_has_to_be() -> None:
-    """A reason leaves out the equal ends of two values. It does not name a condition as the cause of another reason."""
+    """A reason is as short as possible. It omits the equal ends of two values, and does not list conditions that follow
+    from another reason.
+    """
     unsteady = run_of("C", steady=False, active_range_length_bytes=1 << 29)
     (other,) = rank_runs([run_of("A"), run_of("B"), unsteady], "random_read").others
     assert describe_unranked(other) == "not steady, other conditions: active range 50 %, not 100 %"
@@ -94,7 +98,9 @@ def test_a_reason_is_not_longer_than_it_has_to_be() -> None:
 
 
 def test_harmless_differences_rank() -> None:
-    """The properties of the drive itself, the host and the date are not conditions."""
+    """The properties of the drive itself, the host and the date may differ between ranked runs, because they are not
+    conditions.
+    """
     other = run_of(
         "B",
         200.0,
@@ -106,8 +112,8 @@ def test_harmless_differences_rank() -> None:
 
 
 def test_sectors_of_4_kib_are_no_other_condition() -> None:
-    """A drive with sectors of 4 KiB may lack the block size of 0.5 KiB in its matrix. This is no
-    different condition.
+    """A drive with sectors of 4 KiB may lack the block size of 0.5 KiB in its matrix without counting as a different
+    condition.
     """
     runs = [
         run_of(name, profile={"title": "t", "iops": {"block_sizes_kib": sizes}})
@@ -117,7 +123,9 @@ def test_sectors_of_4_kib_are_no_other_condition() -> None:
 
 
 def test_models_never_rank_among_drives() -> None:
-    """Models are listed as SIMULATED if a drive is among them. Models alone are ranked, and the page says SIMULATED."""
+    """Models are listed as SIMULATED if at least one drive is among the runs. Models alone are ranked, and the page
+    then carries the notice SIMULATED.
+    """
     models = [run_of(name, value, ioengine="simulated") for name, value in (("A", 100.0), ("B", 900.0))]
     mixed = rank_runs([*models, run_of("C"), run_of("D", 50.0)], "random_read")
     assert places_of(mixed) == {"C": 1, "D": 2, "A": None, "B": None}
@@ -134,7 +142,7 @@ def test_models_never_rank_among_drives() -> None:
 
 
 def test_a_single_drive_excludes_all_models() -> None:
-    """A single drive excludes all models, even if the value of the drive cannot be ranked."""
+    """A single drive excludes all models from the ranking, even if the value of this drive cannot be ranked."""
     runs = [run_of("A", ioengine="simulated"), run_of("B", ioengine="simulated"), run_of("C", steady=False)]
     ranking = rank_runs(runs, "random_read")
     assert ranking.ranked == ()
@@ -142,8 +150,8 @@ def test_a_single_drive_excludes_all_models() -> None:
 
 
 def test_what_is_not_steady_or_measured_is_marked() -> None:
-    """A value that is not steady is shown with the sign of unranked values. The conditions of such runs do not decide
-    which conditions are compared.
+    """A value that is not steady is shown with the sign for unranked values. Unsteady runs do not decide under which
+    conditions runs are ranked.
     """
     unsteady = [
         run_of(f"U{number}", 900.0, steady=False, work=replace(READ, io_depth=1, jobs=2)) for number in range(3)
@@ -158,7 +166,7 @@ def test_what_is_not_steady_or_measured_is_marked() -> None:
 
 
 def test_a_drive_counts_once() -> None:
-    """A drive counts once, with its newest run that can be ranked. Another file of the same run is a copy."""
+    """A drive counts once, with its newest run that can be ranked. Another file of the same run counts as a copy."""
     uuid = "12345678-1234-5678-1234-567812345678"
     drive: dict[str, object] = {"device": {"serial": "X"}}
     runs = [
@@ -174,7 +182,7 @@ def test_a_drive_counts_once() -> None:
 
 
 def test_nothing_to_rank_is_said() -> None:
-    """If no run, or only one drive, has a figure, the ranking of the figure says that there is nothing to rank."""
+    """If no run or only one drive has a figure, the title of the ranking states that nothing can be ranked."""
     assert build_ranking_page(rank_runs([run_of("A")], "kept_rate")).title == "No drives can be ranked by kept rate"
     assert (
         build_ranking_page(rank_runs([run_of("A")], "random_read")).title
@@ -183,7 +191,9 @@ def test_nothing_to_rank_is_said() -> None:
 
 
 def test_figures_of_a_run_can_be_kept() -> None:
-    """The cache returns what was kept, including the form factor that the operator stated."""
+    """The figures of a run can be stored and read back unchanged, including the form factor that the operator
+    stated.
+    """
     made = run_of("A", options={"facts": {FORM_FACTOR: "U.2"}})
     assert made.device["form_factor"] == "U.2"
     assert make_msgpack_decoder(RunFigures).decode(msgspec.msgpack.encode(made)) == made

@@ -1,4 +1,4 @@
-"""Median, spread, outliers and trends of a few values, some of which may be odd."""
+"""Median, spread, outliers and trends of a few values that may contain outliers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ values = st.lists(st.floats(min_value=1, max_value=1e6), min_size=6, max_size=12
 
 
 def test_the_modified_z_score_is_iglewicz_and_hoaglins() -> None:
-    """The score is 0.6745 (x - median) / MAD. The expected median 10.025 and MAD 0.05 were calculated by hand."""
+    """The modified z-score is 0.6745 (x - median) / MAD, according to Iglewicz and Hoaglin. The expected median of
+    10.025 and MAD of 0.05 were calculated by hand.
+    """
     found = describe_distribution([10.0, 10.1, 9.9, 10.0, 10.05, 12.0])
     assert found.median == pytest.approx(10.025)
     assert found.spread == pytest.approx(1.4826 * 0.05)
@@ -39,7 +41,7 @@ def test_of_few_runs_nothing_says_which_one_strays() -> None:
     ("count", "low", "high"), [(5, None, None), (6, 1, 6), (8, 1, 8), (9, 2, 8), (12, 3, 10), (15, 4, 12)]
 )
 def test_the_interval_of_a_median_is_of_order_statistics(count: int, low: int | None, high: int | None) -> None:
-    """The interval of a median uses the ranks of Conover's tables. Five values have no interval, because 2 / 2^5 is
+    """The interval of a median uses the ranks in Conover's tables. Five values have no interval, because 2 / 2^5 is
     more than 5 %.
     """
     found = describe_distribution(list(range(1, count + 1)))
@@ -48,7 +50,7 @@ def test_the_interval_of_a_median_is_of_order_statistics(count: int, low: int | 
 
 def test_theil_and_sens_slope_of_hollander_and_wolfe() -> None:
     """The slope is the median of the slopes of all pairs. Example 9.1 of Hollander and Wolfe (cloud seeding) has five
-    values, so its interval spans all ten slopes.
+    values, so the interval spans all ten slopes.
     """
     trend = find_trend([1, 2, 3, 4, 5], [1.26, 1.27, 1.12, 1.16, 1.03])
     assert trend is not None
@@ -58,8 +60,8 @@ def test_theil_and_sens_slope_of_hollander_and_wolfe() -> None:
 
 
 def test_the_interval_of_a_slope_leaves_out_what_kendall_does() -> None:
-    """The interval of a slope leaves out as many slopes as Kendall's S does. With ten values and the critical value 23,
-    these are eleven of 45 at either end.
+    """The interval of a slope leaves out as many slopes at either end as Kendall's S requires. With ten values and the
+    critical value 23, the interval leaves out 11 of the 45 slopes at either end.
     """
     rng = np.random.default_rng(5)
     y = [float(value) for value in rng.normal(size=10)]
@@ -96,7 +98,7 @@ def test_intervals_of_slopes_cover_as_they_say() -> None:
 
 @given(values)
 def test_scaling_scales_all_but_scores(series: list[float]) -> None:
-    """Scaling the values, as another unit does, changes neither the outliers nor the trend."""
+    """Scaling all values, for example to another unit, changes neither the outliers nor the trend."""
     plain, scaled = describe_distribution(series), describe_distribution([8 * v for v in series])
     assert scaled.median == pytest.approx(8 * plain.median)
     assert scaled.scores == pytest.approx(plain.scores, rel=1e-6, abs=1e-6)

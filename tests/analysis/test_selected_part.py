@@ -1,4 +1,4 @@
-"""The part of a run whose histogram a user requests is found exactly, or refused with one line."""
+"""The part of a run for which a user requests a histogram is found exactly, or refused with one line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tkperf.runfile.reader import RunFile
 
 @pytest.fixture(scope="module")
 def run_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunFile]:
-    """The latency test, the levels and the streams of Myce's, all short."""
+    """Return a file with short runs of the latency test and of Myce's levels and streams."""
     folder = tmp_path_factory.mktemp("chosen")
     simulate(folder, run_info(), suite={name: SSD_TESTS[name] for name in ("lat", "demand", "qos")})
     with RunFile(folder / "run.tkperf") as opened:
@@ -59,7 +59,9 @@ def whole(pieces: Iterator[Histogram]) -> Histogram:
 
 
 def test_a_round_is_the_measurement_of_its_step(run_file: RunFile, known: Known) -> None:
-    """The histogram has fio's own resolution and every I/O. Several rounds are added."""
+    """The histogram of a round has the full resolution of fio and contains every I/O of the step. The histograms of
+    several rounds are added.
+    """
     slices = steps(known, "QoS random 50/50", StepKind.CONTINUOUS)
     third = choose(run_file, known, "QoS random 50/50: 3")
     assert (third.words, third.coarse) == ("round 3", False)
@@ -72,7 +74,7 @@ def test_a_round_is_the_measurement_of_its_step(run_file: RunFile, known: Known)
 
 
 def test_a_level_is_found_by_what_it_offered(run_file: RunFile, known: Known) -> None:
-    """A level can be chosen by its offered rate or by its number as a round. Both give the same level."""
+    """A level can be selected by its offered rate or by its number as a round. Both select the same level."""
     levels = steps(known, "Demand 100/0", StepKind.ROUND)
     offered = levels[3].workload.offered_iops
     by_rate = choose(run_file, known, f"Demand 100/0:{offered:.0f}iops")
@@ -82,11 +84,11 @@ def test_a_level_is_found_by_what_it_offered(run_file: RunFile, known: Known) ->
 
 
 def test_seconds_are_those_of_the_charts(run_file: RunFile, known: Known) -> None:
-    """The seconds of a part are those that the charts show. In this stream, one second of every 1.5 s is recorded,
-    because warm-ups are cut out.
+    """Selected seconds are the seconds that the charts show. In this stream, only one second of every 1.5 s is
+    recorded, because warm-ups are left out.
     """
     slices = steps(known, "QoS sequential 100/0", StepKind.CONTINUOUS)
-    # The steps that begin at 3.0, 4.5 and 6.0 s.
+    # These steps begin at 3.0, 4.5 and 6.0 s.
     chosen = choose(run_file, known, "QoS sequential 100/0:3-7s")
     samples = [run_file.samples("qos", step) for step in slices[2:5]]
     assert [len(each) for each in samples] == [1, 1, 1]
@@ -107,7 +109,7 @@ def test_seconds_are_those_of_the_charts(run_file: RunFile, known: Known) -> Non
     ],
 )
 def test_what_has_not_the_form_is_refused(text: str, reason: str) -> None:
-    """A part that does not have the right form is refused before the run file is opened."""
+    """A selection with a wrong form is refused before the run file is opened."""
     with pytest.raises(UsageError, match=reason) as caught:
         parse_selection(text)
     assert str(caught.value).startswith(f"--histogram '{text}'")
@@ -130,14 +132,18 @@ def test_what_has_not_the_form_is_refused(text: str, reason: str) -> None:
 def test_what_is_not_there_or_not_the_only_one_is_refused(
     run_file: RunFile, known: Known, text: str, reason: str
 ) -> None:
-    """The message lists the existing names, so that the next attempt succeeds."""
+    """A selection that does not exist or is ambiguous is refused. The message lists the existing names, so that the
+    user can correct the selection.
+    """
     with pytest.raises(UsageError) as caught:
         choose(run_file, known, text)
     assert reason in str(caught.value)
 
 
 def test_a_cell_of_many_is_named_with_its_section(run_file: RunFile, known: Known) -> None:
-    """A cell that several sections have can be chosen with its section in front, as the refusal proposes."""
+    """A cell that several sections contain can be selected with the name of its section in front, as the refusal
+    proposes.
+    """
     chosen = choose(run_file, known, "Latency, 0/100 4k: 2")
     (step,) = [
         step
@@ -148,7 +154,7 @@ def test_a_cell_of_many_is_named_with_its_section(run_file: RunFile, known: Know
 
 
 def test_a_report_shows_what_was_chosen_with_its_quantiles(run_file: RunFile, known: Known) -> None:
-    """A chosen part is a section of its test with quantiles. A mix has a histogram for reads and a histogram for
+    """A selected part becomes a section of its test, with quantiles. A mix has one histogram for reads and one for
     writes.
     """
     chosen = (choose(run_file, known, "QoS random 50/50:3"), choose(run_file, known, "QoS sequential 100/0:3-7s"))
@@ -188,7 +194,7 @@ def test_the_page_has_the_histogram_of_every_round(known: Known) -> None:
 
 
 def test_the_command_refuses_before_it_writes(tmp_path: Path) -> None:
-    """A typo leaves no report behind."""
+    """The command refuses a selection that does not exist before it writes a report."""
     from click.testing import CliRunner
 
     from tkperf.cli.main import cli

@@ -1,4 +1,4 @@
-"""Findings over time: the known answers for signals with a pattern, and no findings for signals without a pattern."""
+"""Findings over time: the known findings for signals with a pattern, and no findings for signals without a pattern."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ NOISE: dict[str, Callable[[Generator, int], FloatArray]] = {
 
 
 def noise_signals() -> list[Series]:
-    """Return as many noise signals as asked for, of every kind and length in turn."""
+    """Return as many noise signals as the tests require, with every kind and length in turn."""
     kinds = list(NOISE.values())
     return [
         rounds(kinds[seed % len(kinds)](np.random.default_rng(seed), LENGTHS[seed // 7 % 4])) for seed in range(SIGNALS)
@@ -75,8 +75,8 @@ def noise_signals() -> list[Series]:
 
 
 def test_of_a_thousand_signals_without_any_less_than_one_in_a_hundred_alarms() -> None:
-    """Fewer than 1 of 100 noise signals raises an alarm: white, correlated or heavy-tailed noise has one level or one
-    range, and no drop or period. Few values may be too few to tell.
+    """Fewer than 1 of 100 noise signals raises a false alarm. White, correlated or heavy-tailed noise has one level or
+    one range, and no drop or period. If a signal has few values, the result may be that it is too short.
     """
     alarms = []
     for number, signal in enumerate(noise_signals()):
@@ -93,7 +93,7 @@ def test_of_a_thousand_signals_without_any_less_than_one_in_a_hundred_alarms() -
 
 
 def test_the_reviewers_every_13th_round_is_found() -> None:
-    """A spike in the 7th round and in every 13th round after it is found under heavy-tailed maxima."""
+    """A spike in the 7th round and in every 13th round after that is found among heavy-tailed maxima."""
     for seed in range(20):
         random = np.random.default_rng(seed)
         values = 300 * (1 + 0.2 * random.pareto(3, size=120))
@@ -108,8 +108,8 @@ def test_the_reviewers_every_13th_round_is_found() -> None:
 
 
 def test_a_blip_of_a_mean_is_found_though_some_are_missing_and_others_added() -> None:
-    """Spikes of a mean at regular distances are found even if two of 18 places are empty and three
-    other spikes exist.
+    """Spikes of a mean at regular distances are found, even if two of 18 places have no spike and three other spikes
+    exist.
     """
     random = np.random.default_rng(3)
     values = 155 * (1 + 0.01 * random.normal(size=240))
@@ -123,8 +123,8 @@ def test_a_blip_of_a_mean_is_found_though_some_are_missing_and_others_added() ->
 
 
 def test_a_period_between_two_seconds_is_found_in_a_day_of_seconds() -> None:
-    """Spikes every 780.4 s are found in half a day of seconds, although each is up to a second early or late and the
-    level drifts slowly.
+    """Spikes every 780.4 s are found in half a day of seconds, although each spike is up to a second early or late and
+    the level drifts slowly.
     """
     random = np.random.default_rng(5)
     count = 43_200
@@ -141,8 +141,8 @@ def test_a_period_between_two_seconds_is_found_in_a_day_of_seconds() -> None:
 @pytest.mark.parametrize("moved", [slice(50, None), slice(50, 90), slice(1), slice(9), slice(70, 71)])
 @pytest.mark.parametrize("years", [1e9, 1e12, 1e308, -1e9])
 def test_a_series_takes_no_memory_for_the_time_it_spans(spike: float, moved: slice, years: float) -> None:
-    """Between two values of a file from another user, there may be years, forwards or backwards, with or without
-    spikes.
+    """The search for spikes needs no memory for the time that a series spans. In a file from another user, two
+    consecutive values may be years apart, forwards or backwards.
     """
     place = np.arange(100.0)
     place[moved] += years
@@ -152,8 +152,8 @@ def test_a_series_takes_no_memory_for_the_time_it_spans(spike: float, moved: sli
 
 
 def test_spikes_are_found_where_slices_overlap() -> None:
-    """Spikes are found even if slices overlap, so that the last second of one begins after the first second of the
-    next.
+    """Spikes are found even if slices overlap, so that the last second of a slice begins after the first second of the
+    next slice.
     """
     places = np.arange(200.0)
     values = np.where(places % 10 == 9, 3.0, 1.0)
@@ -174,7 +174,7 @@ def test_spikes_at_random_distances_are_none_that_come_back() -> None:
 
 def test_a_write_saturation_curve_has_its_three_phases() -> None:
     """A write saturation curve has a fresh phase of nine minutes, a transition until minute 41 and a steady phase.
-    Single spikes and stalls move no border.
+    Single spikes and stalls do not move the borders of the phases.
     """
     random = np.random.default_rng(1)
     minute = np.arange(1440)
@@ -196,7 +196,9 @@ def test_a_write_saturation_curve_has_its_three_phases() -> None:
 
 
 def test_a_cliff_has_no_transition_and_a_first_level_is_fresh_only_after_a_purge() -> None:
-    """The boundary is exact."""
+    """A cliff is an exact border between two levels without a transition. The first level counts as fresh only after a
+    purge.
+    """
     random = np.random.default_rng(2)
     values = np.where(np.arange(60) < 20, 900.0, 300.0) * (1 + 0.01 * random.normal(size=60))
     found = find_levels(rounds(values))
@@ -209,7 +211,7 @@ def test_a_cliff_has_no_transition_and_a_first_level_is_fresh_only_after_a_purge
 
 @pytest.mark.parametrize("total_fall", [0.3, 0.6])
 def test_what_falls_to_the_end_is_not_called_steady(total_fall: float) -> None:
-    """A straight decline has no level."""
+    """A rate that falls in a straight line until the end is not called steady and has no steady level."""
     random = np.random.default_rng(4)
     values = 1000 * (1 - total_fall * np.arange(300) / 300) * (1 + 0.01 * random.normal(size=300))
     found = find_levels(rounds(values))
@@ -220,8 +222,8 @@ def test_what_falls_to_the_end_is_not_called_steady(total_fall: float) -> None:
 
 @pytest.mark.parametrize("minutes", [8, 12, 15])
 def test_the_bend_of_a_curve_is_no_noise(minutes: float) -> None:
-    """A curve that flattens has settled only if it hardly falls in its last quarter. Smoothness
-    alone does not count.
+    """A curve that flattens has settled only if it hardly falls in its last quarter. A smooth curve alone is not
+    enough.
     """
     minute = np.arange(56)
     fall = np.exp(-np.maximum(0, minute - 13) / minutes)
@@ -235,7 +237,9 @@ def test_the_bend_of_a_curve_is_no_noise(minutes: float) -> None:
 
 
 def test_levels_do_not_depend_on_the_unit() -> None:
-    """If all values are multiplied by a thousand, so are the levels, and the boundaries do not change."""
+    """If all values are multiplied by a thousand, the levels are multiplied as well, and the boundaries do not
+    change.
+    """
     random = np.random.default_rng(6)
     values = np.interp(np.arange(200), [0, 30, 60, 200], [900, 900, 300, 300])
     values *= 1 + 0.03 * random.normal(size=200)
@@ -247,8 +251,8 @@ def test_levels_do_not_depend_on_the_unit() -> None:
 
 
 def test_a_stall_and_a_cliff_are_drops_and_noise_is_none() -> None:
-    """A second without I/O, twelve seconds at a tenth of the rate and a permanent fall are drops. Noise is not
-    a drop.
+    """A second without I/O, twelve seconds at a tenth of the rate, and a permanent fall are drops. Noise is not a
+    drop.
     """
     random = np.random.default_rng(7)
     values = 90_000 * (1 + 0.02 * random.normal(size=900))
@@ -263,8 +267,8 @@ def test_a_stall_and_a_cliff_are_drops_and_noise_is_none() -> None:
 
 
 def test_a_drop_ends_at_the_level_after_it() -> None:
-    """The level after a drop is the median of the seconds that follow, not the lowest second of the
-    rest of the series.
+    """The level after a drop is the median of the following seconds, not the lowest second in the rest of the
+    series.
     """
     random = np.random.default_rng(7)
     at = np.arange(3000)
@@ -278,7 +282,7 @@ def test_a_drop_ends_at_the_level_after_it() -> None:
 
 
 def test_one_good_second_is_no_recovery() -> None:
-    """A drop does not end if the cache has room for only one second."""
+    """A single second at the old rate, for which a cache may have room, does not end a drop."""
     values = np.where(np.arange(300) < 100, 90_000.0, 20_000.0)
     values[250] = 90_000
     (drop,) = find_drops(make_series(np.arange(300.0), values, np.ones(300)))
@@ -286,8 +290,8 @@ def test_one_good_second_is_no_recovery() -> None:
 
 
 def test_a_series_that_only_noise_hides_is_not_settled() -> None:
-    """A rate that falls by half is not a single level. With noise of 40 %, no quarter of the series
-    alone shows the fall.
+    """A rate that falls by half is not a single level, even if noise of 40 % hides the fall within each quarter of the
+    series.
     """
     random = np.random.default_rng(1)
     values = np.linspace(25_000, 12_500, 6000) * (1 + 0.4 * random.normal(size=6000))
@@ -313,7 +317,7 @@ SWINGS: dict[str, tuple[FloatArray, float, float, float]] = {
 @pytest.mark.parametrize("how", SWINGS)
 @pytest.mark.parametrize("seed", range(5))
 def test_a_rate_that_swings_is_not_called_a_level(how: str, seed: int) -> None:
-    """A rate that swings is described by its range and its mean, because its seconds are hardly ever at a level."""
+    """A rate that swings is described by its range and its mean, because few of its seconds are close to a level."""
     values, low, high, mean = SWINGS[how]
     values = values * (1 + 0.01 * np.random.default_rng(seed).normal(size=values.size))
     found = find_levels(make_series(_AT.astype(float), values, np.ones(1800)))
@@ -330,7 +334,9 @@ def test_a_rate_that_swings_is_not_called_a_level(how: str, seed: int) -> None:
 @pytest.mark.parametrize("noise", [0.04, 0.1, 0.3])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_noisy_rate_has_a_level(noise: float, seed: int) -> None:
-    """The mean of a few seconds is at the level, and so are most seconds."""
+    """A rate with noise or a small wave has a level, because the mean of a few seconds and most single seconds are
+    close to the level.
+    """
     wave = 10_000 * (1 + 0.05 * np.sin(2 * np.pi * _AT / 60))
     values = wave * (1 + noise * np.random.default_rng(seed).normal(size=1800))
     found = find_levels(make_series(_AT.astype(float), values, np.ones(1800)))
@@ -341,8 +347,8 @@ def test_a_noisy_rate_has_a_level(noise: float, seed: int) -> None:
 
 @pytest.mark.parametrize(("lasting", "after"), [(90, 5_000), (90, 8_000), (54, 5_000)])
 def test_a_cliff_shortly_before_the_end_is_told(lasting: int, after: float) -> None:
-    """A cliff shortly before the end splits the series into the level before it and the level after it. The series then
-    counts as not settled.
+    """A cliff shortly before the end splits the series into the level before and the level after the cliff. The series
+    then counts as not settled.
     """
     for seed in range(20):
         values = np.where(1800 - lasting > _AT, 10_000.0, after)
@@ -368,7 +374,9 @@ def test_a_cliff_shortly_before_the_end_is_in_the_sentence() -> None:
     ("count", "fall", "noise"), [(10, 0.1, 0.005), (12, 0.3, 0.01), (16, 0.3, 0.01), (20, 0.3, 0.01)]
 )
 def test_a_short_stream_that_falls_is_not_settled(count: int, fall: float, noise: float) -> None:
-    """Few values cannot show that the end is flat."""
+    """A short stream that falls is hardly ever called settled, because a few values cannot show that the end is
+    flat.
+    """
     settled = 0
     for seed in range(30):
         values = 10_000 * (1 - fall * np.arange(count) / count)
@@ -401,7 +409,7 @@ def test_a_short_flat_stream_is_settled(count: int) -> None:
 
 
 def test_the_shortest_period_is_found() -> None:
-    """The shortest period that can be found is four values. Its period is exact."""
+    """The shortest period that can be found is four values, and it is found exactly."""
     latency = 1000 * (1 + 0.05 * np.random.default_rng(1).normal(size=1800))
     latency[::4] *= 2
     spikes = find_periodic_spikes(rounds(latency))
@@ -411,7 +419,9 @@ def test_the_shortest_period_is_found() -> None:
 
 
 def test_a_pattern_is_reported_only_with_a_spike_at_most_of_its_places() -> None:
-    """A reported pattern has a spike at most of its places, even if trains of 60 s and 90 s coincide every 180 s."""
+    """A reported pattern has a spike at most of its places, even if trains of spikes every 60 s and 90 s coincide every
+    180 s.
+    """
     latency = 1000 * (1 + 0.05 * np.random.default_rng(1).normal(size=1800))
     latency[::60] *= 5
     latency[30::90] *= 5
@@ -432,7 +442,9 @@ def _seconds_of(iops: FloatArray) -> Seconds:
 
 
 def test_what_was_not_measured_is_left_out_and_few_values_say_nothing() -> None:
-    """A value that was not measured (None or NaN) is left out and not counted as zero. A few values give no finding."""
+    """A value that was not measured (None or NaN) is left out and not counted as zero. Too few values lead to no
+    finding.
+    """
     series = make_series([1, 2, 3], [5.0, None, float("nan")])
     assert series.values.tolist() == [5.0]
     assert find_levels(series) is None
@@ -443,7 +455,7 @@ def test_what_was_not_measured_is_left_out_and_few_values_say_nothing() -> None:
 
 
 def test_seconds_of_a_long_step_tell_drops_apart_from_the_transition() -> None:
-    """A fall before the steady level is part of the transition."""
+    """A fall before the steady level is part of the transition. A later stall is a drop."""
     random = np.random.default_rng(8)
     rate = np.where(np.arange(600) < 100, 90_000.0, 20_000.0) * (1 + 0.01 * random.normal(size=600))
     rate[500:505] = 100
@@ -463,8 +475,8 @@ def test_seconds_of_a_long_step_tell_drops_apart_from_the_transition() -> None:
 
 @pytest.mark.parametrize(("seconds", "stall_at"), [(1800, None), (1800, 600), (9000, None), (40, None), (40, 15)])
 def test_the_end_of_a_burst_after_idle_time_is_no_drop(seconds: int, stall_at: int | None) -> None:
-    """The end of a burst after idle time is not a drop. The test begins slowly, then runs fast for 19 s and then at its
-    permanent rate.
+    """The end of a burst after idle time is not a drop. The series begins slowly, is fast for 19 s and then stays at
+    its permanent rate.
     """
     random = np.random.default_rng(1)
     at = np.arange(seconds)
@@ -488,7 +500,7 @@ def test_the_end_of_a_burst_after_idle_time_is_no_drop(seconds: int, stall_at: i
 
 
 def test_sentences_name_places_units_and_how_sure() -> None:
-    """The sentences name the places, the units and the certainty of what was found."""
+    """The sentences about findings contain places, units and the certainty of each finding."""
     values = np.full(120, 300.0)
     values[6::13] = 10_000
     spikes = Timeline(
@@ -519,7 +531,9 @@ def test_sentences_name_places_units_and_how_sure() -> None:
 
 
 def test_nothing_is_sought_across_idle_time(tmp_path: Path) -> None:
-    """Nothing is searched across idle time. Bursts after a pause have a summary and no drop, level or spike."""
+    """Bursts that are separated by idle time have a summary but no drop, level or spike, because no finding may extend
+    across idle time.
+    """
     text = (SHIPPED / "quick.toml").read_text(encoding="utf-8")
     for shipped, own in (
         ('name = "quick"', 'name = "pauses"'),
@@ -553,8 +567,8 @@ def section_of(path: Path) -> SectionResult:
 
 
 def test_a_run_has_them_in_every_output(tmp_path: Path) -> None:
-    """Every output of a run contains its changes over time. The slices give the phases, and the seconds give finer
-    patterns.
+    """Every output of a run contains the changes over time. The slices lead to the phases, and the seconds lead to
+    finer patterns.
     """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["writesat"])
     tkperf.run(plan, "run", folder=tmp_path)
@@ -589,7 +603,7 @@ def test_a_run_has_them_in_every_output(tmp_path: Path) -> None:
 
 
 def test_what_was_not_purged_or_was_filled_is_not_fresh(tmp_path: Path) -> None:
-    """Without a purge, the same curve has a first level instead of a fresh level."""
+    """Without a purge, or after a fill, the same curve has a first level instead of a fresh level."""
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["writesat"], no_purge=True)
     tkperf.run(plan, "run", folder=tmp_path)
     (levels,) = [each.levels for each in section_of(tmp_path / "run.tkperf").timelines if each.levels]

@@ -1,4 +1,4 @@
-"""Every figure of a run has an uncertainty or a reason why it has none, and every output uses it."""
+"""Every figure of a run has an uncertainty or a reason for its absence. Every output shows the uncertainty."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def even(value: float, half: float, basis: Basis = Basis.ROUNDS) -> Uncertainty:
 
 
 def run_with(values: Sequence[float | None], uncertainty: Uncertainty | None, test: str = "iops") -> RunResult:
-    """A run with one cell whose figures all have this uncertainty."""
+    """Return a run with one cell. All figures of the cell have this uncertainty."""
     section = made_up_section(TESTS[test], {work(): values})
     (cell,) = section.cells
     known = None
@@ -131,7 +131,7 @@ def test_json_has_it_with_the_cell(result: RunResult) -> None:
 
 
 def test_every_output_says_once_what_an_interval_means(result: RunResult) -> None:
-    """Every output explains the meaning of an interval once. A run without intervals has no explanation."""
+    """Every output explains the meaning of an interval exactly once. A run without intervals has no explanation."""
     console = Console(file=io.StringIO(), width=400)
     print_page(build_view(result), console)
     assert isinstance(console.file, io.StringIO)
@@ -151,7 +151,7 @@ def test_csv_has_it_beside_the_figure_and_in_a_table_of_its_own(result: RunResul
     assert known is not None
     assert float(rows["cells"][0]["u95_iops"]) == known.expanded
     assert rows["cells"][0]["u95_latency_max_us"] == ""
-    alone = {row["key"]: row for row in reversed(rows["uncertainties"])}  # the first of each
+    alone = {row["key"]: row for row in reversed(rows["uncertainties"])}  # the first row of each key
     assert float(alone["iops"]["standard_uncertainty"]) == known.standard
     assert (alone["iops"]["unit"], alone["iops"]["basis"]) == ("IOPS", "rounds")
     assert (alone["latency_max_us"]["low_95"], alone["latency_max_us"]["reason"]) == ("", EXTREME)
@@ -161,7 +161,7 @@ def test_a_table_says_how_far_its_figures_can_be_trusted(result: RunResult) -> N
     dut = ShownSection(section=result.tests[0].sections[0], key="")
     table = build_matrix(dut, IOPS)
     assert any(note.startswith(f"Uncertainty ({INTERVAL}): ± ") for note in table.notes)
-    # The line below a table says nothing about extremes.
+    # The note below a table does not mention the uncertainty of extremes.
     assert not any("ncertainty" in note for note in build_matrix(dut, LATENCY_MAX).notes)
 
 
@@ -184,8 +184,8 @@ def compared(first: RunResult, second: RunResult) -> tuple[ComparedRow, Entry]:
 def test_a_ratio_is_within_noise_if_its_interval_contains_one(
     second: float, half: float, change: Change, text: str
 ) -> None:
-    """A ratio is within noise if its interval contains 1, even if the ranges of the rounds say the opposite. An
-    interval that also contains a difference of more than 10 % decides nothing.
+    """A ratio is within noise if its interval contains 1, even if the ranges of the rounds do not overlap. An interval
+    that also contains a difference of more than 10 % decides nothing.
     """
     _, entry = compared(
         run_with([100, 100], even(100, half)), run_with([second, second], even(second, half * second / 100))
@@ -195,7 +195,9 @@ def test_a_ratio_is_within_noise_if_its_interval_contains_one(
 
 
 def test_an_interval_that_is_too_wide_is_no_equality() -> None:
-    """The sentences say that the difference cannot be decided, not that there is none."""
+    """If an interval is too wide, the sentences state that the difference cannot be decided, not that no difference
+    exists.
+    """
     sentences = tuple(
         find_conclusions(compare([run_with([100, 100], even(100, 90)), run_with([300, 300], even(300, 270))]))
     )
@@ -262,8 +264,8 @@ def found(limit: str, uncertainty: Uncertainty | None) -> ClaimResult:
 def test_the_value_decides_and_the_uncertainty_says_how_surely(
     limit: str, state: ClaimState, certain: bool, sigmas: float, text: str
 ) -> None:
-    """The value decides whether a claim is met. The uncertainty decides whether the answer is certain: here 100 ± 8,
-    with u = 4.
+    """The value decides whether a claim is met, and the uncertainty decides whether the answer is certain. The value in
+    these cases is 100 ± 8, so the standard uncertainty is 4.
     """
     finding = found(limit, even(100, 8))
     assert (finding.state, finding.certain, describe_claim(finding).margin) == (state, certain, text)
@@ -283,9 +285,7 @@ def test_a_value_without_uncertainty_is_judged_all_the_same() -> None:
 
 
 def test_a_lower_limit_of_the_uncertainty_can_show_doubt_alone() -> None:
-    """A lower limit of the uncertainty can show that an answer is in doubt. It can never show that an answer is
-    certain.
-    """
+    """A lower limit of the uncertainty can show that an answer is in doubt, but never that the answer is certain."""
     limit = replace(even(100, 8), at_least=True)
     beyond, within = found("at_least = 80", limit), found("at_least = 95", limit)
     assert (beyond.state, beyond.certain, within.certain) == (ClaimState.MET, None, False)
@@ -313,8 +313,8 @@ def test_a_lower_limit_of_the_uncertainty_can_show_doubt_alone() -> None:
 def test_a_tail_is_sure_if_every_round_meets_the_limit_by_itself(
     rounds: list[float | None], certain: bool | None, doubt: str
 ) -> None:
-    """A claim about a tail is certain only if every round alone meets the limit, because slow I/Os arrive in bursts and
-    the interval is a lower limit.
+    """A claim about a tail is certain only if every single round meets the limit, because slow I/Os arrive in bursts
+    and the interval is only a lower limit.
     """
     run = run_with(rounds, replace(even(100, 8), at_least=True))
     (section,) = run.tests[0].sections
@@ -331,14 +331,16 @@ def test_a_tail_is_sure_if_every_round_meets_the_limit_by_itself(
 
 
 def test_a_value_that_can_only_be_on_the_good_side_is_sure() -> None:
-    """A recovery time is at most the given time."""
+    """A claim is certain if the interval of the value reaches only to the limit. For example, a recovery time of at
+    most 100 s meets a limit of 100 s.
+    """
     finding = found("at_most = 100", Uncertainty(standard=1.0, low=95.0, high=100.0))
     assert (finding.state, finding.certain) == (ClaimState.MET, True)
 
 
 def test_a_baseline_is_as_uncertain_as_the_run() -> None:
-    """The uncertainty of a baseline counts as much as the uncertainty of the run. If either is not known, the certainty
-    is not known.
+    """The uncertainty of a baseline counts as much as the uncertainty of the run. If one of them is not known, the
+    certainty of the claim is not known.
     """
     claims = parse_claims('[baseline]\nrun = "b.tkperf"\nwithin_percent = 0.001', file="claims.toml")
     run, earlier = run_with([110, 110], even(110, 8)), run_with([100, 100], even(100, 8))
@@ -365,7 +367,7 @@ def test_a_baseline_is_compared_by_levels() -> None:
 
 
 def test_a_gate_can_ask_for_more_than_luck(folder: Path, result: RunResult) -> None:
-    """Exit codes depend on the values, unless --require-confidence is given."""
+    """The exit code of a check depends only on the values, unless ``--require-confidence`` is given."""
     cell = next(
         cell
         for cell in result.tests[0].sections[0].cells
@@ -438,8 +440,8 @@ def test_a_table_of_several_measures_names_each() -> None:
 
 
 def test_measures_that_are_as_uncertain_are_named_together() -> None:
-    """Quantities with the same uncertainty are named together. Otherwise a table of a stream would have a line with
-    seven equal ends below it.
+    """Quantities with the same uncertainty are named together. Otherwise the line below the table of a stream would
+    contain seven equal phrases.
     """
     open_ended = Uncertainty(low=9.0, high=None, basis=Basis.COUNTS)
     figures = [
@@ -455,8 +457,8 @@ def test_measures_that_are_as_uncertain_are_named_together() -> None:
 
 
 def test_an_uncertainty_as_great_as_the_figure_gives_no_number() -> None:
-    """An uncertainty above 100 % is given as "at least ± 100 %", because a greater number says no more. The data keep
-    the number.
+    """An uncertainty above 100 % is shown as "at least ± 100 %", because a greater number contains no more information.
+    The data contain the exact number.
     """
     vague = even(10, 1000)
     assert describe_interval(10, vague) == "at least ± 100 %"
@@ -470,7 +472,9 @@ def test_an_uncertainty_as_great_as_the_figure_gives_no_number() -> None:
 
 
 def test_an_uneven_interval_has_no_sigma() -> None:
-    """The note says only whether the interval contains the limit."""
+    """A claim with an asymmetric interval has no margin in standard deviations. The note states only whether the
+    interval contains the limit.
+    """
     finding = found("at_most = 41", Uncertainty(standard=300.0, low=30.0, high=1200.0))
     assert (finding.state, finding.certain) == (ClaimState.NOT_MET, False)
     assert (finding.margin_sigmas, describe_claim(finding).margin) == (None, "-143.9 %")

@@ -145,7 +145,9 @@ def test_a_run_without_any_reason_is_valid() -> None:
 
 @pytest.mark.parametrize("code", ReasonCode)
 def test_each_reason_alone_leads_to_its_state(code: ReasonCode) -> None:
-    """The verdict also states the reason in words."""
+    """Each reason alone leads to the verdict that the reason requires, and the verdict also states the reason in
+    words.
+    """
     run = MADE[code]()
     verdict = judge_run(run)
     assert [reason.code for reason in verdict.reasons] == [code]
@@ -166,8 +168,8 @@ def test_the_gravest_reason_decides_and_comes_first() -> None:
 
 
 def test_a_section_whose_end_is_lost_is_damage() -> None:
-    """A section whose end is lost counts as damage, because its rows may have been deleted and no page of the file
-    would show that.
+    """A section without a recorded end counts as damaged, because rows may have been deleted and no page of the file
+    would show the deletion.
     """
     (reason,) = judge_run(with_section(steady=None, ended_because=END_LOST)).reasons
     assert (reason.code, reason.count) == (ReasonCode.DAMAGED, 1)
@@ -185,7 +187,7 @@ def test_a_section_whose_end_is_lost_is_damage() -> None:
     ],
 )
 def test_a_reason_keeps_the_names_of_sections_apart(names: tuple[str, ...], words: str) -> None:
-    """A name that contains a comma is quoted."""
+    """A name of a section that contains a comma is quoted in a reason, so that the names remain distinguishable."""
     reason = VerdictReason(code=ReasonCode.STEADY_STATE_NOT_JUDGED, sections=names)
     assert describe_reason(reason, a_run()) == words
 
@@ -206,8 +208,8 @@ def test_the_method_has_the_table_of_severities() -> None:
 
 @pytest.mark.parametrize("code", BADGES)
 def test_a_badge_has_the_weight_of_its_reason(code: ReasonCode) -> None:
-    """A badge has the severity of its reason. A file target is a caution in both, because its file system influences
-    the results.
+    """A badge has the same severity as its reason. A file target is a caution in both, because the file system
+    influences the results.
     """
     said = find_level(f"{BADGES[code]}: why")
     assert said is level_of(code.severity)

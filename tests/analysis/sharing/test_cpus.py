@@ -1,4 +1,4 @@
-"""CPUs of drives that run at once."""
+"""Assignment of CPUs to drives that are measured at the same time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def cpus_of(plan: CpuPlan) -> list[tuple[int, ...]]:
 
 
 def test_each_drive_gets_its_own_near_its_node() -> None:
-    """A drive gets as many CPUs as it has threads. The first CPU remains for everything else."""
+    """Each drive receives as many CPUs as it has threads, near its NUMA node. The first CPU remains for all other
+    work.
+    """
     plan = assign_cpus(drives(0, 1, 0), {"d1": 3}, set(range(8)), {})
     assert cpus_of(plan) == [(1,), (4, 5, 6), (2,)]
     assert plan.rest == (0,)
@@ -37,8 +39,8 @@ def test_each_drive_gets_its_own_near_its_node() -> None:
 
 
 def test_drives_of_a_node_are_treated_alike() -> None:
-    """If a drive of a node would get no CPU of its own, all drives of the node share their CPUs and are marked as
-    shared. Drives of another node keep their own CPUs.
+    """If a node has too few CPUs for its drives, all drives of the node share its CPUs and are marked as shared. Drives
+    of another node keep their own CPUs.
     """
     plan = assign_cpus(drives(0, 0, 0, 0, 1), {}, set(range(8)), {})
     assert cpus_of(plan) == [(1, 2, 3)] * 4 + [(4,)]
@@ -48,8 +50,8 @@ def test_drives_of_a_node_are_treated_alike() -> None:
 
 
 def test_a_drive_whose_node_is_not_known_gets_what_is_left() -> None:
-    """A drive with an unknown NUMA node gets the CPUs that the other drives do not use. It counts neither as near nor
-    as far.
+    """A drive with an unknown NUMA node receives CPUs that the other drives do not use. The drive counts neither as
+    near nor as far.
     """
     plan = assign_cpus(drives(None, 0), {}, set(range(4)), {})
     assert cpus_of(plan) == [(2,), (1,)]
@@ -57,15 +59,15 @@ def test_a_drive_whose_node_is_not_known_gets_what_is_left() -> None:
 
 
 def test_a_node_whose_cpus_may_not_be_used() -> None:
-    """The CPUs of these drives are on another node, and the result says so."""
+    """A drive whose node has no usable CPU receives CPUs of another node. The result marks the drive as not near."""
     plan = assign_cpus(drives(1), {}, {0, 1}, {})
     assert cpus_of(plan) == [(1,)]
     assert plan.assignments[0].is_near is False
 
 
 def test_cores_come_before_their_siblings() -> None:
-    """Drives get separate cores first. A third drive on two cores shares one of them and is marked, and the core of the
-    other work is the last choice.
+    """Drives receive separate cores before they receive siblings of used cores. If three drives need two cores, the two
+    drives that share a core are marked. The core that is reserved for other work is the last choice.
     """
     cores = {0: (0, 4), 4: (0, 4), 1: (1, 5), 5: (1, 5), 2: (2, 6), 6: (2, 6)}
     allowed = {0, 1, 2, 4, 5, 6}
@@ -78,7 +80,9 @@ def test_cores_come_before_their_siblings() -> None:
 
 
 def test_hosts_with_one_or_two_cpus() -> None:
-    """If there is only one CPU, all drives share it, and no CPU remains for other work."""
+    """If a host has only one or two CPUs, all drives share one CPU. On a host with one CPU, no CPU remains for other
+    work. Without any usable CPU, the assignment fails.
+    """
     one = assign_cpus(drives(None, None), {}, {0}, {})
     assert (cpus_of(one), one.rest) == ([(0,), (0,)], ())
     two = assign_cpus(drives(None, None), {}, {0, 1}, {})
@@ -94,8 +98,8 @@ def test_hosts_with_one_or_two_cpus() -> None:
     st.lists(st.integers(0, 4), min_size=8, max_size=8),
 )
 def test_assignments_are_what_they_say(nodes: list[int | None], allowed: set[int], counts: list[int]) -> None:
-    """Each drive gets at least one usable CPU. A drive is marked as shared if and only if another drive uses
-    one of its CPUs.
+    """Each drive receives at least one usable CPU. A drive is marked as shared if and only if another drive uses one of
+    these CPUs.
     """
     threads = {f"d{n}": count for n, count in enumerate(counts)}
     plan = assign_cpus(drives(*nodes), threads, allowed, {})

@@ -1,4 +1,4 @@
-"""Budgets of shared parts, groups of drives within them, and the judgement for each drive."""
+"""Budgets of shared parts, groups of drives that respect these budgets, and the judgement for each drive."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sizes(paths: Sequence[DrivePath], parallel: object = "auto") -> list[int]:
 
 
 def test_demand_against_what_a_part_carries() -> None:
-    """The demand on a part is the sum of the links of the drives that share it."""
+    """The demand on a part is the sum of the link rates of all drives that share the part."""
     expander, adapter = build_budgets(SHELF)
     assert (expander.part.key, expander.demand_bytes_per_s, expander.factor) == ("expander", 14_400_000_000, 3.0)
     assert expander.state is BudgetState.OVER
@@ -50,7 +50,9 @@ def test_a_drive_alone_shares_nothing() -> None:
 
 
 def test_auto_keeps_within_each_budget() -> None:
-    """Automatic grouping forms the largest groups within each budget, in slot order: bay 2 precedes bay 10."""
+    """Automatic grouping forms the largest groups that respect each budget. Drives are in slot order, so bay 2 precedes
+    bay 10.
+    """
     groups = group_drives(SHELF[::-1], "auto")
     assert [group.drives for group in groups] == [
         tuple(f"sd{n:02}" for n in range(first, first + 8)) for first in (0, 8, 16)
@@ -66,7 +68,9 @@ def test_drives_on_different_parts_run_together() -> None:
 
 
 def test_a_number_and_all_ignore_budgets() -> None:
-    """A number, or "all", forms the requested groups, even if they exceed a budget. The group then says so."""
+    """A number, or "all", forms the requested groups even if they exceed a budget. A group that exceeds a budget has
+    the state OVER.
+    """
     (everything,) = group_drives(SHELF, "all")
     assert everything.state is BudgetState.OVER
     assert sizes(SHELF, 10) == [10, 10, 4]
@@ -78,7 +82,7 @@ def test_a_number_and_all_ignore_budgets() -> None:
 
 
 def test_not_known_separates_nothing_and_is_never_within() -> None:
-    """Two drives of a chipset run at the same time, and are not judged."""
+    """Drives whose shared part has an unknown limit run at the same time and are not judged."""
     (group,) = group_drives(CHIPSET, "auto")
     (budget,) = group.budgets
     assert (budget.factor, budget.state) == (None, BudgetState.NOT_KNOWN)
@@ -87,8 +91,8 @@ def test_not_known_separates_nothing_and_is_never_within() -> None:
 
 
 def test_a_drive_whose_link_is_not_known() -> None:
-    """A drive with an unknown link adds nothing to the demand of a part. The state is then not known, unless the other
-    drives alone exceed the budget.
+    """A drive with an unknown link adds nothing to the demand of a part. The state of the part is then not known,
+    unless the other drives alone exceed the budget.
     """
     (budget,) = build_budgets([path("a", None, SWITCH), path("b", 7877, SWITCH)])
     assert budget.drives_not_known == ("a",)
@@ -99,8 +103,8 @@ def test_a_drive_whose_link_is_not_known() -> None:
 
 
 def test_drives_without_a_path_are_not_judged() -> None:
-    """A loop device without a path is not judged in a group, because it may share anything with the others. A single
-    loop device shares nothing.
+    """A loop device has no path and is not judged in a group, because it may share parts with the other drives. A loop
+    device that runs alone shares nothing.
     """
     loop = DrivePath(drive="loop0", gap=PathGap.LOOP)
     (group,) = group_drives([NVME[0], loop], "auto")
@@ -112,7 +116,7 @@ def test_drives_without_a_path_are_not_judged() -> None:
 
 
 def test_each_drive_is_judged_by_its_own_parts() -> None:
-    """A drive is judged by its own parts and not by the parts of others. Compared reads decide over budgets."""
+    """A drive is judged only by the parts that it uses. Compared reads override budgets."""
     (group,) = group_drives([*NVME[:3], *SHELF[:2]], "all")
     assert judge_sharing(group, {}) == {
         "nvme0n1": SharingState.OVER_BUDGET,
@@ -133,7 +137,9 @@ def test_each_drive_is_judged_by_its_own_parts() -> None:
 
 
 def test_groups_by_sysfs(tmp_path: Path) -> None:
-    """The drives of a host are grouped as sysfs shows them. A degraded link leaves room for another drive."""
+    """Drives are grouped according to the paths in sysfs. A degraded link lowers the demand and leaves room for another
+    drive.
+    """
     fake = FakeDrives(tmp_path)
     identities = [*nvme_behind_switch(fake), *sata_behind_expander(fake), *sata_on_chipset(fake)]
     paths = [read_path(identity, sys_root=tmp_path) for identity in identities]
@@ -164,7 +170,9 @@ def some_paths(draw: st.DrawFn) -> list[DrivePath]:
 
 @given(some_paths(), st.sampled_from(["auto", "all", 1, 3]))
 def test_groups_have_each_drive_once(paths: list[DrivePath], parallel: str | int) -> None:
-    """No drive is lost or measured twice, and no group of auto has a part over its budget."""
+    """Grouping neither loses a drive nor measures a drive twice. No group of "auto" contains a part over its budget,
+    and the order of the drives does not matter.
+    """
     groups = group_drives(paths, parallel)  # type: ignore[arg-type]
     assert sorted(drive for group in groups for drive in group.drives) == sorted(path.drive for path in paths)
     if parallel == "auto":
