@@ -148,8 +148,8 @@ def _set_to(key: str, having: Mapping[str, Mapping[str, Any]]) -> str:
     """
     profiles: dict[str, list[str]] = {}
     for name, numbers in having.items():
-        value = show_value(numbers[key]) if key in numbers else "-"
-        profiles.setdefault(_plain(value), []).append(f"`{name}`")
+        value = f"`{show_value(numbers[key])}`" if key in numbers else "-"
+        profiles.setdefault(value, []).append(f"`{name}`")
     usual = max(profiles, key=lambda value: len(profiles[value]))
     others = [f"{', '.join(of)}: {value}" for value, of in profiles.items() if value != usual]
     return "<br>".join((usual, *others))

@@ -397,9 +397,9 @@ def test_keys_are_explained_with_the_values_that_they_take() -> None:
     assert throughput["jobs"].values == "1 to 1,024"
     assert throughput["fill_block_size"].values == '"own" or "shared"'
     assert throughput["fill_block_size"].meaning.endswith("; default: shared")
-    assert throughput["block_sizes_kib"].values == "list of 1 to 64: more than 0, at most 16,384"
+    assert throughput["block_sizes_kib"].values == "list of 1 to 64 values: more than 0, at most 16,384"
     also = {each.name: each for each in explain_keys(IopsTable)}["also_tracked"]
-    assert also.values == "list of 0 to 8: { read_percent, block_size_kib }"
+    assert also.values == "list of 0 to 8 values: { read_percent, block_size_kib }"
 
 
 @pytest.mark.parametrize(

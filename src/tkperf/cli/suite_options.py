@@ -129,7 +129,7 @@ LOAD = (
         "--refill-buffers",
         is_flag=True,
         expose_value=False,
-        help="Write new random data; tkperf always writes new random data.",
+        help="This option has no effect, because tkperf always writes new random data.",
     ),
     on_test(
         "--no-telemetry",
@@ -329,7 +329,7 @@ RESULT = (
         "--interface",
         metavar="NAME",
         expose_value=False,
-        help="Interface of the device; tkperf ignores this option because it detects the interface.",
+        help="This option has no effect, because tkperf detects the interface of the device.",
     ),
     *VIEWS,
 )

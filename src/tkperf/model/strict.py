@@ -129,10 +129,10 @@ def describe_values(type_: msgspec.inspect.Type) -> str:
         case msgspec.inspect.LiteralType() | msgspec.inspect.EnumType():
             return _alternatives([f'"{word}"' if isinstance(word, str) else f"{word}" for word in _words(bare)])
         case msgspec.inspect.VarTupleType(max_length=None):
-            return f"list of {bare.min_length or 0} or more: {describe_values(bare.item_type)}"
+            return f"list of {bare.min_length or 0} or more values: {describe_values(bare.item_type)}"
         case msgspec.inspect.VarTupleType():
             item = describe_values(bare.item_type)
-            return f"list of {bare.min_length or 0} to {bare.max_length}: {item}"
+            return f"list of {bare.min_length or 0} to {bare.max_length} values: {item}"
         case msgspec.inspect.DictType():
             return "a table"
         case msgspec.inspect.TupleType():
