@@ -229,7 +229,11 @@ NUMBERS = [
         tuple(round(LEAST_IOS_BEYOND / (1 - p / 100)) for p in (50, 90, 95, 99, 99.9, 99.99, 99.999)),
     ),
     ("docs/reference/own-workloads.md", r"more than ([\d,]+) steps is an error", (MOST_STEPS,)),
-    ("docs/reference/profiles.md", r"Its ([\d,]+) segments need", (load_profile("pts-c-1.2").active_range.segments,)),
+    (
+        "docs/reference/profiles.md",
+        r"The ([\d,]+) segments of this profile",
+        (load_profile("pts-c-1.2").active_range.segments,),
+    ),
     (
         "docs/how-to/tkperf-2.2.md",
         r"(\d+) jobs and depth (\d+) in `pts-e-1.1`",

@@ -40,20 +40,23 @@ class ThroughputTable(SteppedTable, frozen=True, kw_only=True):
     key: ClassVar[str] = "throughput"
 
     block_sizes_kib: Annotated[BlockSizesKib, means("block sizes, in KiB, each with its own purge and rounds")]
-    precondition: Annotated[bool, means("precondition the device before the rounds")]
+    precondition: Annotated[bool, means("whether tkperf preconditions the device before the rounds")]
     steady_state: Annotated[
         Literal["each", "first"],
         means(
-            "judge steady state for each block size, or only for the first; the other sizes then run the same "
-            "number of rounds"
+            "block sizes for which tkperf judges steady state; with first, all other block sizes run the same number "
+            "of rounds as the first"
         ),
     ]
     fill_block_size: Annotated[
         Literal["shared", "own"],
-        means("block size of the preconditioning: that of [preconditioning] (shared) or that of the rounds (own)"),
+        means(
+            "block size of the preconditioning; shared is the block size in [preconditioning], own is the block "
+            "size of the rounds"
+        ),
     ] = "shared"
-    jobs: Annotated[Jobs | None, means("thread count (TC); default: that of [demand]")] = None
-    io_depth: Annotated[Depth | None, means("queue depth of each thread (QD); default: that of [demand]")] = None
+    jobs: Annotated[Jobs | None, means("thread count (TC); default: the value in [demand]")] = None
+    io_depth: Annotated[Depth | None, means("queue depth of each thread (QD); default: the value in [demand]")] = None
 
 
 def section_plan(name: str) -> SectionPlan:

@@ -74,19 +74,19 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
     round_every_slices: Annotated[
         int,
         msgspec.Meta(ge=0, le=MOST_SLICES),
-        means("judge steady state from every n-th slice, starting with the first; 0: never"),
+        means("number n: tkperf judges steady state from every n-th slice, starting with the first; 0: never"),
     ]
     access: Annotated[Access, means("order of addresses; default: random")] = Access.RANDOM
     histogram_s: Annotated[
         float,
         msgspec.Meta(ge=0, le=LONGEST_S),
-        means("length of the histogram run after the stream, in s; default: 0, no such run"),
+        means("length of the histogram run after the stream, in s; default: 0, which means no histogram run"),
     ] = 0
     histogram_jobs: Annotated[
-        Jobs | None, means("thread count (TC) of the histogram run; default: that of the stream")
+        Jobs | None, means("thread count (TC) of the histogram run; default: the value for the stream")
     ] = None
     histogram_io_depth: Annotated[
-        Depth | None, means("queue depth of each thread (QD) of the histogram run; default: that of the stream")
+        Depth | None, means("queue depth of each thread (QD) of the histogram run; default: the value for the stream")
     ] = None
 
     def fault(self, profile: Profile) -> str | None:

@@ -67,7 +67,7 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     access: Annotated[Access, means("order of the addresses")]
     read_percent: Annotated[Percent, means("R/W mix, in % of reads; 0 for trims")]
-    trims: Annotated[bool, means("the I/Os are trims (discards) instead of reads and writes")] = False
+    trims: Annotated[bool, means("whether the I/Os are trims (discards) instead of reads and writes")] = False
     block_size_kib: Annotated[LoadBlockKib | None, means("block size, in KiB; default: the sizes of block_shares")] = (
         None
     )
@@ -206,27 +206,27 @@ class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     window_rounds: Annotated[
         Annotated[int, msgspec.Meta(ge=2, le=100)] | None,
-        means("number of rounds in a window; default: that of the profile"),
+        means("number of rounds in a window; default: the value in the profile"),
     ] = None
     max_data_excursion_percent: Annotated[
         Excursion | None,
         means(
-            "largest range (maximum minus minimum) of a steady window, in % of the average; default: that of the "
+            "largest range (maximum minus minimum) of a steady window, in % of the average; default: the value in the "
             "profile"
         ),
     ] = None
     max_slope_excursion_percent: Annotated[
         Excursion | None,
         means(
-            "largest rise or fall of the best linear fit over a steady window, in % of the average; default: that of "
-            "the profile"
+            "largest rise or fall of the best linear fit over a steady window, in % of the average; default: the "
+            "value in the profile"
         ),
     ] = None
     max_rounds: Annotated[
         Rounds | None,
         means(
-            "maximum number of rounds, after which the phase ends even without steady state; default: that of the "
-            "profile"
+            "maximum number of rounds, after which the phase ends even without steady state; default: the value in "
+            "the profile"
         ),
     ] = None
 
@@ -247,9 +247,9 @@ class FillPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field=
         LoadName | None,
         means("name of a load with sequential writes of one block size; default: the preconditioning of the profile"),
     ] = None
-    passes: Annotated[Passes | None, means("number of passes over the whole range; default: that of the profile")] = (
-        None
-    )
+    passes: Annotated[
+        Passes | None, means("number of passes over the whole range; default: the value in the profile")
+    ] = None
 
 
 class IdlePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="idle"):
@@ -268,8 +268,8 @@ class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
         tuple[LoadName, ...],
         msgspec.Meta(max_length=MOST_VALUES),
         means(
-            "loads of a round, in order, with one step for each load; this list is the innermost loop; required "
-            "unless together is given"
+            "loads of a round, in order, with one step for each load; this list is the innermost loop, and a phase "
+            "without together requires it"
         ),
     ] = ()
     together: Annotated[
@@ -304,11 +304,14 @@ class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
 
 
 class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="stream"):
-    """One load without interruption, recorded in slices. The stream ends as soon as one of its end conditions is "
-    "met."""
+    """One load without interruption, recorded in slices. The stream ends as soon as one of its end conditions is
+    met.
+    """
 
     section: Section
-    load: Annotated[LoadName | None, means("load of the stream; required unless together is given")] = None
+    load: Annotated[
+        LoadName | None, means("load of the stream, which a phase without together requires; default: none")
+    ] = None
     together: Annotated[
         tuple[LoadName, ...],
         means("2 to 16 loads that run at the same time as streams of one combination, in place of load; default: none"),

@@ -91,7 +91,7 @@ class SteadyStateTable(ProfileTable, frozen=True, kw_only=True):
         Rounds, means("maximum number of rounds, after which the test ends even without steady state")
     ]
     accept_disturbed: Annotated[
-        bool, means("accept windows with tracked values that something other than the device influenced")
+        bool, means("whether tkperf accepts windows in which something other than the device influenced tracked values")
     ] = False
 
     def fault(self, profile: Profile) -> str | None:
@@ -123,8 +123,8 @@ class DemandTable(ProfileTable, frozen=True, kw_only=True):
     searched: Annotated[
         bool,
         means(
-            "search for jobs and io_depth first; the values of the keys jobs and io_depth then apply only to the "
-            "preconditioning of the search"
+            "whether tkperf first searches for jobs and io_depth; if so, the values of the keys jobs and io_depth "
+            "apply only to the preconditioning of the search"
         ),
     ] = False
 
