@@ -1,4 +1,4 @@
-"""A browser, and reports in it: of all default tests, or of some."""
+"""A browser for tests, and reports that are opened in the browser: a report of all default tests, or of some tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tkperf.render.html import render_view
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A browser with an empty page that keeps the process of all pages alive (``new_page`` of visits.py)."""
+    """Start a browser whose empty page keeps the process of all other pages alive (see ``new_page`` in visits.py)."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         pytest.skip("needs Chromium")
@@ -34,7 +34,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A simulated run and its report, which tests only read. All workers of pytest-xdist have the same one.
+    """Return the folder of a simulated run and its report, which tests only read. All workers of pytest-xdist share it.
 
     Without the marker ``report_of``, the report has all default tests.
     """
@@ -59,7 +59,7 @@ def visit(browser: Browser, report: Path) -> Iterator[Visit]:
     page = new_page(browser, 1300, 900)
     visit = Visit(page=page, path=report)
     yield visit
-    # The rule of every test here: a silent console, and nothing fetched but the file itself.
+    # Each test here also requires that the page prints nothing on the console and fetches nothing but its own file.
     assert visit.said == []
     assert {url.split("#")[0] for url in visit.asked} == {report.as_uri()}
     page.close()

@@ -1,4 +1,6 @@
-"""The page for everyone: axe-core finds nothing, it works by keyboard, on a phone, in the dark, on paper."""
+"""Accessibility of the page: axe-core finds no violation, and the page works with the keyboard, on a phone, in dark
+mode and on paper.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def opened(browser: Browser, path: Path, scheme: Scheme = "light", width: int = 
 
 
 def violations(page: Page) -> list[str]:
-    """What axe-core finds with all its rules, each with the first place of it."""
+    """Return the violations that axe-core finds with all its rules, each with its first element."""
     found = Axe().run(page).response["violations"]
     return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]
 
@@ -60,7 +62,7 @@ def test_axe_finds_nothing_in_a_report(browser: Browser, report: Path, scheme: S
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1300), ("dark", 390)])
 def test_axe_finds_nothing_in_a_comparison(browser: Browser, compared: Path, scheme: Scheme, width: int) -> None:
-    """axe finds nothing wrong in the decision of a comparison and in the parts that the select shows."""
+    """axe-core finds no violation in the decision of a comparison and in each part that the select box shows."""
     with opened(browser, compared, scheme, width) as page:
         for chapter in ("", "overview", "writesat", "conditions"):
             page.locator("#chapter").select_option(chapter)
@@ -70,7 +72,7 @@ def test_axe_finds_nothing_in_a_comparison(browser: Browser, compared: Path, sch
 @pytest.mark.report_of("iops")
 @pytest.mark.parametrize("scheme", BOTH)
 def test_axe_finds_nothing_in_what_a_click_opens(browser: Browser, report: Path, scheme: Scheme) -> None:
-    """axe finds nothing wrong in the dialog of a cell with all its folded parts open."""
+    """axe-core finds no violation in the dialog of a cell when all folded parts of the dialog are open."""
     with opened(browser, report, scheme) as page:
         page.locator(f"td button[data-cell='{CELL}']").click()
         page.wait_for_selector(f"dialog[data-shown='{CELL}']")
@@ -81,7 +83,7 @@ def test_axe_finds_nothing_in_what_a_click_opens(browser: Browser, report: Path,
 
 @pytest.mark.report_of("iops")
 def test_axe_would_find_something(browser: Browser, report: Path) -> None:
-    """axe reports a picture without words and grey text on grey, which proves that its rules are at work."""
+    """axe-core reports a picture without words and grey text on grey, which proves that its rules are active."""
     with opened(browser, report) as page:
         page.evaluate(
             "document.querySelector('main').insertAdjacentHTML('beforeend',"
@@ -92,7 +94,7 @@ def test_axe_would_find_something(browser: Browser, report: Path) -> None:
 
 @pytest.mark.report_of("iops")
 def test_the_first_tab_leads_past_the_navigation(visit: Visit) -> None:
-    """The first Tab shows a link that skips the navigation. After the link, the next Tab is within the results."""
+    """The first Tab shows a link that skips the navigation. After this link, the next Tab reaches the results."""
     visit.open()
     visit.page.keyboard.press("Tab")
     assert visit.page.evaluate("document.activeElement.innerText") == "Skip to the results"
@@ -106,8 +108,8 @@ def test_the_first_tab_leads_past_the_navigation(visit: Visit) -> None:
 
 @pytest.mark.report_of("iops")
 def test_a_table_is_one_stop_and_arrows_go_within(visit: Visit) -> None:
-    """A table has one stop for Tab, and the arrow keys move within it as in a spreadsheet. Shift and Tab return to the
-    last cell.
+    """The Tab key stops once at a table, and the arrow keys move between its cells as in a spreadsheet. Shift+Tab
+    returns to the last cell.
     """
     visit.open()
     grid = visit.page.locator(GRID).first
@@ -129,7 +131,7 @@ def test_a_table_is_one_stop_and_arrows_go_within(visit: Visit) -> None:
         ("ArrowRight", [first[0], first[1] + 1]),
         ("ArrowDown", [first[0] + 1, first[1] + 1]),
         ("ArrowLeft", [first[0] + 1, first[1]]),
-        ("ArrowLeft", [first[0] + 1, first[1]]),  # nothing lies beyond
+        ("ArrowLeft", [first[0] + 1, first[1]]),  # no cell lies further left
         ("End", [first[0] + 1, first[1] + columns - 1]),
         ("Home", [first[0] + 1, first[1]]),
         ("Control+End", [rows - 1, first[1] + columns - 1]),
@@ -148,7 +150,9 @@ def test_a_table_is_one_stop_and_arrows_go_within(visit: Visit) -> None:
 
 @pytest.mark.report_of("iops")
 def test_what_has_the_focus_is_seen(visit: Visit) -> None:
-    """Every stop within the page has an outline, and the dialog gives it back to the figure."""
+    """Every element with the focus has an outline. When the dialog closes, the figure that opened the dialog has the
+    focus again.
+    """
     visit.open()
     for _ in range(12):
         visit.page.keyboard.press("Tab")
@@ -160,8 +164,8 @@ def test_what_has_the_focus_is_seen(visit: Visit) -> None:
 
 
 def test_a_phone_keeps_first_column_and_navigation_in_sight(browser: Browser, report: Path) -> None:
-    """On a phone, the page never scrolls sideways. A wide table scrolls within itself and keeps its first column in
-    sight.
+    """On a phone, the page never scrolls sideways. A wide table scrolls within its own box, and its first column
+    remains visible.
     """
     with opened(browser, report, width=390) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == 390
@@ -191,7 +195,7 @@ def test_a_phone_keeps_first_column_and_navigation_in_sight(browser: Browser, re
 
 
 def test_heads_of_tables_are_low_on_a_phone(browser: Browser, compared: Path) -> None:
-    """On a phone, the head of a table has at most three lines, even if its names are long."""
+    """On a phone, the head of a table has at most three lines, even if the names in the head are long."""
     name = "Write Saturation, 4 KiB random write: mean latency (µs)"
     with opened(browser, compared, width=390) as page:
         tallest = page.evaluate(
@@ -226,7 +230,7 @@ def test_a_figure_reached_by_arrows_is_not_below_the_pinned_column(browser: Brow
 
 @pytest.mark.report_of("iops")
 def test_a_dark_page_has_light_charts(browser: Browser, report: Path) -> None:
-    """Charts follow the colours of the system without being drawn again."""
+    """Charts use the colours of the system (light or dark) without being drawn again."""
     ink = (
         "getComputedStyle(document.querySelector('#iops0window .role-axis-title text')).fill"
         " === getComputedStyle(document.body).color"
@@ -241,8 +245,8 @@ def test_a_dark_page_has_light_charts(browser: Browser, report: Path) -> None:
 
 @pytest.mark.report_of("iops")
 def test_paper_is_white_for_those_who_read_in_the_dark(browser: Browser, report: Path) -> None:
-    """Printed paper is white with black charts, even for a reader who uses dark colours. It contains no navigation and
-    no buttons.
+    """Printed paper is white with black charts, even if the reader uses dark colours. The paper shows neither
+    navigation nor buttons.
     """
     with opened(browser, report, "dark") as page:
         page.emulate_media(media="print")

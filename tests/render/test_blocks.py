@@ -1,4 +1,4 @@
-"""Numbers drawn with characters."""
+"""Charts that are drawn with characters."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ def test_bars_reach_from_nothing_to_the_greatest() -> None:
 
 
 def test_what_was_not_measured_is_a_gap_not_a_low_bar() -> None:
-    """A value that was not measured is a gap and not a low bar, because it must not look like a drive that does
-    nothing.
-    """
+    """A value that was not measured is a gap and not a low bar, because it must not look like a drive without I/O."""
     assert sparkline([2.0, None, 2.0]) == "█ █"
     assert sparkline([0.0, 0.0]) == "▁▁"
     assert sparkline([None]) == " "
@@ -38,7 +36,7 @@ def test_only_what_the_encoding_has_is_drawn(encoding: str | None, blocks: objec
 
 
 def test_more_values_than_fit_are_put_together_by_their_mean() -> None:
-    """Values that do not fit are merged into their mean. Each value belongs to exactly one place."""
+    """Values that do not fit are merged into means. Each value contributes to exactly one bar."""
     assert squeeze([1, 3, 5, 7], 2) == [2, 6]
     assert squeeze([1, None, None, None], 2) == [1, None]
     assert squeeze([1, 2], 5) == [1, 2]

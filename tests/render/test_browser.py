@@ -1,4 +1,4 @@
-"""The HTML report in a browser: drawn without errors, opened by mouse and keyboard, no network."""
+"""The HTML report in a browser: it is drawn without errors, works with mouse and keyboard, and uses no network."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CELL = "iops0-0-4096"
 
 
 def test_every_chart_is_drawn(visit: Visit) -> None:
-    """Every chart is drawn: each figure contains a drawing that is not empty."""
+    """Every chart is drawn, and no drawing is empty."""
     visit.open()
     assert visit.count("figure") >= 15
     assert visit.count("figure .chart svg.marks") == visit.count("figure")
@@ -47,8 +47,8 @@ def test_every_chart_is_drawn(visit: Visit) -> None:
 
 @pytest.mark.report_of("tp")
 def test_a_chart_is_saved_for_publication(visit: Visit) -> None:
-    """Each chart has visible buttons for PNG and SVG. The file is named by run and chart. The picture has 16:9 with
-    twice the resolution, and names the drive, the load and the day.
+    """Each chart has visible buttons that save it as PNG and SVG. The name of the file contains the run and the chart.
+    The picture has the format 16:9 with twice the resolution, and names the drive, the load and the day.
     """
     visit.open()
     assert visit.count("figure .save button:visible") == 2 * visit.count("figure .chart:visible")
@@ -73,7 +73,9 @@ def test_a_chart_is_saved_for_publication(visit: Visit) -> None:
 
 
 def test_pictures_have_names_of_their_own(report: Path) -> None:
-    """Two charts of a page never have one file name; the copy that opens the page has the name of its chart."""
+    """No two charts of a page have the same file name. The chart at the top of the page is a copy, and its file has the
+    name of the copied chart.
+    """
     view = view_of(report.parent / "run.tkperf")
     charts = [
         each
@@ -90,7 +92,7 @@ def test_pictures_have_names_of_their_own(report: Path) -> None:
 
 @pytest.mark.report_of("tp")
 def test_a_click_in_the_legend_fades_the_other_curves(visit: Visit) -> None:
-    """A click in the legend fades the other curves of the chart."""
+    """A click on a curve in the legend fades the other curves of the chart."""
     visit.open()
     faded = "#tp2d path[opacity='0.1']"
     assert visit.count(faded) == 0
@@ -100,7 +102,9 @@ def test_a_click_in_the_legend_fades_the_other_curves(visit: Visit) -> None:
 
 @pytest.mark.report_of("iops")
 def test_a_cell_opens_its_seconds_and_its_histogram(visit: Visit) -> None:
-    """A cell opens with the numbers of the run file. Escape closes it and returns the focus to the cell."""
+    """A click on a cell opens its numbers from the run file. Escape closes the dialog and returns the focus to the
+    cell.
+    """
     visit.open()
     run = tkperf.load(visit.path.parent / "run.tkperf")
     cell = next(
@@ -127,7 +131,7 @@ def test_a_cell_opens_its_seconds_and_its_histogram(visit: Visit) -> None:
 
 
 def test_every_kind_of_cell_opens(visit: Visit) -> None:
-    """The first cell of each test opens, streams included."""
+    """The first cell of each test opens, also in tests with streams."""
     visit.open()
     keys = visit.page.evaluate("[...document.querySelectorAll('button[data-cell]')].map(each => each.dataset.cell)")
     first = {key.split("-")[0]: key for key in reversed(keys)}
@@ -141,7 +145,9 @@ def test_every_kind_of_cell_opens(visit: Visit) -> None:
 
 @pytest.mark.report_of("iops")
 def test_lines_below_a_title_are_no_wider_than_the_chart(visit: Visit) -> None:
-    """A long one, as of a run on a busy host, would leave no room for the plot."""
+    """The lines below the title of a saved chart are no wider than the chart. A long line, such as that of a run on a
+    busy host, would leave no room for the plot.
+    """
     visit.open()
     visit.page.add_script_tag(path=CHARTS)
     visit.page.add_script_tag(path=CHARTS.with_name("pictures.js"))
@@ -163,7 +169,7 @@ def test_lines_below_a_title_are_no_wider_than_the_chart(visit: Visit) -> None:
 
 @pytest.mark.report_of("iops")
 def test_the_way_back_closes_a_cell(visit: Visit) -> None:
-    """Going back closes the cell and keeps the report. Going forward opens the cell again."""
+    """The back button of the browser closes a cell and keeps the report. The forward button opens the cell again."""
     visit.open()
     visit.page.locator(f"td button[data-cell='{CELL}']").click()
     visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
@@ -177,14 +183,16 @@ def test_the_way_back_closes_a_cell(visit: Visit) -> None:
 
 @pytest.mark.report_of("iops")
 def test_a_link_opens_a_cell(visit: Visit) -> None:
-    """A link to a cell opens the cell, so that a reviewer can point at it."""
+    """A link to a cell opens the cell, so that a reviewer can refer to the cell."""
     visit.open(f"#{CELL}")
     visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
 
 
 @pytest.mark.report_of("iops")
 def test_a_link_into_what_is_folded_opens_it(visit: Visit) -> None:
-    """Set-up and disclosure stay out of the way until they are asked for."""
+    """A link into a folded part of the page unfolds this part. The set-up and the disclosure are folded until the
+    reader opens them.
+    """
     visit.open()
     assert not visit.page.locator("#disclosure dl").first.is_visible()
     visit.page.click("nav a[href='#disclosure']")
@@ -192,8 +200,8 @@ def test_a_link_into_what_is_folded_opens_it(visit: Visit) -> None:
 
 
 def test_a_figure_on_top_opens_what_is_behind_it(visit: Visit) -> None:
-    """A headline figure opens the cell behind it and shows all its digits under the pointer. After closing, the focus
-    is where it was.
+    """A click on a headline figure opens its cell, and the mouse pointer shows all digits of the figure. After the
+    dialog is closed, the focus is on the figure again.
     """
     visit.open()
     figure = visit.page.locator(".headlines button").first
@@ -212,8 +220,8 @@ def test_a_figure_on_top_opens_what_is_behind_it(visit: Visit) -> None:
 
 
 def test_the_data_of_a_chart_is_a_table_away(visit: Visit) -> None:
-    """Each chart offers its data as a table with a row for each point, for readers who cannot see the chart or want the
-    numbers.
+    """Each chart offers its data as a table with one row for each point, for readers who cannot see the chart or who
+    need the numbers.
     """
     visit.open()
     spec = unpack_spec(visit.page.locator("#iops0relative script").first.inner_text())
@@ -225,20 +233,20 @@ def test_the_data_of_a_chart_is_a_table_away(visit: Visit) -> None:
         key = figure.get_attribute("id")
         if key != "iops0relative":
             figure.locator("summary", has_text="table").click()
-        figure.locator("details tbody td").first.wait_for()  # times out where there is no row
+        figure.locator("details tbody td").first.wait_for()  # times out if the table has no row
 
 
 def test_all_of_it_fits_a_phone(browser: Browser, visit: Visit) -> None:
-    """The report fits a phone. Only wide tables scroll sideways, within themselves."""
+    """The report fits on a phone. Only wide tables scroll sideways, within their own boxes."""
     visit.page.set_viewport_size({"width": 390, "height": 800})
     visit.open()
     visit.page.wait_for_function("document.documentElement.scrollWidth <= 390")
     visit.page.locator(f"td button[data-cell='{CELL}']").click()
     visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
     assert visit.page.evaluate("document.querySelector('dialog').scrollWidth <= 390")
-    # A long value does not break up the name beside it.
+    # A long value must not break the name beside it into several lines.
     visit.page.locator("dialog dd").first.evaluate("dd => { dd.textContent = 'IOPS 31,500, '.repeat(9) }")
-    # The box of a name is as high as the box of its value, so the lines of the text are counted.
+    # The boxes of a name and its value have the same height, so the lines of the text itself are counted.
     lines = """dt => {
       const text = document.createRange();
       text.selectNodeContents(dt);
@@ -249,7 +257,9 @@ def test_all_of_it_fits_a_phone(browser: Browser, visit: Visit) -> None:
 
 
 def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
-    """Names and notes from a drive or a stranger's file run nothing, fetch nothing, break nothing."""
+    """Hostile names and notes, from a drive or from another person's file, run no script, fetch nothing and do not
+    break the page.
+    """
     hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\0" + "W" * 10_000
     info = run_info(
         name=hostile,
@@ -273,9 +283,9 @@ def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
 
 @contextmanager
 def open_hostile(browser: Browser, path: Path) -> Iterator[Visit]:
-    """A page that must neither say, ask for nor break anything while it is used."""
+    """Open a page that prints nothing, fetches nothing and breaks nothing while a test uses it."""
     page = new_page(browser, 1000, 900)
-    page.set_default_timeout(120_000)  # a name of 10,000 letters makes it large
+    page.set_default_timeout(120_000)  # the name with 10,000 letters makes the page large
     visit = Visit(page=page, path=path)
     alerts: list[str] = []
 
@@ -295,7 +305,7 @@ def open_hostile(browser: Browser, path: Path) -> Iterator[Visit]:
 
 @pytest.mark.report_of("iops")
 def test_the_page_reduces_as_we_do(visit: Visit) -> None:
-    """The script that refines a zoom finds the extremes and means that measurement.py finds."""
+    """The script that refines a zoom computes the same extremes and means as measurement.py."""
     visit.open()
     source = (resources.files("tkperf.render") / "templates/script/seconds.js").read_text("utf-8")
     found = re.search(r"^function reduceToColumns.*?^}", source, re.S | re.M)
@@ -317,7 +327,7 @@ def test_the_page_reduces_as_we_do(visit: Visit) -> None:
 
 
 def test_zooming_in_shows_single_seconds(browser: Browser, tmp_path: Path) -> None:
-    """A long stream is drawn with fewer points. Zooming in shows every sample."""
+    """A long stream is drawn with fewer points than samples. Zooming in shows every sample."""
     simulate(tmp_path, run_info(), suite={"writesat": SSD_TESTS["writesat"]}, profile=long_stream(tmp_path))
     path = tmp_path / "report.html"
     path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
@@ -340,7 +350,7 @@ def test_zooming_in_shows_single_seconds(browser: Browser, tmp_path: Path) -> No
 
 
 def long_stream(folder: Path) -> str:
-    """The quick profile with a write saturation of half an hour."""
+    """Return the quick profile with a write saturation of half an hour."""
     quick = resources.files("tkperf.procedures.profiles") / "quick.toml"
     text = quick.read_text("utf-8")
     text = text.replace('name = "quick"', 'name = "long"').replace('title = "', 'title = "long ')
@@ -355,8 +365,8 @@ def long_stream(folder: Path) -> str:
 
 
 def test_paper_says_simulated_on_every_page_and_cuts_no_table(visit: Visit, tmp_path: Path) -> None:
-    """Each printed page says SIMULATED, because a reader may get one page alone. The widest table keeps its last
-    column.
+    """Each printed page contains the word SIMULATED, because a reader may receive a single page. The last column of the
+    widest table is not cut off.
     """
     if shutil.which("pdftotext") is None:
         pytest.skip("needs pdftotext (poppler-utils)")
@@ -373,7 +383,7 @@ def test_paper_says_simulated_on_every_page_and_cuts_no_table(visit: Visit, tmp_
 
 
 def test_a_point_over_offered_rates_opens_its_level(browser: Browser, tmp_path: Path) -> None:
-    """A click on a point over offered rates opens its level, as a click on a figure of the table does."""
+    """A click on a point over offered rates opens the level of this point, as a click on a figure in the table does."""
     simulate(tmp_path, run_info(), suite={"demand": SSD_TESTS["demand"]})
     path = tmp_path / "report.html"
     path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
@@ -395,7 +405,9 @@ def test_a_point_over_offered_rates_opens_its_level(browser: Browser, tmp_path: 
 def test_the_first_screen_has_verdict_headlines_and_a_whole_chart(
     browser: Browser, report: Path, tmp_path: Path, tests: str
 ) -> None:
-    """On a phone the chart is next, and the navigation is one line on both."""
+    """The first screen shows the verdict, the headline figures and a whole chart. On a phone, the chart is below the
+    first screen. The navigation has one line on both.
+    """
     path = report
     if tests == "all":
         simulate(tmp_path, run_info(notices=("SIMULATED: a model",)), suite=SSD_TESTS)
@@ -416,8 +428,8 @@ def test_the_first_screen_has_verdict_headlines_and_a_whole_chart(
 
 @pytest.mark.parametrize("count", [2, 5, 12])
 def test_a_decision_is_on_the_first_screen(browser: Browser, report: Path, tmp_path: Path, count: int) -> None:
-    """The first screen shows title, lines, matrix and two charts of a comparison. One select shows the rest, and a link
-    into the rest opens it.
+    """The first screen of a comparison shows the title, the lines, the matrix and two charts. A select box shows the
+    other parts, and a link into such a part opens it.
     """
     result = tkperf.load(report.parent / "run.tkperf")
     results = [replace(result, info=replace(result.info, name=f"drive-{n:02}")) for n in range(count)]
@@ -439,7 +451,7 @@ def test_a_decision_is_on_the_first_screen(browser: Browser, report: Path, tmp_p
     assert not page.locator("#iops").is_visible()
     page.locator("#chapter").select_option("iops")
     assert page.locator("#iops").is_visible()
-    # A chart over block sizes offers mixes, and no block size.
+    # A chart over block sizes lets the reader choose mixes, but no block size.
     last = page.locator("#iops fieldset[data-switch='2']").first
     mix, size = (last.get_by_text(name, exact=True) for name in ("R/W 100/0", "4 KiB"))
     assert (mix.is_visible(), size.is_visible()) == (True, False)

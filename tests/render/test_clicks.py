@@ -1,4 +1,4 @@
-"""A click opens what the figure consists of. The other parts of its cell are one key away."""
+"""A click on a figure opens the data behind the figure. The keyboard reaches the other parts of the same cell."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from tkperf.render.html import render_view
 CELL = "iops0-0-4096"
 TITLE = "#cell-title"
 BARS = "#cell-plots > :nth-child(3) g.mark-rect.role-mark path"
-# The drive never settles, so the windows are the last of several rounds.
+# This drive never becomes steady, so each window consists of the last of several rounds.
 pytestmark = pytest.mark.report_of("iops", preset="unsteady")
 
 
 def told(visit: Visit, quantity: str) -> str:
-    """A value of the dialog by its name, without its uncertainty."""
+    """Return the value of a quantity in the dialog, without its uncertainty."""
     names = visit.page.locator("dialog dt").all_inner_texts()
     values = visit.page.locator("dialog dd").all_inner_texts()
     return dict(zip(names, values, strict=True))[quantity].split(" ")[0]
 
 
 def section_of(visit: Visit) -> SectionResult:
-    """The only section of the only test."""
+    """Return the only section of the only test."""
     ((section,),) = [test.sections for test in tkperf.load(visit.path.parent / "run.tkperf").tests]
     return section
 
 
 def test_a_figure_of_a_window_opens_its_rounds(visit: Visit) -> None:
-    """A figure of a window opens the cell with this number, a histogram of the I/Os of the window, and a title that
-    names the rounds.
+    """A click on a figure of a window opens its cell with the same number, a histogram of the I/Os of the window, and a
+    title that names the rounds.
     """
     section = section_of(visit)
     cell = next(
@@ -60,7 +60,7 @@ def test_a_figure_of_a_window_opens_its_rounds(visit: Visit) -> None:
 
 
 def test_the_whole_and_each_round_are_a_key_away(visit: Visit) -> None:
-    """The list of what can be shown works by arrow keys, as do the buttons beside it."""
+    """The list of parts in the dialog works with the arrow keys, and so do the buttons beside the list."""
     section = section_of(visit)
     visit.open(f"#{CELL}")
     visit.wait_for_part(CELL, "window")
@@ -89,7 +89,7 @@ def test_the_whole_and_each_round_are_a_key_away(visit: Visit) -> None:
     assert visit.page.inner_text(TITLE).endswith(": round 1")
     assert told(visit, "IOPS") == format_number(first.value(IOPS), IOPS.digits)
     assert visit.page.url.endswith(f"#{CELL}/1")
-    # What was looked at in between is no step of the way back.
+    # The parts that were shown in between add no entries to the history of the browser.
     visit.page.keyboard.press("Escape")
     visit.page.wait_for_selector("dialog:not([open])", state="attached")
 
@@ -104,8 +104,8 @@ def test_a_round_of_the_table_is_shown_by_its_number(visit: Visit) -> None:
 
 
 def test_a_parts_histogram_is_its_own(visit: Visit) -> None:
-    """The histogram of a round contains exactly the I/Os of this round. Choosing the window again shows the window's
-    histogram.
+    """The histogram of a round contains exactly the I/Os of this round. When the reader selects the window again, the
+    histogram of the window is shown.
     """
     visit.open(f"#{CELL}")
     visit.wait_for_part(CELL, "window")
@@ -132,7 +132,9 @@ def test_a_parts_histogram_is_its_own(visit: Visit) -> None:
 
 @pytest.mark.report_of("writesat", preset="unsteady")
 def test_a_slice_of_a_stream_opens_that_slice(visit: Visit) -> None:
-    """A slice of a stream opens with its own figures, which are marked in its own histogram."""
+    """A click on a slice of a stream opens the figures of this slice. The figures are marked in the histogram of the
+    slice.
+    """
     section = section_of(visit)
     last = section.slices[-1]
     visit.open()
@@ -159,8 +161,8 @@ def test_a_figure_of_a_whole_stream_opens_the_stream(visit: Visit) -> None:
 
 @pytest.mark.report_of("writesat", preset="unsteady")
 def test_a_point_of_a_stream_opens_its_slice(visit: Visit) -> None:
-    """A click on a point of a stream opens its slice, as a click on a figure of the table does. A percentile is marked
-    in the histogram.
+    """A click on a point of a stream opens its slice, as a click on a figure in the table does. If the point is a
+    percentile, the percentile is marked in the histogram.
     """
     visit.open()
     spec = unpack_spec(visit.page.locator("#writesat0time script").first.inner_text())
@@ -175,7 +177,9 @@ def test_a_point_of_a_stream_opens_its_slice(visit: Visit) -> None:
 @pytest.mark.report_of("iops", "lat", preset="unsteady")
 @pytest.mark.parametrize(("chart", "part"), [("iops02d", "window"), ("iops0relative", "1"), ("lat0window", "")])
 def test_a_point_of_a_chart_of_cells_opens_its_cell(visit: Visit, chart: str, part: str) -> None:
-    """A point of a mean over the window opens the window. A point over the rounds opens its round."""
+    """A click on a point with a mean over the window opens the window. A click on a point in a chart over rounds opens
+    the round.
+    """
     visit.open()
     points = visit.page.locator(f"#{chart} g.mark-symbol.role-mark path")
     points.first.scroll_into_view_if_needed()
@@ -190,7 +194,7 @@ def test_a_point_of_a_chart_of_cells_opens_its_cell(visit: Visit, chart: str, pa
 @pytest.mark.report_of("iops", "lat", preset="unsteady")
 @pytest.mark.parametrize("quantity", [each for each in PERCENTILES if each.short in ("p50", "p99")])
 def test_a_percentile_is_marked_in_the_histogram(visit: Visit, quantity: Quantity) -> None:
-    """A percentile is marked in the histogram by a line of its own at its value."""
+    """A percentile is marked in the histogram with a separate line at its value."""
     line = "#cell-plots g.mark-rule.role-mark line[stroke='#9467BD']"
     visit.open()
     button = visit.page.locator(f"button[data-cell$='//{quantity.short}']").first
@@ -202,10 +206,10 @@ def test_a_percentile_is_marked_in_the_histogram(visit: Visit, quantity: Quantit
     assert words.startswith(f"Marked in the histogram: {quantity.short}, ")
     number, unit = words.split(", ", 1)[1].split(" ")
     marked_us = float(number.replace(",", "")) * {"µs": 1, "ms": 1e3, "s": 1e6}[unit]
-    # The table has the unit that suits its values.
+    # The table uses the unit that suits its values.
     in_table = float(shown.replace(",", ""))
     assert any(marked_us == pytest.approx(in_table * us, rel=0.01) for us in (1, 1e3, 1e6))
-    # The percentile stays marked in each round.
+    # The percentile remains marked in the histogram of each round.
     visit.page.locator("#cell-scope").select_option(index=1)
     visit.page.wait_for_selector("dialog[data-shown]")
     assert visit.page.inner_text("#cell-clicked").startswith(f"Marked in the histogram: {quantity.short}, ")
@@ -217,7 +221,7 @@ def test_a_percentile_is_marked_in_the_histogram(visit: Visit, quantity: Quantit
 
 
 def test_reads_of_a_mix_are_theirs_alone(browser: Browser, visit: Visit) -> None:
-    """A figure of reads opens their numbers and their histogram, not those of all I/Os."""
+    """A click on a figure of reads opens the numbers and the histogram of the reads, not those of all I/Os."""
     visit.open()
     button = visit.page.locator("button[data-cell^='iops0-'][data-cell$='/read']").first
     visit.page.locator("#iops0 details.folded summary").first.click()
@@ -226,13 +230,13 @@ def test_reads_of_a_mix_are_theirs_alone(browser: Browser, visit: Visit) -> None
     button.click()
     visit.wait_for_part(key, "read")
     assert "reads of rounds" in visit.page.inner_text(TITLE)
-    # The figure has only the digits that its uncertainty leaves it.
+    # The figure shows only as many digits as its uncertainty justifies.
     told_iops = float(told(visit, "IOPS").replace(",", ""))
     assert told_iops == pytest.approx(float(shown.rstrip("*!").replace(",", "")), rel=0.03)
 
 
 def test_the_slowest_area_of_a_disk_is_shown(browser: Browser, tmp_path: Path) -> None:
-    """The table shows the slowest area only by its value. The dialog also names its number."""
+    """The table shows only the value of the slowest area. The dialog also shows the number of this area."""
     result = simulate(tmp_path, run_info(suite="hdd"), suite={"tp": HDD_TESTS["tp"]})
     path = tmp_path / "report.html"
     path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
@@ -254,7 +258,9 @@ def test_the_slowest_area_of_a_disk_is_shown(browser: Browser, tmp_path: Path) -
 
 
 def test_a_window_whose_slices_lie_apart_opens_these(browser: Browser, tmp_path: Path) -> None:
-    """Every fifth slice was judged: the histogram is of these five, not of the five that follow the first."""
+    """The histogram of a window contains only the slices of the window. In this test, every fifth slice was judged, so
+    the slices in between do not count.
+    """
     simulate(tmp_path, run_info(), suite={"hir": SSD_TESTS["hir"]})
     view = view_of(tmp_path / "run.tkperf")
     section = tkperf.load(tmp_path / "run.tkperf").tests[0].sections[0]
@@ -275,7 +281,7 @@ def test_a_window_whose_slices_lie_apart_opens_these(browser: Browser, tmp_path:
     visit.wait_for_part(cell.key, "window")
     assert "slices 1, 6, 11, 16, 21, the window" in visit.page.inner_text(TITLE)
     assert "Every second from the first to the last of" in visit.page.inner_text("#cell-words")
-    # The terminal shares buckets out to bins of equal width as the page does.
+    # The terminal distributes buckets over bins of equal width in the same way as the page.
     _, ios = spread_in_bins([bucket for bucket in buckets if bucket[2]], BINS_A_DECADE)
     drawn = np.diff(np.round(np.cumsum([0.0, *ios]))) > 0
     assert visit.count(BARS) == drawn.sum()

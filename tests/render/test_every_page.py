@@ -1,4 +1,4 @@
-"""Pages about a device, the host, a plan and a list of runs are drawn by every renderer, as a run's page is."""
+"""Every renderer can draw the pages about a device, the host, a plan and a list of runs, just as the page of a run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ PAGES = {
 
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_are_drawn_by_every_renderer(name: str) -> None:
-    """HTML and Markdown contain the verdict and each text of tables and lists. The page can also be printed."""
+    """HTML and Markdown contain the verdict and each text of the tables and lists of a page. The page can also be
+    printed.
+    """
     page = PAGES[name]
     texts = [page.verdict.title]
     for block in page.overview:
@@ -59,7 +61,7 @@ def test_pages_are_drawn_by_every_renderer(name: str) -> None:
 
 
 def test_a_page_of_one_part_has_no_navigation() -> None:
-    """A page of one part has no navigation. A figure in a cell keeps its unit on its line."""
+    """A page with a single part has no navigation. A figure in a cell is on the same line as its unit."""
     page = PAGES["runs"]
     assert not page.tests
     table = TableView(title="Claims", columns=("Drive", "IOPS"), rows=(("A", "fails, -29.5 %"),))

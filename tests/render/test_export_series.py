@@ -1,4 +1,6 @@
-"""Series over absolute time: read back by others' parsers, each point where its second was."""
+"""Exported series over absolute time: parsers of other projects can read them, and each point has the time of its
+second.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ Step = tuple[str, StepRecord]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunResult, list[Step], dict[int, list[Sample]]]:
-    """A result, its steps, and the seconds of each by its place."""
+    """Return a result, its steps, and the seconds of each step by the identity of the step."""
     folder = tmp_path_factory.mktemp("series")
     result = simulate(folder, run_info(name='a "name", with=all\\of\nit'))
     (path,) = folder.glob("*.tkperf")
@@ -42,8 +44,8 @@ READINGS = (
 
 
 def test_openmetrics_is_read_by_prometheus(run: tuple[RunResult, list[Step], dict[int, list[Sample]]]) -> None:
-    """The parser of Prometheus' own client reads the export: every second once, at its end, with its values. A value
-    that was not measured is no 0.
+    """The parser of Prometheus' own client reads the export. The export contains every second once, at the end of the
+    second, with its values. A value that was not measured is not exported as 0.
     """
     result, steps, seconds = run
     text = "".join(
@@ -81,8 +83,8 @@ def test_openmetrics_is_read_by_prometheus(run: tuple[RunResult, list[Step], dic
 
 
 def test_line_protocol(run: tuple[RunResult, list[Step], dict[int, list[Sample]]]) -> None:
-    """Line protocol has a line a second with a time in nanoseconds. Blanks, commas and equal signs in names are
-    escaped.
+    """The line protocol contains one line per second, with a time in nanoseconds. Spaces, commas and equal signs in
+    names are escaped.
     """
     result, steps, seconds = run
     lines = list(
@@ -100,7 +102,9 @@ def test_line_protocol(run: tuple[RunResult, list[Step], dict[int, list[Sample]]
 def test_a_run_of_unknown_time_has_no_series(
     run: tuple[RunResult, list[Step], dict[int, list[Sample]]], started_utc: str | None
 ) -> None:
-    """A day is no moment, nor is a clock of nobody knows where."""
+    """A run with an unknown start time has no series. A date without a time is not enough, and neither is a time
+    without a time zone.
+    """
     result = replace(run[0], info=replace(run[0].info, started_utc=started_utc))
     with pytest.raises(UsageError, match="the start of the run is not known"):
         require_time(result)

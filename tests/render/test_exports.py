@@ -1,4 +1,4 @@
-"""Exports: every figure is the result's own, nothing from outside is active, SIMULATED is said."""
+"""Exports contain the figures of the result unchanged, no active content from outside, and the notice SIMULATED."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def rows(table: DataTable) -> list[dict[str, str]]:
 
 
 def test_csv_has_every_cell(result: RunResult) -> None:
-    """The CSV has a row for each cell, round and slice of the result. Each number is read back unchanged."""
+    """The CSV export has a row for each cell, round and slice of the result. Each number is read back unchanged."""
     tables = tables_of(result)
     sections = [section for test in result.tests for section in test.sections]
     cells = [cell for section in sections for cell in section.cells]
@@ -100,8 +100,8 @@ def test_csv_has_every_cell(result: RunResult) -> None:
 
 
 def test_a_verdict_can_be_computed_again_from_its_tables(result: RunResult) -> None:
-    """A verdict can be computed again from its tables: they contain the window, its values and the number of rounds
-    that were needed.
+    """A verdict can be computed again from the exported tables, because they contain the window, its values and the
+    required number of rounds.
     """
     tables = tables_of(result)
     values = rows(tables["verdict_values"])
@@ -121,7 +121,7 @@ def test_a_verdict_can_be_computed_again_from_its_tables(result: RunResult) -> N
 
 
 def test_csv_has_every_second(result: RunResult, run_file: Path) -> None:
-    """The seconds add up to the steps' own totals."""
+    """The I/Os of all exported seconds add up to the totals of the steps."""
     with RunFile(run_file) as opened:
         steps = [step for test in opened.record().tests for step in test.steps]
     ios = sum(
@@ -133,18 +133,19 @@ def test_csv_has_every_second(result: RunResult, run_file: Path) -> None:
 
 
 def test_parquet_has_the_tables_with_their_types(result: RunResult, run_file: Path) -> None:
-    """Parquet contains every value of every table with its type. A value that was not measured is null."""
+    """The Parquet export contains every value of every table with its type. A value that was not measured is null."""
     parquet = pytest.importorskip("pyarrow.parquet")
     for name, table in tables_of(result, run_file).items():
         read = parquet.read_table(io.BytesIO(render_parquet(table, "1" * 32)))
         assert tuple(read.column_names) == table.columns
-        # Those of a run that was never taken up again, and of a drive that told nothing, are empty.
+        # The table of resumptions is empty if the run was never resumed, and the table of telemetry is empty if the
+        # drive reported nothing.
         assert table.rows or name in ("resumptions", "telemetry"), name
         assert [tuple(row.values()) for row in read.to_pylist()] == [tuple(row) for row in table.rows]
 
 
 def tkperf_xml(result: RunResult) -> tuple[ET.Element, dict[str, dict[str, Any]]]:
-    """The document and, for each test, its elements decoded from JSON."""
+    """Return the root of the document and, for each test, the elements decoded from JSON."""
     root = ET.fromstring(render_tkperf_xml(result).text)
     tests = {
         test.tag: {element.tag: json.loads(element.text or "null") for element in test} for test in root if len(test)
@@ -153,7 +154,7 @@ def tkperf_xml(result: RunResult) -> tuple[ET.Element, dict[str, dict[str, Any]]
 
 
 def test_xml_is_tkperfs(tmp_path: Path) -> None:
-    """The XML has the structure and the units of files that TKperf 2.2 wrote, and counts from 0."""
+    """The XML export has the structure and the units of files that TKperf 2.2 wrote. Rounds are counted from 0."""
     profile = load_profile("tkperf-2.2").as_plain_data()
     result = simulate(tmp_path, run_info(profile=profile), profile="tkperf-2.2")
     root, tests = tkperf_xml(result)
@@ -192,13 +193,15 @@ def test_xml_is_tkperfs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["1st", "a+b", "x.y-z"])
 def test_xml_of_names_that_are_no_elements(result: RunResult, name: str) -> None:
-    """XML remains well-formed with names that are no element names."""
+    """The XML export remains well-formed if the run has a name that is not a valid element name."""
     root, _ = tkperf_xml(replace(result, info=replace(result.info, name=name)))
     assert root.tag == {"1st": "_1st", "a+b": "a_b", "x.y-z": "x.y-z"}[name]
 
 
 def test_xml_says_what_it_leaves_out(result: RunResult, tmp_path: Path) -> None:
-    """TKperf knows block sizes by their place: those it does not measure are never put into one."""
+    """The XML export names what it leaves out. TKperf identifies block sizes by their place, so a block size that
+    TKperf does not measure is never written to one of these places.
+    """
     profile = load_profile("pts-e-1.1").as_plain_data()
     suite = {name: SSD_TESTS[name] for name in ("lat", "tp")}
     pts = render_tkperf_xml(simulate(tmp_path, run_info(profile=profile), profile="pts-e-1.1", suite=suite))
@@ -211,14 +214,16 @@ def test_xml_says_what_it_leaves_out(result: RunResult, tmp_path: Path) -> None:
 
 
 def test_xml_of_hard_disks_is_refused(result: RunResult) -> None:
-    """TKperf's XML of hard disks is refused, because its layout is not known."""
+    """The XML export refuses runs of hard disks, because the layout of TKperf's XML for hard disks is not
+    documented.
+    """
     with pytest.raises(UsageError, match="not documented"):
         render_tkperf_xml(replace(result, info=replace(result.info, suite="hdd")))
 
 
 def test_hostile_text_is_inert(tmp_path: Path) -> None:
-    """Names and descriptions from drives and users become no formula, no markup and no control
-    character in any export.
+    """Names and descriptions from drives and users become no formula, no markup and no control character in any
+    export.
     """
     info = run_info(device={"model": HOSTILE, "kind": HOSTILE}, device_description=HOSTILE)
     result = simulate(tmp_path, info)
@@ -235,7 +240,7 @@ def test_hostile_text_is_inert(tmp_path: Path) -> None:
 
 
 def test_markdown_has_the_tables(result: RunResult) -> None:
-    """Markdown contains a cell as the terminal shows it. A missing value is a dash."""
+    """The Markdown export contains each cell as the terminal shows it. A missing value is a dash."""
     text = render_markdown(build_view(result))
     cell = result.tests[0].sections[0].cells[-2]
     assert format_number(cell.value(IOPS)) in text
@@ -243,7 +248,7 @@ def test_markdown_has_the_tables(result: RunResult) -> None:
 
 
 def test_markdown_discloses_how_it_was_measured(result: RunResult) -> None:
-    """Markdown discloses demand, purge and preconditioning of each test."""
+    """The Markdown export contains the demand, the purge and the preconditioning of each test."""
     text = render_markdown(build_view(result))
     assert "| Purge method | test |" in text
     blocks = dict(re.findall(r"### Parameters: (.*)\n((?:.+\n|\n(?!#))*)", text))
@@ -265,8 +270,8 @@ def test_markdown_discloses_how_it_was_measured(result: RunResult) -> None:
 
 
 def test_xml_has_a_command_line_that_can_be_used_again(result: RunResult) -> None:
-    """The command line in XML is quoted so that a shell accepts it again. The command line of an import is a text and
-    is not quoted.
+    """The command line in the XML export is quoted so that a shell accepts it again. The command line of an imported
+    run is plain text and is not quoted.
     """
 
     def told(**changes: Any) -> object:
@@ -281,7 +286,7 @@ def test_xml_has_a_command_line_that_can_be_used_again(result: RunResult) -> Non
 
 
 def test_simulated_is_said_everywhere(tmp_path: Path) -> None:
-    """The Markdown, XML and CSV of a simulated run say that it is simulated."""
+    """The Markdown, XML and CSV exports of a simulated run contain the notice SIMULATED."""
     notice = "SIMULATED: no device"
     info = run_info(notices=(notice,), device={"kind": "simulated drive"})
     result = simulate(tmp_path, info)
@@ -300,14 +305,16 @@ def test_simulated_is_said_everywhere(tmp_path: Path) -> None:
     ],
 )
 def test_a_name_is_no_formula_however_a_spreadsheet_divides_fields(text: str, field: str) -> None:
-    """A field never begins with a formula, also when a spreadsheet with decimal commas divides fields at semicolons."""
+    """A field never begins with a formula, even if a spreadsheet with decimal commas splits fields at semicolons."""
     table = DataTable(name="t", types={"a": str}, rows=((text,),))
     (row,) = list(csv.reader("".join(render_csv(table)).splitlines()))[1:]
     assert row == [field]
 
 
 def test_lists_of_the_json_document_are_written_one_element_at_a_time(result: RunResult) -> None:
-    """The text equals the text that json.dumps writes for the whole document."""
+    """The JSON document is written element by element. Its text equals the text that json.dumps writes for the whole
+    document.
+    """
     text = render_json(result)
     document = json.loads(text)
     assert text == json.dumps(document, indent=2, allow_nan=False)

@@ -1,4 +1,6 @@
-"""First screens of a batch and a check: what fails is seen without scrolling, without Vega, without a request."""
+"""The first screens of a batch and of a check show what fails, without scrolling, without Vega and without a
+request.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from tkperf.render.html import render_view
 from tkperf.render.pdf import set_document
 
 CLAIMS = claims_of((0, 95.0), (100, 199.5), *((0, 80.0 + number) for number in range(6)))
-# The fonts are most of the size. Vega alone is larger than this.
+# The fonts account for most of the size. Vega alone is larger than this limit.
 MOST_BYTES = 600_000
 
 
@@ -53,7 +55,7 @@ def test_a_page_without_charts_leaves_out_vega(pages: dict[str, Path]) -> None:
         text = path.read_text("utf-8")
         assert len(text.encode()) < MOST_BYTES
         assert "<figure" not in text
-        # Vega evaluates expressions, which these pages do not contain.
+        # Vega evaluates expressions. These pages must not contain Vega.
         assert "eval(" not in text
         assert "Function(" not in text
 
@@ -62,8 +64,8 @@ def test_a_page_without_charts_leaves_out_vega(pages: dict[str, Path]) -> None:
 def test_24_drives_and_the_one_that_fails_are_on_the_first_screen(
     browser: Browser, pages: dict[str, Path], name: str
 ) -> None:
-    """The first screen shows 24 drives and the one that fails, with name, result and margins. The page prints nothing
-    on the console and fetches nothing.
+    """The first screen shows all 24 drives, and the drive that fails with its name, result and margins. The page prints
+    nothing on the console and fetches nothing.
     """
     page = new_page(browser, 1440, 900)
     visit = Visit(page=page, path=pages[name])

@@ -1,4 +1,4 @@
-"""Histories of cells, as far as a terminal has room."""
+"""Histories of cells in the terminal, shortened to the available room."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIXES = (100, 95, 65, 50, 35, 5, 0)
 
 
 def matrix(rounds: int = 3) -> dict[Workload, list[float | None]]:
-    """The cells of the IOPS test."""
+    """Return the cells of the IOPS test, with the value of each round."""
     return {work(mix, size): [float(number + 1) * 1000 for number in range(rounds)] for mix in MIXES for size in SIZES}
 
 
@@ -23,7 +23,7 @@ def drawn(width: int, most_lines: int | None = None, current: Workload | None = 
 
 
 def test_all_cells_fit_80_columns_and_ten_lines() -> None:
-    """All cells fit 80 columns and ten lines as bars. The numbers are in the tables."""
+    """The bars of all cells fit into 80 columns and ten lines. The tables contain the numbers."""
     lines = drawn(79, 10)
     assert lines[0] == "IOPS; Block size (KiB) down, R/W % across"
     assert lines[1].split() == ["100/0", "95/5", "65/35", "50/50", "35/65", "5/95", "0/100"]

@@ -1,4 +1,4 @@
-"""The HTML report: self-contained, inert against hostile text, drawn without errors."""
+"""The HTML report is a single file, shows hostile text as plain text, and is drawn without errors."""
 
 from __future__ import annotations
 
@@ -47,9 +47,11 @@ def render_run(folder: Path, info: RunInfo, preset: str = "sata-ssd") -> str:
 
 
 def test_the_page_needs_no_network(page_text: str) -> None:
-    """No address is loaded: scripts and styles are inside, a policy forbids the rest."""
+    """The page loads no address: it contains its scripts and styles, and a content security policy forbids all other
+    sources.
+    """
     page = page_text
-    # Without the bundled library, whose text names addresses it never loads.
+    # The bundled library is excluded, because its text contains addresses that it never loads.
     ours = page[: page.index('<script type="module">')]
     addresses = set(re.findall(r"https?://[^\"'\s<]+", ours))
     assert addresses <= {"https://vega.github.io/schema/vega-lite/v6.json"}
@@ -58,8 +60,8 @@ def test_the_page_needs_no_network(page_text: str) -> None:
 
 
 def test_simulated_results_say_so_in_bold_place(page_text: str) -> None:
-    """The verdict of simulated results begins with SIMULATED, once. The running head and the dialog of a cell repeat
-    the word.
+    """The verdict on simulated results begins with the word SIMULATED, once. The running head and the dialog of a cell
+    repeat the word.
     """
     top = page_text[page_text.index("<header>") : page_text.index("<nav")]
     assert top.count("SIMULATED") == 1
@@ -69,7 +71,7 @@ def test_simulated_results_say_so_in_bold_place(page_text: str) -> None:
 
 
 def test_simulated_is_said_in_every_chart(run_file: Path) -> None:
-    """Every chart says SIMULATED, those of a cell included, because a reader may save a single chart."""
+    """Every chart contains the word SIMULATED, also the charts of a cell, because a reader may save a single chart."""
     view = view_of(run_file)
     charts = [c for test in view.tests for c in (*test.charts, *test.events.charts)]
     charts += [chart for test in view.tests for each in test.sections for chart in each.charts]
@@ -82,7 +84,9 @@ def test_simulated_is_said_in_every_chart(run_file: Path) -> None:
 
 
 def test_rounds_in_which_nothing_was_measured_are_dashes(run_file: Path) -> None:
-    """A verdict over such rounds holds NaN: no form of the report fails on it or prints it."""
+    """Rounds without a measurement are shown as dashes. The verdict on such rounds contains NaN, which no form of the
+    report prints.
+    """
     result = tkperf.load(run_file)
     test = result.tests[1]
     (section, *others) = test.sections
@@ -106,7 +110,7 @@ def test_rounds_in_which_nothing_was_measured_are_dashes(run_file: Path) -> None
 
 
 def test_hostile_text_is_inert(tmp_path: Path) -> None:
-    """Model names, notes and command lines from outside are text, nothing else."""
+    """Model names, notes and command lines from outside are shown as text and are never executed."""
     info = run_info(
         name="x",
         device={"model": HOSTILE, "serial": HOSTILE, "capacity_bytes": 1},
@@ -123,7 +127,9 @@ def test_hostile_text_is_inert(tmp_path: Path) -> None:
 
 
 def test_half_a_surrogate_ends_no_page(run_file: Path, tmp_path: Path) -> None:
-    """JSON of strangers can spell it, UTF-8 cannot: a reader replaces it, here in the title of every chart."""
+    """Half a surrogate pair does not prevent a page. JSON from another program can contain it, but UTF-8 cannot, so the
+    reader replaces it. In this case it is in the title of every chart.
+    """
     path = Path(shutil.copy(run_file, tmp_path))
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE run SET value = ? WHERE key = 'notices'", (r'["SIM\ud800: x\u202eRTL"]',))
@@ -132,11 +138,13 @@ def test_half_a_surrogate_ends_no_page(run_file: Path, tmp_path: Path) -> None:
     assert "SIM?" in specs
     assert "RTL" in page
     for text in (page, specs, json.dumps(unpack_spec(pack_json({"title": "x\u202eRTL"})), ensure_ascii=False)):
-        assert not re.search("\u202e|\\\\u202e", text)  # neither as JSON spells it
+        assert not re.search("\u202e|\\\\u202e", text)  # the character must not be in its JSON spelling either
 
 
 def test_numbers_of_charts_have_six_digits(run_file: Path) -> None:
-    """A chart of the page has the rows of the page's view, with numbers of six digits: text stays, and so do times."""
+    """The charts of the HTML page have the rows of the view. Numbers have six digits, but texts and times are
+    unchanged.
+    """
     specs = find_specs(render_view(view_of(run_file)))
     assert len(specs) > 20
     every = [row for spec in specs for rows in spec["datasets"].values() for row in rows]
@@ -158,7 +166,7 @@ def test_numbers_of_charts_have_six_digits(run_file: Path) -> None:
 
 
 class Tables(HTMLParser):
-    """The tables of a page, parsed back: caption, then rows of texts."""
+    """The tables of a page, parsed from HTML: each caption with its rows of texts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -187,7 +195,7 @@ class Tables(HTMLParser):
 
 
 def test_every_table_of_the_page_is_the_views(run_file: Path, page_text: str) -> None:
-    """Every table of the HTML, parsed back row by row, is a table of the view. test_view.py compares the view with the
+    """Every table in the HTML, parsed row by row, equals a table of the view. test_view.py compares the view with the
     run file.
     """
     parser = Tables()
@@ -210,15 +218,15 @@ def test_every_table_of_the_page_is_the_views(run_file: Path, page_text: str) ->
 
 
 def test_unknown_facts_are_said_to_be_unknown(page_text: str) -> None:
-    """Unknown facts are listed in one line. None is an empty field or a zero."""
+    """Unknown facts are listed by name in one line. No unknown fact is shown as an empty field or as zero."""
     (line,) = re.findall(r"<h3>Not known</h3>\s*<dl>\s*<dt>\d+ facts</dt><dd>([^<]*)</dd>", page_text)
     assert {"Serial number", "NAND type", "Test sponsor"} <= set(line.split(", "))
     assert "<dt>Serial number</dt>" not in page_text
 
 
 def test_an_unsteady_run_says_so(tmp_path: Path) -> None:
-    """The page of an unsteady run says in the findings and in the determination block that steady state was not
-    reached.
+    """The page of an unsteady run states that steady state was not reached, both in the findings and in the
+    determination block.
     """
     page = render_run(tmp_path, run_info(), "unsteady")
     assert "NOT reached" in page
@@ -226,14 +234,14 @@ def test_an_unsteady_run_says_so(tmp_path: Path) -> None:
 
 
 def test_set_up_is_folded_after_the_tests(page_text: str) -> None:
-    """The set-up follows the tests and is folded."""
+    """The set-up is folded and is placed after the tests."""
     order = [page_text.index(f'<section id="{key}">') for key in ("overview", "iops", "words", "disclosure")]
     assert order == sorted(order)
     assert page_text.count('<details class="folded chapter">') == 2
 
 
 def test_json_has_no_nan_and_a_schema(run_file: Path) -> None:
-    """The document for programs is strict JSON and names its layout."""
+    """The JSON document is strict JSON without NaN and names its schema."""
     text = render_json(tkperf.load(run_file))
     assert '"schema": "tkperf-results/2"' in text
     assert "NaN" not in text

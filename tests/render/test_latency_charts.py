@@ -1,4 +1,4 @@
-"""Curves over a latency histogram are right at every edge of every bucket, and the bars have equal widths."""
+"""Curves over a latency histogram are right at every edge of every bucket, and all bars have the same width."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import TEXT_PX, Spec
 
 WIDTH, HEIGHT = 1000, 300
-# 90 I/Os of 101 us and 10 of 10 ms: nothing took longer than the one and less than the other.
+# 90 I/Os took 101 µs and 10 I/Os took 10 ms. No I/O has a latency in between.
 TWO_GROUPS = io_stats([101_000] * 90 + [10_000_000] * 10)
 
 
 def drawn(buckets: Sequence[Bucket], *, exceedance: bool = False) -> Spec:
-    """The chart of a distribution without marks."""
+    """Return the chart of a distribution without marks."""
     return draw(Distribution(title="t", buckets=tuple(buckets), marks=(), exceedance=exceedance))
 
 
 def drawn_curve(spec: Spec) -> list[tuple[float, float]]:
-    """The points of a chart's line in its SVG: response time in us, place from 0 (bottom) to 1."""
+    """Return the points of the line in the SVG of a chart: response time in µs, and height from 0 (bottom) to 1."""
     svg = vl_convert.vegalite_to_svg(spec | {"width": WIDTH, "height": HEIGHT})
     (path,) = re.findall(r'aria-roledescription="line mark" d="([^"]*)"', svg)
     assert set(re.findall("[A-Z]", path)) <= {"M", "L"}
@@ -50,7 +50,7 @@ def x_domain(spec: Any) -> tuple[float, float]:
 
 
 def height_at(curve: list[tuple[float, float]], us: float) -> float:
-    """Return the height at a latency of the straight lines between the points."""
+    """Return the height at a latency, along the straight lines between the points."""
     for (left, low), (right, high) in pairwise(curve):
         if left <= us <= right:
             return low + (high - low) * (us - left) / (right - left) if right > left else high
@@ -59,7 +59,7 @@ def height_at(curve: list[tuple[float, float]], us: float) -> float:
 
 @pytest.mark.parametrize("power", range(1, 12))
 def test_bars_have_labels_of_a_few_powers_of_ten(power: int) -> None:
-    """The axis of bars has three to seven labels, however many I/Os there are."""
+    """The axis of the bars has three to seven labels, however many I/Os there are."""
     buckets = [Bucket(100.0, 101.0, 10**power), Bucket(900.0, 905.0, 1)]
     svg = vl_convert.vegalite_to_svg(drawn(buckets) | {"width": 500})
     texts = re.findall('<text[^>]* opacity="1">([^<]+)</text>', svg)
@@ -69,7 +69,7 @@ def test_bars_have_labels_of_a_few_powers_of_ten(power: int) -> None:
 
 @pytest.mark.parametrize("width", [390, 1000])
 def test_names_of_marks_never_run_into_each_other(width: int) -> None:
-    """Names of marks never overlap: each is at least the height of a line from the one before."""
+    """The names of marks never overlap. The distance between neighbouring names is at least the height of a line."""
     places = {"ART": 40.0, "99 %": 300.0, "99.9 %": 310.0, "99.99 %": 312.0, "MRT": 900.0}
     marks = tuple(Marked(name, us, name) for name, us in places.items())
     buckets = (Bucket(10.0, 20.0, 1000), Bucket(900.0, 905.0, 1))
@@ -84,7 +84,7 @@ def test_names_of_marks_never_run_into_each_other(width: int) -> None:
 
 
 def test_confidence_stays_at_its_share_until_slower_ios() -> None:
-    """Confidence stays at 90 % between 101 us and 9 ms, because no I/O lies between these latencies."""
+    """The confidence curve stays at 90 % between 101 µs and 9 ms, because no I/O has a latency in this range."""
     rows = find_buckets(TWO_GROUPS)
     curve = drawn_curve(drawn(rows))
     (_, fast_us), (slow_us, slowest_us) = [row[:2] for row in rows]
@@ -96,20 +96,20 @@ def test_confidence_stays_at_its_share_until_slower_ios() -> None:
 
 
 def test_exceedance_is_what_confidence_leaves() -> None:
-    """Exceedance is what confidence leaves. Here, 10 % of the I/Os took longer than every value from 101 us to 10 ms,
-    so the line is level there.
+    """The exceedance is 100 % minus the confidence. In this case, 10 % of the I/Os took longer than every value from
+    101 µs to 10 ms, so the line is flat in this range.
     """
     rows = find_buckets(TWO_GROUPS)
     spec = drawn(rows, exceedance=True)
     curve = drawn_curve(spec)
-    # Logarithmic from 10 % at the bottom to 100 % at the top.
+    # The axis is logarithmic, from 10 % at the bottom to 100 % at the top.
     assert [height for _, height in curve] == pytest.approx([1, 0, 0], abs=0.01)
     assert [us for us, _ in curve] == pytest.approx([rows[0].lower, rows[0].upper, rows[1].lower], rel=1e-3)
 
 
 @given(latency_lists)
 def test_exceedance_in_numbers(latencies_ns: list[int]) -> None:
-    """At each edge of a bucket, exceedance is exactly the share of the I/Os that took longer, and never 0."""
+    """At each edge of a bucket, the exceedance is exactly the share of the I/Os that took longer. It is never 0."""
     rows = find_buckets(io_stats(latencies_ns))
     points = list(exceedance_points(rows))
     assert [us for us, _ in points] == [edge for row in rows for edge in row[:2]][:-1]
@@ -121,7 +121,7 @@ def test_exceedance_in_numbers(latencies_ns: list[int]) -> None:
 @settings(max_examples=20)
 @given(st.lists(st.integers(min_value=128, max_value=10**9), min_size=2, max_size=60, unique=True))
 def test_both_curves_agree(latencies_ns: list[int]) -> None:
-    """What is drawn as confidence and as exceedance adds up to all I/Os at every edge."""
+    """At every edge, the drawn confidence and the drawn exceedance add up to 100 %."""
     rows = find_buckets(io_stats(latencies_ns))
     confidence = drawn_curve(drawn(rows))
     points = list(exceedance_points(rows))
@@ -132,7 +132,7 @@ def test_both_curves_agree(latencies_ns: list[int]) -> None:
 
 
 def drawn_bins(rows: Sequence[Bucket]) -> list[tuple[float, float, int]]:
-    """The bars that Vega-Lite makes of buckets: edges in us, I/Os."""
+    """Return the bars that Vega-Lite computes from buckets: both edges in µs, and the number of I/Os."""
     histogram: Any = drawn(rows)
     told = "format(datum.lower, '.9e') + ' ' + format(datum.upper, '.9e') + ' ' + datum.count"
     spec = {
@@ -147,7 +147,9 @@ def drawn_bins(rows: Sequence[Bucket]) -> list[tuple[float, float, int]]:
 
 
 def lognormal(median_ns: float, sigma: float, total: int) -> tuple[IoStats, Callable[[float], float]]:
-    """Statistics of so many I/Os that are distributed smoothly, and the share of them below a time in us."""
+    """Return statistics of this many I/Os with a smooth distribution, and a function that returns the share of I/Os
+    below a time in µs.
+    """
 
     def share_below(ns: Any) -> Any:
         at = np.log(np.maximum(np.asarray(ns, dtype=float), 1e-9) / median_ns) / sigma
@@ -161,22 +163,22 @@ def lognormal(median_ns: float, sigma: float, total: int) -> tuple[IoStats, Call
 @settings(max_examples=10, deadline=None)
 @given(st.floats(min_value=2_000, max_value=5_000_000), st.floats(min_value=0.2, max_value=1.0))
 def test_a_smooth_distribution_has_a_smooth_histogram(median_ns: float, sigma: float) -> None:
-    """Each bar of a smooth distribution contains the I/Os between its edges, to 2 %. There is no step at the powers of
-    two where fio's buckets double.
+    """Each bar of a smooth distribution contains the I/Os between its edges, within 2 %. The bars have no step at the
+    powers of two, where the width of fio's buckets doubles.
     """
     total = 10**8
     stats, share_below = lognormal(median_ns, sigma, total)
     bins = drawn_bins(find_buckets(stats))
     for lower, upper, count in bins:
         expected = total * (share_below(upper) - share_below(lower))
-        # Buckets hold whole I/Os, so far out some are rounded away.
+        # A bucket contains whole I/Os, so the few I/Os far from the median are rounded away.
         assert count == pytest.approx(expected, rel=0.02, abs=100)
     steps = [
         here * here / (before * after)
         for (*_, before), (*_, here), (*_, after) in zip(bins, bins[1:], bins[2:], strict=False)
         if min(before, here, after) > total / 1000
     ]
-    # A bar of a smooth curve is about the geometric mean of its neighbours.
+    # A bar of a smooth curve is close to the geometric mean of its neighbours.
     curvature = math.exp((math.log(10) / BINS_A_DECADE / sigma) ** 2)
     assert all(1 / 1.03 < step / curvature < 1.03 for step in steps)
 
@@ -184,8 +186,8 @@ def test_a_smooth_distribution_has_a_smooth_histogram(median_ns: float, sigma: f
 @settings(max_examples=25, deadline=None)
 @given(latency_lists)
 def test_bars_have_all_ios_and_equal_widths(latencies_ns: list[int]) -> None:
-    """The bars contain all I/Os as whole numbers and have equal widths. A bar holds the I/Os between its edges, except
-    where an edge cuts a bucket.
+    """The bars contain all I/Os as whole numbers and have equal widths. A bar contains the I/Os between its edges,
+    unless an edge cuts a bucket.
     """
     rows = find_buckets(io_stats(latencies_ns))
     bins = drawn_bins(rows)
@@ -197,14 +199,16 @@ def test_bars_have_all_ios_and_equal_widths(latencies_ns: list[int]) -> None:
         assert count > 0
         touched = [row for row in rows if row.upper >= lower and row.lower <= upper]
         within = [row for row in touched if row.lower >= lower and row.upper <= upper]
-        # Halves are rounded at either edge.
+        # Halves of I/Os are rounded at either edge.
         assert sum(row.count for row in within) - 1 <= count
         assert count <= sum(row.count for row in touched)
 
 
 @given(st.lists(st.integers(min_value=200, max_value=10**9), min_size=1, max_size=400))
 def test_curves_agree_with_the_percentiles_of_the_tables(latencies_ns: list[int]) -> None:
-    """Confidence reaches p %, and exceedance falls to the rest, within the bucket that percentile p is given by."""
+    """The curves agree with the percentiles in the tables: in the bucket of percentile p, the confidence reaches p %
+    and the exceedance falls to 100 % minus p %.
+    """
     stats = io_stats(latencies_ns)
     rows = find_buckets(stats)
     beyond = dict(exceedance_points(rows))
@@ -234,7 +238,9 @@ def test_curves_agree_with_the_percentiles_of_the_tables(latencies_ns: list[int]
 def test_an_axis_of_latencies_has_the_unit_of_its_ticks(
     scale: Scale, values_us: tuple[float, ...], title: str, label: str
 ) -> None:
-    """The unit suits all ticks; if none does, or if a page brings the data, each tick has its own."""
+    """An axis of latencies has a unit that suits all its ticks. If no unit suits all ticks, or if a page supplies the
+    data later, each tick has its own unit.
+    """
     axis: Any = draw_value_axis(Axis(title="Latency (µs)", scale=scale), values_us)
     assert axis["title"] == title
     assert label in axis["axis"]["labelExpr"]

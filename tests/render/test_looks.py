@@ -1,4 +1,4 @@
-"""How charts look, in all charts there are: contrast, size of texts, units, axes, colours, the order of names."""
+"""Properties of all charts: contrast, size of texts, units, axes, colours and the order of names."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ LIGHT_PAGE = "#FFFFFF"
 DARK_PAGE = re.findall(
     r"prefers-color-scheme: dark.*?--paper: (#[0-9a-f]{6})", (TEMPLATES / "styles.css.j2").read_text("utf-8"), re.DOTALL
 )[0]
-OF_MARKS, OF_TEXT = 3.0, 4.5  # WCAG 2.2: 1.4.11, 1.4.3
-# Counts and names, which have no unit; the labels of the response times of a heat map have theirs.
+OF_MARKS, OF_TEXT = 3.0, 4.5  # minimum contrasts according to WCAG 2.2, criteria 1.4.11 and 1.4.3
+# Titles of axes without a unit: counts and names. In a heat map, the labels of the response times contain the unit.
 NO_UNIT = re.compile(
     r"IOPS|Round|Slice|TC|QD|I/Os|Offered IOPS|Workload|R/W %|R/W %, .*|Zones|Access|Drive fills|Response time"
 )
@@ -65,7 +65,7 @@ def charts_of(view: ReportView) -> Iterator[tuple[str, AnyChart]]:
 
 @pytest.fixture(scope="module")
 def drawings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, AnyChart]:
-    """Those of every test that there is, so of every kind of figure."""
+    """Return the charts of every existing test, so that every kind of figure is included."""
     found: dict[str, AnyChart] = {}
     for preset, suite in (("sata-ssd", SSD_TESTS), ("hdd", HDD_TESTS)):
         for name, test in suite.items():
@@ -84,12 +84,12 @@ def charts(drawings: dict[str, AnyChart]) -> Charts:
 
 
 def parts_of(spec: Any) -> list[Any]:
-    """The layers of a chart."""
+    """Return the layers of a chart."""
     return list(spec["layer"])
 
 
 def find_curve(spec: Any) -> Any:
-    """The first layer that has an x and a y axis of its data."""
+    """Return the first layer with an x axis and a y axis for its data."""
     return next(
         (
             layer
@@ -117,7 +117,7 @@ def colours_within(value: object) -> Iterator[str]:
 
 
 def sizes_within(value: object) -> Iterator[float]:
-    """Yield the sizes of letters, wherever they are set."""
+    """Yield the font sizes that a chart sets at any level of its specification."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key.lower().endswith("fontsize"):
@@ -129,20 +129,20 @@ def sizes_within(value: object) -> Iterator[float]:
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the contrast ratio of two colours, 1 to 21 (WCAG 2.2)."""
+    """Return the contrast ratio of two colours, from 1 to 21 (WCAG 2.2)."""
     darker, lighter = sorted((_luminance(one), _luminance(other)))
     return (lighter + 0.05) / (darker + 0.05)
 
 
 def _luminance(colour: str) -> float:
-    """Relative luminance, 0 to 1 (WCAG 2.2)."""
+    """Return the relative luminance of a colour, from 0 to 1 (WCAG 2.2)."""
     shares = (int(colour[first : first + 2], 16) / 255 for first in (1, 3, 5))
     linear = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shares)
     return sum(weight * each for weight, each in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def seen(colour: str) -> float:
-    """Return the lower of the contrasts of a colour to a light and to a dark page."""
+    """Return the contrast of a colour to a light page or to a dark page, whichever is lower."""
     return min(contrast(colour, LIGHT_PAGE), contrast(colour, DARK_PAGE))
 
 
@@ -166,7 +166,9 @@ def test_every_colour_can_be_seen_on_light_and_on_dark_pages() -> None:
 
 
 def test_curves_have_the_contrast_of_text_on_dark_pages() -> None:
-    """The style sheet makes them brighter there, in the plot and in the legend."""
+    """On dark pages, curves have at least the contrast of text, because the style sheet makes them brighter in the plot
+    and in the legend.
+    """
     style = (TEMPLATES / "styles.css.j2").read_text("utf-8")
     assert ".role-mark, .role-legend-symbol) { filter: brightness({{ brighter }}); }" in style
     for colour in (*COLOURS.values(), *(find_colour(warmth(place, 40)) for place in range(40))):
@@ -176,14 +178,15 @@ def test_curves_have_the_contrast_of_text_on_dark_pages() -> None:
 
 
 def test_letters_can_be_read_on_light_and_on_dark_pages() -> None:
-    """The letters of a chart have the chart's ink on white paper and the page's ink on a dark page. Both have enough
-    contrast.
+    """The letters of a chart use the ink of the chart on white paper and the ink of the page on a dark page. Both have
+    enough contrast.
     """
     style = (TEMPLATES / "styles.css.j2").read_text("utf-8")
     (dark_ink,) = re.findall(r"prefers-color-scheme: dark.*?--ink: (#[0-9a-f]{6})", style, re.DOTALL)
     assert contrast(INK, LIGHT_PAGE) >= OF_TEXT
     assert contrast(dark_ink, DARK_PAGE) >= OF_TEXT
-    # What of a chart has the page's ink: letters of its frame, and those that are drawn in the chart's own.
+    # These parts of a chart use the ink of the page: the letters of the frame, and letters that are drawn in the
+    # chart's own ink.
     (parts,) = re.findall(r":is\((.*?)\) text { fill: var\(--ink\); }", style)
     for part in ("title-text", "title-subtitle", "axis-label", "axis-title", "legend-label", "legend-title"):
         assert f".role-{part}" in parts
@@ -191,8 +194,8 @@ def test_letters_can_be_read_on_light_and_on_dark_pages() -> None:
 
 
 def test_marks_of_all_charts_can_be_seen(charts: Charts) -> None:
-    """Lines, bars and points of all charts have enough contrast. Shades may be fainter, because they lie behind what is
-    read.
+    """Lines, bars and points of all charts have enough contrast. Shades may be fainter, because they lie behind the
+    marks.
     """
     faint = {
         (key, kind_of(part), colour)
@@ -206,7 +209,7 @@ def test_marks_of_all_charts_can_be_seen(charts: Charts) -> None:
 
 
 def test_texts_of_all_charts_can_be_read(charts: Charts) -> None:
-    """The texts of all charts have the ink of the page, light or dark, and no colour of their own."""
+    """The texts of all charts use the ink of the page, light or dark, and set no colour."""
     for key, spec in charts.items():
         for part in parts_of(spec):
             if kind_of(part) != "text":
@@ -217,7 +220,9 @@ def test_texts_of_all_charts_can_be_read(charts: Charts) -> None:
 
 
 def test_letters_of_all_charts_are_large_enough(charts: Charts) -> None:
-    """On the screen, where a chart is drawn as wide as it is shown."""
+    """The letters of all charts have at least 12 px on the screen, where a chart is drawn at the width at which it is
+    shown.
+    """
     for key, spec in charts.items():
         config = spec["config"]
         assert min(sizes_within(spec)) >= TEXT_PX >= 12, key
@@ -231,7 +236,9 @@ def test_letters_of_all_charts_are_large_enough(charts: Charts) -> None:
 
 
 def test_letters_are_large_enough_in_print() -> None:
-    """Two charts are as wide as the text of an A4 page: what has 12 px there has 7.5 pt, as the tables beside them."""
+    """Letters of charts are large enough in print. Two charts are as wide as the text of an A4 page, so 12 px become
+    7.5 pt, like the text of the tables.
+    """
     (margin_mm,) = re.findall(r"x: (\d+)mm", (TEMPLATES / "report.typ").read_text("utf-8"))
     width_pt = (210 - 2 * int(margin_mm)) / 25.4 * 72
     (gutter_mm,) = re.findall(
@@ -250,7 +257,7 @@ def test_every_axis_names_its_unit(charts: Charts) -> None:
                 if axis.get("type") != "quantitative" or axis.get("axis", True) is None:
                     continue
                 if "title" not in axis:
-                    continue  # a mark on the axis of another layer
+                    continue  # the mark uses the axis of another layer
                 title = str(axis["title"])
                 # If no unit suits all latencies, each tick has its own.
                 ticks = str((axis.get("axis") or {}).get("labelExpr", ""))
@@ -258,13 +265,13 @@ def test_every_axis_names_its_unit(charts: Charts) -> None:
 
 
 def test_axes_reach_beyond_the_data(charts: Charts) -> None:
-    """No mark touches the end of its upright axis, except 0 at the beginning. The ticks are round numbers."""
+    """No mark touches the end of its vertical axis, except 0 at the beginning. The ticks are round numbers."""
     checked = 0
     for key, spec in charts.items():
         part = find_curve(spec)
         y = part.get("encoding", {}).get("y") or {}
         scale = y.get("scale") or {}
-        # The ticks of a grid are its rows, which have names.
+        # The ticks of a grid are its rows, which have names instead of numbers.
         if "values" not in (y.get("axis") or ()) or "squares" in spec["datasets"]:
             continue
         low, high = scale["domain"]
@@ -295,8 +302,8 @@ def check_ticks(ticks: list[float], *, log: bool) -> None:
 
 @given(st.lists(st.floats(min_value=-1e12, max_value=1e12), min_size=1, max_size=5), st.booleans())
 def test_linear_axes(values: list[float], zero: bool) -> None:
-    """All values are inside a linear axis, and none is at an end except 0. The axis has two to ten ticks, also at its
-    ends.
+    """All values lie inside a linear axis, and no value except 0 lies at an end. The axis has two to ten ticks,
+    including its ends.
     """
     values = [float(f"{value:.6g}") for value in values if value == 0 or abs(value) > 1e-6]
     if not values:
@@ -321,7 +328,9 @@ def test_logarithmic_axes(values: list[float]) -> None:
 
 
 def test_the_same_block_size_has_the_same_colour_in_all_charts(drawings: dict[str, AnyChart]) -> None:
-    """A block size, a mix or a percentile has the same colour in all charts that distinguish curves by it alone."""
+    """A block size, a mix or a percentile has the same colour in all charts in which only this property distinguishes
+    the curves.
+    """
     known: dict[tuple[str, str], set[str]] = {}
     for chart in drawings.values():
         if not isinstance(chart, Chart) or any(curve.dash for curve in chart.curves):
@@ -335,8 +344,8 @@ def test_the_same_block_size_has_the_same_colour_in_all_charts(drawings: dict[st
 
 
 def test_colours_of_block_sizes_are_their_own() -> None:
-    """The colour of a block size does not depend on which others are shown. Sizes that no specification has get colours
-    of their own, too.
+    """The colour of a block size does not depend on the other block sizes in the chart. Block sizes that no
+    specification contains also have distinct colours.
     """
     several = [work(block_size_bytes=size * KIB) for size in (4, 12, 64, 1024)]
     alone = [work(block_size_bytes=1024 * KIB)]
@@ -346,7 +355,7 @@ def test_colours_of_block_sizes_are_their_own() -> None:
 
 
 def ends_of(chart: Chart) -> list[str]:
-    """The names of a chart's curves by where they end, from the top."""
+    """Return the names of a chart's curves in the order of their ends, from the top."""
     order = [*chart.x.places]
     last: dict[str, float] = {}
     for curve in chart.curves:
@@ -358,7 +367,9 @@ def ends_of(chart: Chart) -> list[str]:
 
 
 def test_few_curves_have_labels_and_many_a_legend(drawings: dict[str, AnyChart]) -> None:
-    """A few curves have labels, and many have a legend. Both are in the order in which the curves end."""
+    """A few curves have labels, and many curves have a legend. Labels and legends list the names in the order in which
+    the curves end.
+    """
     labelled, in_legends = 0, 0
     for key, chart in drawings.items():
         if not isinstance(chart, Chart) or chart.legend is not Legend.AUTO or chart.grouped:
@@ -391,8 +402,8 @@ def draw_lines(values: list[float], scale: float = 1) -> Any:
 
 @given(st.lists(st.floats(min_value=0, max_value=100), min_size=1, max_size=4))
 def test_labels_do_not_cover_each_other(values: list[float]) -> None:
-    """Labels have at least 15 px between them, in print too. They are in the order of the ends of their curves, within
-    the plot.
+    """Labels are at least 15 px apart, also in print. They are inside the plot, in the order in which their curves
+    end.
     """
     spec = draw_lines(values, document.CHART_SCALE)
     low, high = spec["layer"][0]["encoding"]["y"]["scale"]["domain"]
@@ -405,7 +416,9 @@ def test_labels_do_not_cover_each_other(values: list[float]) -> None:
 
 
 def test_points_of_a_chart_carry_short_names() -> None:
-    """Long names of drives in a run file, repeated by each point, made a report take 1.3 GB."""
+    """The points of a chart contain short names. In a report with long drive names that each point repeated, the report
+    needed 1.3 GB of memory.
+    """
     names = ["x" * 4000 + end for end in "ab"] + ["sda"]
     curves = tuple(Curve(name=name, points=(Point(0, 1.0), Point(1, 2.0))) for name in names)
     chart = Chart(title="", x=Axis(title="Time (s)"), y=Axis(title="Temperature (°C)"), curves=curves)
@@ -417,8 +430,8 @@ def test_points_of_a_chart_carry_short_names() -> None:
 
 
 def test_bars_of_three_dimensions_keep_the_order_of_block_sizes(charts: Charts) -> None:
-    """The bars of a 3D chart are in the order of the block sizes, in either direction, and never in the order of
-    values. Each bar tells its interval.
+    """The bars of a 3D chart are in ascending or descending order of the block sizes, never in the order of values.
+    Each bar shows its interval.
     """
     spec = charts["sata-ssd iops03d"]
     faces = spec["datasets"]["faces"]
@@ -432,7 +445,9 @@ def test_bars_of_three_dimensions_keep_the_order_of_block_sizes(charts: Charts) 
 
 
 def test_names_of_bars_can_be_read_in_print(charts: Charts) -> None:
-    """Slanted, their lines are at least as far apart as letters are high."""
+    """The names of bars are slanted in print, and the distance between their lines is at least the height of a
+    letter.
+    """
     spec = charts["sata-ssd iops03d"]
     height = round(spec["height"] * document.CHART_SCALE)
     size = {"width": document.HALF_WIDTH, "height": height, "autosize": {"type": "fit-x"}}
@@ -446,7 +461,7 @@ def test_names_of_bars_can_be_read_in_print(charts: Charts) -> None:
 
 
 def test_charts_are_plain_data(drawings: dict[str, AnyChart]) -> None:
-    """A page with all its charts is JSON, and none of it is Vega-Lite's."""
+    """The charts of a page can be stored as JSON and contain nothing that is specific to Vega-Lite."""
     for key, chart in drawings.items():
         text = msgspec.json.encode(chart)
         assert json.loads(text)["title"] == chart.title, key
@@ -455,7 +470,9 @@ def test_charts_are_plain_data(drawings: dict[str, AnyChart]) -> None:
 
 
 def test_the_dialogs_histogram_has_the_same_bins(charts: Charts) -> None:
-    """The histogram of the dialog has the same bins, because the chart itself computes its bars from the data."""
+    """The histogram in the dialog has the same bins as the printed histogram, because the chart itself computes the
+    bars from the data.
+    """
     of_cells: Any = draw(build_cell_charts()["histogram"])
     for key in [key for key in charts if key.endswith("rth")]:
         assert charts[key]["layer"][0]["transform"] == of_cells["layer"][0]["transform"]
@@ -463,8 +480,8 @@ def test_the_dialogs_histogram_has_the_same_bins(charts: Charts) -> None:
 
 @pytest.mark.parametrize(("series", "in_order_of_ends"), [("R/W %", False), ("QD", True)])
 def test_mixes_have_one_order_in_every_legend(series: str, in_order_of_ends: bool) -> None:
-    """The mixes of a legend have the order of the specification, from reads to writes. A legend of other values has the
-    order of the curves' ends, from the highest to the lowest.
+    """A legend of mixes lists them in the order of the specification, from reads to writes. A legend of other values
+    uses the order in which the curves end, from the highest to the lowest.
     """
     names = ["100/0", "95/5", "65/35", "50/50", "35/65", "5/95", "0/100"]
     curves = tuple(

@@ -1,4 +1,6 @@
-"""The PDF: the run file's figures on it, the header on every page, the same bytes each time."""
+"""The PDF report contains the figures of the run file and a header on every page, and the same run produces the same
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def small_run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of one test, for rules that a document of any size shows."""
+    """Return the file of a run with one test, for rules that hold for a document of any size."""
     folder = tmp_path_factory.mktemp("small")
     simulate(folder, run_info(device=DEVICE, notices=("SIMULATED: a model",)), suite={"iops": SSD_TESTS["iops"]})
     return folder / "run.tkperf"
@@ -96,7 +98,7 @@ def pages(printed: bytes, tmp_path_factory: pytest.TempPathFactory) -> list[str]
 
 
 def text_of(printed: bytes, folder: Path, order: str = "-layout") -> list[str]:
-    """The text of each page, as it stands there."""
+    """Return the text of each page in its printed arrangement."""
     if shutil.which("pdftotext") is None:
         pytest.skip("needs pdftotext (poppler-utils)")
     path = folder / "report.pdf"
@@ -106,7 +108,7 @@ def text_of(printed: bytes, folder: Path, order: str = "-layout") -> list[str]:
 
 
 def flow_of(printed: bytes, folder: Path) -> str:
-    """Return all text in the order in which it is set, one column after the other."""
+    """Return all text in printing order, one column after the other."""
     return " ".join(" ".join(text_of(printed, folder, "-raw")).split())
 
 
@@ -119,8 +121,8 @@ def flow(printed: bytes, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_the_same_run_gives_the_same_bytes(
     small_run_file: Path, small_printed: bytes, tmp_path: Path, fonts: str
 ) -> None:
-    """The same run gives the same bytes, whatever machine or fonts print it. The PDF contains nothing random and only
-    the day of a clock.
+    """The same run produces the same bytes with any fonts and on any machine. The PDF contains no random data, and no
+    time except the day.
     """
     variables = os.environ | {"SOURCE_DATE_EPOCH": "1767312000"}
     if fonts == "none":
@@ -133,7 +135,9 @@ def test_the_same_run_gives_the_same_bytes(
 
 
 def test_a_test_begins_with_how_it_loaded_the_device(result: RunResult, flow: str) -> None:
-    """The latency test has one I/O outstanding, the others the profile's demand."""
+    """Each test in the PDF begins with its demand: one outstanding I/O for the latency test, and the demand of the
+    profile for all other tests.
+    """
     headers = re.findall(r"Test parameters (.*?) (?:Whole test: )?Status: complete", flow)
     assert len(headers) == len(result.tests)
     for test, header in zip(result.tests, headers, strict=True):
@@ -142,8 +146,8 @@ def test_a_test_begins_with_how_it_loaded_the_device(result: RunResult, flow: st
 
 
 def test_amounts_of_a_test_are_said_once(result: RunResult, pages: list[str]) -> None:
-    """The duration and the written amount of a test are printed once, and not for each section, so that nobody adds
-    them up.
+    """The duration and the written amount of a test are printed once, and not for each section, so that readers do not
+    add them up.
     """
     facts = [line for page in pages for line in page.splitlines() if "Status: complete" in line]
     assert len(facts) == len(result.tests)
@@ -151,7 +155,9 @@ def test_amounts_of_a_test_are_said_once(result: RunResult, pages: list[str]) ->
 
 
 def test_long_notices_leave_the_header_whole(result: RunResult, tmp_path: Path) -> None:
-    """Even with long notices, each page contains its title and number, and the first page contains every word."""
+    """Even with long notices, each page contains its title and its number, and the first page contains every word of
+    the notices.
+    """
     notices = tuple(f"NOTICE {number}: " + "many words " * 40 + "end" for number in range(4))
     told = replace(result, info=replace(result.info, notices=notices))
     found = text_of(set_document(compose(build_view(told))), tmp_path)
@@ -164,7 +170,9 @@ def test_long_notices_leave_the_header_whole(result: RunResult, tmp_path: Path) 
 def test_what_a_process_fails_to_make_is_made_all_the_same(
     failing_workers: None, small_run_file: Path, small_printed: bytes
 ) -> None:
-    """A document that the printing process fails to make is made without the process, with the same bytes."""
+    """If the printing process fails to make a document, tkperf makes the document without this process and produces the
+    same bytes.
+    """
     view = view_of(small_run_file, UserFacts(report_date="2026-01-02"))
     with Printer() as printer:
         printer.start(compose(view))
@@ -181,8 +189,8 @@ print(*sys.modules, file=sys.stderr)
 def test_the_process_makes_all_of_it_and_loads_no_more_than_it_needs(
     small_run_file: Path, small_printed: bytes
 ) -> None:
-    """The process makes the whole document from plain data. It does not load the modules of results, which would take
-    several times as long.
+    """The printing process makes the whole document from plain data. It does not load the modules of results, which
+    would take several times as long.
     """
     view = view_of(small_run_file, UserFacts(report_date="2026-01-02"))
     done = subprocess.run(
@@ -199,7 +207,7 @@ def test_the_process_makes_all_of_it_and_loads_no_more_than_it_needs(
 
 
 def test_a_test_without_a_step_has_its_page(result: RunResult, tmp_path: Path) -> None:
-    """A run that was cut off says of each test that was begun how far it came."""
+    """A test that had begun without finishing a step still has its page, which states that no step was finished."""
     cut = replace(result, tests=(replace(result.tests[1], sections=()),))
     found = text_of(set_document(compose(build_view(cut))), tmp_path)
     (page,) = (each for each in found if "No step was finished." in each)
@@ -207,8 +215,8 @@ def test_a_test_without_a_step_has_its_page(result: RunResult, tmp_path: Path) -
 
 
 def test_every_page_says_what_it_is(result: RunResult, pages: list[str]) -> None:
-    """Every page has the band of the PTS with device, dates and page number, and says that the numbers are simulated.
-    Each test has all four blocks.
+    """Every page has the header of the PTS with the device, the dates and the page number, and states that the numbers
+    are simulated. Each test has all four blocks.
     """
     assert len(pages) > 6
     for number, page in enumerate(pages, start=1):
@@ -220,13 +228,13 @@ def test_every_page_says_what_it_is(result: RunResult, pages: list[str]) -> None
     text = "\n".join(pages)
     for block in ("Test platform", "Device under test", "Set-up parameters", "Test parameters", "Test ID"):
         assert text.count(block) >= len(result.tests), block
-    # Facts that nobody has are named once, in the last chapter.
+    # Unknown facts are listed once, in the last chapter.
     assert ["Not known" in page for page in pages].count(True) == 1
 
 
 def test_every_figure_is_the_run_files(result: RunResult, flow: str) -> None:
-    """The PDF contains every figure of the run file: all cells of all tables, window averages, and what each section
-    ended with.
+    """The PDF contains every figure of the run file: all cells of all tables, the averages of the windows, and the
+    reason why each section ended.
     """
     text = flow
     for test in result.tests:
@@ -244,7 +252,7 @@ def test_every_figure_is_the_run_files(result: RunResult, flow: str) -> None:
 
 
 def test_every_table_is_printed(run_file: Path, flow: str) -> None:
-    """The print contains the figures and sentences of the top, the titles, and each cell of the first rows of the
+    """The PDF contains the figures and sentences of the first page, all titles, and each cell in the first rows of the
     tables.
     """
     text = flow
@@ -255,7 +263,7 @@ def test_every_table_is_printed(run_file: Path, flow: str) -> None:
     tables += [section.determination for section in sections if section.determination]
     assert len(tables) >= 15
     for table in (table for table in tables if not table.folded):
-        assert " ".join(table.title.split()[:3]) in text  # a long title may go over two lines
+        assert " ".join(table.title.split()[:3]) in text  # a long title may need two lines
         printed = table.on_paper
         for row in printed.rows:
             for cell in row:
@@ -272,8 +280,8 @@ def test_every_table_is_printed(run_file: Path, flow: str) -> None:
 
 
 def test_pages_say_of_which_test_they_are(result: RunResult, pages: list[str]) -> None:
-    """The band of each page names the test and whether steady state was reached. The names of its
-    sections are below.
+    """The header of each page names the test and states whether steady state was reached. The names of the sections are
+    printed below the header.
     """
     for test in result.tests:
         own = [page for page in pages if test.title in page.splitlines()[0]]
@@ -285,7 +293,7 @@ def test_pages_say_of_which_test_they_are(result: RunResult, pages: list[str]) -
 
 
 def test_figures_stand_with_their_titles_two_to_a_row(run_file: Path, pages: list[str]) -> None:
-    """The figures are printed with their titles, two in a row. No page of the tests contains a title alone."""
+    """The figures are printed with their titles, two in a row. No page of a test contains only a title."""
     view = view_of(run_file)
     titles = [chart.chart.title for chart in charts_of(view)]
     lines = [line for page in pages for line in page.splitlines()]
@@ -295,7 +303,9 @@ def test_figures_stand_with_their_titles_two_to_a_row(run_file: Path, pages: lis
 
 
 def test_facts_and_titles_never_stand_alone(run_file: Path, tmp_path: Path) -> None:
-    """The drive's own log stays with the figures above it, a title of the set-up with what it is of."""
+    """The log of the drive stays on the same page as the figures above it, and a title of the set-up stays with its
+    table.
+    """
     view = view_of(run_file)
     rows = tuple((f"Fact {number}", str(number)) for number in range(60))
     facts = TableView(title="Drive told", columns=("", ""), rows=rows)
@@ -313,8 +323,8 @@ def test_facts_and_titles_never_stand_alone(run_file: Path, tmp_path: Path) -> N
 
 
 def test_long_amounts_cover_no_names(small_run_file: Path, tmp_path: Path) -> None:
-    """Long amounts, for instance after days of writes, never cover a name. The table of the drive's own facts then has
-    fewer columns.
+    """Long amounts, for instance after days of writes, never cover a name. The table of the drive's log then has fewer
+    columns.
     """
     view = view_of(small_run_file)
     name = "Written by the host, as the drive counts (GB)"
@@ -331,8 +341,8 @@ def test_long_amounts_cover_no_names(small_run_file: Path, tmp_path: Path) -> No
 
 
 def test_what_shares_a_time_axis_stands_below_its_own() -> None:
-    """A chart that shares a time axis is placed below the view with this axis, and not below the last of the views.
-    Single charts are paired.
+    """A chart that shares a time axis is placed directly below the view with this axis, not below the last view. Charts
+    without a partner are paired.
     """
 
     def chart(key: str, *, below: bool = False, aligned: bool = False) -> ChartView:
@@ -367,7 +377,7 @@ def test_what_shares_a_time_axis_stands_below_its_own() -> None:
 
 
 def test_a_comparison_opens_with_its_decision(result: RunResult, tmp_path: Path) -> None:
-    """The first page of a comparison contains the title, a line for each use, the matrix and two charts next to each
+    """The first page of a comparison contains the title, a line for each use, the matrix, and two charts next to each
     other.
     """
     page = build_comparison_page(compare([result, result]))
@@ -381,7 +391,9 @@ def test_a_comparison_opens_with_its_decision(result: RunResult, tmp_path: Path)
 
 
 def test_hostile_text_is_text(tmp_path: Path) -> None:
-    """No markup of typst's, no control characters, no endless line breaks the page."""
+    """Hostile text in the PDF remains text: Typst markup, control characters and an endless line do not break the
+    page.
+    """
     info = run_info(name="hostile", device={"model": HOSTILE, "serial": HOSTILE}, device_description=HOSTILE)
     simulate(tmp_path, info, suite={"iops": SSD_TESTS["iops"]})
     found = text_of(render_pdf(tmp_path / "run.tkperf"), tmp_path)
@@ -389,14 +401,14 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
     for piece in ('#eval("1")', "$x$", "*b*", "RTL[31m"):
         assert piece in text
     controls = {each for each in text if unicodedata.category(each) in ("Cc", "Cf")}
-    assert controls <= {"\n", "\u200b", "\u2060"}  # where words may break, and where not
+    assert controls <= {"\n", "\u200b", "\u2060"}  # the zero-width characters mark where words may or may not be broken
     assert max(len(line) for line in text.splitlines()) < 400
     for number, page in enumerate(found, start=1):
         assert f"page {number} of {len(found)}" in page
 
 
 def test_fonts_are_embedded(printed: bytes, tmp_path: Path) -> None:
-    """The fonts are embedded in the PDF, so that it prints the same everywhere."""
+    """The PDF embeds its fonts, so that every printer produces the same pages."""
     if shutil.which("pdffonts") is None:
         pytest.skip("needs pdffonts (poppler-utils)")
     path = tmp_path / "report.pdf"
@@ -411,7 +423,9 @@ def test_fonts_are_embedded(printed: bytes, tmp_path: Path) -> None:
 
 
 def test_what_another_tool_did_not_keep_has_no_chart(result: RunResult, tmp_path: Path) -> None:
-    """TKperf's XML has no percentiles: an empty chart would have no size, and end the report."""
+    """A chart for data that another tool did not record is omitted. TKperf's XML contains no percentiles, and an empty
+    chart would have no size and would end the report.
+    """
     file = tmp_path / "theirs.xml"
     file.write_text(render_tkperf_xml(result).text, encoding="utf-8")
     ran = CliRunner().invoke(cli, ["import", str(file), "--output", str(tmp_path)])

@@ -1,4 +1,6 @@
-"""The switches of a chart work in a browser by mouse, keyboard and address. Some tables are heat maps."""
+"""The switches of a chart work in a browser with the mouse, the keyboard and an address. Some tables are coloured as
+heat maps.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def switch(visit: Visit, name: str) -> Locator:
 
 
 def test_a_switch_shows_another_view(visit: Visit) -> None:
-    """A switch of a chart shows another view with its words and its data. One drawing is shown at a time."""
+    """A switch of a chart shows another view with its own words and data. Only one view is shown at a time."""
     visit.open()
     shown(visit, "writesat0time")
     assert title(visit) == "IOPS over time"
@@ -52,7 +54,7 @@ def test_a_switch_shows_another_view(visit: Visit) -> None:
 
 
 def test_switches_are_used_by_keyboard(visit: Visit) -> None:
-    """Each switch is one stop of the keyboard, and the arrow keys choose in it."""
+    """The Tab key stops once at each switch, and the arrow keys change the selection."""
     visit.open()
     switch(visit, "time").focus()
     visit.page.keyboard.press("ArrowRight")
@@ -60,14 +62,14 @@ def test_switches_are_used_by_keyboard(visit: Visit) -> None:
     visit.page.keyboard.press("Tab")
     assert visit.page.evaluate("document.activeElement.value") == "linear"
     visit.page.keyboard.press("ArrowRight")
-    # Seconds are not drawn logarithmic: the switch that was used last decides.
+    # Seconds have no logarithmic view, so the switch that was used last decides which view is shown.
     shown(visit, "writesat0time2")
     assert switch(visit, "time").is_checked()
     assert switch(visit, "logarithmic").is_checked()
 
 
 def test_each_switch_says_what_it_is_of(visit: Visit) -> None:
-    """Each switch has a legend with the question of its chart, for screen readers."""
+    """Each switch has a legend for screen readers, and the chart shows its question."""
     visit.open()
     groups = visit.page.locator(f"{STREAM} fieldset")
     question = "How do IOPS change while the device is written?"
@@ -79,7 +81,7 @@ def test_each_switch_says_what_it_is_of(visit: Visit) -> None:
 
 
 def test_the_table_behind_a_chart_is_that_of_its_view(visit: Visit) -> None:
-    """The table behind a chart has the data of the shown view. An open table changes with the view."""
+    """The table behind a chart contains the data of the shown view. If the table is open, it changes with the view."""
     visit.open()
     visit.page.locator(f"{STREAM} summary", has_text="table").click()
     head = visit.page.locator(f"{STREAM} details th")
@@ -92,7 +94,7 @@ def test_the_table_behind_a_chart_is_that_of_its_view(visit: Visit) -> None:
 
 
 def test_an_address_names_a_view(visit: Visit) -> None:
-    """An address can name a view. The switches then stand as if the reader had chosen the view."""
+    """An address can name a view. The switches then have the same positions as if the reader had selected the view."""
     visit.open("#writesat0fills")
     shown(visit, "writesat0fills")
     assert switch(visit, "drive fills").is_checked()
@@ -101,8 +103,8 @@ def test_an_address_names_a_view(visit: Visit) -> None:
 
 
 def test_what_shares_a_time_axis_hides_below_another(browser: Browser, tmp_path: Path) -> None:
-    """The temperature is shown below IOPS over time, with the same axis. It is hidden below IOPS over the written
-    amount.
+    """The temperature is shown below the chart of IOPS over time and has the same axis. It is hidden below the chart of
+    IOPS over the written amount.
     """
     words = ["ssd", "hot", "sim:client-tlc", "--profile", "quick", "-ssdt", "writesat", "-q"]
     assert CliRunner().invoke(cli, [*words, "--output", str(tmp_path)]).exit_code == 0
@@ -150,7 +152,7 @@ CONTRASTS = """() => {
 @pytest.mark.report_of("iops", "lat")
 def test_coloured_cells_can_be_read(page: Page) -> None:
     """Coloured cells have enough contrast on the darkest and the lightest colour, on white and on black pages. The
-    colours do differ.
+    colours clearly differ from each other.
     """
     contrasts = page.evaluate(CONTRASTS)
     assert len(contrasts) > 30

@@ -1,4 +1,4 @@
-"""A report opened in a browser."""
+"""A report that is opened in a browser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def unpack_spec(script: str) -> dict[str, Any]:
 
 
 def find_specs(page: str) -> list[dict[str, Any]]:
-    """Return the specification of each view of each chart of a page."""
+    """Return the specifications of all views of all charts on a page."""
     return [unpack_spec(script) for script in SCRIPTS_OF_CHARTS.findall(page)]
 
 
@@ -38,7 +38,7 @@ def new_page(
     """Return a page in the context that the fixture ``browser`` keeps open.
 
     All pages of this context share a process of Chromium, which has compiled the scripts of reports after the first
-    page. Another context would start another process for each page, which takes a second of CPU time.
+    page. A separate context would start a separate process for each page, which takes a second of CPU time.
     """
     page = browser.contexts[0].new_page()
     page.set_viewport_size({"width": width, "height": height})
@@ -48,7 +48,7 @@ def new_page(
 
 @dataclass
 class Visit:
-    """A report opened in a browser, and what it said and asked for."""
+    """A report that is opened in a browser, with the console messages and the requests of the page."""
 
     page: Page
     path: Path

@@ -1,4 +1,4 @@
-"""A comparison is one screen of a terminal; ``--full`` has the rest."""
+"""The terminal shows a comparison on one screen. The option ``--full`` shows all of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOADS = {
 
 
 def view_of(count: int) -> ReportView:
-    """A comparison of runs with names of usual length, the last of them not steady."""
+    """Return a comparison of runs with names of usual length. The last run is not steady."""
     runs = [
         run_of(f"D7-P5520-{n:02}", {load: value * (1 + n / 3) for load, value in LOADS.items()}, steady=n < count - 1)
         for n in range(count)
@@ -47,8 +47,8 @@ def printed(view: ReportView, *, beside_files: bool = False, width: int = 80) ->
 @pytest.mark.parametrize("count", [2, 5, 12, 24])
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_a_comparison_is_one_screen(count: int, width: int) -> None:
-    """At 80 columns or more, 40 lines have the title, every use, the matrix, and what makes values doubtful. No line is
-    wider than the terminal.
+    """In a terminal of at least 80 columns, 40 lines contain the title, every use, the matrix, and the reasons why
+    values are doubtful. No line is wider than the terminal.
     """
     view = view_of(count)
     lines = printed(view, width=width)
@@ -62,7 +62,7 @@ def test_a_comparison_is_one_screen(count: int, width: int) -> None:
     assert all(f"{name}:" in text for name, _ in view.decision.lines)
     assert [line for line in lines if line == "Not steady: the last"]
     named = [row.name for row in view.decision.rows if any(line.startswith(f"{row.name} ") for line in lines)]
-    # The number of the runs that are left out takes the line of a run.
+    # The number of omitted runs occupies the line of one run.
     assert len(named) == (count if count <= MOST_ON_SCREEN else MOST_ON_SCREEN - (width == 80))
     left = [line for line in lines if "more runs" in line]
     assert left == ([f"{count - len(named)} more runs, less often best or worst: --full"] if count == 24 else [])
@@ -70,7 +70,7 @@ def test_a_comparison_is_one_screen(count: int, width: int) -> None:
 
 @pytest.mark.parametrize("count", [2, 5, 12, 24])
 def test_beside_files_the_terminal_has_the_answer_alone(count: int) -> None:
-    """If a file has the comparison, 20 lines have the title and the uses."""
+    """If the comparison is also written to a file, the terminal shows at most 20 lines with the title and the uses."""
     view = view_of(count)
     lines = printed(view, beside_files=True)
     assert len(lines) <= 20
@@ -84,13 +84,13 @@ def test_of_many_runs_the_best_and_the_worst_are_shown_in_their_order() -> None:
     assert decision is not None
     shown = choose_rows(decision.rows, 6)
     assert list(shown) == sorted(shown, key=decision.rows.index)
-    # One run has the greatest rates, another one the least latencies, and the last one is not steady.
+    # One run has the greatest rates, another run has the least latencies, and the last run is not steady.
     signs = {cell.sign for row in shown for cell in row.cells}
     assert signs >= {Sign.BEST, Sign.WORST, Sign.UNRANKED}
 
 
 def test_a_flaw_names_the_runs_that_have_it() -> None:
-    """Unsteady, disturbed and unfinished runs are named; a run without a flaw is not."""
+    """The terminal names the runs that are unsteady, disturbed or unfinished. It does not name a run without a flaw."""
     good = run_of("good", {WORKLOADS[100]: 1.0})
     (test,) = good.tests
     (section,) = test.sections

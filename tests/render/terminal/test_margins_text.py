@@ -1,4 +1,4 @@
-"""Margins in the terminal: a matrix in 80 columns, strips, bars."""
+"""Margins of claims in the terminal: a matrix in 80 columns, strips and bars."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def test_a_matrix_fits_any_terminal(count: int, width: int) -> None:
     lines = printed(count, width)
     assert max(map(len, lines)) <= width
     rows = [line for line in lines if line.startswith(f"slot {count} misses 4 ✗")]
-    # Eight claims in 80 columns are one block.
+    # In 80 columns, eight claims fit into one block.
     assert len(rows) == 1 or width < 80
 
 
 def test_a_missed_claim_has_a_sign_without_colours_and_without_unicode() -> None:
     for encoding, sign in (("utf-8", "✗"), ("ascii", "X")):
         (row,) = (line for line in printed(5, 80, encoding) if line.startswith("slot 5 misses"))
-        # The sign marks the result and each missed claim.
+        # The sign marks the result and each claim that is not met.
         assert row.count(sign) == 5
         assert f"-4.1{sign}" in row
 

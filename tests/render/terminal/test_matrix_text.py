@@ -1,4 +1,4 @@
-"""The decision of a comparison fits the terminal and says what the page says."""
+"""The decision of a comparison fits into the terminal and contains the same statements as the page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ WORKLOADS = {
 
 @pytest.mark.parametrize("count", [2, 4, 12])
 def test_a_matrix_fits_a_terminal_and_has_every_cell(count: int) -> None:
-    """Columns that do not fit next to each other are below each other."""
+    """A matrix fits into a terminal and contains every cell. Columns that do not fit next to each other are printed
+    below each other.
+    """
     runs = [run_of(f"drive-{n}", {READ: 100.0 + 10 * n, WRITE: 10.0, SINGLE: 5.0 + n}) for n in range(count)]
     view = build_comparison_page(compare(runs, Arrangement.RUNS)).decision
     assert view is not None
@@ -47,9 +49,9 @@ def test_a_matrix_fits_a_terminal_and_has_every_cell(count: int) -> None:
 @pytest.mark.parametrize("count", [2, 4, 12])
 @pytest.mark.parametrize("width", [80, 200])
 def test_a_matrix_is_as_long_as_a_screen(count: int, width: int) -> None:
-    """A matrix of eight figures is at most 32 lines long on a terminal of any usual width.
+    """A matrix of eight figures has at most 32 lines in a terminal of any usual width.
 
-    It loses its bars first, then words that its heads imply.
+    If the matrix is too long, it first omits its bars, and then the words that its column heads imply.
     """
     loads = {
         **{WORKLOADS[mix]: 123_456.0 for mix in (0, 65, 100)},
@@ -79,8 +81,8 @@ def test_without_unicode_the_signs_are_letters() -> None:
 
 
 def test_curves_of_all_runs_are_on_one_scale() -> None:
-    """The curves of all runs have one scale. A run half as fast has lower bars, and a run that ended earlier has none
-    afterwards.
+    """The curves of all runs have one common scale. A run that is half as fast has lower bars, and a run that ended
+    earlier has no bars after its end.
     """
     chart = Chart(
         title="t",
@@ -106,7 +108,9 @@ def test_curves_of_all_runs_are_on_one_scale() -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 160])
 def test_a_list_of_drives_shows_each_reason_in_full(width: int) -> None:
-    """A list of drives never cuts reasons, models, capacities or interfaces. What does not fit continues below."""
+    """A list of drives never cuts reasons, models, capacities or interfaces. Text that does not fit into its column
+    continues below the line.
+    """
     device = {"model": "INTEL SSDSC2KB960G8", "capacity_bytes": 960_197_124_096, "interface": "SATA"}
     runs = [figures_of(name, value, device=device) for name, value in (("A", 100.0), ("B", 200.0))]
     odd = figures_of("odd", device=device, active_range_length_bytes=1 << 29, ioengine="libaio")
@@ -120,7 +124,7 @@ def test_a_list_of_drives_shows_each_reason_in_full(width: int) -> None:
 
 
 def test_values_in_little_room_keep_four_digits_and_have_no_exponent() -> None:
-    """A drive or RAID set may have more than 10 million IOPS."""
+    """Values in a narrow column keep four digits and have no exponent, even above 10 million IOPS."""
     shown = {"7,310": "7,310", "12,345": "12.35k", "322,000": "322k", "9,999,960": "10000k"}
     shown |= {"12,500,000": "12500k", "123,456,789": "123500k", "78.9": "78.9"}
     assert {text: _shorten(text) for text in shown} == shown

@@ -1,4 +1,6 @@
-"""A run's answer on one screen: 40 lines at 80 columns, no line wider than the terminal, the rest one command away."""
+"""The terminal shows the result of a run on one screen: at most 40 lines, and no line wider than the terminal. A
+command prints the rest.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def with_findings(view: ReportView, count: int) -> ReportView:
 @pytest.mark.parametrize("tests", [0, 1, 4, 12, 60])
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_one_screen_holds_the_answer(result: RunResult, width: int, tests: int) -> None:
-    """However many tests a run has, its verdict, headline figures and commands fit on 40 lines with its findings."""
+    """The verdict, the headline figures, the findings and the commands of a run fit into 40 lines, however many tests
+    the run has.
+    """
     view = with_findings(build_view(result), tests)
     lines = draw(view, width)
     assert len(lines) <= MOST_LINES
@@ -57,7 +61,9 @@ def test_one_screen_holds_the_answer(result: RunResult, width: int, tests: int) 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_long_names_are_no_wider_than_the_terminal(result: RunResult, width: int) -> None:
-    """Names of runs, drives and files are broken or replaced where they are longer than a line, on both pages."""
+    """Names of runs, drives and files that are longer than a line are broken or replaced, so that no line is wider than
+    the terminal.
+    """
     info = replace(result.info, name=LONG_NAME, device={**result.info.device, "model": LONG_NAME})
     view = build_view(replace(result, info=info))
     lines = draw(view, width, f"{LONG_NAME}.tkperf")
@@ -70,7 +76,9 @@ def test_long_names_are_no_wider_than_the_terminal(result: RunResult, width: int
 
 
 def test_programs_get_each_text_on_one_line(result: RunResult) -> None:
-    """Output that is not on a terminal has the same findings as a terminal of 80 columns, each on one line."""
+    """Output that is not printed on a terminal contains the same findings as a terminal of 80 columns, each on one
+    line.
+    """
     view = build_view(result)
     lines = draw(view, 160, piped=True)
     wide = [text for found in view.findings for text, _ in found.sentences if len(text) > 80]
@@ -81,7 +89,7 @@ def test_programs_get_each_text_on_one_line(result: RunResult) -> None:
 
 
 def test_alarms_are_the_last_findings_to_be_left_out() -> None:
-    """Without room for all findings, alarms and the first finding of each test are shown, in the order of the page."""
+    """If not all findings fit, the alarms and the first finding of each test are shown, in the order of the page."""
     calm = ("Something usual was found here; its second clause needs a second line on this terminal", False)
     alarm = ("The drive was throttled", True)
     tests = [FindingsView(key=name, title=name, sentences=(calm, calm, alarm)) for name in ("A", "B", "C")]

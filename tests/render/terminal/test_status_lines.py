@@ -1,4 +1,6 @@
-"""The list of runs: a verdict, then a line each, of whole words at any width."""
+"""The list of runs in the terminal begins with a verdict and contains one line for each run. No word is cut at any
+width.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,9 @@ def drawn(runs: Sequence[RunOverview], width: int, *, terminal: bool) -> list[st
 
 @pytest.mark.parametrize("width", [40, 80, 100, 120, 200])
 def test_a_terminal_gets_a_line_for_each_run_of_whole_words(width: int) -> None:
-    """A narrow terminal drops columns and never letters. The columns of state and result are dropped last."""
+    """A narrow terminal omits whole columns instead of letters. The columns with the state and the result are omitted
+    last.
+    """
     runs = (*ALL, replace(RUNNING, run_file="/a/path/as/long/as/they/come/D11.tkperf"))
     lines = drawn(runs, width, terminal=True)
     head, rule, *rows = lines[[line[:4] for line in lines].index("run ") :]
@@ -108,7 +112,7 @@ def test_at_120_columns_it_says_where_a_run_is() -> None:
 
 
 def test_piped_lines_have_every_column() -> None:
-    """Piped lines contain every column and whole paths, because programs read them."""
+    """The list of runs in a pipe contains every column and whole paths, because programs read it."""
     *_, head, _ = (lines := drawn(ALL, 160, terminal=False))[: -len(ALL)]
     rows = lines[-len(ALL) :]
     assert head.split()[-4:] == ["process", "warnings", "disturbed", "steps"]
@@ -147,7 +151,9 @@ def test_a_file_that_cannot_be_read_is_counted() -> None:
 
 
 def test_results_are_the_verdicts_in_short() -> None:
-    """The result of a run is its verdict in short. A run that was not judged has none, and a simulated run says so."""
+    """The result column contains the short verdict of a run. A run that was not judged has none, and a simulated run is
+    marked as simulated.
+    """
     simulated, unjudged = replace(VALID, simulated=True), replace(VALID, verdict=None)
     view = build_status((*ALL, simulated, unjudged))
     (table,) = view.tables
