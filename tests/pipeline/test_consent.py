@@ -1,4 +1,4 @@
-"""One rule of consent holds for every kind of target: nothing is permitted except what was agreed to."""
+"""The rule of consent is the same for every kind of target: tkperf permits only what the user agreed to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DATA = Signature(device="/dev/x", kind="ext4", label=None, member=None)
 
 @dataclass
 class StandIn:
-    """A device as it is held, without one."""
+    """Stands for a device that tkperf holds, without a real device."""
 
     identity: DeviceIdentity
     data: tuple[Signature, ...]
@@ -32,10 +32,10 @@ class StandIn:
     content: None = None
 
     def require_same(self) -> None:
-        """Always is."""
+        """Do nothing, because this device never changes."""
 
     def find_data(self) -> tuple[Signature, ...]:
-        """Return the data as they were when the target was first held."""
+        """Return the data that were found when the target was first held."""
         return self.data
 
     def release(self) -> None:
@@ -63,7 +63,7 @@ def file(path: str) -> DeviceIdentity:
 
 @dataclass(frozen=True)
 class Kind:
-    """What confirms a target (None if nothing has to), and whose devices it has."""
+    """A kind of target: the answer that confirms it (None if no confirmation is needed), and its devices."""
 
     expected: str | None
     identities: tuple[DeviceIdentity, ...] = ()
@@ -75,7 +75,7 @@ KINDS = {
     "one of several disks with a serial number": Kind(
         "SERIAL/namespace-2", (block("/dev/nvme0n2", "SERIAL", distinction="namespace-2"),)
     ),
-    # The serial number would not say which partition is meant.
+    # The serial number would not identify the partition.
     "partition": Kind("/dev/sdb1", (block("/dev/sdb1", "SERIAL", 1),)),
     "loop device": Kind("/dev/loop7", (block("/dev/loop7"),)),
     "file": Kind("/tmp/scratch", (file("/tmp/scratch"),)),
@@ -90,7 +90,7 @@ HELD: list[StandIn] = []
 def opening(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Callable[[str, bool, Consent], AbstractContextManager[object]]]:
-    """Opens a target of a kind, with or without recognised data, under a consent."""
+    """Return a function that opens a target of a kind under a consent, with or without recognised data."""
     monkeypatch.setattr(permit, "refuse_objections", lambda *_, **__: None)
     HELD.clear()
 
@@ -144,7 +144,7 @@ def test_without_consent_nothing_is_permitted(
     opening: Opening, name: str, data: bool, given: Consent, says: str
 ) -> None:
     """Nothing is permitted without consent, with a wrong answer, or with force alone where data could be lost. The
-    refusal says what to give.
+    refusal names the expected answer.
     """
     kind = KINDS[name]
     only_forced = given.force and given.confirm is None
@@ -162,7 +162,7 @@ def test_without_consent_nothing_is_permitted(
 @pytest.mark.parametrize("data", [True, False])
 @pytest.mark.parametrize("name", KINDS)
 def test_the_right_answer_permits(opening: Opening, name: str, data: bool) -> None:
-    """The right answer permits, whether it was given beforehand or typed after the question."""
+    """The right answer permits the run, whether the user gave it beforehand or typed it after the question."""
     kind = KINDS[name]
     asked: list[Question] = []
 
@@ -180,7 +180,7 @@ def test_the_right_answer_permits(opening: Opening, name: str, data: bool) -> No
 
 
 def test_an_answer_for_fewer_members_than_there_are(opening: Opening) -> None:
-    """An answer for fewer members than the set has is refused in any kind of set."""
+    """In any kind of set, an answer with fewer members than the set contains is refused."""
     for name in ("MD set", "MegaRAID set"):
         with (
             pytest.raises(RefusedError, match="The expected answer is 'A1,B2'"),

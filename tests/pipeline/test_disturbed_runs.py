@@ -1,8 +1,8 @@
-"""Whole runs that somebody disturbs: the disturbance is recorded, warned about and shown, and nothing else is.
+"""Whole runs with disturbances: tkperf records each disturbance, warns about it and shows it, and reports nothing else.
 
-The drive, its counters, the host and the clock are controlled. So these tests do not depend on how busy the host is.
-``tests/model/test_disturbance.py`` and ``tests/model/test_host_use.py`` test the watches themselves.
-``bench/disturbance.py`` disturbs real runs and counts what is found.
+The tests control the drive, its counters, the host and the clock, so that their results do not depend on how busy the
+real host is. ``tests/model/test_disturbance.py`` and ``tests/model/test_host_use.py`` test the detection itself.
+``bench/disturbance.py`` disturbs real runs and counts what tkperf finds.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ SHORT = Path(__file__).parents[1] / "short.toml"
 STEP_S = 5
 RANGE_BYTES = 64 << 20
 STEADY = FlashModel(capacity_bytes=1 << 40, noise=0.01)
-# Round and place of the disturbed step.
+# Round and position of the disturbed step.
 DISTURBED = (2, 1)
 FOREIGN_BYTES_PER_S, FOREIGN_S = 50e6, 3.0
 
 
 def short_profile() -> Profile:
-    """Five rounds of two steps."""
+    """Return a profile with five rounds of two steps."""
     text = SHORT.read_text().replace("step_s = 1\n", f"step_s = {STEP_S}\n")
     text = text.replace("read_percents = [100, 65, 0]", "read_percents = [100, 0]")
     text = text.replace("_rounds = 2", "_rounds = 5")
@@ -53,7 +53,7 @@ def short_profile() -> Profile:
 
 @dataclass
 class CountedDrive:
-    """The counters of the simulated drive. Somebody else may write to it, or tkperf may be stopped."""
+    """A simulated drive with counters. Another process may write to the drive, or tkperf may be stopped."""
 
     clock: Callable[[], float]
     model: Model = field(default_factory=Model)
@@ -67,7 +67,7 @@ class CountedDrive:
 
 
 class CountedEngine(SimulatedEngine):
-    """A simulated drive with counters. Each second of a load arrives when it ends, as with fio."""
+    """A simulated drive with counters. Each second of a load is reported when the second ends, as fio does."""
 
     def __init__(self) -> None:
         super().__init__(STEADY, RANGE_BYTES)
@@ -93,7 +93,7 @@ class CountedEngine(SimulatedEngine):
 
 @dataclass
 class LimitedHost(BusyHost):
-    """The cgroup of tkperf has used up its CPU time for a quarter of each busy step."""
+    """A host on which the cgroup of tkperf has no CPU time left for a quarter of each busy step."""
 
     def look(self) -> HostLook:
         looked = super().look()
@@ -109,7 +109,7 @@ def is_disturbed(event: StepStarted) -> bool:
 def run(
     folder: Path, act: Callable[[CountedDrive], None] = lambda _: None, host_type: type[BusyHost] | None = None
 ) -> RunRecord:
-    """Run the IOPS test; ``act`` is called when the step to be disturbed begins."""
+    """Run the IOPS test and call ``act`` when the step that is to be disturbed begins."""
     engine = CountedEngine()
     host = None if host_type is None else host_type(engine.clock, is_disturbed)
 
@@ -135,7 +135,7 @@ def run(
 
 
 def codes(record: RunRecord) -> dict[tuple[int, int], set[str]]:
-    """Return the disturbances of the steps by round and place. No other step may have any."""
+    """Return the disturbances of steps by round and position. Only steps of rounds may have disturbances."""
     found = {}
     for step in (step for test in record.tests for step in test.steps):
         if step.disturbances:
@@ -164,7 +164,9 @@ def warned(record: RunRecord) -> set[str]:
 
 
 def test_a_run_that_nobody_disturbs_says_nothing(tmp_path: Path) -> None:
-    """All rounds were compared, and no step has bytes of others."""
+    """In a run without disturbances, all rounds are compared with the counters, and no step has I/O of other
+    processes.
+    """
     record = run(tmp_path)
     assert codes(record) == {}
     rounds = [step for step in record.tests[0].steps if step.kind is StepKind.ROUND]
@@ -173,7 +175,9 @@ def test_a_run_that_nobody_disturbs_says_nothing(tmp_path: Path) -> None:
 
 
 def test_a_foreign_writer_is_said_and_marked(tmp_path: Path) -> None:
-    """Another process writes to the device in one step: a warning, a mark, its bytes. No other step is marked."""
+    """If another process writes to the device during one step, only this step is marked. The run has a warning with the
+    number of foreign bytes.
+    """
 
     def write(drive: CountedDrive) -> None:
         began_s = drive.clock() + 1
@@ -190,7 +194,7 @@ def test_a_foreign_writer_is_said_and_marked(tmp_path: Path) -> None:
 
 
 def stop(lasting_s: float) -> Callable[[CountedDrive], None]:
-    """Stop tkperf, from the first second of the step on. fio continues."""
+    """Return a function that stops tkperf from the first second of the step on. fio continues."""
 
     def act(drive: CountedDrive) -> None:
         began_s = drive.clock() + 0.5
@@ -200,7 +204,7 @@ def stop(lasting_s: float) -> Callable[[CountedDrive], None]:
 
 
 def test_a_stopped_tkperf_is_said(tmp_path: Path) -> None:
-    """A tkperf that was stopped for 2 s within a step is reported as stopped. The seconds that fio reported late cause
+    """A pause of tkperf of 2 s within a step is reported as stopped. The seconds that fio therefore reported late cause
     no other alarm.
     """
     record = run(tmp_path, stop(2.0))
@@ -210,8 +214,8 @@ def test_a_stopped_tkperf_is_said(tmp_path: Path) -> None:
 
 
 def test_a_tkperf_that_is_stopped_beyond_a_step_leaves_the_device_idle(tmp_path: Path) -> None:
-    """A tkperf that is stopped until 3.5 s after the end of a step leaves the device idle. The next step begins late
-    and is flagged.
+    """If tkperf is stopped until 3.5 s after the end of a step, the device is idle, and the next step is flagged
+    because it begins late.
     """
     record = run(tmp_path, stop(8.0))
     assert codes(record) == {DISTURBED: {"stopped"}, (3, 0): {"idle-before"}}
@@ -221,7 +225,9 @@ def test_a_tkperf_that_is_stopped_beyond_a_step_leaves_the_device_idle(tmp_path:
 
 
 def test_cpu_burners_are_said_and_named(tmp_path: Path) -> None:
-    """In one step a burner takes one of two CPUs, and fio waits half of the time."""
+    """A program that uses one of two CPUs during one step is named in the report, because fio then waits for a CPU half
+    of the time.
+    """
     record = run(tmp_path, host_type=BusyHost)
     assert codes(record) == {DISTURBED: {"host-cpu"}}
     ((found,), use) = (disturbed_step(record).disturbances or (), disturbed_step(record).host)
@@ -232,7 +238,9 @@ def test_cpu_burners_are_said_and_named(tmp_path: Path) -> None:
 
 
 def test_a_limit_on_the_cpu_time_of_tkperf_is_said(tmp_path: Path) -> None:
-    """In one step the cgroup of tkperf has no CPU time left for a quarter of the time."""
+    """A limit on the CPU time of tkperf's cgroup is reported for the step in which no CPU time was left for a quarter
+    of the time.
+    """
     record = run(tmp_path, host_type=LimitedHost)
     assert codes(record) == {DISTURBED: {"host-cpu", "cpu-quota"}}
     texts = " ".join(found.text for found in disturbed_step(record).disturbances or ())

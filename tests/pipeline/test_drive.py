@@ -1,4 +1,4 @@
-"""Drives and files as the pipeline opens them: what was made for a run goes with it."""
+"""Drives and files as the pipeline opens them. The pipeline removes what it created for a run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def no_engine(*_: object) -> None:
 
 @pytest.mark.fio
 def test_a_scratch_file_goes_where_no_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scratch file is created only when it is opened, and removed if no run begins."""
+    """A scratch file is created only when it is opened, and is removed if no run begins."""
     plan = tkperf.make_plan("ssd", tmp_path / "s", size="64MiB", profile="quick", tests=["lat"])
     with plan.dut.open(plan.fitted, Consent()) as equipment:
         assert (tmp_path / "s").stat().st_size == 64 << 20
@@ -39,8 +39,8 @@ def test_a_scratch_file_goes_where_no_run_begins(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.fio
 def test_a_sparse_file_without_room_is_warned_of(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sparse file is warned of if the run would fill the file system that others write to. The warning precedes the
-    question.
+    """tkperf warns about a sparse file if the run would fill the file system on which others write. The warning is
+    printed before the question.
     """
     os.truncate(scratch, 1 << 30)
     assert find_shortage(scratch) is None
@@ -52,13 +52,13 @@ def test_a_sparse_file_without_room_is_warned_of(scratch: Path, monkeypatch: pyt
     assert f"{scratch}, behind /dev/loop7, is sparse" in warn_of_room(behind)[0].text
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
     assert warning in plan.warnings
-    scratch.write_bytes(bytes(1 << 26))  # without holes it is as large as it gets
+    scratch.write_bytes(bytes(1 << 26))  # a file without holes does not grow any further
     assert warn_of_room(read_identity(scratch)) == ()
 
 
 @pytest.mark.fio
 def test_a_file_that_came_in_the_place_of_the_planned_one_stays(tmp_path: Path) -> None:
-    """A file that somebody created under the planned name between plan and run is not overwritten."""
+    """A file that somebody created under the planned name after the plan was made is not overwritten."""
     plan = tkperf.make_plan("ssd", tmp_path / "s", size="64MiB", profile="quick", tests=["lat"])
     (tmp_path / "s").write_text("precious")
     with pytest.raises(DeviceError, match="already exists"):
@@ -68,7 +68,9 @@ def test_a_file_that_came_in_the_place_of_the_planned_one_stays(tmp_path: Path) 
 
 @pytest.mark.fio
 def test_another_file_than_the_one_planned_is_not_erased(scratch: Path, tmp_path: Path) -> None:
-    """The other file has the same name and size, and was confirmed by this name."""
+    """A file that replaced the planned file is not erased, even if it has the same name and size and was confirmed by
+    this name.
+    """
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
     scratch.rename(tmp_path / "before")
     scratch.write_bytes(b"\x5a" * (64 << 20))
@@ -79,7 +81,9 @@ def test_another_file_than_the_one_planned_is_not_erased(scratch: Path, tmp_path
 
 @pytest.mark.fio
 def test_a_file_that_somebody_took_since_the_plan_is_not_erased(scratch: Path) -> None:
-    """A file is looked at again when it is held, so that a file in use since the plan is not erased."""
+    """A file is checked again when tkperf takes hold of it, so that a file that was put to use after the plan is not
+    erased.
+    """
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
     link = scratch.with_name("link")
     link.hardlink_to(scratch)
@@ -89,7 +93,7 @@ def test_a_file_that_somebody_took_since_the_plan_is_not_erased(scratch: Path) -
 
 
 def test_a_purge_that_overwrites_does_not_make_it_as_new(scratch: Path) -> None:
-    """A file is as new after its purge, because the purge punches holes."""
+    """A file counts as new after its purge, because the purge punches holes instead of overwriting the file."""
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["writesat"])
     assert plan.dut.overwritten_by is None
     assert [warning for warning in plan.warnings if warning.code == "not-as-new"] == []
@@ -97,8 +101,8 @@ def test_a_purge_that_overwrites_does_not_make_it_as_new(scratch: Path) -> None:
 
 @pytest.mark.root
 def test_zeroes_written_are_said_to_be(loop_device: object) -> None:
-    """A purge that writes zeroes is disclosed for write saturation, which begins in that state. The other tests fill
-    the device first.
+    """A purge that writes zeroes causes a warning for write saturation, because that test begins in this state. The
+    other tests fill the device first.
     """
     device = loop_device()  # type: ignore[operator]
     plan = tkperf.make_plan("ssd", device, profile="quick", purge_method="write-zeroes")
@@ -112,8 +116,8 @@ def test_zeroes_written_are_said_to_be(loop_device: object) -> None:
 def test_a_scratch_file_is_confirmed_by_its_path_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confirm: str | None
 ) -> None:
-    """An existing scratch file is confirmed by its path, as DEVICE was given or in full. A new scratch file needs no
-    confirmation.
+    """An existing scratch file is confirmed by its path, either as the user gave DEVICE or in full. A new scratch file
+    needs no confirmation.
     """
     monkeypatch.chdir(tmp_path)
     plan = tkperf.make_plan("ssd", "./x", size="64MiB", profile="quick", tests=["lat"])
@@ -128,7 +132,7 @@ def test_a_scratch_file_is_confirmed_by_its_path_or_not_at_all(
 def test_a_scratch_file_with_anothers_confirmation_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confirm: str
 ) -> None:
-    """An answer for another target does not confirm this one, and the new file is removed."""
+    """An answer that belongs to another target does not confirm a scratch file, and the new scratch file is removed."""
     monkeypatch.chdir(tmp_path)
     plan = tkperf.make_plan("ssd", "./x", size="64MiB", profile="quick", tests=["lat"])
     opening = plan.dut.open(plan.fitted, Consent(confirm=confirm))
@@ -142,8 +146,8 @@ def test_a_scratch_file_with_anothers_confirmation_is_refused(
 def test_a_host_aware_zoned_disk_is_measured_with_a_warning(
     loop_device: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
-    """A host-aware disk, unlike a host-managed disk, accepts random writes, but may be slow with
-    them.
+    """A host-aware zoned disk is measured with a warning. Unlike a host-managed disk, it accepts random writes, but may
+    be slow with them.
     """
     monkeypatch.setattr("tkperf.pipeline.device_under_test.find_zone_model", lambda _: model)
     plan = tkperf.make_plan("ssd", str(loop_device()), profile="quick")

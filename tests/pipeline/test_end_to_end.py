@@ -1,4 +1,4 @@
-"""The main job with real fio: what was asked is what was done, and what is shown is what was seen."""
+"""The main job with real fio: tkperf does what the user requested, and shows what fio measured."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from tkperf.runner.runner import RunParts, execute_run
 
 pytestmark = pytest.mark.fio
 PROFILE = Path(__file__).parents[1] / "short.toml"
-# Rounds of the window, which are all rounds of the profile.
+# Number of rounds in the window, which contains all rounds of the profile.
 ROUNDS = 2
-# The size is not a multiple of the fill's block, so that the remainder must be written, too.
+# The size is not a multiple of the fill's block size, so that the fill must also write the remainder.
 SIZE_BYTES = (96 << 20) + 36 * 1024
 
 
-# This variable marks the programs started here among all programs of the host.
+# This variable marks the programs that these tests start among all programs of the host.
 MARK, MARK_VALUE = "TKPERF_TESTED_BY", secrets.token_hex(8)
 
 
@@ -64,7 +64,7 @@ def start_tkperf(*argv: str | Path) -> subprocess.Popen[str]:
 
 
 def what_goes_on() -> list[str]:
-    """Programs that were started by a tkperf of these tests and still run, by their names."""
+    """Return the names of the programs that these tests started through tkperf and that still run."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -82,7 +82,7 @@ def tkperf(*argv: str | Path) -> str:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run file of a whole suite on a scratch file."""
+    """Return the run file of a whole suite that ran on a scratch file."""
     folder = tmp_path_factory.mktemp("suite")
     out = tkperf(
         "ssd",
@@ -116,8 +116,8 @@ def sections(results: dict[str, object]) -> dict[str, dict[str, object]]:
 
 
 def test_the_suite_runs_in_tkperfs_order_and_completes(finished: Path) -> None:
-    """The suite runs iops, lat, tp and writesat in this order to their ends. The run has the notice
-    of a file target.
+    """The suite runs iops, lat, tp and writesat completely and in this order. The run has the notice about a file
+    target.
     """
     record = read_run(finished)
     assert record.status is RunStatus.COMPLETE
@@ -130,7 +130,9 @@ def test_the_suite_runs_in_tkperfs_order_and_completes(finished: Path) -> None:
 
 
 def test_the_host_is_watched_and_a_file_has_no_counters_to_compare(finished: Path) -> None:
-    """Each step records what the host did. What others did to a file is not known, and is never 0."""
+    """Each step records the load of the host. The I/O of other processes on a file is not known and is never recorded
+    as 0.
+    """
     record = read_run(finished)
     steps = [step for test in record.tests for step in test.steps]
     assert all(step.host is not None and step.host.cpu_busy_percent is not None for step in steps)
@@ -139,7 +141,7 @@ def test_the_host_is_watched_and_a_file_has_no_counters_to_compare(finished: Pat
 
 
 def test_the_clock_that_fio_was_given_is_recorded(finished: Path) -> None:
-    """Every job file has the clock that the run file names. A busy host may give fio another clock at another time."""
+    """Every job file names the clock that the run file records. On a busy host, another run may have another clock."""
     record = read_run(finished)
     jobs = [step.job_file for test in record.tests for step in test.steps]
     assert jobs
@@ -148,7 +150,9 @@ def test_the_clock_that_fio_was_given_is_recorded(finished: Path) -> None:
 
 
 def test_every_test_is_purged_and_filled_exactly_twice(finished: Path) -> None:
-    """WIPC writes 2 x the active range with two jobs, remainder included."""
+    """Every test is purged first and then filled twice: workload-independent preconditioning writes 2 x the active
+    range with two jobs, including the remainder.
+    """
     record = read_run(finished)
     length = record.info.active_range_length_bytes
     assert length == SIZE_BYTES
@@ -160,7 +164,7 @@ def test_every_test_is_purged_and_filled_exactly_twice(finished: Path) -> None:
 
 
 def test_steps_run_in_the_order_of_the_specification(finished: Path) -> None:
-    """Mix is the outer loop, block size the inner, in every round."""
+    """In every round, the read/write mix is the outer loop and the block size is the inner loop."""
     steps = [step for step in read_run(finished).tests[0].steps if step.kind is StepKind.ROUND]
     one_round = [(mix, kib * 1024) for mix in (100, 65, 0) for kib in (64, 4)]
     assert [(step.workload.read_percent, step.workload.block_size_bytes) for step in steps] == one_round * ROUNDS
@@ -171,28 +175,31 @@ def test_steps_run_in_the_order_of_the_specification(finished: Path) -> None:
 
 
 def test_mixes_and_block_sizes_are_what_was_asked(finished: Path) -> None:
-    """Each I/O moved a whole block. A mix of 65/35 has about 65 % reads, and a pure step has one direction only."""
+    """Each I/O transfers a whole block. A mix of 65/35 has about 65 % reads, and a step without a mix has only one
+    direction.
+    """
     for test in read_run(finished).tests:
         for step in test.steps:
             seen, workload = step.measurement, step.workload
             if step.kind is StepKind.FILL:
                 continue
-            # The byte count of a running stream may lag behind its I/O count: see RUNNING_TRAIL_S.
+            # The byte count of a running stream may lag behind the I/O count: see RUNNING_TRAIL_S.
             whole = seen.ios * workload.block_size_bytes
             trailing = 0.5 if step.kind is StepKind.CONTINUOUS else 0
             assert seen.bytes == pytest.approx(whole, rel=trailing)
             share = 100 * seen.read.ios / seen.ios
-            # Each I/O draws its direction: few of them, as on a busy host, stray further.
+            # The direction of each I/O is random. If there are few I/Os, as on a busy host, the share of reads deviates
+            # more.
             part = workload.read_percent / 100
             chance = 4 * 100 * (part * (1 - part) / seen.ios) ** 0.5
             assert share == pytest.approx(workload.read_percent, abs=max(3 if chance else 0, chance))
-            # A slice of a stream ends with a report of fio, which a busy host may delay.
+            # A slice of a stream ends with a report from fio, which a busy host may delay.
             if step.kind is StepKind.ROUND:
                 assert seen.duration_s == pytest.approx(step.planned_s, abs=0.7)
 
 
 def test_seconds_add_up_to_their_step(finished: Path) -> None:
-    """The samples of a step hold all its I/Os, and all their latencies."""
+    """The samples of a step contain all I/Os and all latencies of the step."""
     with RunFile(finished) as run_file:
         for test in run_file.record().tests:
             for step in test.steps:
@@ -200,7 +207,7 @@ def test_seconds_add_up_to_their_step(finished: Path) -> None:
                 seen = step.measurement
                 if step.kind is StepKind.FILL:
                     continue
-                # The last documents lie closer together than a sample may be: at most 50 ms.
+                # The last reports of fio may be closer together than the shortest sample, by at most 50 ms.
                 covered_s = sum(sample.duration_s for sample in samples)
                 assert covered_s == pytest.approx(seen.duration_s, abs=0.051)
                 assert sum(sample.both.ios for sample in samples) <= seen.ios
@@ -209,7 +216,7 @@ def test_seconds_add_up_to_their_step(finished: Path) -> None:
 
 
 def test_fios_own_output_is_kept_and_agrees(finished: Path) -> None:
-    """The raw JSON of a step's end has the same counts as the step."""
+    """The raw JSON output of fio at the end of a step has the same counts as the step."""
     with RunFile(finished) as run_file:
         test = run_file.record().tests[0]
         for step in test.steps[:10]:
@@ -221,8 +228,8 @@ def test_fios_own_output_is_kept_and_agrees(finished: Path) -> None:
 
 
 def test_write_saturation_is_one_uninterrupted_stream(finished: Path) -> None:
-    """The slices of write saturation follow each other without a gap. A slice that another fio had to measure is
-    marked, and that fio measures the rest.
+    """The slices of write saturation follow each other without a gap. If a second fio process had to measure a slice,
+    the slice is marked and this process also measures the rest.
     """
     steps = read_run(finished).tests[3].steps
     assert len(steps) == 6
@@ -239,7 +246,7 @@ def test_write_saturation_is_one_uninterrupted_stream(finished: Path) -> None:
 
 
 def test_results_are_means_of_the_window(finished: Path, results: dict[str, object]) -> None:
-    """Each cell of show --json is the mean of its rounds in the run file."""
+    """Each cell of ``tkperf show --json`` is the mean of its rounds in the run file."""
     steps = read_run(finished).tests[0].steps
     for cell in sections(results)["IOPS"]["cells"]:  # type: ignore[attr-defined]
         key = msgspec.convert(cell["workload"], Workload)
@@ -251,7 +258,7 @@ def test_results_are_means_of_the_window(finished: Path, results: dict[str, obje
 
 
 class Tables(HTMLParser):
-    """All tables of a page: caption -> rows of cell texts."""
+    """All tables of a page, as a mapping from captions to rows of cell texts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -282,7 +289,9 @@ def page(finished: Path) -> str:
 
 
 def test_every_number_in_the_html_is_that_of_the_run_file(page: str, results: dict[str, object]) -> None:
-    """Every number of the HTML's result tables equals the number of the run file. None is missing."""
+    """Every number in the result tables of the HTML page equals the number in the run file, and no number is
+    missing.
+    """
     parser = Tables()
     parser.feed(page)
     expected: dict[tuple[str, str], Callable[[dict[str, Any]], float | None]] = {
@@ -295,7 +304,7 @@ def test_every_number_in_the_html_is_that_of_the_run_file(page: str, results: di
     compared = 0
     for (section, caption), value in expected.items():
         ((title, rows),) = [table for table in parser.tables.items() if table[0].startswith(caption)]
-        # A table of latencies has the unit that suits them.
+        # A table of latencies uses the unit that suits its values.
         parts = {"(µs)": 1.0, "(ms)": 1e3, "(s)": 1e6}
         per_unit = next((part for unit, part in parts.items() if unit in title), 1.0)
         mixes = [int(head.split("/")[0]) for head in rows[0][1:]]
@@ -315,12 +324,12 @@ def test_every_number_in_the_html_is_that_of_the_run_file(page: str, results: di
 
 
 def curves(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """The points of a chart."""
+    """Return the points of a chart."""
     return list(spec["datasets"]["curves"])
 
 
 def test_every_number_in_the_charts_is_that_of_the_run_file(page: str, results: dict[str, object]) -> None:
-    """The convergence chart and the write-saturation chart hold the measured values."""
+    """The convergence chart and the write saturation chart contain the measured values."""
     by_title = {spec["title"]["text"]: spec for spec in find_specs(page)}
     iops = sections(results)["IOPS"]
     drawn = {
@@ -332,7 +341,7 @@ def test_every_number_in_the_charts_is_that_of_the_run_file(page: str, results: 
         for cell in each["cells"]
         if cell["workload"]["read_percent"] == 0
     }
-    # The page has six digits.
+    # The page contains numbers with six digits.
     assert drawn == pytest.approx(measured, rel=1e-5)
     stream = [row["value"] for row in curves(by_title["IOPS over time"])]
     slices = sections(results)["Write Saturation"]["slices"]
@@ -353,15 +362,17 @@ def test_a_run_ends_with_its_verdict_and_headlines_which_show_has_with_the_table
 
 
 def test_nothing_keeps_running_and_nothing_is_left(finished: Path) -> None:
-    """A finished run leaves no fio and no working folder. The scratch file remains, because it belongs to the user."""
+    """A finished run leaves neither a fio process nor a working folder. The scratch file remains, because it belongs to
+    the user.
+    """
     assert what_goes_on() == []
     assert (finished.parent / "scratch").stat().st_size == SIZE_BYTES
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_stopped_run_keeps_everything_and_leaves_no_fio(tmp_path: Path, how: signal.Signals) -> None:
-    """A run ended by Ctrl-C, SIGTERM or kill -9 keeps what was measured in a readable file that says what happened. No
-    fio remains.
+    """A run that was ended with Ctrl-C, SIGTERM or kill -9 keeps the measurements in a readable file, which also
+    records how the run ended. No fio process remains.
     """
     process = start_tkperf(
         "ssd",
@@ -382,7 +393,7 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(tmp_path: Path, how: s
         ended += json.loads(line)["event"] == "StepEnded"
         if ended == 4:
             break
-    assert "fio" in what_goes_on()  # else its end would prove nothing
+    assert "fio" in what_goes_on()  # otherwise the end of fio would prove nothing
     os.kill(process.pid, how)
     _, err = process.communicate(timeout=60)
     if how is not signal.SIGKILL:
@@ -401,7 +412,9 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(tmp_path: Path, how: s
 
 
 def test_what_others_run_is_none_of_ours() -> None:
-    """A tkperf and a fio that were not started by these tests are not counted, whatever their command lines say."""
+    """Programs that these tests did not start are not counted, even if their command lines look like those of tkperf
+    and fio.
+    """
     words = ["sh", "-c", "read line", "exec_prerun", "job.fio"]
     started = [
         subprocess.Popen(words, stdin=subprocess.PIPE, env={**os.environ, MARK: by})
@@ -419,7 +432,7 @@ def test_what_others_run_is_none_of_ours() -> None:
 
 
 def test_fio_holds_the_lock_as_long_as_it_runs(tmp_path: Path) -> None:
-    """fio keeps the device locked as long as it writes, even if tkperf is killed."""
+    """fio keeps the device locked as long as it writes, even after tkperf was killed."""
     process = start_tkperf(
         "ssd",
         "cut",
@@ -447,7 +460,7 @@ def test_fio_holds_the_lock_as_long_as_it_runs(tmp_path: Path) -> None:
 
 
 def fios_holding(inode: int, parent: int) -> list[str]:
-    """fio processes of a tkperf that have a file open by a descriptor with a lock."""
+    """Return the fio processes of a tkperf process that hold a file open with a locked descriptor."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -467,7 +480,7 @@ def is_fio_of(folder: Path, parent: int) -> bool:
 
 
 def test_a_device_that_shrinks_under_the_run_ends_it(tmp_path: Path) -> None:
-    """A device that shrinks during a run ends the run. The steps before are kept."""
+    """If the device shrinks during a run, the run ends with an error. The steps that were finished before are kept."""
     scratch = tmp_path / "scratch"
     process = start_tkperf(
         "ssd", "gone", scratch, "--size", "64MiB", "--profile", PROFILE, "--output", tmp_path, "--progress", "json"
@@ -487,8 +500,8 @@ def test_a_device_that_shrinks_under_the_run_ends_it(tmp_path: Path) -> None:
 
 @pytest.mark.root
 def test_the_devices_own_counters_agree(loop_device: Callable[..., Path]) -> None:
-    """The kernel's counters of a loop device agree with the run: twice the range for the fill, and the bytes of every
-    step.
+    """The kernel's counters of a loop device agree with the run file: the fill writes twice the range, and each step
+    transfers the recorded bytes.
     """
     device = loop_device(size=SIZE_BYTES)
     stat = Path("/sys/block", device.name, "stat")
@@ -534,7 +547,7 @@ def test_the_devices_own_counters_agree(loop_device: Callable[..., Path]) -> Non
 
 @pytest.mark.root
 def test_members_are_filled_each_by_its_own_amount(loop_device: Callable[..., Path]) -> None:
-    """Two devices that are preconditioned at once are each written with twice their own capacity, according to the
+    """If two devices are preconditioned at the same time, each is written with twice its own capacity, according to the
     kernel's counters.
     """
     devices = [loop_device(size=SIZE_BYTES) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""What a run is made with is disclosed where it is not what was expected."""
+"""A run discloses its engine, its counters and its flushes wherever they differ from what a user expects."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tkperf.pipeline.run_disclosure import RunTitle, build_run_info
 
 
 def test_another_io_engine_than_the_first_choice_is_a_warning() -> None:
-    """An I/O engine other than the first choice causes a warning with the engine and the reason, because numbers of
-    libaio and io_uring are not the same.
+    """An I/O engine other than the first choice causes a warning with the engine and the reason, because results of
+    libaio and io_uring differ.
     """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=["lat"])
     with plan.dut.open(plan.fitted, Consent()) as equipment:
@@ -29,8 +29,8 @@ def test_another_io_engine_than_the_first_choice_is_a_warning() -> None:
 
 
 def test_one_thread_looks_at_the_counters_of_a_device(scratch: Path) -> None:
-    """One thread reads the counters of a device, because each reading takes a CPU from the load. Only a set has other
-    devices that are filled.
+    """Only one thread reads the counters of a device, because each reading takes CPU time from the load. Further
+    devices are read only if a set has several devices.
     """
     plan = tkperf.make_plan("ssd", str(scratch), profile="quick", tests=["lat"])
     with plan.dut.open(plan.fitted, Consent(confirm=str(scratch))) as equipment:
@@ -69,7 +69,9 @@ rounds = 1
 def test_a_run_discloses_that_no_flushes_are_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scratch: Path, cache: str, flushes: bool, said: bool
 ) -> None:
-    """Every page says that the kernel sends no flush to a cache that writes through, if a load flushes."""
+    """If a load flushes and the write cache is in write-through mode, the run discloses that the kernel sends no
+    flushes.
+    """
     own = tmp_path / "own.toml"
     own.write_text(FLUSHING if flushes else FLUSHING.replace("flush_every = 4\n", ""))
     (tmp_path / "queue").mkdir()

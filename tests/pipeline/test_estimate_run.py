@@ -1,4 +1,6 @@
-"""Estimates of a run: a walk through its phases at given rates, never more certain than these rates."""
+"""Estimates of a run: tkperf adds up the phases of the run at given rates. An estimate is never more certain than these
+rates.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from tkperf.model.errors import EngineError, UsageError
 from tkperf.pipeline.estimate_run import ASSUMED, estimate_run, parse_rate, parse_rating, probe_rates, read_rates
 from tkperf.pipeline.run_plan import RunPlan
 
-CAPACITY_BYTES = 240_057_409_536  # of sim:sata-ssd
+CAPACITY_BYTES = 240_057_409_536  # capacity of sim:sata-ssd
 
 
 def plan_of(*tests: str, profile: str = "pts-e-1.1") -> RunPlan:
@@ -21,8 +23,8 @@ def plan_of(*tests: str, profile: str = "pts-e-1.1") -> RunPlan:
 
 
 def test_fills_take_the_time_that_the_rate_says() -> None:
-    """A fill takes the time that its rate gives: two passes over the drive. Only these two passes are certain to be
-    written.
+    """A fill lasts as long as two passes over the drive take at the given rate. Only the bytes of these two passes are
+    certain to be written.
     """
     estimate = estimate_run(plan_of("iops"), parse_rate("1GB/s"))
     purge, fill, rounds = estimate.stages
@@ -31,30 +33,30 @@ def test_fills_take_the_time_that_the_rate_says() -> None:
     assert fill.least_bytes == fill.most_bytes == estimate.least_bytes == 2 * CAPACITY_BYTES
     assert (rounds.shortest_s, rounds.longest_s) == (5 * 56 * 60, 25 * 56 * 60)
     assert rounds.what == "5 to 25 rounds of 56 steps"
-    # Seven mixes: 100, 95, 65, 50, 35, 5 and 0 % reads, of eight block sizes each.
+    # The test has seven mixes with eight block sizes each: 100, 95, 65, 50, 35, 5 and 0 % reads.
     writing_s = 25 * 60 * 8 * (0 + 0.05 + 0.35 + 0.5 + 0.65 + 0.95 + 1)
     assert rounds.most_bytes == pytest.approx(1e9 * writing_s)
     assert rounds.least_bytes == 0
 
 
 def test_a_stream_writes_no_more_than_the_amount_that_ends_it() -> None:
-    """A stream writes at most four drive fills and the slice in which they are reached. It may take all of its 24
-    hours.
+    """A stream writes at most four drive fills plus the slice in which this amount is reached. It may last its maximum
+    of 24 hours.
     """
     _, stream = estimate_run(plan_of("writesat"), parse_rate("500MB/s")).stages
     slice_bytes = 60 * 500e6
     assert 4 * CAPACITY_BYTES <= stream.most_bytes < 4 * CAPACITY_BYTES + slice_bytes
     assert stream.shortest_s == 33 * 60
     assert stream.longest_s == 24 * 3600
-    # At 5 MB/s steady state comes first, after 121 minutes at the least.
+    # At 5 MB/s, steady state is reached before the amount: after at least 121 minutes.
     _, slow = estimate_run(plan_of("writesat"), parse_rate("5MB/s")).stages
     assert slow.shortest_s == 121 * 60
     assert slow.most_bytes == pytest.approx(24 * 3600 * 5e6)
 
 
 def test_an_earlier_run_of_the_model_tells_each_workloads_rate(tmp_path: Path) -> None:
-    """An earlier run gives the rate of each workload. Its write saturation ended by the amount written, so the estimate
-    ends at the same time.
+    """An earlier run supplies the rate of each workload. If its write saturation ended because of the written amount,
+    the estimate ends at the same time.
     """
     plan = plan_of("writesat")
     before = tkperf.run(plan, "before", folder=tmp_path)
@@ -74,7 +76,7 @@ def test_an_earlier_run_of_the_model_tells_each_workloads_rate(tmp_path: Path) -
 
 
 def test_the_share_of_a_drives_life() -> None:
-    """The share of a drive's life is the written amount over the TBW, or over the DWPD times the
+    """The used share of a drive's life is the written amount divided by the TBW rating, or by the DWPD rating times the
     years of the warranty.
     """
     plan = plan_of("tp")
@@ -90,27 +92,29 @@ def test_the_share_of_a_drives_life() -> None:
 
 @pytest.mark.parametrize("text", ["0TBW", "TBW", "-1DWPD", "5", "1e3TBW", "2000DWPD", "1nDWPD"])
 def test_what_is_no_rating(text: str) -> None:
-    """A text that is no rating is refused with the ways to write one."""
+    """A text that is not a rating is refused, and the message lists the accepted forms."""
     with pytest.raises(UsageError, match="--rated"):
         parse_rating(text)
 
 
 @pytest.mark.parametrize("text", ["0.1TBW", "900000PBW"])
 def test_a_rating_that_no_drive_of_this_size_has(text: str) -> None:
-    """A rating is refused if it allows less than one write of the drive or a thousand a day."""
+    """A rating is refused if it permits less than one write of the whole drive, or more than a thousand a day."""
     with pytest.raises(UsageError, match=r"impossible for a drive of 240\.1 GB"):
         estimate_run(plan_of("tp"), ASSUMED, parse_rating(text))
 
 
 @pytest.mark.parametrize("text", ["0", "0MB/s", "fast", "2TB/s", "-5MB/s", ""])
 def test_what_is_no_rate(text: str) -> None:
-    """The rate is zero, or higher than that of any drive."""
+    """A rate that is no number, zero, or higher than that of any drive is refused."""
     with pytest.raises(UsageError, match="--rate"):
         parse_rate(text)
 
 
 def test_what_is_not_there_yet_is_not_read(tmp_path: Path) -> None:
-    """A scratch file that does not exist yet has no measured rate. The estimate says that the rate is an assumption."""
+    """A scratch file that does not exist yet has no measured rate. The estimate states that its rate is an
+    assumption.
+    """
     plan = tkperf.make_plan("ssd", tmp_path / "scratch", size="64MiB", profile="quick")
     rates = probe_rates(plan.dut)
     assert rates.source is RateSource.ASSUMED
@@ -120,7 +124,9 @@ def test_what_is_not_there_yet_is_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.fio
 def test_the_probe_reads_and_changes_nothing(tmp_path: Path) -> None:
-    """The probe reads a file that it may not write to, and changes nothing."""
+    """The probe measures the rate of a file by reading it. It also works without write permission and changes
+    nothing.
+    """
     path = tmp_path / "scratch.img"
     path.write_bytes(bytes(range(256)) * 32_768)
     path.chmod(0o444)
@@ -133,7 +139,9 @@ def test_the_probe_reads_and_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_bursts_and_pauses_are_one_row() -> None:
-    """Bursts and pauses of host idle recovery are one row with their number. The time of the row contains both."""
+    """The bursts and pauses of a host idle recovery section are one row of the estimate with their number. The duration
+    of the row includes both.
+    """
     stages = estimate_run(plan_of("hir", profile="quick"), parse_rate("500MB/s")).stages
     assert [stage.section for stage in stages] == [
         "Steady-state preconditioning",

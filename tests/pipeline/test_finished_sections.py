@@ -1,4 +1,4 @@
-"""A test of several sections that was cut off: what had ended is as in a run that came to its end."""
+"""Tests with several sections that were interrupted: each section that had ended is the same as in a complete run."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def only_test(result: RunResult) -> TestResult:
 
 
 def as_if_ended(section: SectionResult, status: str = "interrupted") -> SectionResult:
-    """Without the remark that its test did not end, which must be there."""
+    """Return the section without the remark that its test did not end. The remark must be present."""
     mark = f"; test {status}, this section is complete"
     assert section.ended_because.endswith(mark)
     return replace(section, ended_because=section.ended_because.removesuffix(mark))
@@ -66,8 +66,8 @@ def as_if_ended(section: SectionResult, status: str = "interrupted") -> SectionR
 
 @every_test
 def test_what_had_ended_is_as_in_the_whole_run(suite: str, drive: str, test: str, tmp_path: Path) -> None:
-    """A section that ended before a kill has the verdict, window and figures of the whole run. The results name what is
-    missing, and the run can continue.
+    """A section that ended before the run was killed has the same verdict, window and figures as in the whole run. The
+    results name the missing sections, and the run can be resumed.
     """
     path = tmp_path / "run.tkperf"
     whole = run(
@@ -79,7 +79,8 @@ def test_what_had_ended_is_as_in_the_whole_run(suite: str, drive: str, test: str
     assert describe_progress(only_test(whole)) is None
     names = [section.name for section in sections]
 
-    # Sections may end together, as the grid and the writes before its rounds: the order is the test's.
+    # Several sections may end together, such as the grid and the writes before the rounds of the grid. The order is
+    # that of the test.
     ended = sorted((tmp_path / "cuts").glob("*-SectionEnded.tkperf"))
     assert len(ended) == len(sections)
     for count, moment in enumerate(ended[:-1], start=1):
@@ -131,10 +132,10 @@ def test_a_failure_leaves_what_had_ended(suite: str, drive: str, test: str, tmp_
 
 @pytest.fixture(scope="module")
 def cut_off(tmp_path_factory: pytest.TempPathFactory) -> list[RunResult]:
-    """A run of groups of loads, then of levels of a demand, that was killed after each step.
+    """Return the results of a run that was killed after each step: first groups of loads, then levels of a demand.
 
-    The drive recovers within the first slice of such a short run. In this test, a slice must
-    therefore reach the whole earlier rate. Noise delays this, so some runs end before the recovery.
+    In such a short run, the drive recovers within the first slice. In this test, a slice must therefore reach the whole
+    earlier rate. Noise delays the recovery, so some runs end before it.
     """
     folder = tmp_path_factory.mktemp("cut")
     path = folder / "run.tkperf"
@@ -146,15 +147,15 @@ def cut_off(tmp_path_factory: pytest.TempPathFactory) -> list[RunResult]:
 
 
 def in_section(results: list[RunResult], name: str) -> Iterator[SectionResult]:
-    """The section as it was whenever it had begun and not ended, from its first step to its last."""
+    """Yield the section for each result in which it had begun but not ended, from its first step to its last."""
     for result in results:
         for test in result.tests:
             yield from (each for each in test.sections if each.name == name and not each.complete)
 
 
 def test_levels_of_a_demand_that_was_cut_off_are_shown(cut_off: list[RunResult]) -> None:
-    """Levels of a demand that was cut off are shown but not judged. A level that was followed by a warm-up or a level
-    was whole.
+    """Levels of a demand that was interrupted are shown but not judged. A level is complete if a warm-up or another
+    level follows it.
     """
     sections = list(in_section(cut_off, "Demand 100/0"))
     levels = [len(section.cells) for section in sections]
@@ -178,8 +179,8 @@ SO_FAR = "the section did not end: figures so far"
 
 
 def test_a_claim_on_what_did_not_end_cannot_be_told(cut_off: list[RunResult]) -> None:
-    """A claim on a section that did not end cannot be judged, neither an absence nor a mean. A claim on a section that
-    ended is judged.
+    """A claim on a section that did not end cannot be judged, whether the claim concerns an absence or a mean. A claim
+    on a section that ended is judged.
     """
     first, second, third = "AG1 SEQ 1024k", "AG2 RND 8k", "AG3 SEQ 1024k"
     in_third = [each for each in cut_off if any(in_section([each], third))]
@@ -210,8 +211,8 @@ def test_a_claim_on_what_did_not_end_cannot_be_told(cut_off: list[RunResult]) ->
 
 
 def test_what_cannot_change_any_more_is_judged(cut_off: list[RunResult]) -> None:
-    """A claim on a recovery is judged as soon as no later slice could change the answer. Until then
-    it cannot be told.
+    """A claim on a recovery is judged as soon as no later slice could change the result. Until then, the claim cannot
+    be judged.
     """
     third = "AG3 SEQ 1024k"
     results = [each for each in cut_off if any(in_section([each], third))]
@@ -235,8 +236,8 @@ def test_what_cannot_change_any_more_is_judged(cut_off: list[RunResult]) -> None
 
 
 def test_tables_name_what_did_not_end(cut_off: list[RunResult]) -> None:
-    """The table of sections has a row for each section, even for one without a measurement. The
-    cells name the section.
+    """The table of sections has a row for each section, even for a section without a measurement. The cells name their
+    section.
     """
     result = next(each for each in cut_off if any(in_section([each], "Demand 100/0")))
     tables = {table.name: table for table in build_tables(result, (), lambda *_: ())}

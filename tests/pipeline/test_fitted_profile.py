@@ -1,4 +1,4 @@
-"""What a test needs of a device is what its own phases ask for."""
+"""The requirements of a test on a device follow from the phases of this test alone."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def fitted(*, profile: str = "pts-e-1.1", suite: str = "ssd", sector: int = 512,
 
 
 def test_a_hard_disk_run_speaks_of_its_own_block_sizes_only() -> None:
-    """A hard disk run mentions only its own block sizes. The SSD tests of the same names have 0.5 KiB, which hard disks
-    never measure.
+    """A run of hard disk tests mentions only the block sizes of these tests. SSD tests with the same names use blocks
+    of 0.5 KiB, which hard disk tests never measure.
     """
     assert fitted(profile="quick", suite="hdd", sector=4096).warnings == ()
     left_out = fitted(profile="quick", sector=4096).warnings
@@ -42,8 +42,8 @@ def test_a_hard_disk_run_speaks_of_its_own_block_sizes_only() -> None:
 
 
 def test_latency_needs_no_room_for_blocks_that_it_never_issues() -> None:
-    """The latency test needs space for its own blocks only: 32 threads fill, and one thread measures blocks of 8 KiB.
-    Blocks of 1 MiB belong to another test.
+    """The latency test needs space for its own blocks only: 32 threads fill the range, and one thread measures blocks
+    of 8 KiB. Blocks of 1 MiB belong to another test.
     """
     run = fitted(tests=("lat",), jobs=32, active_range="16MiB")
     assert [fill.passes for fill in run.tests[0].fills] == [2]
@@ -52,8 +52,8 @@ def test_latency_needs_no_room_for_blocks_that_it_never_issues() -> None:
 
 
 def test_throughput_does_not_care_for_what_another_test_tracks() -> None:
-    """Throughput runs with sectors of 16 KiB, which fit all of its blocks, although none of the IOPS test's tracked
-    blocks fits.
+    """The throughput test runs with sectors of 16 KiB, because these fit all its blocks. The tracked block sizes of the
+    IOPS test do not matter.
     """
     assert fitted(tests=("tp",), sector=16 * KIB).warnings == ()
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Tests of the user's own from the command line: on real fio, in every output, and with every mistake."""
+"""User-defined tests from the command line: with real fio, in every output, and with every possible mistake."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def call(*argv: str | Path) -> Result:
 
 @pytest.mark.fio
 def test_fio_does_what_the_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """fio's jobs contain the phases, region, mix and loops of the workload file in order. A rate that the device did
-    not reach is reported.
+    """fio's jobs contain the phases, regions, mixes and loops of the workload file in order. The run reports an offered
+    rate that the device did not reach.
     """
     monkeypatch.chdir(tmp_path)
     Path("small.toml").write_text(SMALL)
@@ -147,8 +147,8 @@ rounds = 2
 
 
 def test_sections_that_prepare_are_no_headline(tmp_path: Path) -> None:
-    """A section that prepares is no headline and no finding, in a run or a comparison, even if it is much faster. Its
-    figures are shown.
+    """A section that only prepares the drive is neither a headline nor a finding, in a run or in a comparison, even if
+    it is much faster. Its figures are still shown.
     """
     file = tmp_path / "own.toml"
     file.write_text(PRECONDITIONED)
@@ -163,7 +163,7 @@ def test_sections_that_prepare_are_no_headline(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two runs on simulated drives, and no workload file any more."""
+    """Return a folder with two runs on simulated drives. The workload file of the runs no longer exists."""
     folder = tmp_path_factory.mktemp("own")
     file = folder / "own.toml"
     for name, rate in (("a", 900), ("b", 1200)):
@@ -175,7 +175,7 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_output_has_it_without_its_file(two_runs: Path, tmp_path: Path) -> None:
-    """The terminal, HTML, PDF, Markdown, JSON and CSV show a test of the user's own without its workload file."""
+    """The terminal, HTML, PDF, Markdown, JSON and CSV show a user-defined test without the workload file."""
     run = two_runs / "a.tkperf"
     shown = call("show", "--full", run)
     assert "Every kind of phase" in shown.output
@@ -220,7 +220,7 @@ def test_runs_of_one_file_compare_and_the_difference_of_two_is_named(two_runs: P
 
 
 def test_claims_and_baselines_hold_for_it(two_runs: Path, tmp_path: Path) -> None:
-    """Claims and baselines apply to a test of the user's own, with the names of its test, sections and loads."""
+    """Claims and baselines also apply to a user-defined test. They use the names of its test, sections and loads."""
     claims = tmp_path / "claims.toml"
     claim = (
         "[[claim]]\ntest = 'everything'\nsection = 'Two rounds'\nmetric = 'iops'\nread_percent = 0\nblock_size = '4k'\n"
@@ -245,7 +245,9 @@ def test_claims_and_baselines_hold_for_it(two_runs: Path, tmp_path: Path) -> Non
     ],
 )
 def test_a_mistake_leaves_nothing_behind(tmp_path: Path, suite: str, content: str | None, found: str) -> None:
-    """A mistake in a workload file exits with 2 and leaves no scratch file, no folder and no run file."""
+    """A mistake in a workload file ends tkperf with exit code 2 and leaves no scratch file, no folder and no run
+    file.
+    """
     file = tmp_path / "own.toml"
     if content is not None:
         file.write_text(content)
@@ -271,13 +273,13 @@ def test_a_mistake_leaves_nothing_behind(tmp_path: Path, suite: str, content: st
 
 
 def test_a_name_that_is_neither_test_nor_file_is_a_typo() -> None:
-    """A name that is neither a test nor a file is refused with the closest test."""
+    """A test name that is neither a test nor a file is refused, and the message proposes the closest test."""
     done = call("ssd", "n", "sim:sata-ssd", "--test", "ipos")
     assert "did you mean iops?" in str(done.exception)
 
 
 def test_files_may_follow_ssdt_as_names_do(tmp_path: Path) -> None:
-    """Several workload files may follow -ssdt without commas, as names may."""
+    """Several workload files may follow ``-ssdt`` without commas, as several test names may."""
     (tmp_path / "own.toml").write_text(EVERYTHING)
     done = call("plan", "ssd", "n", "sim:sata-ssd", "-ssdt", "lat", f"{tmp_path}/own.toml", "--json")
     assert done.exit_code == 0, (done.output, done.exception)
@@ -286,7 +288,7 @@ def test_files_may_follow_ssdt_as_names_do(tmp_path: Path) -> None:
 
 
 def test_the_course_stands_before_the_question(tmp_path: Path) -> None:
-    """The procedure of a test of the user's own is printed before the question, because nobody can look it up
+    """The procedure of a user-defined test is printed before the question, because the user cannot look it up
     elsewhere.
     """
     (tmp_path / "own.toml").write_text(EVERYTHING)
@@ -298,14 +300,16 @@ def test_the_course_stands_before_the_question(tmp_path: Path) -> None:
 
 
 def test_every_key_of_a_file_is_listed() -> None:
-    """A command lists every key of a workload file, because an installed tkperf has no docs folder."""
+    """The command ``tkperf workload keys`` lists every key of a workload file, because an installed tkperf has no docs
+    folder.
+    """
     listed = CliRunner().invoke(cli, ["workload", "keys"]).output
     for table in TABLES_BY_PLACE.values():
         assert all(field in listed for field in table.__struct_fields__)
 
 
 def test_show_explains_a_file(tmp_path: Path) -> None:
-    """The result has the description in words and as JSON."""
+    """The command ``tkperf workload show`` describes a workload file in words and as JSON."""
     file = tmp_path / "own.toml"
     file.write_text(EVERYTHING)
     assert "Until steady state, at most 4 rounds:" in call("workload", "show", file).output
@@ -367,7 +371,7 @@ rounds = 1
 
 
 def test_what_was_written_before_a_purge_preconditions_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A section counts as filled by the last load since its last purge, whatever was written before that purge."""
+    """A section counts as filled by the last load after its last purge. Loads before this purge do not count."""
     monkeypatch.chdir(tmp_path)
     Path("order.toml").write_text(ORDER)
     assert call("ssd", "run", "sim:sata-ssd", "--test", "./order.toml").exit_code == 0
@@ -382,7 +386,9 @@ def test_what_was_written_before_a_purge_preconditions_nothing(tmp_path: Path, m
 
 
 def test_a_pause_after_a_purge_leaves_it_as_purged(tmp_path: Path) -> None:
-    """A pause after a purge leaves the drive as purged. The description of a fill contains its compressible share."""
+    """A pause after a purge leaves the drive in the state after the purge. The description of a fill contains its
+    compressible share.
+    """
     file = tmp_path / "order.toml"
     file.write_text(ORDER)
     request = RunRequest(suite="ssd", device="sim:sata-ssd", tests=(str(file),))

@@ -1,4 +1,4 @@
-"""The Python API: the documented examples, run as they stand."""
+"""The Python API, including the documented examples, which run unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs/reference/python-api.md"
 
 
 def test_load_is_the_analysis(tmp_path: Path) -> None:
-    """``load`` accepts a text or a Path, and returns the results from which every report is made."""
+    """The function ``load`` accepts a string or a Path, and returns the results from which every report is made."""
     simulate(tmp_path, run_info())
     with tkperf.open_run(tmp_path / "run.tkperf") as run_file:
         record = run_file.record()
@@ -33,8 +33,8 @@ def test_load_is_the_analysis(tmp_path: Path) -> None:
 
 
 def test_facts_of_the_operator_are_part_of_a_request(tmp_path: Path) -> None:
-    """Facts of the operator are part of a request under the names of reports. They are refused like those of the
-    command line.
+    """The facts that an operator states are part of a request, under the names that reports use. Wrong facts are
+    refused in the same way as on the command line.
     """
     facts = {"nand type": " 3D\nTLC"}
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("tp",), facts=facts)
@@ -51,7 +51,7 @@ def test_facts_of_the_operator_are_part_of_a_request(tmp_path: Path) -> None:
 
 
 def examples(heading: str) -> list[str]:
-    """The blocks below a heading of the document."""
+    """Return the code blocks below a heading of the document."""
     parts = re.split(r"^## (.*)$", DOCUMENT.read_text(encoding="utf-8"), flags=re.MULTILINE)
     (text,) = [text for name, text in zip(parts[1::2], parts[2::2], strict=True) if name == heading]
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
@@ -73,7 +73,7 @@ def run_examples(blocks: list[str]) -> dict[str, object]:
 
 
 def test_the_documented_examples_of_reading_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every documented example of reading runs, one block after the other, on a run of that name."""
+    """Every documented example about reading runs on a run with the documented name, one block after the other."""
     simulate(tmp_path, run_info())
     (tmp_path / "run.tkperf").rename(tmp_path / "D3-S4510.tkperf")
     monkeypatch.chdir(tmp_path)
@@ -86,11 +86,11 @@ def test_the_documented_examples_of_reading_run(tmp_path: Path, monkeypatch: pyt
 def test_the_documented_examples_of_measuring_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The documented examples run: a scratch file measured with fio, a rehearsal, and the error about an impossible
-    set.
+    """The documented examples about measuring run: fio measures a scratch file, a model is rehearsed, and an impossible
+    set causes the documented error.
     """
     monkeypatch.chdir(tmp_path)
-    # Two rounds of the quick profile show as much as its six.
+    # Two rounds of the quick profile show as much as its six rounds.
     monkeypatch.setattr("tkperf.pipeline.fitted_profile.load_profile", load_short_profile)
     blocks = examples("Measuring")
     assert len(blocks) == 4
@@ -109,7 +109,7 @@ def test_the_documented_examples_of_measuring_run(
 
 
 def test_a_plan_changes_nothing(tmp_path: Path) -> None:
-    """A plan creates no file. It gives the amounts and times of the run."""
+    """Making a plan creates no file. The plan contains the amounts and times of the run."""
     plan = tkperf.make_plan("ssd", tmp_path / "scratch", size="64MiB", profile="quick")
     assert plan.active_range.length_bytes == 64 << 20
     assert plan.filled_bytes == 4 * 2 * (64 << 20)
@@ -127,8 +127,8 @@ def test_a_plan_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_nothing_runs_without_consent(scratch: Path, tmp_path: Path) -> None:
-    """An existing file is measured only if its path is confirmed. Without it, nothing is written to the file and no run
-    file remains.
+    """An existing file is measured only if the user confirms its path. Otherwise nothing is written to the file, and no
+    run file remains.
     """
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
     with pytest.raises(RefusedError, match=rf"Confirm with confirm='{scratch}'"):
@@ -140,7 +140,7 @@ def test_nothing_runs_without_consent(scratch: Path, tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_taken_or_impossible(tmp_path: Path) -> None:
-    """A name that is taken or impossible is refused before the device is opened."""
+    """A run name that is already used or that no file can have is refused before the device is opened."""
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=["lat"])
     tkperf.run(plan, "once", folder=tmp_path)
     with pytest.raises(RunFileError, match="not overwritten"):
@@ -150,7 +150,7 @@ def test_a_name_that_is_taken_or_impossible(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_our_error(tmp_path: Path) -> None:
-    """The error is not an exception of SQLite."""
+    """A missing run file causes an error of tkperf, not an exception of SQLite."""
     with pytest.raises(RunFileError, match="there is no run file"):
         tkperf.load(tmp_path / "none.tkperf")
 
@@ -173,20 +173,20 @@ def test_a_missing_file_is_our_error(tmp_path: Path) -> None:
     ],
 )
 def test_a_wish_of_another_type_is_named(wish: dict[str, object], message: str) -> None:
-    """An argument of the wrong type is one clear error before anything is looked at."""
+    """An argument of the wrong type causes one clear error before tkperf looks at the device."""
     with pytest.raises(UsageError) as caught:
         tkperf.make_plan("ssd", "sim:sata-ssd", **wish)
     assert str(caught.value) == message
 
 
 def test_a_path_with_a_zero_byte_is_no_device() -> None:
-    """A path with a zero byte is no device, because no system call accepts it."""
+    """A path with a zero byte is refused as a device, because no system call accepts such a path."""
     with pytest.raises(UsageError, match="a path cannot contain a zero byte"):
         tkperf.make_plan("ssd", "a\0b")
 
 
 def test_a_profile_may_be_given_as_a_path(tmp_path: Path) -> None:
-    """A Path given as profile is a file, even if its name alone would be that of a shipped profile."""
+    """A profile that is given as a Path is read from this file, even if the file has the name of a shipped profile."""
     path = tmp_path / "quick"
     path.write_text((Path(__file__).parents[1] / "short.toml").read_text())
     assert tkperf.make_plan("ssd", "sim:sata-ssd", profile=path).profile.name == "short"

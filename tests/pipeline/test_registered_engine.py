@@ -1,4 +1,4 @@
-"""Another engine needs its module and its entry in the registry, and nothing else in the rooms above."""
+"""A new engine needs only its module and its entry in the registry. The layers above need no change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tkperf.pipeline.run_request import RunRequest
 
 
 class OtherEngine:
-    """An engine that needs no program, with an interface of its own."""
+    """An engine without an external program and with its own I/O interface."""
 
     name = "other"
     ioengines: tuple[str, ...] = ("preadv",)
@@ -60,7 +60,7 @@ class OtherEngine:
 
 @pytest.fixture
 def other(monkeypatch: pytest.MonkeyPatch) -> OtherEngine:
-    """Another engine as the only one, on a host without any program."""
+    """Register this engine as the only engine, on a host without any external program."""
     engine = OtherEngine()
     engines: dict[str, DeviceEngine] = {"other": engine}
     monkeypatch.setattr("tkperf.engine.registry.ENGINES", engines)
@@ -70,7 +70,9 @@ def other(monkeypatch: pytest.MonkeyPatch) -> OtherEngine:
 
 
 def test_the_interface_of_a_request_chooses_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run takes the engine that has the interface it names, and the first engine if it names none."""
+    """A run uses the engine with the I/O interface that the request names. If the request names none, the run uses the
+    first engine.
+    """
     engines: dict[str, DeviceEngine] = {**ENGINES, "other": OtherEngine()}
     monkeypatch.setattr("tkperf.engine.registry.ENGINES", engines)
     found = [find_engine(RunRequest(suite="ssd", device="/dev/x", ioengine=one).ioengine) for one in (None, "preadv")]
@@ -80,14 +82,18 @@ def test_the_interface_of_a_request_chooses_the_engine(monkeypatch: pytest.Monke
 
 @pytest.mark.usefixtures("other")
 def test_a_request_names_the_interfaces_of_the_engine() -> None:
-    """A run is resumed with the interface that it used, so a request has to accept every one of them."""
+    """A request accepts every I/O interface of the registered engines, because a run is resumed with the interface that
+    it used.
+    """
     assert RunRequest(suite="ssd", device="/dev/x", ioengine="preadv").ioengine == "preadv"
     with pytest.raises(UsageError, match="'io_uring': choose from preadv"):
         RunRequest(suite="ssd", device="/dev/x", ioengine="io_uring")
 
 
 def test_doctor_asks_the_engine_for_the_programs_that_it_needs(other: OtherEngine) -> None:
-    """doctor asks the engine for the programs that it needs. Without such a program nothing can be measured."""
+    """``tkperf doctor`` asks the engine which programs it needs. If such a program is missing, doctor reports that
+    nothing can be measured.
+    """
     assert diagnosis.diagnose_host().could_measure
     other.programs = {"setpriv": "ending it with tkperf"}
     found = diagnosis.diagnose_host()
@@ -97,7 +103,9 @@ def test_doctor_asks_the_engine_for_the_programs_that_it_needs(other: OtherEngin
 
 @pytest.mark.usefixtures("other")
 def test_the_audit_speaks_of_the_engine_in_use() -> None:
-    """The limits of the host concern this engine, and an engine without io_uring needs no switch for it."""
+    """The audit of the host names the limits for the engine in use. An engine without io_uring needs no kernel setting
+    for io_uring.
+    """
     findings = audit_host(host_check.describe_audited_host(), ()).findings
     assert any("tkperf or other" in one.why or "other could not" in one.why for one in findings)
     assert not any(one.subject == "io_uring" or "fio" in one.why for one in findings)
@@ -105,7 +113,7 @@ def test_the_audit_speaks_of_the_engine_in_use() -> None:
 
 @pytest.mark.usefixtures("other")
 def test_interfaces_are_tried_on_a_file_of_the_engine() -> None:
-    """Interfaces are tried on a file of the engine, because doctor has no device to try them on."""
+    """Without a device, ``tkperf doctor`` tests the I/O interfaces of the engine on a temporary file."""
     try_uncached = host_check._try_ioengines_without_device.__wrapped__
     found = try_uncached(1, 1, frozenset({1}))
     assert found is not None

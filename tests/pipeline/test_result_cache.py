@@ -1,4 +1,4 @@
-"""Kept results: those of an unchanged run file, and never anything else."""
+"""The result cache returns the results of an unchanged run file, and no other results."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the entries, in a cache of the test's own."""
+    """Return the folder of the cache entries, in a separate cache of the test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache/tkperf/results"
 
 
 @pytest.fixture
 def analyses(monkeypatch: pytest.MonkeyPatch) -> list[RunResult]:
-    """Every result that was computed."""
+    """Return a list that collects every result that is computed."""
     found: list[RunResult] = []
     analyse: Callable[..., RunResult] = over_seconds.analyse_opened
 
@@ -56,8 +56,8 @@ def analyses(monkeypatch: pytest.MonkeyPatch) -> list[RunResult]:
 
 
 def test_kept_results_are_the_results(measured: Path, cache: Path, analyses: list[RunResult]) -> None:
-    """Kept results equal the computed ones in every digit and type, without another analysis. Only the user can read
-    them.
+    """Cached results equal the computed results in every digit and type, and need no second analysis. Only the user can
+    read them.
     """
     first, second = read_results(measured), read_results(measured)
     assert len(analyses) == 1
@@ -69,7 +69,9 @@ def test_kept_results_are_the_results(measured: Path, cache: Path, analyses: lis
 def test_a_changed_file_is_analysed_again(
     measured: Path, cache: Path, analyses: list[RunResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A changed file, or other code, analyses the run again. The new entry replaces the old one."""
+    """If the run file or the code of tkperf changed, the run is analysed again. The new entry replaces the old
+    entry.
+    """
     read_results(measured)
     os.utime(measured)
     read_results(measured)
@@ -85,7 +87,7 @@ def test_a_changed_file_is_analysed_again(
 def test_a_damaged_entry_is_made_again(
     damage: Callable[[bytes], bytes], measured: Path, cache: Path, analyses: list[RunResult]
 ) -> None:
-    """A damaged entry, empty, cut off or with a changed byte, is computed again without a message."""
+    """A damaged cache entry (empty, cut off or with a changed byte) is computed again without a message."""
     sound = read_results(measured)
     (entry,) = cache.iterdir()
     entry.write_bytes(damage(entry.read_bytes()))
@@ -95,7 +97,7 @@ def test_a_damaged_entry_is_made_again(
 
 
 def test_a_run_under_way_has_no_kept_results(measured: Path, cache: Path, analyses: list[RunResult]) -> None:
-    """A running run uses no kept results of an earlier end, and its own results are not kept."""
+    """A run under way uses no cached results of an earlier end, and its own results are not cached."""
     read_results(measured)
     with measured.open("rb") as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
@@ -120,8 +122,8 @@ def test_without_a_cache_results_are_computed(
 
 
 def test_the_oldest_entries_make_room(measured: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest entries of the cache are deleted when all together are too large or too many. A list of thousands of
-    runs checks this now and then.
+    """The oldest cache entries are deleted when the entries become too many or too large. While thousands of runs are
+    listed, tkperf checks this at intervals.
     """
     result = read_results(measured)
     (entry,) = cache.iterdir()
@@ -146,7 +148,7 @@ def test_the_oldest_entries_make_room(measured: Path, cache: Path, monkeypatch: 
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[RunRecord]:
-    """Every record for which a list of runs computed the verdict."""
+    """Return a list that collects every record for which a list of runs computed the verdict."""
     found: list[RunRecord] = []
 
     def note(record: RunRecord) -> VerdictState:
@@ -161,7 +163,9 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[RunRecord]:
 def test_a_run_is_judged_once_for_lists_of_runs(
     measured: Path, judged: list[RunRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second list does not open the run file. A changed file, and other code of tkperf, are judged again."""
+    """A run is judged once for all lists of runs, so the second list does not open the run file. If the run file or the
+    code of tkperf changed, the run is judged again.
+    """
     first = read_overview(measured, judged=True)
     with monkeypatch.context() as closed:
         closed.setattr(running_runs, "RunFile", None)
@@ -180,8 +184,8 @@ def test_a_run_is_judged_once_for_lists_of_runs(
 def test_a_list_of_runs_takes_the_verdict_of_results_that_were_computed(
     measured: Path, judged: list[RunRecord]
 ) -> None:
-    """Results are computed, for example, at the end of a run, so the first list is as fast as the
-    second.
+    """A list of runs uses the verdict of results that were already computed, for example at the end of the run. The
+    first list is then as fast as the second.
     """
     read_results(measured)
     kept = read_overview(measured, judged=True)
@@ -193,7 +197,9 @@ def test_a_list_of_runs_takes_the_verdict_of_results_that_were_computed(
 
 @pytest.mark.usefixtures("cache", "judged")
 def test_a_run_is_judged_without_its_histograms(measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unpacking histograms takes longer than all other work, and no verdict needs them."""
+    """A list of runs judges a run without reading its histograms, because unpacking histograms takes longer than all
+    other work and no verdict needs them.
+    """
 
     def never(*_: object) -> None:
         raise AssertionError("a histogram is unpacked")
@@ -205,7 +211,9 @@ def test_a_run_is_judged_without_its_histograms(measured: Path, monkeypatch: pyt
 
 @pytest.mark.usefixtures("cache")
 def test_a_run_that_goes_on_has_no_kept_verdict(measured: Path, judged: list[RunRecord]) -> None:
-    """A resumed run may end with another verdict."""
+    """The verdict of a run that was resumed is not taken from the cache, because the run may end with another
+    verdict.
+    """
     os.utime(measured)
     read_overview(measured, judged=True)
     with measured.open("rb") as writer:
@@ -218,7 +226,9 @@ def test_a_run_that_goes_on_has_no_kept_verdict(measured: Path, judged: list[Run
 def test_root_leaves_the_cache_of_another_user_alone(
     measured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """tkperf creates nothing in such a folder, and trusts nothing in it."""
+    """When root runs tkperf in the home folder of another user, tkperf neither creates nor trusts files in the cache of
+    this user.
+    """
     home = tmp_path / "home"
     home.mkdir()
     os.chown(home, 1234, 1234)

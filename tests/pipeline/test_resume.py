@@ -1,4 +1,6 @@
-"""A run that was cut off continues: complete, with nothing lost and nothing counted twice."""
+"""A run that was interrupted can be resumed. Its results are then complete: no measurement is lost, and none is counted
+twice.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ TESTS = ("iops", "lat", "tp", "writesat")
 
 
 def go_on(path: Path, folder: Path | None = None, **wishes: object) -> RunResult:
-    """Resume a run. With a folder, keep files of each moment at which this run could be cut off again."""
+    """Resume a run. If a folder is given, also keep the files of each moment at which this run could be interrupted
+    again.
+    """
     observers = () if folder is None else (cuts(path, folder),)
     plan = make_resume_plan(ResumeRequest(path=path, **wishes))  # type: ignore[arg-type]
     return resume(plan, observers=observers)
@@ -33,7 +37,7 @@ def go_on(path: Path, folder: Path | None = None, **wishes: object) -> RunResult
 
 @pytest.fixture(scope="module")
 def moments(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """A simulated run as a kill would leave it, at each moment at which its file changed."""
+    """Return the files of a simulated run as a kill would leave them, at each moment at which the file changed."""
     folder = tmp_path_factory.mktemp("whole")
     plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=TESTS)
     run(plan, "run", folder=folder, observers=(cuts(folder / "run.tkperf", folder / "cuts"),))
@@ -46,9 +50,11 @@ def copied(moment: Path, folder: Path) -> Path:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_run_that_was_killed_goes_on(seed: int, moments: list[Path], tmp_path: Path) -> None:
-    """A run that is killed at any moment, and again while it continues, has complete results and loses nothing."""
+    """A run that is killed at any moment, and killed again while it continues, has complete results in the end and
+    loses nothing.
+    """
     chance = random.Random(seed)
-    # The last moments are the run's end: nothing is missing any more.
+    # At the last moments, the run has ended and no measurement is missing.
     moment = chance.choice(moments[1:-1])
     path = copied(moment, tmp_path)
     go_on(path, tmp_path / "again")
@@ -68,7 +74,7 @@ def moment_of(moments: list[Path], event: str, nth: int) -> Path:
 
 
 def test_nothing_is_measured_again_between_tests(moments: list[Path], tmp_path: Path) -> None:
-    """Finished results do not change."""
+    """A run that was interrupted between two tests measures nothing again, and finished results do not change."""
     path = copied(moment_of(moments, "TestEnded", 0), tmp_path)
     result = go_on(path)
     assert [each.again for each in result.resumptions] == [""]
@@ -76,10 +82,11 @@ def test_nothing_is_measured_again_between_tests(moments: list[Path], tmp_path: 
 
 
 def test_a_round_that_was_cut_off_is_measured_again(moments: list[Path], tmp_path: Path) -> None:
-    """A round that was cut off is measured again. Its rows remain and count only as written, and steady state is
-    searched again from this round on.
+    """A round that was interrupted is measured again. The rows of its first measurement remain and count only as
+    written data. The search for steady state continues with this round.
     """
-    # The second step of round 2: rows 1 and 2 are purge and fill, a round has six steps and a verdict.
+    # This is the second step of round 2. Rows 1 and 2 are the purge and the fill, and a round has six steps and a
+    # verdict.
     path = copied(moment_of(moments, "StepEnded", 1 + 6 + 1), tmp_path)
     result = go_on(path)
     (resumption,) = result.resumptions
@@ -89,12 +96,12 @@ def test_a_round_that_was_cut_off_is_measured_again(moments: list[Path], tmp_pat
     assert section.window == (2, 3)
     assert [round_result.number for round_result in section.rounds] == [1, 2, 3]
     assert result.tests[0].written_again_bytes == resumption.set_aside_written_bytes
-    # The interruption has no influence on the window.
+    # The interruption does not affect the window.
     assert section.disturbed_in_window == 0
 
 
 def test_a_fill_that_was_cut_off_begins_with_its_purge(moments: list[Path], tmp_path: Path) -> None:
-    """A fill that was cut off begins again with its purge, because half a fill is no preconditioning."""
+    """A fill that was interrupted begins again with its purge, because half a fill is no preconditioning."""
     path = copied(moment_of(moments, "PurgeEnded", 1), tmp_path)
     (resumption,) = go_on(path).resumptions
     assert resumption.goes_on == "purge"
@@ -103,8 +110,8 @@ def test_a_fill_that_was_cut_off_begins_with_its_purge(moments: list[Path], tmp_
 
 
 def test_a_stream_that_was_cut_off_begins_with_its_purge(moments: list[Path], tmp_path: Path) -> None:
-    """A stream that was cut off begins again with its purge, because write saturation shows how a purged drive changes
-    and cannot be put together from halves.
+    """A stream that was interrupted begins again with its purge. Write saturation shows how a purged drive changes over
+    time, so it cannot be composed of two parts.
     """
     path = copied(moment_of(moments, "StepEnded", -3), tmp_path)
     result = go_on(path)
@@ -117,7 +124,9 @@ def test_a_stream_that_was_cut_off_begins_with_its_purge(moments: list[Path], tm
 
 
 def test_an_accepted_interruption_is_marked(moments: list[Path], tmp_path: Path) -> None:
-    """A stream with an accepted interruption continues. Its first slice afterwards is marked, and so is every page."""
+    """A stream continues without a purge if the user accepts the interruption. The first slice after the interruption
+    is marked, and so is every page.
+    """
     path = copied(moment_of(moments, "StepEnded", -3), tmp_path)
     result = go_on(path, accept=True)
     (resumption,) = result.resumptions
@@ -129,7 +138,9 @@ def test_an_accepted_interruption_is_marked(moments: list[Path], tmp_path: Path)
 
 
 def test_an_accepted_interruption_leaves_the_window_as_it_was(moments: list[Path], tmp_path: Path) -> None:
-    """The round is whole, and the rounds before it count."""
+    """If the user accepts the interruption of a round, the round is completed, and the rounds before it count towards
+    the window.
+    """
     path = copied(moment_of(moments, "StepEnded", 1 + 6 + 1), tmp_path)
     result = go_on(path, accept=True)
     (section,) = result.tests[0].sections
@@ -157,7 +168,9 @@ def test_a_test_that_is_repeated_is_kept_and_named(moments: list[Path], tmp_path
 
 
 def test_a_test_that_is_added_follows_the_runs_own_options(tmp_path: Path) -> None:
-    """A test that is added to a run uses the options of the run. The notices name what these options alter."""
+    """A test that is added to a run uses the options of this run. The notices name the numbers that these options
+    alter.
+    """
     facts = {"Note": "lab 2"}
     plan = make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("tp",), jobs=3, facts=facts)
     run(plan, "run", folder=tmp_path)
@@ -183,8 +196,8 @@ def test_a_test_that_is_added_follows_the_runs_own_options(tmp_path: Path) -> No
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else value,
 )
 def test_every_kind_of_test_goes_on(suite: str, drive: str, tests: tuple[str, ...], tmp_path: Path) -> None:
-    """A run of every kind of test continues after a cut, areas, idle times, warm-ups, writes before a round and demand
-    searches included.
+    """A run of any kind of test can be resumed after an interruption, including tests with areas, idle times, warm-ups,
+    writes before a round and a demand search.
     """
     plan = make_plan(suite, drive, profile=SHORT if suite == "hdd" else "quick", tests=tests)
     run(plan, "run", folder=tmp_path, observers=(cuts(tmp_path / "run.tkperf", tmp_path / "cuts"),))
@@ -197,7 +210,9 @@ def test_every_kind_of_test_goes_on(suite: str, drive: str, tests: tuple[str, ..
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), EngineError("fio failed"), OSError("a defect")])
 def test_a_run_that_was_stopped_or_failed_goes_on(error: BaseException, tmp_path: Path) -> None:
-    """A finished test can be repeated, too, not only a killed one."""
+    """A run that was stopped or that failed can be resumed, as can a run that was killed. A finished test can also be
+    repeated.
+    """
     ended = []
 
     def stop(event: Event) -> None:
@@ -218,7 +233,7 @@ def test_a_run_that_was_stopped_or_failed_goes_on(error: BaseException, tmp_path
 
 
 def test_a_test_of_the_users_own_goes_on(tmp_path: Path) -> None:
-    """The run file contains the workload file."""
+    """A user-defined test can be resumed without its workload file, because the run file contains a copy."""
     file = tmp_path / "own.toml"
     file.write_text(EVERYTHING)
     plan = make_plan("ssd", "sim:sata-ssd", profile="quick", tests=(str(file),))
@@ -233,7 +248,9 @@ def test_a_test_of_the_users_own_goes_on(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def on_a_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run files that were cut off at each moment of a run with real fio on a scratch file."""
+    """Return the folder with the files of a run with real fio on a scratch file, as an interruption at each moment
+    would leave them.
+    """
     folder = tmp_path_factory.mktemp("real")
     scratch = folder / "scratch"
     plan = make_plan("ssd", scratch, profile=SHORT, tests=("lat", "writesat"), size="32MiB")
@@ -244,7 +261,7 @@ def on_a_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.fio
 @pytest.mark.parametrize("seed", range(3))
 def test_a_run_with_real_fio_goes_on(seed: int, on_a_file: Path) -> None:
-    """A run with real fio continues on its file after a new confirmation."""
+    """A run with real fio is resumed on its file after the user confirmed the target again."""
     made = sorted((on_a_file / "cuts").iterdir())
     moment = random.Random(seed).choice(made[2:-2])
     path = copied(moment, on_a_file)

@@ -1,5 +1,5 @@
-"""A filter or a limit refuses io_uring. tkperf announces before a run the I/O engine that the run
-then uses.
+"""A filter or a limit of the host refuses io_uring. tkperf announces the I/O engine before the run, and the run uses
+the announced engine.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from tkperf.host.audit import Audit, AuditLevel
 from tkperf.pipeline import host_check, run_plan
 from tkperf.pipeline.host_check import audit_for
 
-# The program refuses io_uring_setup to itself and to what it starts, as the seccomp profiles of containers do.
-# BPF: load the number of the system call; if it is 425, return the error, else allow it (seccomp(2)).
+# The program refuses io_uring_setup for itself and for all programs that it starts, as the seccomp profiles of
+# containers do. The BPF filter loads the number of the system call. If the number is 425, the filter returns the error,
+# otherwise it permits the call (seccomp(2)).
 _PROGRAM = """
 import ctypes, json, os, struct, sys
 from pathlib import Path
@@ -51,8 +52,8 @@ print(json.dumps([of_run.name, of_run.instead_of, *found]))
 @pytest.mark.fio
 @pytest.mark.parametrize("number", [errno.EPERM, errno.ENOMEM, errno.ENOSYS], ids=os.strerror)
 def test_doctor_and_run_agree_that_io_uring_is_refused(scratch: Path, number: int) -> None:
-    """The kernel's switch does not show the refusal, so fio has to try io_uring. The checks of the
-    device and of the host give the same result.
+    """``tkperf doctor`` and the run agree that io_uring is refused. The kernel setting does not show the refusal, so
+    fio has to try io_uring, both for the device and for the host.
     """
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, str(number), str(scratch)],
@@ -72,12 +73,12 @@ def test_doctor_and_run_agree_that_io_uring_is_refused(scratch: Path, number: in
 
 
 def pretend_fio(monkeypatch: pytest.MonkeyPatch, version: tuple[int, int]) -> None:
-    """An fio of this version, with which every I/O engine works."""
+    """Pretend that fio has this version and that every I/O engine works."""
     words = f"fio-{version[0]}.{version[1]}"
     monkeypatch.setattr(fio_setup, "_read_version", lambda: (words, version))
     monkeypatch.setattr(fio_setup, "_why_not", lambda *_: None)
     monkeypatch.setattr(registry, "find_program", lambda name: f"/{name}")
-    # The cache would keep the answer for other tests.
+    # The cache would keep the result for other tests.
     uncached = host_check._try_ioengines_without_device.__wrapped__
     monkeypatch.setattr(host_check, "_try_ioengines_without_device", uncached)
 
@@ -93,7 +94,9 @@ def pretend_fio(monkeypatch: pytest.MonkeyPatch, version: tuple[int, int]) -> No
 def test_plan_looks_at_all_queue_depths_of_the_run(
     scratch: Path, monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], test: str, says: str | None
 ) -> None:
-    """The heaviest load of ``cbw`` has a depth of 32, but another load has 6, which fio before 3.39 rounds up to 8."""
+    """``tkperf plan`` checks all queue depths of a run, not only the heaviest load. In ``cbw``, the heaviest load has a
+    depth of 32, but another load has a depth of 6, which fio before 3.39 rounds up to 8.
+    """
     audits: list[Audit] = []
 
     def audit(*arguments: object, **options: object) -> Audit:
@@ -119,7 +122,9 @@ def test_plan_looks_at_all_queue_depths_of_the_run(
 def test_doctor_names_the_queue_depths_that_io_uring_does_not_keep(
     monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], named: bool
 ) -> None:
-    """Doctor does not know the tests of a run. The default tests have depths of 1 and 32."""
+    """``tkperf doctor`` does not know the tests of a run, so it warns that old versions of fio round queue depths up.
+    The depths of the default tests, 1 and 32, are not affected.
+    """
     pretend_fio(monkeypatch, version)
     (found,) = (one for one in audit_for([], lasts_s=60).findings if one.subject == "io_uring")
     assert found.level is AuditLevel.OK

@@ -1,4 +1,4 @@
-"""A run that is stopped before it has begun leaves no file that would look like one that was killed."""
+"""A run that is stopped before it began leaves no file, because such a file would look like that of a killed run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def begin(folder: Path) -> None:
 
 @pytest.mark.parametrize("at", ["build_run_info", "_looking_at_host", "execute_run"])
 def test_a_stop_before_the_beginning_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
-    """A stop between the creation of the file and the first event of the run leaves no file."""
+    """If a run is stopped between the creation of its file and its first event, no file remains."""
     monkeypatch.setattr(run_to_file, at, interrupt)
     with pytest.raises(Interrupted, match="before the run began; nothing was kept") as stopped:
         begin(tmp_path)
@@ -35,7 +35,7 @@ def test_a_stop_before_the_beginning_leaves_nothing(tmp_path: Path, monkeypatch:
 
 
 def test_a_stop_while_the_file_is_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stop while the run file is created leaves no file."""
+    """If a run is stopped while its file is created, no file remains."""
     monkeypatch.setattr(writer, "connect_to_write", interrupt)
     with pytest.raises(KeyboardInterrupt):
         begin(tmp_path)
@@ -43,7 +43,9 @@ def test_a_stop_while_the_file_is_made_leaves_nothing(tmp_path: Path, monkeypatc
 
 
 def test_a_run_file_that_is_gone_is_not_said_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run whose file was removed or moved fails, and the message does not propose to resume it."""
+    """If the file of a run is removed or moved during the run, the run fails, and the message does not propose to
+    resume it.
+    """
 
     def lose_file_and_fail(*_: object, **__: object) -> None:
         (tmp_path / "n.tkperf").unlink()
@@ -60,7 +62,7 @@ def test_a_run_file_that_is_gone_is_not_said_to_go_on(tmp_path: Path, monkeypatc
 
 
 def test_a_stop_after_the_beginning_keeps_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run file records the started run as stopped."""
+    """If a run is stopped after it began, its file is kept and records the run as interrupted."""
     monkeypatch.setattr("tkperf.runner.runner._TestRun.execute", interrupt)
     with pytest.raises(Interrupted, match="everything measured so far is kept"):
         begin(tmp_path)
@@ -70,7 +72,9 @@ def test_a_stop_after_the_beginning_keeps_the_file(tmp_path: Path, monkeypatch: 
 
 
 def test_a_stop_before_a_resumed_run_goes_on_leaves_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file contains earlier measurements, so no byte of it changes."""
+    """If a resumed run is stopped before it continues, no byte of its file changes, because the file contains earlier
+    measurements.
+    """
     begin(tmp_path)
     run_file = tmp_path / "n.tkperf"
     before = run_file.read_bytes()

@@ -1,4 +1,4 @@
-"""RAID sets: whatever can be found wrong is found while the members still have their data."""
+"""RAID sets: tkperf finds every mistake that can be found while the members still contain their data."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from tkperf.pipeline.consent import Consent, permit_controller_drives
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.run_request import RunRequest
 
-# This mdadm refuses everything, because the test only checks whether it was called.
+# This mdadm refuses every command, because the test only checks whether tkperf calls it.
 MDADM = 'print("mdadm: no", file=sys.stderr); sys.exit(1)'
-# Too much for any device here, each found in another place.
+# Mistakes that make the run impossible on any device here. tkperf finds each of them in another place of the code.
 WRONG = [
     (["--active-range", "12 parsecs"], "'12 parsecs' is not a size"),
     (["--active-range", "120%"], "is not a share"),
@@ -60,7 +60,7 @@ Tkperf = Callable[..., Result]
 
 @pytest.fixture
 def tkperf_raid(tmp_path: Path) -> Tkperf:
-    """Runs tkperf raid, in this process."""
+    """Return a function that runs ``tkperf raid`` in this process."""
 
     def run(device: str, config: dict[str, Any], *options: str) -> Result:
         path = tmp_path / "raid.json"
@@ -77,8 +77,8 @@ def tkperf_raid(tmp_path: Path) -> Tkperf:
 def test_a_mistake_costs_no_member_of_a_software_raid_its_data(
     tools: FakeTools, tkperf_raid: Tkperf, loop_device: Callable[..., Path], options: list[str], says: str
 ) -> None:
-    """A mistake costs no member of a software RAID its data: mdadm is not called although everything was confirmed.
-    Without a mistake it is called.
+    """A mistake never destroys the data of a software RAID's members: mdadm is not called, although the user confirmed
+    everything. Without a mistake, mdadm is called.
     """
     members = [loop_device(), loop_device()]
     before = [member.read_bytes() for member in members]
@@ -112,8 +112,8 @@ MEGARAID = {"devices": ["252:0", "252:1"], "raidlevel": 1, "type": "hw_lsi"}
 def test_a_mistake_makes_no_virtual_drive(
     tools: FakeTools, tkperf_raid: Tkperf, monkeypatch: pytest.MonkeyPatch, options: list[str], says: str
 ) -> None:
-    """A mistake creates no virtual drive: the controller is only asked. Without a mistake the drive is created and
-    removed again.
+    """After a mistake, tkperf creates no virtual drive and only queries the controller. Without a mistake, tkperf
+    creates the virtual drive and removes it again.
     """
     monkeypatch.setattr(storcli, "APPEAR_LIMIT_S", 0.0)
     tools.update(device=None)
@@ -128,7 +128,7 @@ def test_a_mistake_makes_no_virtual_drive(
 def test_no_room_for_the_run_file_makes_no_virtual_drive(
     tools: FakeTools, tkperf_raid: Tkperf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Missing space for the run file is found before the question, and no virtual drive is created."""
+    """If the disk has no room for the run file, tkperf stops before the question and creates no virtual drive."""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_000_000))
     ended = tkperf_raid("/dev/sdnone", MEGARAID, "--yes-destroy", "SERIAL0,SERIAL1")
     assert "has 1.0 MB free, but the run file may need" in str(ended.exception)
@@ -136,7 +136,7 @@ def test_no_room_for_the_run_file_makes_no_virtual_drive(
 
 
 def test_nobody_confirmed_behind_a_controller(tools: FakeTools, tkperf_raid: Tkperf) -> None:
-    """Force does not confirm the drives behind a controller, because their data cannot be seen."""
+    """The option for force does not confirm the drives behind a controller, because their data cannot be seen."""
     ended = tkperf_raid("/dev/sdnone", MEGARAID, "-ft")
     assert "tkperf cannot ask for consent, because there is no terminal" in str(ended.exception)
     assert "It holds: data that cannot be seen" in str(ended.exception)
@@ -145,8 +145,8 @@ def test_nobody_confirmed_behind_a_controller(tools: FakeTools, tkperf_raid: Tkp
 
 
 def test_what_is_left_out_of_raid_json_is_as_in_tkperf(tools: FakeTools, tmp_path: Path) -> None:
-    """Keys that raid.json leaves out have TKperf's values: no read-ahead, write-through and 256 KiB. The program says
-    so.
+    """Keys that raid.json omits have TKperf's values: no read-ahead, write-through and 256 KiB. tkperf prints these
+    values.
     """
     path = tmp_path / "raid.json"
     path.write_text(json.dumps({**MEGARAID, "writepolicy": "wb"}))
@@ -166,8 +166,8 @@ def plan_megaraid(*tests: str, **wishes: Any) -> RunPlan:
 
 @pytest.mark.usefixtures("tools")
 def test_a_set_that_was_overwritten_is_not_as_new() -> None:
-    """A set that was overwritten by its purge is not as new for write saturation, which begins there. The other tests
-    fill the set first.
+    """A set that its purge overwrote does not count as new in write saturation, because that test begins in this state.
+    The other tests fill the set first.
     """
     (warning,) = plan_megaraid("iops", "writesat").warnings
     assert (warning.code, warning.test) == ("not-as-new", "writesat")
@@ -178,8 +178,8 @@ def test_a_set_that_was_overwritten_is_not_as_new() -> None:
 
 @pytest.mark.usefixtures("tools")
 def test_the_members_behind_a_controller_are_known() -> None:
-    """The members behind a controller are known by address, model, serial number and size. The set is filled, and not
-    its members.
+    """The plan lists the members behind a controller with address, model, serial number and size. The set itself is
+    filled, not its members.
     """
     plan = plan_megaraid("iops")
     facts = plan.dut.facts.values
@@ -189,7 +189,7 @@ def test_the_members_behind_a_controller_are_known() -> None:
         for slot in range(2)
     ]
     assert plan.confirm_id == "SERIAL0,SERIAL1"
-    # Binary units by decimal names, less what the controller keeps.
+    # The controller reports binary units with decimal names and reserves some capacity for itself.
     assert 0.9 * 446.625 * GIB < plan.active_range.length_bytes < 446.625 * GIB
     assert plan.filled_bytes == 2 * plan.active_range.length_bytes
 
@@ -205,8 +205,8 @@ def test_the_members_behind_a_controller_are_known() -> None:
     ],
 )
 def test_what_a_set_will_hold_is_never_said_too_high(level: int, members: list[int], least: int, most: int) -> None:
-    """The capacity that is stated before a set exists never exceeds the real one. It is computed from the sizes of the
-    members.
+    """The capacity that tkperf states before it creates a set never exceeds the real capacity. It is computed from the
+    sizes of the members.
     """
     names = tuple(f"/dev/sd{letter}" for letter in "bcde"[: len(members)])
     config = RaidConfig(devices=names, raidlevel=level, type="sw_mdadm")
@@ -232,8 +232,8 @@ def test_a_software_raid_from_plan_to_results(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A software RAID runs from plan to results. A third loop device replaces the set that mdadm
-    would create from two.
+    """A software RAID is measured from the plan to the results. A third loop device replaces the set that mdadm would
+    create from two members.
     """
     members, stand_in = [loop_device(), loop_device()], loop_device()
     made: list[str] = []
@@ -285,7 +285,7 @@ def test_a_software_raid_from_plan_to_results(
 def test_sigterm_right_after_a_set_was_made_takes_it_away_again(
     tools: FakeTools, tkperf_raid: Tkperf, loop_device: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SIGTERM right after the creation of a set, before the run, removes the set."""
+    """If SIGTERM arrives right after a set was created and before the run began, the set is removed."""
     members, made = [loop_device(), loop_device()], []
 
     class StandInSet(MdadmSet):
@@ -321,8 +321,8 @@ def test_a_controllers_set_from_plan_to_results(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A controller's set runs from plan to results. A loop device appears and disappears under another name, as a
-    virtual drive does.
+    """A set of a controller is measured from the plan to the results. A loop device appears and disappears under
+    another name, as a virtual drive does.
     """
     node, loop = tmp_path / "vd", loop_device()
 
@@ -361,8 +361,8 @@ def test_a_controllers_set_from_plan_to_results(
 def test_somebody_elses_set_is_neither_made_nor_stopped(
     tools: FakeTools, monkeypatch: pytest.MonkeyPatch, taken_when: str
 ) -> None:
-    """The set of somebody else is neither created again nor stopped, even if it appeared while the question was on the
-    screen.
+    """A set that somebody else created is neither created again nor stopped, even if it appeared while the question was
+    on the screen.
     """
     config = RaidConfig(devices=("/dev/sdb", "/dev/sdc"), raidlevel=1, type="sw_mdadm")
     made = MdadmSet(Path("/dev/md_tkperf_test"), config)
@@ -377,8 +377,8 @@ def test_somebody_elses_set_is_neither_made_nor_stopped(
 
 @pytest.mark.root
 def test_a_controllers_keys_mean_nothing_to_mdadm(loop_device: Callable[..., Path], tools: FakeTools) -> None:
-    """The keys of a controller have no effect with mdadm. A warning says so, because TKperf's example has these keys
-    for either type.
+    """The keys for a controller have no effect with mdadm, and a warning states this. TKperf's example contains these
+    keys for both types.
     """
     members = (str(loop_device()), str(loop_device()))
     config = RaidConfig(devices=members, raidlevel=1, type="sw_mdadm", readpolicy="nora", writepolicy="wb")
@@ -399,8 +399,8 @@ def test_a_controllers_keys_mean_nothing_to_mdadm(loop_device: Callable[..., Pat
 def test_what_becomes_of_a_set_in_the_end(
     began: bool, remove_set: bool, stuck: bool, error: type[BaseException] | None, says: str
 ) -> None:
-    """A set is removed in the end if the user asked for it or if no run began. The first error that is reported is the
-    one that ended the run.
+    """At the end, a set is removed if the user requested this or if no run began. The first reported error is the error
+    that ended the run.
     """
     request = RunRequest(suite="raid", device="/dev/md0", raid=CONFIG, remove_set=remove_set)
     opened: Any = [SimpleNamespace(began=began)]

@@ -1,4 +1,4 @@
-"""Loads that ran at the same time, in every output: each stream has what a load alone has."""
+"""Loads that run at the same time: in every output, each stream has the same information as a load that runs alone."""
 
 from __future__ import annotations
 
@@ -109,7 +109,9 @@ def view_of_section(path: Path, name: str) -> SectionView:
 
 
 def test_the_seconds_of_streams_add_up_to_those_of_the_step(run_path: Path) -> None:
-    """The reads and writes of the streams in each second are those of the step. Trims and flushes are apart."""
+    """In each second, the reads and writes of all streams add up to the reads and writes of the step. Trims and flushes
+    are counted separately.
+    """
     with RunFile(run_path) as opened:
         (test,) = opened.record().tests
         for step, seconds in zip(test.steps, opened.seconds(test), strict=True):
@@ -126,7 +128,7 @@ def test_the_seconds_of_streams_add_up_to_those_of_the_step(run_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["Rounds", "Long"])
 def test_every_stream_has_intervals(run_path: Path, name: str) -> None:
-    """A mean of a stream, of its trims or of its flushes has an interval, as that of a load alone."""
+    """The mean of a stream, of its trims and of its flushes has an interval, as the mean of a load that runs alone."""
     cells = {name_stream(cell.workload): cell for cell in section_of(run_path, name).cells}
     assert tuple(cells) == NAMES
     for of_stream, cell in cells.items():
@@ -137,7 +139,9 @@ def test_every_stream_has_intervals(run_path: Path, name: str) -> None:
 
 
 def test_every_stream_has_a_course_over_time(run_path: Path) -> None:
-    """The slices have the values of each stream, whose seconds are searched for levels, drops and spikes."""
+    """The slices contain the values of each stream. The seconds of each stream are searched for levels, drops and
+    spikes.
+    """
     section = section_of(run_path, "Long")
     for one in section.slices:
         assert tuple(name_stream(cell.workload) for cell in one.cells) == NAMES
@@ -152,7 +156,9 @@ def test_every_stream_has_a_course_over_time(run_path: Path) -> None:
 
 
 def test_the_page_draws_each_stream(run_path: Path) -> None:
-    """A chart over time has a view for each stream; response times of different loads are never in one histogram."""
+    """A chart over time has a view for each stream. The response times of different loads are never combined in one
+    histogram.
+    """
     section = view_of_section(run_path, "Long")
     names = ("reader", "log", "log, flushes", "trimmer")
     by_question = {chart.question: chart for chart in section.charts}
@@ -164,7 +170,7 @@ def test_the_page_draws_each_stream(run_path: Path) -> None:
 
 
 def test_every_stream_opens(run_path: Path) -> None:
-    """Each number of a stream opens its own seconds and histogram."""
+    """A click on a number of a stream opens the seconds and the histogram of this stream."""
     cells = [cell for cell in view_of(run_path).cells if cell.title.startswith("Long: ")]
     assert len({cell.key for cell in cells}) == len(NAMES)
     assert all(cell.seconds and cell.buckets for cell in cells)
@@ -181,14 +187,16 @@ def test_tables_have_the_slices_of_each_stream(run_path: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["Long: 1", "Long, log: 1", "Long, log, flushes: 20-40s", "Long, trimmer"])
 def test_a_histogram_may_be_that_of_a_stream(run_path: Path, tmp_path: Path, name: str) -> None:
-    """A name without a stream means all streams, and the name of a stream means its I/Os without its flushes."""
+    """A histogram request without a stream means all streams. With the name of a stream, it means the I/Os of this
+    stream without its flushes.
+    """
     made = call("report", run_path, "-o", tmp_path / "page.html", "--histogram", f"host, {name}")
     assert made.exit_code == 0, made.output
 
 
 def test_series_have_the_label_of_the_stream(run_path: Path, tmp_path: Path) -> None:
-    """A point of a stream has its label, and one of all streams has none. Trims and flushes have families of their own,
-    of the loads that trim or flush alone.
+    """A point of a stream has the label of the stream, and a point of all streams has no stream label. Trims and
+    flushes have separate families, which contain only the loads that trim or flush.
     """
     file = tmp_path / "host.om"
     assert call("report", run_path, "--openmetrics", file).exit_code == 0
@@ -211,8 +219,8 @@ def test_series_have_the_label_of_the_stream(run_path: Path, tmp_path: Path) -> 
 
 
 def test_the_first_screen_names_each_stream_with_its_answer(run_path: Path) -> None:
-    """A stream that runs as fast as it can answers with its rate, and one with an offered rate with its latency. A
-    stream that flushes also shows the latency of its flushes. No headline is the total of different loads.
+    """The headline of a stream that runs as fast as possible is its rate. The headline of a stream with an offered rate
+    is its latency, also the latency of its flushes if it flushes. No headline is the total of different loads.
     """
     result, _ = read(run_path)
     found = {one.label: one for one in headlines(result)}
@@ -231,7 +239,7 @@ def test_the_first_screen_names_each_stream_with_its_answer(run_path: Path) -> N
 
 
 def test_a_stream_that_missed_its_offered_rate_says_so(run_path: Path) -> None:
-    """A stream with a backlog answers with its rate and its share of the offered rate, as an alarm."""
+    """The headline of a stream with a backlog is an alarm with its rate and its share of the offered rate."""
     section = section_of(run_path, "Rounds")
     (log,) = (stream for stream in find_streams(section) if stream.name == "log")
     assert log.missed_percent is None
@@ -242,7 +250,9 @@ def test_a_stream_that_missed_its_offered_rate_says_so(run_path: Path) -> None:
 
 
 def test_streams_are_compared_by_their_names(run_path: Path) -> None:
-    """A comparison has the figures of each stream and none of their total. No stream is the random read of a drive."""
+    """Streams are compared by their names. A comparison contains the figures of each stream but not their total, and no
+    stream counts as the random reads of a drive.
+    """
     result, _ = read(run_path)
     again = replace(result, info=replace(result.info, uuid="another"))
     comparison = compare([result, again])
@@ -280,8 +290,8 @@ def test_a_claim_about_an_unknown_stream_lists_the_streams(run_path: Path, tmp_p
 
 
 def test_every_form_says_what_a_trimmer_covers_and_who_flushed(run_path: Path, tmp_path: Path) -> None:
-    """The trimmed share of the region of a reader is in the terminal, on the page, and in Markdown. The version of fio
-    is a condition of flushes and trims; a model has none.
+    """The terminal, the page and Markdown state which share of a reader's region a trimmer covers. The version of fio
+    is a condition for flushes and trims, but a model has no version.
     """
     covers = "trimmer covers 20.0 % of the region of reader"
     assert covers in call("show", run_path).output
@@ -297,7 +307,9 @@ def test_every_form_says_what_a_trimmer_covers_and_who_flushed(run_path: Path, t
 
 
 def test_lines_and_json_of_progress_have_each_stream(run_path: Path) -> None:
-    """The end of a step is told with the figures of each stream and its flushes, in words and as JSON."""
+    """The progress output reports the end of a step with the figures of each stream and of its flushes, in words and as
+    JSON.
+    """
     with RunFile(run_path) as opened:
         (test,) = opened.record().tests
     step = next(step for step in test.steps if step.section == "Long")
