@@ -29,6 +29,9 @@ for python in $pythons; do
         continue
     fi
     for resolution in $resolutions; do
+        # Old packages may use what their newest dependencies call deprecated.
+        warnings=error
+        [ "$resolution" = highest ] || warnings=default::DeprecationWarning
         label="Python $python, $resolution"
         "$uv" venv --quiet --clear --python "$python" "$work/venv"
         # Only tkperf's own dependencies are the oldest ones. The tests always use the newest pytest. The test client of
@@ -37,7 +40,8 @@ for python in $pythons; do
             --output-file "$work/packages" pyproject.toml &&
             "$uv" pip install --quiet --python "$work/venv/bin/python" --requirement "$work/packages" \
                 --editable . --group dev httpx &&
-            "$work/venv/bin/python" -m pytest -q -p no:cacheprovider -m "not fio and not root" "$@"; then
+            "$work/venv/bin/python" -m pytest -q -p no:cacheprovider -W "$warnings" \
+                -m "not fio and not root" "$@"; then
             echo "test-pythons: $label: ok"
         else
             echo "test-pythons: $label: failed"
