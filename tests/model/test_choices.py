@@ -1,4 +1,4 @@
-"""The names that the command line knows without loading the objects behind them are the real names."""
+"""Names that the command line offers without loading the objects behind them agree with the names of these objects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tkperf.procedures import SUITES, TESTS, load_profile
 
 
 def test_the_tests_offered_are_those_that_there_are() -> None:
-    """The names are in the order of the tests, for the same suites, and default where the tests are."""
+    """The command line offers the existing tests in their order, for the same suites, and with the same defaults."""
     assert [(each.name, each.suites, each.by_default) for each in choices.OFFERED_TESTS] == [
         (test.name, test.suites, test.by_default) for test in TESTS
     ]
@@ -22,8 +22,8 @@ def test_the_presets_are_those_that_there_are() -> None:
 
 
 def test_every_shipped_profile_is_found_and_can_be_loaded() -> None:
-    """Every shipped profile can be loaded under the name of its file. The default profile of each
-    suite is among them.
+    """Every shipped profile can be loaded under the name of its file. The default profiles of all suites are
+    shipped.
     """
     names = choices.built_in_profiles()
     assert [load_profile(name).name for name in names] == list(names)
@@ -33,7 +33,9 @@ def test_every_shipped_profile_is_found_and_can_be_loaded() -> None:
 
 
 def test_the_profiles_offered_for_hard_disks_are_those_that_define_their_tests() -> None:
-    """Others are refused."""
+    """The command line offers exactly the profiles that define hard disk tests for hard disks, and refuses all other
+    profiles.
+    """
     defining = [
         name
         for name in choices.built_in_profiles()
@@ -43,8 +45,8 @@ def test_the_profiles_offered_for_hard_disks_are_those_that_define_their_tests()
 
 
 def test_a_purge_by_its_name_belongs_to_one_bus() -> None:
-    """The name of a purge belongs to one bus. The purges that a device module describes are among
-    the names of its bus.
+    """The name of each purge method belongs to exactly one bus. The methods in the device modules are among the names
+    for their bus.
     """
     assert len(set(choices.PURGES)) == len(choices.PURGES)
     assert set(nvme.SANITIZE_ACTIONS) <= set(choices.NVME_PURGES)

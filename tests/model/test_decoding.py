@@ -1,4 +1,4 @@
-"""Decoding in several threads."""
+"""Decoding in several threads at the same time."""
 
 from __future__ import annotations
 
@@ -44,6 +44,8 @@ for n in range(100):
 
 
 def test_threads_may_use_a_type_for_the_first_time_at_the_same_moment() -> None:
-    """msgspec alone ends the process with a segmentation fault when two threads first use a type at one moment."""
+    """Several threads can use a type for the first time at the same moment. With msgspec alone, the process ends with a
+    segmentation fault in this case.
+    """
     done = subprocess.run([sys.executable, "-c", FIRST_USES], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""Histograms in fio's buckets lose no I/O and add none."""
+"""Histograms with fio's buckets neither lose nor add I/Os."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def of(values: list[int]) -> Histogram:
 
 @given(st.integers(min_value=0, max_value=int(BUCKET_UPPER_NS[-1])))
 def test_a_latency_lies_within_its_bucket(value: int) -> None:
-    """Buckets cover all latencies without gap, each at most 1/64 of its value wide."""
+    """Buckets cover all latencies without a gap. The width of a bucket is at most 1/64 of its values."""
     bucket = bucket_of_ns(value)
     assert BUCKET_LOWER_NS[bucket] <= value <= BUCKET_UPPER_NS[bucket]
     width = int(BUCKET_UPPER_NS[bucket]) - int(BUCKET_LOWER_NS[bucket]) + 1
@@ -37,13 +37,13 @@ def test_a_latency_lies_within_its_bucket(value: int) -> None:
 
 
 def test_buckets_are_known_by_fios_names() -> None:
-    """Each bucket is found by fio's name for it, which is its middle value."""
+    """Each bucket is found by the name that fio uses for it, which is the middle value of the bucket."""
     assert [bucket_of_ns(int(middle)) for middle in BUCKET_MIDDLE_NS] == list(range(BUCKETS))
 
 
 @given(latencies, latencies)
 def test_merge_and_difference_are_inverse(a: list[int], b: list[int]) -> None:
-    """A merged histogram can be subtracted again, and the totals add up."""
+    """A merged histogram can be subtracted again, and the totals of two histograms add up."""
     whole = of(a) + of(b)
     assert whole == of(a + b)
     assert whole - of(a) == of(b)
@@ -51,14 +51,14 @@ def test_merge_and_difference_are_inverse(a: list[int], b: list[int]) -> None:
 
 
 def test_a_difference_never_goes_below_zero() -> None:
-    """To subtract I/Os that a histogram does not contain is an error, and gives no negative count."""
+    """Subtracting I/Os that a histogram does not contain is an error and never leads to a negative count."""
     with pytest.raises(ValueError, match="does not contain"):
         of([100]) - of([100, 100])
 
 
 @given(latencies, st.sampled_from([50.0, 90.0, 95.0]))
 def test_a_percentile_lies_in_the_bucket_of_the_true_one(values: list[int], percent: float) -> None:
-    """The percentile from the histogram is in the same bucket as the exact order statistic."""
+    """A percentile that is computed from the histogram lies in the same bucket as the exact order statistic."""
     histogram = of(values)
     found = histogram.percentile_ns(percent)
     if found is None:
@@ -69,7 +69,9 @@ def test_a_percentile_lies_in_the_bucket_of_the_true_one(values: list[int], perc
 
 
 def count_to_rank(percent: float, total: int, start: int = 1) -> int:
-    """Return the number of the fastest I/Os that are ``percent`` of all, counted in thousandths of a percent."""
+    """Return how many of the fastest I/Os make up ``percent`` of all I/Os. The function counts in thousandths of a
+    percent.
+    """
     thousandths = {50.0: 50_000, 90.0: 90_000, 95.0: 95_000, 99.0: 99_000, 99.9: 99_900, 99.99: 99_990, 99.999: 99_999}[
         percent
     ]
@@ -81,8 +83,8 @@ def count_to_rank(percent: float, total: int, start: int = 1) -> int:
 
 @pytest.mark.parametrize("percent", REPORTED_PERCENTILES)
 def test_ranks_are_those_found_by_counting(percent: float) -> None:
-    """The rank of a percentile equals the rank found by counting, for every number of I/Os up to 5,000 and for
-    thousands where floating point errs.
+    """The rank of a percentile equals the rank found by counting, for every number of I/Os up to 5,000 and for larger
+    numbers at which floating-point arithmetic would be wrong.
     """
     before = 1
     for total in range(1, 5_001):
@@ -95,8 +97,8 @@ def test_ranks_are_those_found_by_counting(percent: float) -> None:
 
 @pytest.mark.parametrize("percent", REPORTED_PERCENTILES)
 def test_a_percentile_is_the_last_io_of_its_share(percent: float) -> None:
-    """A percentile is fast if exactly its share of the I/Os is fast, and slow with one fast I/O less. For example, 99.9
-    % did not exceed 100 us if 99,900 of 100,000 I/Os took 100 us.
+    """A percentile has the latency of the last I/O of its share. For example, if 99,900 of 100,000 I/Os took 100 µs,
+    the 99.9 percentile is 100 µs. With one fast I/O less, it is slow.
     """
     fast, slow = 100_000, 10_000_000
     for total in (*range(1, 5_001), *range(10_000, 110_000, 1_000), 1_000_000, 2_000_000):
@@ -121,7 +123,9 @@ def two(fast_ns: int, quick: int, slow_ns: int, rest: int) -> Histogram:
     [(50, 20), (90, 100), (95, 200), (99, 1_000), (99.9, 10_000), (99.99, 100_000), (99.999, 1_000_000)],
 )
 def test_a_percentile_needs_ten_ios_expected_beyond_it(percent: float, least: int) -> None:
-    """A percentile needs at least ten I/Os beyond it. With one I/O less, and without I/O, it is not measured."""
+    """A percentile is measured only if at least ten I/Os are expected beyond it. Without I/O, no percentile is
+    measured.
+    """
     bucket = bucket_of_ns(1000)
     assert Histogram([bucket], [least - 1]).percentile_ns(percent) is None
     assert Histogram([bucket], [least]).percentile_ns(percent) is not None
@@ -130,6 +134,8 @@ def test_a_percentile_needs_ten_ios_expected_beyond_it(percent: float, least: in
 
 @pytest.mark.parametrize(("indices", "counts"), [([1, 1], [1, 1]), ([2, 1], [1, 1]), ([1], [0]), ([BUCKETS], [1])])
 def test_an_impossible_histogram_cannot_be_made(indices: list[int], counts: list[int]) -> None:
-    """A histogram is valid from construction. Its indices ascend within the range, and its counts are positive."""
+    """An impossible histogram cannot be constructed: its indices must ascend within the range of buckets, and its
+    counts must be positive.
+    """
     with pytest.raises(ValueError, match=r"bucket|ascend"):
         Histogram(indices, counts)

@@ -1,4 +1,6 @@
-"""The use of the host during a step: read from files like those of the kernel, compared and judged."""
+"""The use of the host during a step: tkperf reads it from files like those of the kernel, compares the readings and
+judges the differences.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ def cpus(busy_s: float, idle_s: float, steal_s: float = 0.0) -> CpuTimes:
 
 
 def test_what_lies_between_two_looks() -> None:
-    """Two readings give the use of the host between them: as shares of the time, of the requested CPU time and of one
-    CPU.
+    """Two readings determine the use of the host between them: as shares of the time, of the requested CPU time and of
+    one CPU.
     """
     before = HostLook(
         at_s=100,
@@ -73,8 +75,8 @@ def test_what_lies_between_two_looks() -> None:
 
 
 def test_nothing_is_known_of_a_host_that_tells_nothing() -> None:
-    """A host that reports nothing has unknown use (None, not 0). Nothing is reported about it, and nothing is stored
-    as 0.
+    """The use of a host that reports nothing is not known (None, not 0). It leads to no disturbance, and no value is
+    stored as 0.
     """
     use = compare_looks([HostLook(at_s=1), HostLook(at_s=2)])
     assert use == HostUse(seen_s=1)
@@ -84,8 +86,8 @@ def test_nothing_is_known_of_a_host_that_tells_nothing() -> None:
 
 
 def test_programs_that_nobody_looked_through_are_what_is_left_of_user_mode() -> None:
-    """The CPU time of unseen programs is the rest of user mode. Kernel threads work in system mode for fio and do not
-    count as others.
+    """The CPU time of programs that were not examined is the rest of the time in user mode. Kernel threads work in
+    system mode for fio and do not count as other programs.
     """
     before = HostLook(at_s=0, cpus=cpus(0, 0), own_user_s=0.0)
     after = HostLook(at_s=10, cpus=cpus(9, 11), own_user_s=4.0)
@@ -118,7 +120,7 @@ CLEAN = HostUse(
         ({"others_cpu_percent": 6, "fio_wait_percent": 3}, ["host-cpu"]),
         ({"others_cpu_percent": 150, "fio_wait_percent": 2.9}, []),
         ({"others_cpu_percent": 5.9, "fio_wait_percent": 80}, []),
-        # If fio's threads were not seen, the wait of any process counts.
+        # If the threads of fio were not examined, the wait of any process counts.
         ({"others_cpu_percent": 6, "fio_wait_percent": None}, ["host-cpu"]),
         ({"throttled_percent": 1}, ["cpu-quota"]),
         ({"steal_percent": 3}, ["steal"]),
@@ -130,7 +132,7 @@ CLEAN = HostUse(
     ],
 )
 def test_limits(changes: dict[str, object], found: list[str]) -> None:
-    """Each kind of disturbance by the host is found at its limit and not just below it."""
+    """A disturbance of the host is reported exactly at its limit, and not just below the limit."""
     assert codes(replace(CLEAN, **changes)) == found  # type: ignore[arg-type]
 
 
@@ -147,7 +149,9 @@ def test_limits(changes: dict[str, object], found: list[str]) -> None:
     ],
 )
 def test_lines_of_the_kernel(line: str, code: str | None) -> None:
-    """Lines of the kernel's log count if they contain the words of drivers for resets, timeouts, errors and links."""
+    """A line of the kernel's log counts as trouble if it contains the words that drivers use for resets, timeouts,
+    errors and links.
+    """
     found = find_trouble(line)
     assert (None if found is None else found.value) == code
 
@@ -162,8 +166,8 @@ def sysfs_of_a_sata_disk(root: Path) -> Path:
 
 
 def test_names_of_a_device_in_the_log(tmp_path: Path) -> None:
-    """The log names a disk by its name, its controller's port, its SCSI address and its PCI function. The names of a
-    partition include those of its disk.
+    """The log identifies a disk by its name, the port of its controller, its SCSI address and its PCI function. The
+    names of a partition include those of its disk.
     """
     root = sysfs_of_a_sata_disk(tmp_path)
     disk = {"sdb", "ata3", "ata3.00", "host2", "2:0:0:0", "0000:00:1f.2"}
@@ -173,15 +177,17 @@ def test_names_of_a_device_in_the_log(tmp_path: Path) -> None:
 
 
 def test_a_log_that_may_not_be_read_is_not_known(tmp_path: Path) -> None:
-    """A kernel log that may not be read is not known (None), which differs from an empty log."""
+    """The content of a kernel log that tkperf may not read is not known (None), which is different from an empty
+    log.
+    """
     log = KernelLog(["8:16"], sys_root=sysfs_of_a_sata_disk(tmp_path), kmsg=tmp_path / "none")
     assert log.read() is None
 
 
 @pytest.mark.root
 def test_lines_about_the_device_alone_are_taken(tmp_path: Path) -> None:
-    """The log gives only new lines that contain a name of the device as a whole word. This test
-    writes to the real log.
+    """Only new log lines that contain a name of the device as a whole word are returned. This test writes to the real
+    kernel log.
     """
     log = KernelLog(["8:16"], sys_root=sysfs_of_a_sata_disk(tmp_path))
     if log.read() is None:
@@ -203,7 +209,7 @@ def test_lines_about_the_device_alone_are_taken(tmp_path: Path) -> None:
 
 @pytest.fixture
 def proc(tmp_path: Path) -> Path:
-    """A host of two CPUs with a cgroup of version 2, which only this test uses."""
+    """Return the root of a host with two CPUs and a cgroup of version 2, which only this test uses."""
     files = {
         "proc/stat": "cpu  9 9 9 9 9 9 9 9 0 0\n"
         + "".join(f"cpu{cpu} 100 50 30 800 10 5 5 20 0 0\n" for cpu in range(256)),
@@ -226,8 +232,8 @@ def proc(tmp_path: Path) -> Path:
 
 
 def test_a_look_at_proc_and_sys(proc: Path) -> None:
-    """A look at /proc and /sys reads ticks as hundredths of a second and the limits of all cgroups above. It skips
-    kernel threads.
+    """A reading of /proc and /sys interprets ticks as hundredths of a second, includes the limits of all parent
+    cgroups, and skips kernel threads.
     """
     looks = ProcHostLooks(lambda: ("sdb: x",), root=proc, clock=lambda: 12.5)
     look = looks.look()
@@ -246,7 +252,9 @@ def test_a_look_at_proc_and_sys(proc: Path) -> None:
 
 @dataclass(frozen=True)
 class Groups:
-    """A version of control groups: the row of /proc/PID/cgroup, the folder of the groups, and cpu.stat."""
+    """A version of control groups: its row in /proc/PID/cgroup, the folder of its groups, and the format of
+    cpu.stat.
+    """
 
     row: str
     top: str
@@ -254,7 +262,7 @@ class Groups:
     counter: str
 
     def place(self, root: Path, process: str, group: str) -> None:
-        """A process is moved to a group."""
+        """Move a process to a group."""
         (root / "proc" / process).mkdir(parents=True, exist_ok=True)
         (root / "proc" / process / "cgroup").write_text(self.row.format(group))
 
@@ -272,8 +280,9 @@ VERSION2 = Groups("0::/{}\n", "sys/fs/cgroup", 10**6, "throttled_usec")
 @pytest.mark.parametrize("groups", [VERSION1, VERSION2])
 @pytest.mark.parametrize("moved", ["tkperf", "fio"])
 def test_a_quota_set_while_a_run_goes_on_is_counted(tmp_path: Path, groups: Groups, moved: str) -> None:
-    """A quota that is set during a run is counted, even if the process was moved to another group. What happened in the
-    group before, or after it was left, does not count.
+    """A CPU quota that is set during a run is counted, even if the process was moved to another group. Throttling of
+    the earlier group after the process left it does not count, nor does throttling of the new group before the process
+    entered it.
     """
     (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
     if groups is VERSION2:
@@ -307,7 +316,9 @@ def test_a_quota_set_while_a_run_goes_on_is_counted(tmp_path: Path, groups: Grou
 
 
 def test_pressure_of_two_groups_is_not_compared(proc: Path) -> None:
-    """The total of the group that the process left is not the start of the total of the group that it entered."""
+    """The pressure totals of two groups are not compared with each other after the process was moved from one group to
+    the other.
+    """
     looks = ProcHostLooks(root=proc, clock=iter(range(100)).__next__)
     first = looks.look()
     pressure = proc / "sys/fs/cgroup/other/memory.pressure"
@@ -334,7 +345,9 @@ def test_pressure_of_two_groups_is_not_compared(proc: Path) -> None:
 def test_what_the_kernel_says_and_nobody_expects_is_not_known(
     proc: Path, name: str, rubbish: str, unknown: dict[str, object]
 ) -> None:
-    """Unexpected text of the kernel makes only its own fact unknown, because a run of days must not end for it."""
+    """An unexpected text from the kernel makes only the affected value unknown, because a run of several days must not
+    end for this reason.
+    """
     looks = ProcHostLooks(root=proc, clock=lambda: 1.0)
     before = looks.look()
     looks.close()
@@ -347,18 +360,18 @@ def test_what_the_kernel_says_and_nobody_expects_is_not_known(
 
 
 def test_an_empty_root_is_a_host_of_which_nothing_is_known(tmp_path: Path) -> None:
-    """A container without /proc and /sys gives an empty look, and no error."""
+    """In a container without /proc and /sys, a reading is empty and causes no error."""
     look = ProcHostLooks(root=tmp_path, clock=lambda: 1.0).look()
     assert look == HostLook(at_s=1.0)
 
 
 def test_kinds_are_disturbances() -> None:
-    """Each kind of disturbance by the host has its own text."""
+    """Each kind of disturbance has a text."""
     assert set(WORDS) == set(DisturbanceCode)
 
 
 class Looked:
-    """A host that records when it was read."""
+    """A host that records the times at which it was read."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -376,7 +389,9 @@ class Looked:
     ("planned_s", "looked_at_s"), [(60.0, [1, 11, 21, 31, 41, 51, 58, 59, 60]), (None, [*range(1, 61)])]
 )
 def test_threads_are_looked_at_when_it_matters(planned_s: float | None, looked_at_s: list[float]) -> None:
-    """Threads are read when a step begins and in its last seconds. If the end is not known, they are always read."""
+    """Threads are examined when a step begins and in its last seconds. If the end of the step is not known, they are
+    examined in every reading.
+    """
     host = Looked()
     watch = RunWatch(0.0, host=host)
     watch.step_begins(StepKind.ROUND, 0.0, planned_s)
@@ -387,8 +402,8 @@ def test_threads_are_looked_at_when_it_matters(planned_s: float | None, looked_a
 
 
 def test_programs_that_are_named_use_no_more_than_all_together() -> None:
-    """Named programs use no more than all together. A program that ended is not named, because it may have begun long
-    before the first look.
+    """The named programs together use no more CPU time than all other programs. A program that ended is not named,
+    because its time may be from before the first reading.
     """
     before = HostLook(
         at_s=0, processes={1: Program(name="shell", with_children_s=0), 2: Program(name="ended", with_children_s=10)}

@@ -1,4 +1,4 @@
-"""Users' input files: whatever a user names as an input file, tkperf answers soon and clearly."""
+"""For any path that a user names as an input file, tkperf responds quickly and clearly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tkperf.model.errors import ProfileError, TkperfError, UsageError
 from tkperf.model.input_files import read_input, read_text_input
 from tkperf.model.units import GIB, MIB
 
-# A command that reads each kind of input file; XXX is the place of the file.
+# Commands that read each kind of input file. XXX is replaced with the path of the file.
 COMMANDS = {
     "profile": (["ssd", "n", "sim:sata-ssd", "--profile", "XXX"], 2),
     "claims": (["check", "RUN", "XXX"], 2),
@@ -44,7 +44,7 @@ def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def limits() -> Iterator[None]:
-    """An input that would hang or use up the memory causes an error instead."""
+    """Turn an input that would hang or exhaust the memory into an error."""
 
     def hangs(*_: object) -> None:
         raise AssertionError("it hangs")
@@ -62,7 +62,9 @@ def limits() -> Iterator[None]:
 
 @pytest.fixture
 def make_odd(tmp_path: Path) -> Callable[[str], Path]:
-    """An odd file whose name contains ``/``, because ``/`` distinguishes a file from the name of a profile."""
+    """Return a function that creates an unusual file. Its path contains ``/``, which distinguishes a file from the name
+    of a profile.
+    """
 
     def make(odd: str) -> Path:
         path = tmp_path / f"{odd.replace('/', '_')}.toml"
@@ -94,8 +96,8 @@ def test_what_is_no_file_with_an_end_is_one_clear_error(
     kind: str,
     odd: str,
 ) -> None:
-    """A file without an end is one clear error with the right exit code for every kind of input file. It neither hangs
-    nor uses up the memory.
+    """For every kind of input file, an endless or unreadable file causes one clear error with the right exit code.
+    tkperf neither hangs nor exhausts the memory.
     """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "claims.toml").write_text("")
@@ -109,7 +111,7 @@ def test_what_is_no_file_with_an_end_is_one_clear_error(
 
 
 def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
-    """A pipe is read to its end, as with <(...), even if its writer is slow."""
+    """A pipe is read to its end, as with ``<(...)``, even if its writer is slow."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
 
@@ -125,8 +127,8 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
 
 
 def test_process_substitution_works(tmp_path: Path) -> None:
-    """A profile can be given by process substitution. The test passes a wrong profile, whose error shows that the
-    profile was read.
+    """A profile can be given with process substitution. The test passes a wrong profile, and the resulting error shows
+    that tkperf read the profile.
     """
     script = f"{sys.executable} -m tkperf ssd n sim:sata-ssd --profile <(echo 'naem = 1')"
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -135,8 +137,8 @@ def test_process_substitution_works(tmp_path: Path) -> None:
 
 
 def test_limits_are_kept_and_errors_are_of_the_kind_asked_for(tmp_path: Path) -> None:
-    """A file of one byte more than the limit is refused with the kind of error asked for, even if its size cannot be
-    known beforehand.
+    """A file that is one byte larger than the limit is refused with the requested kind of error, even if its size is
+    not known beforehand.
     """
     path = tmp_path / "file"
     path.write_bytes(b"x" * 10)

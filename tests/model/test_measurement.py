@@ -1,4 +1,4 @@
-"""I/O statistics: sums, extremes and intervals."""
+"""I/O statistics: sums, extremes and differences."""
 
 from dataclasses import replace
 
@@ -14,8 +14,8 @@ from tkperf.model.workload import Access, Workload
 
 @given(latency_lists, latency_lists)
 def test_together_means_are_weighted_by_ios_and_extremes_are_true(a: list[int], b: list[int]) -> None:
-    """The mean latency of two directions is weighted by their I/Os. The maximum and the minimum are
-    those of all I/Os.
+    """The mean latency of reads and writes together is weighted with the numbers of I/Os. The maximum and the minimum
+    are those of all I/Os.
     """
     both = io_stats(a) + io_stats(b)
     values = a + b
@@ -26,7 +26,7 @@ def test_together_means_are_weighted_by_ios_and_extremes_are_true(a: list[int], 
 
 @given(st.lists(latency_lists, max_size=5))
 def test_many_are_what_all_their_ios_are(lists: list[list[int]]) -> None:
-    """The sum of many measurements equals the measurement of all their I/Os, whatever their number."""
+    """The sum of any number of measurements equals one measurement of all their I/Os."""
     parts = [io_stats(each) for each in lists]
     every = [value for each in lists for value in each]
     assert add_all(parts) == add_all([NO_IO, *parts, NO_IO]) == (io_stats(every) if every else NO_IO)
@@ -34,7 +34,7 @@ def test_many_are_what_all_their_ios_are(lists: list[list[int]]) -> None:
 
 @given(latency_lists, latency_lists)
 def test_an_interval_is_what_cumulative_readings_gained(a: list[int], b: list[int]) -> None:
-    """The difference of two cumulative readings is what happened between the readings. Only the extremes are exact to a
+    """The difference of two cumulative readings equals the I/O between the readings. Only the extremes are rounded to a
     bucket.
     """
     gained = io_stats(a + b).since(io_stats(a))
@@ -48,7 +48,7 @@ def test_an_interval_is_what_cumulative_readings_gained(a: list[int], b: list[in
 
 
 def test_nothing_measured_is_none_never_zero() -> None:
-    """No I/O has no latency."""
+    """Without I/O, a latency is None and never zero."""
     assert NO_IO.latency_mean_ns is None
     assert NO_IO.percentile_ns(50) is None
     assert (NO_IO + NO_IO).latency_max_ns is None
@@ -57,7 +57,7 @@ def test_nothing_measured_is_none_never_zero() -> None:
 
 def test_a_dash_for_too_few_ios_has_a_footnote() -> None:
     """A footnote explains the dash of a missing percentile if the cell has other percentiles. A cell without any
-    percentile was not measured.
+    percentile was not measured, so it has no such footnote.
     """
     some: dict[str, float | None] = {"p50": 1.0, "p99": None}
     nothing: dict[str, float | None] = {"p50": None, "p99": None}
@@ -76,8 +76,8 @@ def test_megabytes_are_decimal(ios: int) -> None:
 
 @given(latency_lists, latency_lists)
 def test_an_answers_reported_percentiles_are_as_before(a: list[int], b: list[int]) -> None:
-    """The kept measurement has the same counts, extremes and reported percentiles, for each direction and for both. It
-    has no seconds.
+    """An answer keeps the counts, extremes and reported percentiles of a measurement, for each direction and for both
+    together. It does not keep the seconds.
     """
     reads, writes = io_stats(a * 20), io_stats(b * 9)
     sample = Sample(start_s=0.0, duration_s=1.0, read=reads, write=writes)
@@ -92,8 +92,8 @@ def test_an_answers_reported_percentiles_are_as_before(a: list[int], b: list[int
 
 
 def test_an_answers_histogram_is_a_few_buckets() -> None:
-    """The histogram of an answer keeps few buckets: one for each percentile of reads, of writes and of both together,
-    and the last bucket.
+    """The histogram of an answer contains few buckets: one for each percentile of reads, of writes and of both
+    together, and the last bucket.
     """
     reads, writes = io_stats(list(range(1, 10**6, 97))), io_stats(list(range(1, 10**5, 7)))
     kept = as_answer(Measurement(duration_s=1.0, read=reads, write=writes), None)
@@ -103,7 +103,9 @@ def test_an_answers_histogram_is_a_few_buckets() -> None:
 
 
 def test_throughput_is_in_decimal_megabytes_and_an_extreme_is_of_all_ios() -> None:
-    """10^6 bytes are a MB. If reads have no extremes, those of the writes are not shown as those of all I/Os."""
+    """A megabyte has 10^6 bytes. If the extremes of the reads are not known, those of the writes do not count as
+    extremes of all I/Os.
+    """
     load = Workload(access=Access.RANDOM, read_percent=50, block_size_bytes=4096, jobs=1, io_depth=1)
     known = IoStats(
         ios=2, bytes=3_000_000, latency_ios=2, latency_sum_ns=6000, latency_min_ns=2000, latency_max_ns=4000

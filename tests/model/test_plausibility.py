@@ -1,4 +1,4 @@
-"""Impossible values are reported. Values of a correct run on a busy host or with a slow device are not reported."""
+"""Impossible values are reported. Values from a correct run on a busy host or on a slow device are accepted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def writes(ios: int, latency_ns: int) -> IoStats:
 
 
 def honest(*, iops: float = 10_000, duration_s: float = 1.0, planned_s: float = 1.0) -> tuple[Measurement, Evidence]:
-    """A step that keeps its queues full until its planned end, then drains."""
+    """Return a step that keeps its queues full until its planned end and then completes the remaining I/Os."""
     ios = max(32, round(iops * planned_s))
     seen = writes(ios, round(32 * duration_s / ios * 1e9))
     job = JobSeen(ios=ios // 2, bytes=seen.bytes // 2, elapsed_s=duration_s, reached_depth=True)
@@ -62,13 +62,17 @@ SLOW = {
 
 @pytest.mark.parametrize(("iops", "duration_s"), SLOW.values(), ids=SLOW)
 def test_a_slow_device_is_believed(iops: float, duration_s: float) -> None:
-    """A slow device is believed. A step may end as late as its longest I/O, and the queue may be empty in between."""
+    """The result of a slow device is accepted. A step may end as late as its longest I/O, and the queue may be empty in
+    between.
+    """
     measurement, evidence = honest(iops=iops, duration_s=duration_s)
     assert why_implausible(measurement, STEP, evidence) is None
 
 
 def test_one_stuck_io_is_believed() -> None:
-    """A step with one stuck I/O is believed: 31 I/Os end within a second and one after the reset of its controller."""
+    """A step with one stuck I/O is accepted: 31 I/Os end within a second, and one I/O ends after a reset of the
+    controller.
+    """
     seen = io_stats([10**9] * 31 + [61 * 10**9])
     job = JobSeen(ios=16, bytes=16 * 4096, elapsed_s=61.0, reached_depth=True)
     evidence = Evidence(jobs=(job, replace(job, elapsed_s=1.0)), own_clock_s=61.2)
@@ -77,7 +81,9 @@ def test_one_stuck_io_is_believed() -> None:
 
 
 def test_a_step_judged_late_is_believed() -> None:
-    """tkperf itself was stopped for an hour, or the wall clock was set: one clock alone proves nothing."""
+    """A single clock proves nothing, so a result is accepted if tkperf was stopped for an hour or if the wall clock was
+    set.
+    """
     measurement, evidence = honest()
     for late in (
         replace(evidence, own_clock_s=3600.0),
@@ -166,13 +172,13 @@ IMPOSSIBLE: dict[str, tuple[Measurement, Evidence, str]] = {
 
 @pytest.mark.parametrize(("measurement", "evidence", "says"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
 def test_what_cannot_be_is_told(measurement: Measurement, evidence: Evidence, says: str) -> None:
-    """The refusal of each implausible result names what is wrong."""
+    """The message about each implausible result names what is wrong."""
     assert says in (why_implausible(measurement, STEP, evidence) or "believed")
 
 
 def test_at_a_depth_of_one_idle_time_between_ios_is_no_proof() -> None:
-    """Idle time between I/Os at a depth of one is no proof against a result, because the host's own work has no known
-    limit.
+    """At a queue depth of one, idle time between I/Os does not make a result implausible, because the work of the host
+    between I/Os has no known limit.
     """
     plan = RequestedLoad(workload=replace(QUICK, jobs=1, io_depth=1), duration_s=1.0)
     job = JobSeen(ios=100, bytes=409_600, elapsed_s=1.0, reached_depth=True)
@@ -181,7 +187,7 @@ def test_at_a_depth_of_one_idle_time_between_ios_is_no_proof() -> None:
 
 
 def at_rate(offered_iops: float, ios: int) -> tuple[Measurement, RequestedLoad, Evidence]:
-    """A second with 16 outstanding I/Os at an offered rate, of which the device needs only one."""
+    """Return a second with 16 places in the queue at an offered rate. The device needs only one of these places."""
     workload = replace(QUICK, jobs=2, io_depth=16, offered_iops=offered_iops)
     job = JobSeen(ios=ios // 2, bytes=ios // 2 * 4096, elapsed_s=1.0, reached_depth=False)
     measurement = Measurement(duration_s=1.0, read=NO_IO, write=writes(ios, 20_000))
@@ -189,8 +195,8 @@ def at_rate(offered_iops: float, ios: int) -> tuple[Measurement, RequestedLoad, 
 
 
 def test_at_an_offered_rate_the_queue_need_not_be_full() -> None:
-    """At an offered rate the queue may be nearly empty, because the device keeps up. Without an offered rate it must
-    have been full.
+    """At an offered rate, the queue may be nearly empty, because the device keeps up with the rate. Without an offered
+    rate, the queue must have been full.
     """
     measurement, plan, evidence = at_rate(1000.0, 1000)
     assert why_implausible(measurement, plan, evidence) is None
@@ -203,9 +209,9 @@ def test_at_an_offered_rate_the_queue_need_not_be_full() -> None:
 
 
 def test_the_number_of_offered_ios_varies_only_by_chance() -> None:
-    """The number does not vary if I/Os are evenly spaced and have one size.
+    """The number of offered I/Os does not vary if they are evenly spaced and have one size.
 
-    A mix of sizes is offered in bytes, so the number varies with the sizes.
+    A mix of block sizes is offered in bytes, so the number of I/Os varies with their sizes.
     """
     evenly = replace(QUICK, block_size_bytes=65536, offered_iops=100.0)
     assert evenly.arrivals_deviation(400.0) == 0
@@ -217,8 +223,8 @@ def test_the_number_of_offered_ios_varies_only_by_chance() -> None:
 
 
 def test_no_more_than_is_offered_can_be_done() -> None:
-    """More I/Os than were offered are refused, because another workload must have been measured. A random process may
-    exceed its rate within its spread.
+    """A result with more I/Os than were offered is refused, because fio must have run another workload. Random arrivals
+    may exceed the rate within their scatter.
     """
     measurement, plan, evidence = at_rate(1000.0, 1200)
     assert why_implausible(measurement, plan, evidence) is None
@@ -227,7 +233,7 @@ def test_no_more_than_is_offered_can_be_done() -> None:
     assert said == "1,400 IOPS were done where 1,000 were offered"
 
 
-# Slices.
+# Slices of streams.
 
 
 def slice_of(ios: tuple[int, ...], silent_s: float) -> tuple[Measurement, Evidence]:
@@ -242,10 +248,10 @@ def slice_of(ios: tuple[int, ...], silent_s: float) -> tuple[Measurement, Eviden
 @pytest.mark.parametrize(
     ("ios", "silent_s", "believed"),
     [
-        ((20_000, 0), math.inf, False),  # it never did anything
-        ((20_000, 0), 60.0, False),  # it has ended
-        ((20_000, 0), 1.0, True),  # its whole queue waits for one bad sector
-        ((100, 0), math.inf, True),  # the device is too slow to expect anything yet
+        ((20_000, 0), math.inf, False),  # the job never did any I/O
+        ((20_000, 0), 60.0, False),  # the job has ended
+        ((20_000, 0), 1.0, True),  # the whole queue of the job waits for one bad sector
+        ((100, 0), math.inf, True),  # the device is too slow to expect any I/O yet
         ((0, 0), math.inf, True),  # the device hangs
         ((9_000, 9_000), 0.0, True),
     ],
@@ -253,7 +259,9 @@ def slice_of(ios: tuple[int, ...], silent_s: float) -> tuple[Measurement, Eviden
 def test_a_job_of_a_stream_is_missed_when_it_could_be_expected(
     ios: tuple[int, ...], silent_s: float, believed: bool
 ) -> None:
-    """Streams cannot be repeated, so tkperf rejects them only with proof."""
+    """A slice with a silent job is refused only if the job must have done I/O in this time. Streams cannot be repeated,
+    so tkperf requires proof.
+    """
     assert (why_implausible(*_reorder(slice_of(ios, silent_s))) is None) is believed
 
 
@@ -263,7 +271,9 @@ def _reorder(seen: tuple[Measurement, Evidence]) -> tuple[Measurement, Requested
 
 @given(st.floats(0, 0.4), st.floats(0, 0.4), st.integers(0, 32))
 def test_counters_of_a_running_job_may_trail(bytes_s: float, latencies_s: float, in_flight: int) -> None:
-    """The counters of a running job may lag by the I/Os in flight, and by up to 0.4 s on a host without a free CPU."""
+    """The counters of a running job may lag behind by the I/Os in flight, and by up to 0.4 s on a host without a free
+    CPU.
+    """
     measurement, evidence = slice_of((10_000, 10_000), 0.0)
     trailing = round(latencies_s * 20_000) + in_flight
     fewer = writes(20_000 - trailing, 1_600_000)
@@ -275,13 +285,15 @@ def test_counters_of_a_running_job_may_trail(bytes_s: float, latencies_s: float,
         histogram=fewer.histogram,
     )
     assert why_implausible(measurement, SLICE, evidence) is None
-    if trailing:  # a step that has ended has no excuse
+    if trailing:  # the counters of a step that has ended must not lag behind
         assert why_implausible(measurement, STEP, evidence) is not None
 
 
 @given(st.floats(0.05, 200.0))
 def test_a_slice_may_be_short_or_long(duration_s: float) -> None:
-    """A device that hangs for minutes delays the report at which a slice ends."""
+    """A slice may be shorter or longer than planned, because a device that hangs for minutes delays the report that
+    ends the slice.
+    """
     seen = writes(64, round(duration_s / 2 * 1e9))
     measurement = Measurement(duration_s=duration_s, read=NO_IO, write=seen)
     jobs = (JobSeen(ios=32, bytes=32 * 4096, elapsed_s=duration_s),) * 2
@@ -290,19 +302,21 @@ def test_a_slice_may_be_short_or_long(duration_s: float) -> None:
 
 
 def test_a_vanished_drive_is_noticed_within_a_slice_of_a_minute() -> None:
-    """Reads of 0 bytes count as I/Os with fio: a third of a minute of them is enough."""
+    """A drive that vanished is noticed within a slice of a minute. fio counts reads of 0 bytes as I/Os, and a third of
+    a minute of such reads is enough.
+    """
     measurement, evidence = slice_of((10_000, 10_000), 0.0)
     measurement = change_write(replace(measurement, duration_s=60.0), bytes=20_000 * 4096 * 2 // 3)
     evidence = replace(evidence, own_clock_s=60.0, wall_clock_s=60.0)
     assert "failed or was removed" in (why_implausible(measurement, SLICE, evidence) or "")
 
 
-# This applies to fills, and to the other engine.
+# This rule applies to fills and to the other engine.
 
 
 def test_a_fill_is_its_jobs_bytes() -> None:
-    """Each job of a fill must write exactly its bytes, including the job that writes the remainder in another block
-    size.
+    """Each job of a fill must write exactly its planned bytes, including the job that writes the remainder with another
+    block size.
     """
     workload = Workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=4)
     seen = replace(writes(802, 4_000_000), bytes=800 * 131072 + 2 * 36_864)
@@ -320,7 +334,7 @@ def test_a_fill_is_its_jobs_bytes() -> None:
 @pytest.mark.parametrize("read_percent", [0, 65, 100])
 @pytest.mark.parametrize("io_depth", [1, 32])
 def test_a_simulated_drive_is_believed(preset: str, read_percent: int, io_depth: int) -> None:
-    """The results of a simulated drive pass the judgement that every engine's results pass."""
+    """The results of a simulated drive pass the same plausibility check as the results of every engine."""
     engine = SimulatedEngine(PRESET_MODELS[preset], 1 << 30)
     for block_size_bytes in (512, 4096, 1 << 20):
         workload = Workload(
@@ -347,14 +361,16 @@ def test_a_simulated_drive_is_believed(preset: str, read_percent: int, io_depth:
     ("ios", "mean_bytes", "believed"),
     [
         (100_000, 2304, True),
-        (100_000, 2304 * 1.03, False),  # off by more than chance
-        (100, 2304 * 1.2, True),  # it may be that few I/Os
+        (100_000, 2304 * 1.03, False),  # the difference exceeds chance
+        (100, 2304 * 1.2, True),  # with so few I/Os, this difference may be chance
         (100_000, 4096, False),
         (100_000, 0, False),
     ],
 )
 def test_bytes_of_a_mix_go_by_its_mean_block(ios: int, mean_bytes: float, believed: bool) -> None:
-    """The bytes of a mix must fit its mean block size. Six standard deviations and one percent count as chance."""
+    """The bytes of a mix must agree with its mean block size. Deviations of up to six standard deviations plus one
+    percent count as chance.
+    """
     mix = (BlockShare(512, 50), BlockShare(4096, 50))
     load = replace(STEP.workload, block_mix=mix, block_size_bytes=4096)
     seen = replace(writes(ios, 100_000), bytes=round(ios * mean_bytes))

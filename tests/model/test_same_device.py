@@ -1,4 +1,6 @@
-"""A difference in any compared fact means another device. A change that a boot can cause does not."""
+"""A difference in any compared fact means that the device is another one. A change that a reboot can cause is
+permitted.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +124,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "mapping with a UUID": {"mapping_uuid": "LVM-y", "beneath": ()},
     "mapping without a UUID": {"mapping_name": "vg-other", "mapping_uuid": "x", "beneath": ()},
 }
-# Facts that a boot, another slot or a new name may change.
+# Facts that may change after a reboot, in another slot or under a new name.
 ALLOWED: dict[str, dict[str, Any]] = {
     "whole drive": {
         "path": "/dev/nvme3n1",
@@ -179,7 +181,9 @@ def test_a_device_is_itself(kind: str) -> None:
 
 @pytest.mark.parametrize("fact", [fact for fact in COMPARED if fact.within_run], ids=lambda one: str(one.name))
 def test_within_a_run_each_compared_fact_alone_is_another_device(fact: Any) -> None:
-    """A held device keeps the kernel's numbers, so these numbers are compared, too."""
+    """Within a run, a difference in each compared fact alone means another device. tkperf holds the device, so the
+    numbers that the kernel assigned to it cannot change and are compared as well.
+    """
     for facts in KINDS.values():
         assert [*find_differences(facts, facts | {fact.name: "other"}, When.WITHIN_RUN)]
 
@@ -191,8 +195,8 @@ def test_within_a_run_names_and_what_a_tool_may_read_otherwise_do_not_count(name
 
 @pytest.mark.parametrize("name", ["model", "firmware", "serial", "wwn", "logical_block_bytes"])
 def test_what_was_not_known_then_may_be_known_now(name: str) -> None:
-    """A tool that reads more numbers was installed after the run began. The other number still
-    identifies the drive.
+    """A fact that was not known when the run began may be known when it is resumed, because a tool that reads more
+    numbers may have been installed. The known numbers still identify the drive. The reverse is refused.
     """
     require_same_device(recorded(DRIVE | {name: None}), DRIVE)
 
@@ -207,7 +211,9 @@ def test_the_known_numbers_of_a_drive_may_not_be_unknown_now() -> None:
     ("kind", "name"), [("file", "birth_time_ns"), ("partition", "partition_start_bytes"), ("loop device", "beneath")]
 )
 def test_a_run_file_without_a_fact_is_not_resumed(kind: str, name: str) -> None:
-    """An older tkperf wrote the run file, so it is not known whether the run is of this device."""
+    """A run file without a compared fact is not resumed. An older version of tkperf wrote such a file, so it is not
+    certain that the run belongs to this device.
+    """
     old = {key: value for key, value in recorded(KINDS[kind]).items() if key != name}
     with pytest.raises(DeviceError, match=r"does not contain the .*: start a new run"):
         require_same_device(old, KINDS[kind])
@@ -225,8 +231,8 @@ def test_simulated_drives_are_compared_by_their_preset() -> None:
 
 
 def test_results_of_two_partitions_are_no_results_of_one_thing() -> None:
-    """Results of two partitions, or of two namespaces, belong to different devices. A drive without a serial number
-    never matches another drive.
+    """Results of two partitions or of two namespaces belong to different devices. A drive without a serial number never
+    counts as the same drive as another.
     """
     other = PARTITION | {"partition": 2, "partition_start_bytes": 2 << 20}
     assert find_measured_part(PARTITION) != find_measured_part(other)
@@ -236,8 +242,8 @@ def test_results_of_two_partitions_are_no_results_of_one_thing() -> None:
 
 
 def test_the_page_lists_every_compared_fact() -> None:
-    """The table in docs/how-to/resume.md has a row for each fact, with the moments at which tkperf
-    compares the fact.
+    """The table in docs/how-to/resume.md has a row for each compared fact. The row contains the moments at which tkperf
+    compares this fact.
     """
     section = PAGE.split("\n## Comparison of the device\n")[1].split("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \|.*\| (yes|no) \| (yes|no)[^|]*\|$", section, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Seconds as columns: the points drawn for a long run hide no spike."""
+"""Reducing the seconds of a long run to the points of a chart hides no spike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ values = st.lists(st.one_of(st.floats(min_value=0, max_value=1e6), st.just(float
 
 @given(values=values, columns=st.integers(min_value=1, max_value=50))
 def test_extremes_survive_any_reduction(values: list[float], columns: int) -> None:
-    """There are at most this many columns, and the lowest and the highest second are among them."""
+    """A reduction returns at most the requested number of columns. The lowest and the highest second are among them."""
     measured = np.array(values, dtype=float)
     reduced = reduce_to_columns(np.arange(measured.size, dtype=float), measured, columns)
     assert reduced.at_s.size <= max(columns, 0)
@@ -29,7 +29,7 @@ def test_extremes_survive_any_reduction(values: list[float], columns: int) -> No
 
 
 def test_few_samples_are_kept_as_they_are() -> None:
-    """Samples are kept unchanged if there are no more samples than columns. A missing sample is left out."""
+    """If the samples do not exceed the columns, they are kept unchanged. A missing sample is left out."""
     at_s, measured = np.array([0.0, 1.0, 2.0]), np.array([5.0, np.nan, 7.0])
     reduced = reduce_to_columns(at_s, measured, 3)
     assert reduced.at_s.tolist() == [0, 2]
@@ -37,7 +37,7 @@ def test_few_samples_are_kept_as_they_are() -> None:
 
 
 def test_a_column_is_the_mean_of_its_samples() -> None:
-    """A column has the mean and the greatest value of its samples."""
+    """A column contains the mean and the greatest value of its samples."""
     reduced = reduce_to_columns(np.arange(4.0), np.array([1.0, 3.0, 5.0, 100.0]), 2)
     assert reduced.at_s.tolist() == [0, 2]
     assert reduced.mean.tolist() == [2, 52.5]
@@ -45,7 +45,9 @@ def test_a_column_is_the_mean_of_its_samples() -> None:
 
 
 def test_samples_may_come_in_any_order() -> None:
-    """Samples may be in any order, because a damaged file must not end a report. At least one column is required."""
+    """Samples may be in any order, because a damaged file must not prevent a report. At least one column must be
+    requested.
+    """
     reduced = reduce_to_columns(np.array([3.0, 0.0]), np.array([1.0, 2.0]), 2)
     assert reduced.at_s.tolist() == [0, 3]
     assert reduced.high.tolist() == [2, 1]
@@ -54,7 +56,7 @@ def test_samples_may_come_in_any_order() -> None:
 
 
 def test_pieces_are_joined_at_their_starts() -> None:
-    """Pieces are joined at their given starts. Joining nothing gives an empty series."""
+    """Pieces of a series are joined at their given start times. Joining no pieces returns an empty series."""
     one = Seconds(
         start_s=np.array([0.0, 1.0]),
         duration_s=np.ones(2),
@@ -72,14 +74,16 @@ def test_pieces_are_joined_at_their_starts() -> None:
 
 
 def test_of_many_values_the_extremes_of_neighbours_are_left() -> None:
-    """There are no more values than requested. The least and the greatest of all are among them, in their order."""
+    """A reduction of many values returns at most the requested number of values. The least and the greatest value are
+    among them, and the order is kept.
+    """
     chance = np.random.default_rng(3)
     values = chance.normal(size=4320).tolist()
     places = places_of_extremes(values, 1500)
     assert len(places) <= 1500
     assert places == sorted(set(places))
     assert {0, 4319, values.index(min(values)), values.index(max(values))} <= set(places)
-    # A dip of one value is kept, wherever it is.
+    # A dip of a single value is kept, wherever it is.
     for dip in range(0, 4320, 97):
         dipped = [*values[:dip], -99.0, *values[dip + 1 :]]
         assert dip in places_of_extremes(dipped, 1500)

@@ -1,4 +1,6 @@
-"""Places of segments: they do not touch, lie inside the range, depend only on the seed, and are equally likely."""
+"""Segments do not touch each other and lie inside the range. Their places depend only on the seed, and all possible
+layouts are equally likely.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ from tkperf.model.units import GIB, KIB, MIB
     seed=st.integers(0, 2**64 - 1),
 )
 def test_no_two_touch_and_all_are_inside_and_aligned(count: int, length: int, slack: int, seed: int) -> None:
-    """Segments never touch. They are inside the range, in ascending order, and aligned to the largest power of two that
-    divides their length, at most 1 MiB.
+    """Segments never touch each other. They lie inside the range in ascending order, and are aligned to the largest
+    power of two that divides their length, at most 1 MiB.
     """
     step = min(length & -length, MIB)
     within = count * length + (count - 1 + slack) * step
@@ -37,8 +39,8 @@ def test_no_two_touch_and_all_are_inside_and_aligned(count: int, length: int, sl
 
 
 def test_a_seed_has_the_same_places_for_ever() -> None:
-    """A change of the places needs another LAYOUT, because the values in run files of earlier versions must give the
-    same places.
+    """A seed leads to the same places in every version of tkperf, because run files of earlier versions contain only
+    these values. A change of the places needs another LAYOUT.
     """
     drawn = draw_segments(count=2048, amount_bytes=16 * GIB, within_bytes=192_045_926_912, seed=2_026)
     assert drawn.facts() == {
@@ -56,7 +58,9 @@ def test_a_seed_has_the_same_places_for_ever() -> None:
 
 
 def test_every_layout_is_as_likely() -> None:
-    """Every layout of segments is equally likely: each of six layouts has 500 of 3,000 draws, within 5 sigma."""
+    """Every layout of segments is equally likely: each of the six possible layouts occurs in 500 of 3,000 draws, within
+    five standard deviations.
+    """
     found = Counter(
         draw_segments(count=2, amount_bytes=1024, within_bytes=5 * 512, seed=seed).starts_bytes for seed in range(3000)
     )
@@ -65,7 +69,7 @@ def test_every_layout_is_as_likely() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    """Segments are refused if the range is one step smaller than the segments and their gaps."""
+    """Segments are refused if the range is smaller than the segments and their gaps, even by one byte."""
     draw_segments(count=4, amount_bytes=16 * KIB, within_bytes=28 * KIB, seed=0)
     with pytest.raises(UsageError) as raised:
         draw_segments(count=4, amount_bytes=16 * KIB, within_bytes=28 * KIB - 1, seed=0)
@@ -76,8 +80,8 @@ def test_what_does_not_fit_is_refused() -> None:
 
 
 def test_results_say_what_the_range_is_made_of() -> None:
-    """Results describe a range of segments with all facts that are needed to draw the same places again. A range of one
-    piece has its place.
+    """Results describe a range of segments with all facts that are needed to compute the same places again. A range of
+    one piece is described with its start.
     """
     whole = run_info(active_range_length_bytes=16 * GIB, profile={})
     assert whole.active_range_text == "17.2 GB"

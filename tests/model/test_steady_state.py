@@ -1,4 +1,4 @@
-"""The steady-state rule of the PTS (docs/explanation/method.md): known answers and laws."""
+"""The steady-state rule of the PTS (docs/explanation/method.md): known results and general laws."""
 
 import math
 from collections.abc import Sequence
@@ -27,15 +27,17 @@ def judge_values(window: Sequence[float], first_round: int = 1) -> SteadyStateVe
     ],
 )
 def test_windows_of_published_reports_are_steady(window: list[float], average: float) -> None:
-    """Windows that TKperf and SNIA reports call steady are steady here, with their average."""
+    """Windows that published reports of TKperf and SNIA call steady also count as steady in tkperf, with the same
+    average.
+    """
     verdict = judge_values(window)
     assert verdict.reached
     assert verdict.average == pytest.approx(average, abs=0.05)
 
 
 def test_slope_excursion_is_the_fitted_range_over_the_window() -> None:
-    """The slope excursion is the range of the fitted line over the window: 25.6 for a fit of -6.4 x + 11746 over five
-    rounds.
+    """The slope excursion is the range of the fitted line over the window. A line that falls by 6.4 per round has a
+    slope excursion of 25.6 over five rounds.
     """
     window = [-6.4 * x + 11746 for x in range(1, 6)]
     verdict = judge_values(window)
@@ -49,27 +51,29 @@ def test_slope_excursion_is_the_fitted_range_over_the_window() -> None:
 
 
 def test_fewer_rounds_than_a_window_are_never_steady() -> None:
-    """Four equal rounds are not steady: the window needs five."""
+    """Four equal rounds are not steady, because the window needs five rounds."""
     verdict = judge_values([100.0] * 4)
     assert not verdict.reached
     assert verdict.reason == "4 of the 5 rounds a window needs"
 
 
 def test_only_the_last_five_rounds_count() -> None:
-    """A wild beginning does not matter once five quiet rounds follow."""
+    """Only the last five rounds count, so a large variation in earlier rounds does not matter."""
     verdict = judge_values([1.0, 9000.0, *[100.0] * 5])
     assert verdict.reached
     assert verdict.rounds == (3, 4, 5, 6, 7)
 
 
 def test_limits_are_inclusive() -> None:
-    """A range of exactly 20 % and a slope of exactly 10 % of the average pass (docs/explanation/method.md)."""
-    # Powers of two: every step of the arithmetic is exact.
+    """The limits are inclusive: a range of exactly 20 % and a slope of exactly 10 % of the average pass
+    (docs/explanation/method.md).
+    """
+    # These limits are powers of two, so every step of the computation is exact.
     criteria = Criteria(max_data_excursion=0.25, max_slope_excursion=1.0)
-    spread = [98.0, 112.0, 112.0, 112.0, 126.0]  # average 112, range 28 = 0.25 x 112
+    spread = [98.0, 112.0, 112.0, 112.0, 126.0]  # The average is 112, and the range is 28 = 0.25 x 112.
     assert judge(range(1, 6), spread, tracking="", unit="", criteria=criteria).reached
     exact = Criteria(max_data_excursion=0.5, max_slope_excursion=0.25)
-    ramp = [56.0, 60.0, 64.0, 68.0, 72.0]  # average 64, slope excursion 16 = 0.25 x 64
+    ramp = [56.0, 60.0, 64.0, 68.0, 72.0]  # The average is 64, and the slope excursion is 16 = 0.25 x 64.
     assert judge(range(1, 6), ramp, tracking="", unit="", criteria=exact).reached
 
 
@@ -91,14 +95,16 @@ def test_a_refusal_says_which_rule_failed(window: list[float], says: str) -> Non
 
 @given(values, st.integers(min_value=-40, max_value=40))
 def test_scaling_never_changes_a_verdict(window: list[float], exponent: int) -> None:
-    """The rule is relative: other units (here a power of two) give the same verdict."""
+    """The rule is relative, so values in another unit (in this test multiplied by a power of two) lead to the same
+    verdict.
+    """
     scaled = [math.ldexp(value, exponent) for value in window]
     assert judge_values(window).reached == judge_values(scaled).reached
 
 
 @given(values, st.integers(min_value=2, max_value=1000))
 def test_round_numbers_never_change_a_verdict(window: list[float], first: int) -> None:
-    """The position of the window on the axis of rounds has no influence."""
+    """The number of the first round does not influence the verdict."""
     a, b = judge_values(window), judge_values(window, first)
     assume(a.slope_excursion is not None)
     limit = a.allowed_slope_excursion
@@ -108,7 +114,7 @@ def test_round_numbers_never_change_a_verdict(window: list[float], first: int) -
 
 @given(st.lists(st.floats(min_value=-1e6, max_value=1e6), min_size=2, max_size=25))
 def test_the_fit_is_the_least_squares_line(ys: list[float]) -> None:
-    """Residuals of the fit sum to zero and are orthogonal to the rounds."""
+    """The fitted line is the least-squares line: its residuals sum to zero and are orthogonal to the rounds."""
     xs = list(range(1, len(ys) + 1))
     fit = fit_line(xs, ys)
     assert fit is not None
@@ -118,12 +124,12 @@ def test_the_fit_is_the_least_squares_line(ys: list[float]) -> None:
     products = [x * residual for x, residual in zip(xs, residuals, strict=True)]
     assert sum(products) == pytest.approx(0, abs=1e-5 * scale * len(ys) ** 2)
     spread = max(ys) - min(ys)
-    if spread > 1e-100:  # squares of less have few digits left
+    if spread > 1e-100:  # squares of smaller values have too few digits left
         assert fit.correlation is None or abs(fit.correlation) <= 1 + 1e-9
 
 
 def test_an_empty_or_uneven_series_is_a_mistake_of_the_caller() -> None:
-    """judge() needs one value for each round and at least one."""
+    """The function judge() requires one value for each round and at least one round."""
     with pytest.raises(ValueError, match="one value for each round"):
         judge([], [], tracking="", unit="")
     with pytest.raises(ValueError, match="one value for each round"):

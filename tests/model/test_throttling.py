@@ -1,4 +1,4 @@
-"""What readings show: throttling, write amplification, marks on steps, the stored values, and the warnings."""
+"""Conclusions from readings of a drive: throttling, write amplification, marks on steps, stored values and warnings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MB = 10**6
 
 
 def log(at_s: float, **values: object) -> Reading:
-    """A reading of a log."""
+    """Return a reading of a log."""
     told: dict[str, object] = {"media_errors": 0, "drive": "/dev/x", "source": "nvme", **values}
     return Reading(at_s=at_s, **told)  # type: ignore[arg-type]
 
@@ -45,35 +45,37 @@ def log(at_s: float, **values: object) -> Reading:
     ],
 )
 def test_a_counter_of_heat_that_grew_is_throttling(name: str) -> None:
-    """A counter of heat that grew between two readings is throttling. An unchanged counter, or one that is not known in
-    a reading, says nothing.
+    """A counter of thermal events that grew between two readings means throttling. An unchanged counter, or a counter
+    that a reading lacks, has no meaning.
     """
     before, after = log(0, **{name: 3}), log(60, **{name: 4})
     (found,) = find_throttling([before, after])
     assert (found.began_s, found.ended_s, found.drive) == (0, 60, "/dev/x")
     assert not list(find_throttling([before, log(60, **{name: 3})]))
     assert not list(find_throttling([log(0), after]))
-    # Reset by a firmware update, or wrapped round.
+    # The counter was reset by a firmware update, or it wrapped around.
     assert counter_delta(after, before, name) is None
     assert not list(find_throttling([log(0, **{name: 4}), log(60, **{name: 3})]))
 
 
 @pytest.mark.parametrize(("bits", "hot"), [(0b10, True), (0b11, True), (0b01, False), (0b1100, False)])
 def test_only_the_temperature_bit_of_the_critical_warning_is_heat(bits: int, *, hot: bool) -> None:
-    """Only bit 1 of the critical warning is heat (NVM Express 1.4, figure 194)."""
+    """Only bit 1 of the critical warning means a temperature beyond the limits (NVM Express 1.4, figure 194)."""
     found = list(find_throttling([log(0, critical_warning=bits), log(60, critical_warning=0)]))
     assert bool(found) is hot
 
 
 def test_a_pause_of_the_run_is_no_throttling_of_its_steps() -> None:
-    """Counters that grew while the run did not run do not belong to any step."""
+    """Counters that grew during a pause of the run do not mark any step as throttled."""
     readings = [log(0, thermal_1_count=0), log(1000, thermal_1_count=1)]
     assert list(find_throttling(readings))
     assert not list(find_throttling(readings, [(10, 990)]))
 
 
 def test_temperatures_between_logs_do_not_hide_throttling() -> None:
-    """Logs are compared with logs, and only with those of the same drive."""
+    """Temperatures between two logs do not hide throttling, because a log is compared with the previous log of the same
+    drive.
+    """
     readings = [
         log(0, thermal_1_count=0),
         Reading(at_s=30, drive="/dev/x", source="hwmon", temperature_c=70),
@@ -84,7 +86,7 @@ def test_temperatures_between_logs_do_not_hide_throttling() -> None:
 
 
 def test_write_amplification_is_flash_over_host() -> None:
-    """Write amplification is the flash writes divided by the host writes between two readings."""
+    """Write amplification is the growth of flash writes divided by the growth of host writes between two readings."""
     before = log(0, host_written_bytes=1000 * MB, nand_written_bytes=5000 * MB)
     after = log(60, host_written_bytes=2000 * MB, nand_written_bytes=7500 * MB)
     assert find_amplification(before, after) == 2.5
@@ -93,8 +95,8 @@ def test_write_amplification_is_flash_over_host() -> None:
 
 
 def test_too_little_for_the_counters_unit_has_no_amplification() -> None:
-    """Write amplification needs at least twenty steps of the coarser counter, because a counter in GiB may be one off
-    at both ends.
+    """Write amplification is computed only if the coarser counter advanced by at least twenty steps, because a counter
+    in GiB may be one step off at both ends.
     """
     facts = DriveFacts(drive="/dev/x", host_unit_bytes=512_000, nand_unit_bytes=1 << 30)
     before = log(0, host_written_bytes=0, nand_written_bytes=0)
@@ -105,8 +107,8 @@ def test_too_little_for_the_counters_unit_has_no_amplification() -> None:
 
 
 def test_a_span_lies_between_the_readings_nearest_its_ends() -> None:
-    """A span uses the readings nearest to its ends, which arrive a moment after the test asked for them. Readings far
-    away belong to other tests.
+    """A span of time uses the readings nearest to its ends, because readings arrive shortly after the test requested
+    them. Readings far away belong to other tests.
     """
     readings = [log(0), log(95), log(101), log(160), log(205)]
     edges = find_edges(readings, 100, 200)
@@ -120,7 +122,7 @@ def test_a_span_lies_between_the_readings_nearest_its_ends() -> None:
 
 
 def record(*readings: Reading, **device: object) -> RunRecord:
-    """A run of three steps of a second, at 10, 20 and 30 s."""
+    """Return the record of a run with three steps of one second each, which begin at 10, 20 and 30 s."""
     steps = tuple(a_step(number, started_s=10.0 * number) for number in (1, 2, 3))
     test = TestRecord(
         name="iops",
@@ -145,7 +147,7 @@ def record(*readings: Reading, **device: object) -> RunRecord:
 
 
 def test_steps_in_whose_time_it_was_are_marked() -> None:
-    """Only the steps between the two readings of a throttling are marked. The mark says how the throttling was
+    """Only the steps between the two readings that show throttling are marked. The mark states how the throttling was
     recognised.
     """
     marked = with_throttled_steps(
@@ -160,8 +162,8 @@ def test_steps_in_whose_time_it_was_are_marked() -> None:
 
 
 def test_results_say_what_a_test_did_to_the_drive() -> None:
-    """Results contain the drive's own count beside fio's, the lowest, highest and mean temperature, and the counters
-    that grew.
+    """The results of a test contain the written amount that the drive counted and the amount that fio counted. They
+    also contain the lowest, highest and mean temperature, and the counters that grew.
     """
     run = record(
         log(6, temperature_c=30.0, host_written_bytes=0, nand_written_bytes=0, media_errors=1),
@@ -187,8 +189,8 @@ def test_results_say_what_a_test_did_to_the_drive() -> None:
 
 
 def written(*counts: int | None, wrote_bytes: int = 10**9, unit_bytes: int = 512) -> list[str]:
-    """Return the warnings of a run whose steps wrote these amounts, for the drive's counters before
-    and after the run.
+    """Return the warnings of a run. The steps wrote ``wrote_bytes``, and ``counts`` are the counters of the drive
+    before and after the run.
     """
     run = record(
         *(log(at_s, host_written_bytes=count) for at_s, count in zip((6, 41), counts, strict=True)),
@@ -203,8 +205,8 @@ def written(*counts: int | None, wrote_bytes: int = 10**9, unit_bytes: int = 512
 
 @pytest.mark.parametrize("unit", [1 / 65_536, 1 / 8, 1 / 2.1, 2.1, 8, 32, 65_536])
 def test_a_counter_far_from_fios_count_is_a_warning(unit: float) -> None:
-    """A warning reports a wrong unit of the host writes, for any drive and bus. The text contains
-    both amounts.
+    """A warning is given if the counter of the drive is far from fio's count, because the unit of the counter may be
+    wrong. The warning contains both amounts.
     """
     (text,) = written(5_000, 5_000 + round(10**9 * unit))
     assert text.startswith(f"/dev/x counted {round(10**9 * unit):,} bytes")
@@ -216,25 +218,27 @@ def test_a_counter_far_from_fios_count_is_a_warning(unit: float) -> None:
     ("before", "after", "wrote_bytes", "unit_bytes"),
     [
         (0, 10**9, 10**9, 512),
-        # The counter has coarse steps, or metadata was written.
+        # In these cases, the counter has coarse steps, or metadata was written.
         (0, 7 * 10**8, 10**9, 512),
-        # The counter is not known, was reset, or advanced by fewer than twenty steps.
+        # In these cases, the counter is not known, was reset, or advanced by fewer than twenty steps.
         (None, None, 10**9, 512),
         (5, 0, 10**9, 512),
         (0, 0, 10**9, 1 << 30),
-        # Nothing was written.
+        # In this case, fio wrote nothing.
         (0, 10**9, 0, 512),
     ],
 )
 def test_a_counter_near_fios_count_is_none(
     before: int | None, after: int | None, wrote_bytes: int, unit_bytes: int
 ) -> None:
-    """A drive whose counter is plausible gets no warning."""
+    """A drive with a plausible counter causes no warning."""
     assert written(before, after, wrote_bytes=wrote_bytes, unit_bytes=unit_bytes) == []
 
 
 def test_writes_that_fio_did_not_report_yet_are_none_of_a_counters_faults() -> None:
-    """Only the drive's counter includes a step that is still running or was cut off."""
+    """A step that fio has not reported yet does not cause a warning about the counter. Only the counter of the drive
+    includes a step that is still running or was interrupted.
+    """
     run = record(
         log(6, host_written_bytes=0),
         log(31.5, host_written_bytes=10**12),
@@ -248,7 +252,9 @@ def test_writes_that_fio_did_not_report_yet_are_none_of_a_counters_faults() -> N
 
 
 def test_a_throttled_drive_is_called_throttled() -> None:
-    """Every page that counts the test's steps calls a throttled drive throttled."""
+    """A throttled drive is called throttled in the notices, in the number of disturbed steps and in the telemetry of
+    the test.
+    """
     result = analyse(with_throttled_steps(record(log(5, critical_warning=2), log(41, critical_warning=0))))
     assert [notice for notice in find_notices(result) if notice.startswith("THROTTLED")]
     assert result.tests[0].disturbed_steps == {DisturbanceCode.THROTTLED: 3}
@@ -256,14 +262,14 @@ def test_a_throttled_drive_is_called_throttled() -> None:
 
 
 def test_without_telemetry_nothing_is_known() -> None:
-    """A run without telemetry, as in older files, has no telemetry in its results, and no zeroes."""
+    """A run without telemetry, as in older files, has no telemetry in its results, instead of zeroes."""
     assert analyse(record()).tests[0].telemetry == ()
     assert find_telemetry_series([], {}, 0, 100) is None
 
 
 def test_a_course_counts_from_its_beginning() -> None:
-    """A time course begins at 0 and includes readings shortly before and after it, so that its
-    lines reach both ends.
+    """The course of the temperature counts from the beginning of the test. It includes readings shortly before and
+    after the test, so that its lines reach both ends.
     """
     readings = [log(90, temperature_c=40.0), log(110, temperature_c=45.0), log(500, temperature_c=1.0)]
     course = find_telemetry_series(readings, {}, 100, 200)
@@ -274,7 +280,7 @@ def test_a_course_counts_from_its_beginning() -> None:
 
 
 def test_a_chart_shades_no_pause_of_the_run() -> None:
-    """A chart shades no pause of the run as throttling, in agreement with tables and marks."""
+    """A chart does not shade a pause of the run as throttling, in agreement with the tables and marks."""
     readings = [log(0, thermal_1_count=0, temperature_c=40.0), log(50, thermal_1_count=1, temperature_c=41.0)]
     for pauses, shaded in (((), ((0, 50),)), (((10, 40),), ())):
         course = find_telemetry_series(readings, {}, 0, 100, pauses)
@@ -283,7 +289,7 @@ def test_a_chart_shades_no_pause_of_the_run() -> None:
 
 
 def test_facts_of_drives_are_read_from_the_file() -> None:
-    """Impossible values in readings count as not known."""
+    """The facts of drives are read from the run file, and impossible values count as not known."""
     device = {
         "telemetry": [
             {"drive": "/dev/x", "warning_c": 70, "sources": ["nvme-cli 2.3"], "gaps": 3},
@@ -297,8 +303,8 @@ def test_facts_of_drives_are_read_from_the_file() -> None:
 
 
 def test_a_temperature_that_stays_is_kept_once_a_minute() -> None:
-    """A temperature that stays is stored once a minute. A temperature that changes by a degree is stored at once, and
-    so is every log.
+    """A constant temperature is stored once a minute. A temperature that changed by a degree is stored at once, and so
+    is every log.
     """
     kept = TelemetryLog()
 
@@ -310,7 +316,7 @@ def test_a_temperature_that_stays_is_kept_once_a_minute() -> None:
 
 
 def test_what_is_new_is_warned_of_once_a_test() -> None:
-    """New throttling and media errors are warned of once a test, with the name of the drive."""
+    """New throttling and new media errors cause one warning per test, with the name of the drive."""
     judge = TelemetryLog()
     readings = [
         log(0, thermal_1_count=0),

@@ -31,14 +31,14 @@ def test_sizes_are_exact(text: str, size_bytes: int) -> None:
 
 
 def test_durations_that_read_alike_are_said_once() -> None:
-    """Two durations that are printed alike are printed once, not as ``3 s to 3 s``."""
+    """Two durations that are printed alike are printed once, instead of ``3 s to 3 s``."""
     assert format_durations(3.1, 3.4) == "3 s"
     assert format_durations(3.1, 3.6) == "3 s to 4 s"
 
 
 @given(st.one_of(st.text(), st.from_regex(r"\d+(\.\d+)?[kmgtKMGTiB]*", fullmatch=True)))
 def test_any_text_is_a_size_or_a_clear_error(text: str) -> None:
-    """Any text is either a size below 2^63 bytes or a clear error."""
+    """Any text is either a size below 2^63 bytes or causes a clear error."""
     with suppress(UsageError):
         assert 0 < parse_size_bytes(text) < 1 << 63
 
@@ -50,20 +50,20 @@ def test_absurd_sizes_are_refused() -> None:
 
 @pytest.mark.parametrize("text", ["9" * 1_000_002, "0." + "0" * 1_000_002 + "1", "x" * 5000])
 def test_long_texts_are_refused_in_short_words(text: str) -> None:
-    """A long text is refused with an error of less than 200 characters, even beyond what Decimal can compute."""
+    """The error about a long text has fewer than 200 characters, even if the text exceeds what Decimal can compute."""
     with pytest.raises(UsageError, match="is not a size") as raised:
         parse_size_bytes(text)
     assert len(str(raised.value)) < 200
 
 
 def test_one_is_singular() -> None:
-    """A count and a window are written as people say them."""
+    """A count of one is written in the singular, and a window is written with its rounds."""
     assert [format_count(count, "slice") for count in (0, 1, 1440)] == ["0 slices", "1 slice", "1,440 slices"]
     assert [format_window(window) for window in ((3,), (3, 4, 5))] == ["round 3", "rounds 3–5"]
 
 
 def test_what_was_not_measured_is_a_dash_in_every_view() -> None:
-    """A value that was not measured, None or NaN, is a dash without a unit in every view. It is never 0."""
+    """A value that was not measured (None or NaN) is shown as a dash without a unit in every view, never as 0."""
     for nothing in (None, math.nan):
         assert format_number(nothing, 1) == "-"
         assert format_quantity(nothing, "µs") == "-"
@@ -89,7 +89,7 @@ def test_what_was_not_measured_is_a_dash_in_every_view() -> None:
     ],
 )
 def test_a_measured_figure_has_three_digits_or_four(value: float, text: str) -> None:
-    """A measured figure has three digits, or four if the first is 1."""
+    """A measured figure is shown with three digits, or with four digits if the first digit is 1."""
     assert format_number(value) == text
 
 
@@ -99,7 +99,7 @@ def test_no_figure_is_rounded_by_more_than_a_quarter_of_a_percent(value: float) 
 
 
 def test_a_latency_of_a_sentence_has_the_unit_that_suits_it() -> None:
-    """A latency in a sentence has the unit that suits it. The exact value has all measured digits."""
+    """A latency in a sentence is shown in the unit that suits it. The exact value is shown with all measured digits."""
     told = [format_latency(value) for value in (37.21, 999.0, 1204.3, 2_100_000.0)]
     assert told == ["37.2 µs", "999 µs", "1.204 ms", "2.10 s"]
     assert [format_exact(value) for value in (88_821.6, 12.0, 0.12345678, 1e-9)] == [

@@ -1,4 +1,4 @@
-"""Lines of whole words: a quoted command is not broken, wherever it is in a sentence."""
+"""Text is wrapped between whole words. A quoted command is never broken, wherever it is in a sentence."""
 
 from __future__ import annotations
 

@@ -190,13 +190,17 @@ def test_an_answer_for_fewer_members_than_there_are(opening: Opening) -> None:
 
 
 def test_a_drive_without_a_number_cannot_be_confirmed() -> None:
-    """An empty word in the answer would confirm any drive in that slot."""
+    """A drive without a serial number behind a controller cannot be confirmed, because an empty word in the answer
+    would confirm any drive in that slot.
+    """
     with pytest.raises(RefusedError, match=r"252:1 .*reports no serial number"):
         permit_controller_drives("set", {"252:0": "A1", "252:1": None}, Consent(confirm="A1,"))
 
 
 def test_the_path_that_was_given_confirms_where_paths_do(opening: Opening) -> None:
-    """A link's name as typed for DEVICE, but never in the place of a serial number."""
+    """If a target is confirmed by its path, the user may also type the link that was given as DEVICE. A link never
+    replaces a serial number.
+    """
     question = Question(devices=("/tmp/scratch",), ids=("/tmp/scratch",), given_as="./link")
     assert consent.obtain(question, Consent(confirm="./link")) == ("/tmp/scratch",)
     drive = Question(devices=("/dev/sdb",), ids=("SERIAL",), given_as="/dev/disk/x")
@@ -205,8 +209,8 @@ def test_the_path_that_was_given_confirms_where_paths_do(opening: Opening) -> No
 
 
 def test_the_page_says_what_is_asked(opening: Opening) -> None:
-    """The table in docs/explanation/safety.md contains the answer that each kind of target needs and the checks that
-    force leaves out, row by row.
+    """Each row of the table in docs/explanation/safety.md names the answer that a kind of target needs, and the checks
+    that force leaves out. The rows agree with the code.
     """
     page = (Path(__file__).parents[2] / "docs/explanation/safety.md").read_text(encoding="utf-8")
     section = page.split("## Confirmation")[1].split("\n## ")[0]

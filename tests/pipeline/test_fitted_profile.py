@@ -64,7 +64,7 @@ def test_throughput_does_not_care_for_what_another_test_tracks() -> None:
 
 
 def test_areas_begin_at_whole_sectors() -> None:
-    """Areas begin at whole sectors, even if a user's own profile asks for less alignment."""
+    """The areas of a disk begin at whole sectors. A profile of the user that requests a finer alignment is refused."""
     profile = load_profile("quick")
     table = msgspec.structs.replace(profile.table(HardDiskTable), area_alignment_kib=0.5, areas=7)
     identity = DeviceIdentity(path="/dev/x", kind=TargetKind.BLOCK, capacity_bytes=GIB, logical_block_bytes=4096)
@@ -101,7 +101,7 @@ def test_areas_begin_at_whole_sectors() -> None:
     ],
 )
 def test_what_no_device_could_do_is_refused_before_one_is_looked_at(wishes: dict[str, object], says: str) -> None:
-    """A request that no device could fulfil is refused when it is made, before a device is looked at."""
+    """A request that no device could fulfil is refused immediately, before tkperf looks at a device."""
     with pytest.raises(UsageError) as raised:
         RunRequest(**{"suite": "ssd", "device": "/dev/x", **wishes})  # type: ignore[arg-type]
     assert says in str(raised.value)
@@ -118,7 +118,7 @@ def test_what_no_device_could_do_is_refused_before_one_is_looked_at(wishes: dict
         ({"tests": ["tp"], "active_range": "1GiB"}, ("active range 100 % -> 1 GiB",)),
         ({"tests": ["lat"], "profile": "pts-2.0-client", "active_range": "75%"}, ()),
         ({"tests": ["lat"], "profile": "pts-2.0-client", "active_range": "100%"}, ("active range 75 % -> 100 %",)),
-        # Throughput has a demand of its own there.
+        # In this profile, the throughput test has its own demand.
         ({"tests": ["tp"], "profile": "pts-2.0", "jobs": 8, "io_depth": 1}, ()),
         ({"tests": ["tp"], "write_cache": "on"}, ("write cache off -> on",)),
         ({"tests": ["tp"], "no_purge": True}, ("purge -> none",)),
@@ -130,8 +130,8 @@ def test_what_no_device_could_do_is_refused_before_one_is_looked_at(wishes: dict
     ],
 )
 def test_each_number_that_options_change_is_named(wishes: dict[str, Any], found: tuple[str, ...]) -> None:
-    """Each number that an option changes is named once with the profile's number. A number that the chosen tests do not
-    use counts as unchanged.
+    """Each number that an option changes is named once, with the number of the profile. A number that the selected
+    tests do not use counts as unchanged.
     """
     changes = tkperf.make_plan("ssd", "sim:sata-ssd", **wishes).changes
     assert (*changes.choices, *changes.alterations) == found
@@ -139,7 +139,9 @@ def test_each_number_that_options_change_is_named(wishes: dict[str, Any], found:
 
 
 def test_a_request_is_filled_alike_from_the_command_line_a_file_and_python() -> None:
-    """Each field but the suite is an argument or option of a command that runs tests, of the same name."""
+    """Each field of a request except the suite is an argument or option with the same name in a command that runs
+    tests. The same request can be made from the command line, a file and Python.
+    """
     params = {param.name for command in (ssd, hdd, raid) for param in command.params}
     assert set(RunRequest.__struct_fields__) - {"suite"} <= params
     asked = {"suite": "ssd", "device": "sim:sata-ssd", "tests": ["lat"], "jobs": 4, "step_s": 2}
@@ -158,8 +160,8 @@ NEEDS = (
 
 
 def test_segments_are_refused_with_the_reason_and_the_way_out(tmp_path: Path) -> None:
-    """Segments are refused, with a reason, for every target that cannot be mapped. One piece of the same amount is
-    possible and counts as altered.
+    """Segments are refused, with a reason, for every target whose addresses cannot be mapped. One piece of the same
+    size is possible and counts as altered.
     """
     file = tmp_path / "file"
     file.write_bytes(bytes(1 << 20))
@@ -188,14 +190,16 @@ def test_segments_are_refused_with_the_reason_and_the_way_out(tmp_path: Path) ->
     ],
 )
 def test_a_model_of_the_other_kind_of_drive_has_a_warning(suite: str, device: str, text: str) -> None:
-    """Every result says that a hard disk was measured as an SSD, or an SSD as a hard disk."""
+    """Every result of a hard disk model in an SSD suite, or of an SSD model in a hard disk suite, has a warning about
+    this.
+    """
     warnings = SimulatedDriveUnderTest(RunRequest(suite=suite, device=device)).warnings
     assert [one.text[: len(text)] for one in warnings] == ([text] if text else [])
 
 
 def test_altered_numbers_of_a_profile_made_in_python_are_written_out() -> None:
-    """Altered numbers are written with all digits, so that two that differ in the seventh digit look different. A test
-    that does not run alters nothing.
+    """Altered numbers are written with all digits, so that two numbers that differ only in the seventh digit look
+    different. A test that does not run alters no number.
     """
     profile = load_profile("quick")
     table = msgspec.structs.replace(profile.table(LatencyTable), step_s=1_234_567.0)
@@ -207,7 +211,9 @@ def test_altered_numbers_of_a_profile_made_in_python_are_written_out() -> None:
 
 
 def test_segments_are_one_piece_to_a_simulated_flash_drive() -> None:
-    """A simulated flash drive measures segments as one piece, because it models no addresses. A warning says so."""
+    """A simulated flash drive measures segments as one piece, because it does not model addresses. A warning states
+    this.
+    """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-c-1.2")
     assert plan.alterations == ()
     assert plan.active_range.length_bytes == 16 * GIB
@@ -225,7 +231,7 @@ def test_segments_are_one_piece_to_a_simulated_flash_drive() -> None:
     ],
 )
 def test_segments_that_no_test_could_keep_to_are_refused(changes: dict[str, Any], says: str) -> None:
-    """Segments that an I/O would cross, or that are not filled, are refused."""
+    """Segments are refused if an I/O would cross their border, or if they are not filled."""
     profile = load_profile("pts-c-1.2")
     table = msgspec.structs.replace(profile.active_range, **changes)
     if "segments" in changes:
@@ -235,8 +241,8 @@ def test_segments_that_no_test_could_keep_to_are_refused(changes: dict[str, Any]
 
 
 def test_what_is_filled_and_what_is_tested_are_ranges_of_their_own() -> None:
-    """The filled range and the tested range are separate: 80 % of 240 GB is filled twice for each of three tests, and
-    16 GiB are measured.
+    """The filled range and the tested range are independent. In this run, 80 % of 240 GB is filled twice for each of
+    three tests, and 16 GiB are measured.
     """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-c-1.2", active_range="16GiB")
     filled_bytes = 240_057_409_536 * 8 // 10 // 512 * 512
@@ -248,7 +254,7 @@ def test_what_is_filled_and_what_is_tested_are_ranges_of_their_own() -> None:
 
 
 def test_an_amount_in_one_piece_is_as_much_as_it_says() -> None:
-    """An amount in one piece begins at the start of the range. A range smaller than the amount is refused."""
+    """An amount in one piece begins at the start of the range. An amount that exceeds the range is refused."""
     profile = load_profile("pts-2.0")
     table = msgspec.structs.replace(profile.active_range, length="50%", amount="256MiB")
     assert fit_to_gib(profile.with_tables(table)).active_range.length_bytes == GIB // 4
@@ -269,13 +275,13 @@ def fit_to_gib(profile: Profile, **wishes: object) -> FittedProfile:
 
 @pytest.mark.parametrize("wanted", ["1GiB", "512MiB", "100%"])
 def test_a_range_that_was_asked_for_is_measured(wanted: str) -> None:
-    """A range that was asked for is measured, up to the whole device."""
+    """An active range that the user requested is measured, up to the size of the whole device."""
     assert fitted(tests=("lat",), active_range=wanted).active_range.length_bytes <= GIB
 
 
 def test_more_than_the_device_is_not_cut_without_a_word() -> None:
-    """An active range that the user asked for and that exceeds the device is refused. A range of the profile is reduced
-    to a smaller device.
+    """An active range that the user requested is refused if it exceeds the device. A range of the profile is reduced to
+    the size of a smaller device.
     """
     assert fitted(profile="quick").active_range.length_bytes == GIB
     with pytest.raises(UsageError, match=r"--active-range 2GiB is more than the 1.1 GB of /dev/x"):
@@ -283,8 +289,8 @@ def test_more_than_the_device_is_not_cut_without_a_word() -> None:
 
 
 def test_a_changed_profile_does_not_go_by_the_shipped_name() -> None:
-    """A changed profile lists each changed number that the chosen tests use. A profile with a name of its own is not
-    altered.
+    """A changed profile with the name of a shipped profile lists each changed number that the selected tests use. A
+    changed profile with a different name does not count as altered.
     """
     shipped = load_profile("pts-e-1.1")
     table = msgspec.structs.replace(shipped.table(IopsTable), step_s=2, read_percents=(100, 0))

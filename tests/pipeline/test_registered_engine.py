@@ -113,7 +113,7 @@ def test_the_audit_speaks_of_the_engine_in_use() -> None:
 
 @pytest.mark.usefixtures("other")
 def test_interfaces_are_tried_on_a_file_of_the_engine() -> None:
-    """Without a device, ``tkperf doctor`` tests the I/O interfaces of the engine on a temporary file."""
+    """Without a device, ``tkperf doctor`` tests the I/O interfaces on a file that the engine provides."""
     try_uncached = host_check._try_ioengines_without_device.__wrapped__
     found = try_uncached(1, 1, frozenset({1}))
     assert found is not None

@@ -1,6 +1,6 @@
 """Documents that nvme-cli and smartctl print, from ``tests/golden/tools``. No drive has these serial numbers.
 
-A test may change the values of the fields of a document, but adds no fields.
+A test may change values in a document, but adds no fields to it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from tests.printed_forms import find_form
 
 Document = dict[str, Any]
-# Values for the variable parts of the forms.
+# Values of the fields that differ between the recorded outputs.
 _VALUES = {
     "WARNING": 0,
     "THROTTLED": 0,
@@ -26,7 +26,7 @@ _VALUES = {
 
 
 def text(program: str, situation: str, version: str, **values: object) -> str:
-    """Return the output of a version in a situation."""
+    """Return the text that this version of a program prints in a situation."""
     form = find_form(program, situation, version)
     return form.fill(**{name: {**_VALUES, **values}[name] for name in form.fields}).stdout
 
@@ -49,20 +49,21 @@ _GENERAL = _ATA["ata_device_statistics"]["pages"][0]
 
 
 def attribute(number: int, name: str, raw: int) -> Document:
-    """Return a row of the attribute table with another number, name and raw value."""
+    """Return a row of the attribute table with this number, name and raw value."""
     row: Document = _ATA["ata_smart_attributes"]["table"][0]
     return {**row, "id": number, "name": name, "raw": {"value": raw, "string": str(raw)}}
 
 
 def smartctl(**more: Any) -> Document:
-    """Return a document without a drive's data, with other values for some fields."""
+    """Return a document without data of a drive, with other values for some fields."""
     return {**{name: _ATA[name] for name in ("json_format_version", "smartctl", "device")}, **more}
 
 
 def sata(*attributes: Document, known: bool = True, **more: Any) -> Document:
-    """Return the document of a SATA drive. ``known``: smartctl's database contains the model.
+    """Return the document of a SATA drive. ``known`` states whether smartctl's database contains the model.
 
-    Without ``more``, the document has no device statistics, as if the option for them was missing.
+    Without ``more``, the document has no device statistics, as if smartctl was called without the option for the
+    statistics.
     """
     plain = {name: _ATA[name] for name in _ATA if name != "ata_device_statistics"}
     table = {**_ATA["ata_smart_attributes"], "table": list(attributes)}
@@ -70,7 +71,7 @@ def sata(*attributes: Document, known: bool = True, **more: Any) -> Document:
 
 
 def statistics(**values: int) -> Document:
-    """Return the device statistics log with these entries, underscores for spaces."""
+    """Return the device statistics log with these entries. Underscores in the names of entries become spaces."""
     row = _GENERAL["table"][0]
     table = [{**row, "name": name.replace("_", " "), "value": value} for name, value in values.items()]
     return {"ata_device_statistics": {"pages": [{**_GENERAL, "table": table}]}}

@@ -1,4 +1,4 @@
-"""Logs of drives as readings, in bytes and degrees, whatever their tool, bus and maker."""
+"""Readings from the logs of drives use bytes and degrees Celsius, whatever tool, bus and manufacturer they are from."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def test_nvme_counts_thousands_of_sectors_and_kelvin(version: str) -> None:
 
 
 def test_counters_with_the_separators_of_a_locale_are_not_guessed() -> None:
-    """tkperf never receives these numbers, because it runs all programs in one locale. In some
-    locales, nvme-cli 2.3 loses digits.
+    """Counters with the separators of a locale are not interpreted, because in some locales nvme-cli 2.3 loses digits.
+    tkperf never receives such numbers, because it runs all programs in one locale.
     """
     log = document("nvme", "smart-log-de", "2.3")
     assert log["data_units_written"] == "2.433.328"
@@ -80,14 +80,14 @@ def test_counters_with_the_separators_of_a_locale_are_not_guessed() -> None:
 
 @pytest.mark.parametrize("written", ["2433328", "2,433,328", 2_433_328])
 def test_numbers_of_128_bits_may_be_texts(written: object) -> None:
-    """Some versions of nvme-cli print the numbers in this form."""
+    """Numbers of 128 bits may be given as texts, because some versions of nvme-cli print them in this form."""
     log = {**SMART_LOG, "data_units_written": written}
     assert drive_reading.parse_smart_log(log, at_s=0, drive="x").host_written_bytes == 2_433_328 * 512_000
 
 
 def test_a_temperature_of_0_kelvin_is_not_known() -> None:
-    """A temperature of 0 Kelvin is not known. A negative count, a text and a number beyond all drives are not known
-    either.
+    """A temperature of 0 Kelvin counts as not known. A negative count, a text and an impossibly large number also count
+    as not known.
     """
     log = {"temperature": 0, "media_errors": -1, "power_on_hours": "many", "data_units_written": 2**70}
     assert drive_reading.parse_smart_log(log, at_s=0, drive="x").is_empty
@@ -95,7 +95,9 @@ def test_a_temperature_of_0_kelvin_is_not_known() -> None:
 
 @pytest.mark.parametrize(("log", "throttling"), [(OCP_LOG, False), (OCP_LOG_2, True)])
 def test_ocp_counts_bytes_of_the_flash(log: dict[str, Any], *, throttling: bool) -> None:
-    """The SMART-1 log of OCP's specification counts flash writes in bytes. Both spellings of nvme-cli are read."""
+    """The SMART-1 log of the OCP specification counts flash writes in bytes. tkperf reads both spellings that nvme-cli
+    prints.
+    """
     assert drive_reading.is_ocp_log(log)
     reading = drive_reading.with_ocp_log(Reading(at_s=0, drive="x", source="nvme"), log)
     assert (reading.nand_written_bytes, reading.throttle_events) == (1_868_795_904_000, 3)
@@ -104,7 +106,9 @@ def test_ocp_counts_bytes_of_the_flash(log: dict[str, Any], *, throttling: bool)
 
 @pytest.mark.parametrize("version", [each for each in NVME_CLI if each != "1.16"])
 def test_every_version_prints_ocps_log(version: str) -> None:
-    """nvme-cli 1.16 has no such command."""
+    """Every version of nvme-cli except 1.16, which lacks the command, prints the OCP log in a form that tkperf
+    reads.
+    """
     log = document("nvme", "ocp-smart-add-log", version, THROTTLED=1)
     assert drive_reading.is_ocp_log(log)
     reading = drive_reading.with_ocp_log(Reading(at_s=0, drive="x", source="nvme"), log)
@@ -113,7 +117,7 @@ def test_every_version_prints_ocps_log(version: str) -> None:
 
 
 def test_another_makers_page_of_that_number_is_not_ocps() -> None:
-    """Page C0h is vendor specific, and its GUID identifies the vendor."""
+    """Log page C0h is vendor specific, so tkperf reads it as an OCP log only if it contains the GUID of OCP."""
     assert not drive_reading.is_ocp_log({**OCP_LOG, "Log page GUID": GUID.replace("a", "b")})
     assert not drive_reading.is_ocp_log({})
 
@@ -128,13 +132,15 @@ def test_another_makers_page_of_that_number_is_not_ocps() -> None:
     ],
 )
 def test_the_power_state_is_five_bits(printed: str, state: int | None) -> None:
-    """nvme-cli prints zero without 0x."""
+    """The power state consists of the lowest five bits of the printed value. nvme-cli prints zero without 0x."""
     assert drive_reading.parse_power_state(printed) == state
 
 
 @pytest.mark.parametrize("version", ["1.16", "2.3", "2.8", "2.11", "2.13", "2.16", "3.0-rc1"])
 def test_a_controller_tells_its_limits(version: str) -> None:
-    """The controller gives its limits WCTEMP and CCTEMP in Kelvin. A value of 0 means that there is no limit."""
+    """The controller reports its temperature limits WCTEMP and CCTEMP in Kelvin. A value of 0 means that the controller
+    has no limit.
+    """
     facts = drive_reading.parse_controller(document("nvme", "id-ctrl", version), drive="x")
     assert (facts.serial, facts.model) == ("MADEUP0001", "Made Up NVMe 1.92TB")
     assert (facts.warning_c, facts.critical_c, facts.host_unit_bytes) == (70, 80, 512_000)
@@ -152,7 +158,7 @@ def test_a_controller_tells_its_limits(version: str) -> None:
     ],
 )
 def test_units_of_ata_attributes_are_in_their_names(name: str, host: int, unit: int) -> None:
-    """The name of an ATA attribute contains its unit, according to smartctl's database for the model."""
+    """The name of an ATA attribute contains its unit, according to the entry for the model in smartctl's database."""
     document = sata(attribute(241, name, 1000))
     assert read(document).host_written_bytes == host
     assert tool.parse_drive_facts(document, drive="x").host_unit_bytes == unit
@@ -160,8 +166,8 @@ def test_units_of_ata_attributes_are_in_their_names(name: str, host: int, unit: 
 
 @pytest.mark.parametrize("name", ["Host_Writes", "Lifetime_Writes", "Unknown_Attribute", "NAND_Writes"])
 def test_a_name_without_a_unit_says_nothing(name: str) -> None:
-    """A name without a unit gives no amount. If the model is not in smartctl's database, no name gives an amount,
-    because the names are then defaults.
+    """An attribute name without a unit does not lead to an amount. If smartctl's database does not contain the model,
+    no attribute leads to an amount, because its names are then defaults.
     """
     assert read(sata(attribute(241, name, 1000))).host_written_bytes is None
     default = sata(attribute(241, "Total_LBAs_Written", 1000), known=False)
@@ -178,14 +184,14 @@ def test_a_name_without_a_unit_says_nothing(name: str) -> None:
         ([("Flash_Writes_GiB", 10)], 10 * GIB),
         ([("NAND_GB_Written_TLC", 10), ("NAND_GB_Written_SLC", 3)], 13 * 10**9),
         ([("TLC_Writes_32MiB", 10), ("SLC_Writes_32MiB", 3)], 13 * 32 * MIB),
-        # Half of the document says nothing about the rest.
+        # If only one of the two parts is present, the amount is not known.
         ([("NAND_GB_Written_TLC", 10)], None),
         ([("TLC_NAND_GB_Writes", 10)], None),
     ],
 )
 def test_what_goes_to_the_flash(attributes: list[tuple[str, int]], nand: int | None) -> None:
-    """The names of smartctl's database give the amount written to the flash. Cells of one bit and of three bits are
-    added up.
+    """The attribute names in smartctl's database lead to the amount that was written to the flash. Writes to cells of
+    one bit and of three bits are added up.
     """
     table = [attribute(240 + number, *each) for number, each in enumerate(attributes)]
     assert read(sata(*table)).nand_written_bytes == nand
@@ -193,8 +199,8 @@ def test_what_goes_to_the_flash(attributes: list[tuple[str, int]], nand: int | N
 
 
 def test_the_statistics_log_is_asked_for_only_where_it_is_needed() -> None:
-    """tkperf requests the statistics log only if it is needed. It always reads the counters of a drive from the same
-    source, because differences would otherwise mean nothing.
+    """tkperf requests the statistics log only if it is needed. For one drive, tkperf always reads the counters from the
+    same source, because otherwise their differences would be meaningless.
     """
     log = statistics(Logical_Sectors_Written=5 * GIB // 512, Number_of_Reported_Uncorrectable_Errors=2)
     log["ata_device_statistics"]["pages"][0]["table"].append(
@@ -213,8 +219,8 @@ def test_the_statistics_log_is_asked_for_only_where_it_is_needed() -> None:
 @pytest.mark.parametrize(
     ("name", "raw"),
     [
-        # The attribute counts in steps of 65,536 sectors, of 32 MiB instead of 1 GiB, of GiB
-        # instead of GB, or of sectors instead of GiB.
+        # Instead of the unit in its name, the attribute counts in steps of 65,536 sectors, of 32 MiB instead of 1 GiB,
+        # of GiB instead of GB, or of sectors instead of GiB.
         ("Total_LBAs_Written", 5_000 * GIB // 512 // 65_536),
         ("Host_Writes_GiB", 5_000 * 32),
         ("Lifetime_Writes_GiB", 5_369),
@@ -223,8 +229,8 @@ def test_the_statistics_log_is_asked_for_only_where_it_is_needed() -> None:
 )
 @pytest.mark.parametrize("what", ["Written", "Read"])
 def test_device_statistics_win_over_a_unit_that_contradicts_them(name: str, raw: int, what: str) -> None:
-    """Each reading uses the sectors in the log that the standard defines. The reason names both
-    amounts.
+    """If an attribute contradicts the device statistics, each reading uses the statistics, which count sectors as the
+    standard defines. The reason contains both amounts.
     """
     sectors = 5_000 * GIB // 512
     if what == "Read":
@@ -242,7 +248,9 @@ def test_device_statistics_win_over_a_unit_that_contradicts_them(name: str, raw:
 
 
 def test_device_statistics_win_over_hours_in_another_unit() -> None:
-    """Attribute 9 counts minutes or half minutes in some drives."""
+    """If attribute 9 contradicts the power-on hours in the device statistics, the statistics are used, because some
+    drives count minutes or half minutes in this attribute.
+    """
     host = {"Logical_Sectors_Written": 5 * GIB // 512}
     attribute_241 = attribute(241, "Host_Writes_GiB", 5)
     for hours, contradicted in ((2, True), (7_146 * 60, True), (7_000, False), (7_146, False)):
@@ -256,7 +264,9 @@ def test_device_statistics_win_over_hours_in_another_unit() -> None:
 
 
 def test_counters_some_steps_apart_do_not_contradict() -> None:
-    """A new drive has written little, and an attribute of large steps is rounded."""
+    """Two counters that differ by a few steps do not contradict each other, because a new drive has written little and
+    an attribute with large steps is rounded.
+    """
     for raw, sectors in ((0, 100_000), (1, 0), (1_000, 1_002 * 65_536), (1_000, 960 * 65_536)):
         near = sata(attribute(241, "Host_Writes_32MiB", raw), **statistics(Logical_Sectors_Written=sectors))
         assert tool.parse_drive_facts(near, drive="x").contradictions == ()
@@ -265,8 +275,8 @@ def test_counters_some_steps_apart_do_not_contradict() -> None:
 
 @pytest.mark.parametrize("version", SMARTCTL)
 def test_a_sata_drive_with_every_version(version: str) -> None:
-    """tkperf reads attributes of the database, the statistics, and values that smartctl finds
-    itself.
+    """For a SATA drive, tkperf reads the attributes that the database knows, the statistics, and the values that
+    smartctl determines itself.
     """
     found = document("smartctl", "ata", version)
     assert tool.find_failure(found) is None
@@ -283,8 +293,8 @@ def test_a_sata_drive_with_every_version(version: str) -> None:
 
 @pytest.mark.parametrize("version", SMARTCTL)
 def test_sas_counts_billions_of_bytes(version: str) -> None:
-    """The counters are those of SPC's error counter logs, in whole megabytes. This drive has no
-    mode page of informational exceptions.
+    """The counters of a SAS drive are those of the error counter logs in SPC, in whole megabytes. The drive in this
+    test has no mode page for informational exceptions.
     """
     sas = document("smartctl", "sas", version)
     assert tool.find_failure(sas) is None
@@ -299,7 +309,9 @@ def test_sas_counts_billions_of_bytes(version: str) -> None:
 
 @pytest.mark.parametrize("version", SMARTCTL)
 def test_nvme_by_smartctl_is_the_same_log_in_celsius(version: str) -> None:
-    """On a host without nvme-cli, smartctl gives the same values of the NVMe log, with the temperature in Celsius."""
+    """On a host without nvme-cli, smartctl supplies the same values from the NVMe log, with the temperature in degrees
+    Celsius.
+    """
     reading = read(document("smartctl", "nvme", version))
     assert (reading.temperature_c, reading.critical_warning, reading.spare_percent) == (45, 0, 100)
     assert (reading.host_written_bytes, reading.source) == (2_433_328 * 512_000, "smartctl")
@@ -307,7 +319,9 @@ def test_nvme_by_smartctl_is_the_same_log_in_celsius(version: str) -> None:
 
 
 def test_why_smartctl_tells_nothing() -> None:
-    """A failure of smartctl is given in its own words. Errors that a drive has seen (bits 3 to 7) are no failure."""
+    """A failure of smartctl is reported in the words of smartctl. Errors that a drive has recorded earlier (bits 3 to 7
+    of the exit status) are no failure.
+    """
     for version in SMARTCTL:
         failed = document("smartctl", "no-device", version)
         assert "No such device" in str(tool.find_failure(failed))
@@ -325,7 +339,9 @@ anything = st.recursive(
 
 @given(st.data())
 def test_a_parser_returns_a_value_whatever_it_gets(data: st.DataObject) -> None:
-    """Any part of a document may contain anything. Impossible values are not known, and nothing else is lost."""
+    """A parser returns a result for any document. Impossible values in one part count as not known, and no other value
+    is lost.
+    """
     for whole in (SMART_LOG, OCP_LOG, CONTROLLER, NVME_BY_SMARTCTL, SAS, sata(attribute(1, "a", 1))):
         key = data.draw(st.sampled_from(sorted(whole)))
         odd = {**whole, key: data.draw(anything)}
@@ -342,7 +358,7 @@ def test_a_parser_returns_a_value_whatever_it_gets(data: st.DataObject) -> None:
 
 
 def test_a_reading_of_the_temperature_alone_is_no_log() -> None:
-    """A reading that contains only the temperature is not a full log, so it cannot show throttling."""
+    """A reading that contains only the temperature is not a full log, so tkperf cannot recognise throttling from it."""
     reading = Reading(at_s=0, drive="x", source="hwmon", temperature_c=40)
     assert not reading.is_full
     assert replace(reading, media_errors=0).is_full
