@@ -1,1 +1,3 @@
-"""The words of the field as pure data: workload, measurement, histogram, quantity, steady state, phases, units ..."""
+"""Pure data types that describe benchmarks: workloads, measurements, histograms, quantities, steady state, phases and
+units.
+"""

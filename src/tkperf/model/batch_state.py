@@ -26,27 +26,30 @@ class DriveStage(StrEnum):
     STOPPED = "stopped"
     """The user stopped the run. The run can be resumed."""
     KILLED = "killed"
-    """The drive's process was killed, or ended without a message. The run can be resumed."""
+    """The process of the drive was killed, or ended without a message. The run can be resumed."""
     CONSENT_ENDED = "consent ended"
-    """The drive was waiting for its turn when its process or the batch's ended. tkperf asks for consent again."""
+    """The drive was waiting for its turn when its process, or the process of the batch, ended. tkperf asks for consent
+    again.
+    """
 
     @property
     def has_begun(self) -> bool:
-        """Return whether the drive was told to begin, so that a run file may exist."""
+        """Return whether tkperf told the process of the drive to begin. If so, a run file may exist."""
         return self not in (DriveStage.WAITING, DriveStage.CONSENT_ENDED)
 
 
 IN_TROUBLE = (DriveStage.FAILED, DriveStage.KILLED, DriveStage.CONSENT_ENDED, DriveStage.STOPPED)
-"""Stages of drives whose measurement ended early and no longer runs. ``tkperf resume`` continues with these drives."""
+"""Stages in which the measurement of a drive ended early. ``tkperf resume`` continues with the drives in these stages.
+"""
 
 
 class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A drive as its own process found it, and as the user sees it before consent.
+    """A drive as the user sees the drive before consent. The process of the drive reads these facts.
 
     Attributes:
         number: the place of the drive in the batch, from 1.
         name: the name of the run.
-        host: the host that the drive is attached to; None: this host.
+        host: the host to which the drive is attached; None: this host.
         slot: the slot of the drive, from the user or from the host.
         data: the data that tkperf recognised on the drive.
         confirm_id: the text that confirms the erasure; None: no data is lost.
@@ -75,8 +78,8 @@ class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """Return the name of the drive for people: the slot with the serial number, such as ``slot 7 (S4510-17)``, or
-        the name of the run if the serial number is not known.
+        """Return the name of the drive for people: the slot with the serial number, such as ``slot 7 (S4510-17)``. If
+        the serial number is not known, return the name of the run.
         """
         serial = self.serial or self.name
         if not self.slot:
@@ -86,8 +89,8 @@ class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """Return a digest of everything that the user saw. The answer contains the digest, and the process of the drive
-        compares it.
+        """Return a digest of everything that the user saw about the drive. The user's answer contains the digest. The
+        process of the drive then compares the digest with its own digest of the drive.
         """
         shown = json.dumps(msgspec.to_builtins(self), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(shown.encode()).hexdigest()
@@ -102,7 +105,7 @@ class BatchPlace(msgspec.Struct, frozen=True, kw_only=True):
         number: the number of the drive in the batch, from 1.
         others: the largest number of other drives that were measured at the same time.
         sharing: the known effect of the other drives.
-        cpus: the CPUs that only this drive used; empty: it shared its CPUs with other drives.
+        cpus: the CPUs that only this drive used; empty: the drive shared its CPUs with other drives.
     """
 
     name: str
@@ -118,8 +121,9 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         run_file: path of the run file, which exists once the run has begun.
-        pid: the process of the drive; None: not known.
-        exit_code, text: the exit code of the process and the reason of its end; None and empty while the process runs.
+        pid: the number of the process of the drive; None: not known.
+        exit_code, text: the exit code of the process, and the reason for its end. While the process runs, the code is
+            None and the reason is empty.
         place: the place among the drives that are measured at the same time; None: the run has not begun.
         again_file: run file of a second run, in which the drive was measured alone; None: there is no second run.
     """
@@ -137,7 +141,9 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> str:
-        """Return the progress of the drive and its reason: ``failed: no space left``, ``stopped by the user``."""
+        """Return the progress of the drive and its reason, such as ``failed: no space left`` or
+        ``stopped by the user``.
+        """
         if self.stage is DriveStage.STOPPED and self.text.startswith(self.stage):
             # The rest of the message repeats commands for the run of the drive, but the user needs the commands for the
             # batch.
@@ -146,13 +152,13 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_place(host: Mapping[str, object]) -> BatchPlace | None:
-    """Return the place of a run in its batch, from the facts of its host. None: the run was not part of a batch, or the
-    place is not known.
+    """Return the place of a run in its batch. ``host`` contains the facts about the host of the run, as the run file
+    stores them. None: the run was not part of a batch, or the place is not known.
     """
     kept = host.get("batch")
     try:
         return None if kept is None else convert(kept, BatchPlace)
-    except msgspec.ValidationError:  # of a damaged file
+    except msgspec.ValidationError:  # The file is damaged.
         return None
 
 
@@ -163,9 +169,9 @@ class ConnectedHost(msgspec.Struct, frozen=True, kw_only=True, tag="host"):
     Attributes:
         host: the name that is passed to SSH.
         tkperf: the path of tkperf on the host.
-        boot_id: changes whenever the host is booted.
-        ahead_s: the difference between the clock of the host and the clock of this machine, in seconds, known within
-            ``within_s``.
+        boot_id: an identifier that changes whenever the host is booted.
+        ahead_s: the clock of the host minus the clock of this machine, in seconds. The uncertainty of this difference
+            is ``within_s``.
     """
 
     host: str
@@ -182,9 +188,9 @@ class SnapshotMark(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         host: the name of the host in the batch.
         utc: time of the copy, according to the clock of the machine on which the batch runs.
-        ahead_s: the difference between the clock of the host and the clock of that machine. The times in the file are
-            those of the host.
-        running: the run continued after the copy.
+        ahead_s: the clock of the host minus the clock of that machine, in seconds. The clock of the host gave the times
+            in the file.
+        running: whether the run continued after the copy.
     """
 
     host: str
@@ -199,13 +205,13 @@ class SnapshotMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_snapshot(host: Mapping[str, object]) -> SnapshotMark | None:
-    """Return the mark of a snapshot from the facts of a run's host. None: the file is not a snapshot, or has no such
-    mark.
+    """Return the mark of a copied run file (snapshot). ``host`` contains the facts about the host of the run, as the
+    run file stores them. None: the file is not a snapshot, or has no such mark.
     """
     kept = host.get("snapshot")
     try:
         return None if kept is None else convert(kept, SnapshotMark)
-    except msgspec.ValidationError:  # of a damaged file
+    except msgspec.ValidationError:  # The file is damaged.
         return None
 
 
@@ -215,8 +221,8 @@ class BatchState(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         path: the ledger, NAME.batch.
         began_utc: the time at which the user confirmed the drives.
-        supervisor: the process that starts the runs of the drives; None: no such process runs.
-        claims: text of the claims file; None: the batch has none.
+        supervisor: the number (PID) of the process that starts the runs of the drives; None: no such process runs.
+        claims: text of the claims file; None: the batch has no claims file.
         claims_path: path of the claims file, for messages and to find the baseline.
         notes: notes about the whole batch, such as budgets, and the read rates of drives alone and together.
     """
@@ -232,8 +238,8 @@ class BatchState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_under_way(self) -> bool:
-        """Return whether a drive is being measured (for the first time, or once more and alone) or waits for its turn.
-        If the batch is followed from another machine: according to the last known state.
+        """Return whether any drive is being measured or waits for its turn. A second measurement, in which the drive
+        runs alone, counts as well. If another machine follows the batch, the result is that of the last known state.
         """
         return self.supervisor is not None or any(
             drive.stage is DriveStage.RUNNING and drive.shown.host is None for drive in self.drives

@@ -1,7 +1,7 @@
 """Names that the command line accepts, and the limits of its numbers.
 
-Help, completion and wrong calls need only the names, so this module does not import the tests, drives and profiles that
-they name. These modules contain the names, too; tests/model/test_choices.py compares both.
+Help, completion and wrong calls need only the names, so this module does not import the tests, drives and profiles to
+which the names refer. Those modules contain the same names, and tests/model/test_choices.py compares both lists.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from typing import NamedTuple
 
 
 class Offered(NamedTuple):
-    """A test as the commands offer it. A suite runs its tests in the order of ``OFFERED_TESTS``."""
+    """A test that the commands offer, with the suites to which the test belongs. A suite runs its tests in the order of
+    ``OFFERED_TESTS``.
+    """
 
     name: str
     suites: tuple[str, ...]
     by_default: bool = True
 
 
-_FLASH = ("ssd", "raid")  # a RAID set is tested like one large SSD
+_FLASH = ("ssd", "raid")  # A RAID set is tested like one large SSD.
 OFFERED_TESTS = (
     Offered("auto-demand", _FLASH, by_default=False),
     Offered("iops", _FLASH),
@@ -48,7 +50,8 @@ DEFAULT_PROFILES = {"ssd": "pts-e-1.1", "hdd": "tkperf-2.2", "raid": "pts-e-1.1"
 SIMULATED = "sim:"
 PRESETS = ("sata-ssd", "nvme-4kn", "client-tlc", "client-qlc", "hdd", "unsteady", "cliffs", "spikes-13min", "dying")
 
-# The figures by which ``rank`` and the library rank drives, in the order in which a comparison shows them.
+# The figures by which ``tkperf rank`` and the page of the library can rank drives. A comparison shows the figures in
+# this order.
 FIGURES = (
     *("random-read", "random-write", "random-mix", "large-read", "large-write"),
     *("single-read", "single-write", "kept-rate"),
@@ -72,10 +75,10 @@ ATA_PURGES = (
 )
 SCSI_PURGES = ("scsi-sanitize-block", "scsi-sanitize-crypto", "scsi-sanitize-overwrite", "scsi-format")
 KERNEL_PURGES = ("discard", "write-zeroes")
-# Methods for --purge. Their order has no meaning.
+# Methods that the option --purge accepts. The order has no meaning.
 PURGES = (*NVME_PURGES, *ATA_PURGES, *SCSI_PURGES, *KERNEL_PURGES)
 
-# Limits far beyond every useful value.
+# These limits are far beyond every useful value. They only refuse typing errors.
 MOST_JOBS = 1024
 DEEPEST_QUEUE = 65_536
 LONGEST_STEP_S = 86_400
@@ -89,7 +92,7 @@ NO_BATCH_OF_SETS = (
 
 
 def tests_of(suite: str) -> dict[str, Offered]:
-    """Return the names of the tests that a suite offers."""
+    """Return the tests that a suite offers, by their names."""
     return {test.name: test for test in OFFERED_TESTS if suite in test.suites}
 
 
@@ -102,25 +105,31 @@ def profiles_folder() -> Path:
     return Path(__file__).parents[1] / "procedures/profiles"
 
 
-# "preconditioned" is the state of a drive afterwards.
+# Each purpose has a pattern of the names that express it. "preconditioned" is excluded, because the word describes the
+# state of a drive after preconditioning.
 _PURPOSES = {
     "precondition": r"pre[-_ ]?cond(?!\w*ed(?![a-z]))|(?<![a-z])wipc(?![a-z])|workload[-_ ]?independent",
     "fill": r"(?<![a-z])((pre|seq|rand|rnd|over)[-_ ]?)?fill(s|ing|up)?(?![a-z])",
     "warm-up": r"warm(ing)?[-_ ]?up|(?<![a-z])warm(?![a-z])",
     "purge": r"purge|saniti[sz]e|secure[-_ ]?erase|(?<![a-z])(wipe|discard|trim)(?![a-z])",
 }
-# The state before the load: "randwrite-after-precond", "post-fill", "no-trim".
+# This pattern matches words about the state before the load, as in "randwrite-after-precond", "post-fill" and
+# "no-trim".
 _AFTERWARDS = r"(?<![a-z])(after|post|no|without)[-_ ].*"
 # Workload-dependent preconditioning consists of the rounds that the PTS measures until they are steady.
 _ROUNDS = r"(?<![a-z])wdpc(?![a-z])|workload[-_ ]?dependent"
-# Conditions, not actions: "read-warm" next to "read-cold", "fill80-randwrite", "steady-trim".
+# These words name conditions and not actions, as in "read-warm" next to "read-cold", "fill80-randwrite" and
+# "steady-trim".
 _CONDITIONS = r"(?<![a-z])(warm(?![-_ ]?up)|trim|discard|wipe|fill(ed)?[-_ ]?\d+)(?![a-z])"
-# Folders may also be named after drives and conditions: they give a purpose only if they contain nothing else.
+# A folder may also be named after a drive or a condition. The name of a folder therefore expresses a purpose only if
+# the whole name matches.
 _FOLDER = r"wipc|pre[-_ ]?condition(ing)?|(pre[-_ ]?)?fill|warm[-_ ]?up|purge"
 
 
 def find_purposes(*names: str, folder: str = "") -> tuple[str, ...]:
-    """Return the purposes that the names express; empty: the load itself is the measurement."""
+    """Return the purposes that the names of a load express, such as ``precondition`` or ``purge``. An empty result
+    means that the load itself is the measurement.
+    """
     lowered = [name.lower() for name in names]
     if any(re.search(_ROUNDS, name) for name in lowered):
         return ()
@@ -130,7 +139,8 @@ def find_purposes(*names: str, folder: str = "") -> tuple[str, ...]:
 
 
 def prepares(*names: str, folder: str = "", writes: bool = True) -> bool:
-    """Return whether the load with these names prepares the device. A name of the state of the device does not suffice.
+    """Return whether the load with these names prepares the device. A name that only describes the state of the device
+    does not suffice.
 
     Args:
         writes: whether the load writes. A load without writes cannot fill or precondition a device, but it can warm up

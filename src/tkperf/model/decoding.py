@@ -1,9 +1,10 @@
-"""Decoding with msgspec that several threads may use at the same moment.
+"""Decoding with msgspec that is safe when several threads decode at the same moment.
 
 msgspec examines a type when it is used for the first time, and stores the description in the class before the
-description is complete. If two threads use a type for the first time at the same moment, the second one works with the
-incomplete part, and the process ends with a segmentation fault (seen with msgspec 0.22.0 and Python 3.11 when a batch
-connected two hosts at once). So only one thread at a time examines types. All decoding with a type begins here.
+description is complete. If two threads use a type for the first time at the same moment, the second thread reads an
+incomplete description, and the process ends with a segmentation fault. This crash was seen with msgspec 0.22.0 and
+Python 3.11 when a batch connected two hosts at once. Therefore only one thread at a time examines types. All code that
+decodes data into a type must call the functions of this module.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _EXAMINING = threading.Lock()
 
 
 def examine(type_: Any) -> None:
-    """Have msgspec examine a type and all types in it, unless that was done before."""
+    """Make msgspec examine a type and all types in it, unless msgspec has already examined the type."""
     if type_ not in _EXAMINED:
         with _EXAMINING:
             msgspec.json.Decoder(type_)
@@ -41,7 +42,7 @@ def decode_json(document: bytes | str, type_: type[T]) -> T:
     """Return a JSON document as a ``type_``.
 
     Raises:
-        msgspec.DecodeError: it is not JSON, or does not fit the type.
+        msgspec.DecodeError: the document is not JSON, or does not fit the type.
     """
     examine(type_)
     return msgspec.json.decode(document, type=type_)

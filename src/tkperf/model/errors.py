@@ -1,4 +1,4 @@
-"""Every error that tkperf raises on purpose, with its exit code.
+"""Every error that tkperf raises on purpose, with the exit code of the error.
 
 TkperfError
 ├── ClaimsNotMetError   1   tkperf check: a claim is not met or not judged
@@ -14,10 +14,10 @@ TkperfError
 ├── RunFileError        6   the run file cannot be read or written
 └── Interrupted       130   the user stopped the run; the run file keeps everything measured until then
 
-Any other exception is a defect of tkperf and ends with 70; an output without a reader ends with 141.
-docs/reference/exit-codes.md explains how a script can use each code.
+Any other exception is a defect of tkperf, and the exit code is 70. If the program that reads the output has ended, the
+exit code is 141. docs/reference/exit-codes.md explains how a script can use each code.
 
-A message says what happened, on which device or file, and what to do next. Only the cli prints
+A message states what happened, on which device or file, and what the user does next. Only the package ``cli`` prints
 errors and exits.
 """
 
@@ -28,7 +28,7 @@ from typing import Self
 
 
 class ExitCode(IntEnum):
-    """Exit codes of tkperf, which uses no others. ``meaning`` is the text in the help."""
+    """All exit codes of tkperf. ``meaning`` is the text in the help."""
 
     meaning: str
 
@@ -67,14 +67,14 @@ class ClaimsNotMetError(TkperfError):
 
 
 class UsageError(TkperfError):
-    """The command line or an input file asks for something impossible."""
+    """The command line or an input file requests something impossible."""
 
     exit_code = ExitCode.WRONG_USE
 
 
 def closest(given: str, choices: Iterable[str]) -> str | None:
-    """Return the choice most similar to the given word; None if none is similar."""
-    from difflib import get_close_matches  # noqa: PLC0415  # only mistakes need it
+    """Return the choice that is most similar to the given word; None: no choice is similar."""
+    from difflib import get_close_matches  # noqa: PLC0415  # only a mistake needs this module
 
     by_lower_case = {name.lower(): name for name in choices}
     alike = get_close_matches(given.lower(), by_lower_case, n=1)
@@ -82,23 +82,23 @@ def closest(given: str, choices: Iterable[str]) -> str | None:
 
 
 def guess(given: str, choices: Iterable[str]) -> str:
-    """Return ``; did you mean lat?``, or an empty string if no choice is similar."""
+    """Return a suggestion such as ``; did you mean lat?``, or an empty string if no choice is similar."""
     meant = closest(given, choices)
     return f"; did you mean {meant}?" if meant else ""
 
 
 def choose_from(given: str, choices: Iterable[str]) -> str:
-    """Return ``choose from iops, lat; did you mean lat?``"""
+    """Return the list of choices and a suggestion, such as ``choose from iops, lat; did you mean lat?``."""
     names = list(choices)
     return f"choose from {', '.join(names)}{guess(given, names)}"
 
 
 def not_known(what: str, given: str, choices: Iterable[str]) -> UsageError:
-    """Return the error ``test 'lta': choose from iops, lat; did you mean lat?``"""
+    """Return the error for an unknown name, such as ``test 'lta': choose from iops, lat; did you mean lat?``."""
     return UsageError(f"{what} '{given[:40]}': {choose_from(given, choices)}")
 
 
-# Remedies for failures that another file or folder would not avoid. The other failures need no remedy in words.
+# Remedies for the failures whose description alone does not tell the user what to do.
 _ADVICE = {
     errno.EMFILE: "raise the limit of this shell: ulimit -n",
     errno.ENFILE: "the whole host has reached its limit: sysctl fs.file-max",
@@ -108,24 +108,24 @@ _ADVICE = {
     errno.EDQUOT: "remove files of this user, or raise the quota",
     errno.EIO: "the disk or its file system fails: see the kernel log",
 }
-# Failures of this process or host, which another folder does not avoid.
+# These failures belong to this process or host. They would also occur in another folder.
 _LACK_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def is_full(error: BaseException) -> bool:
-    """Return whether a disk or a quota is full. Only this failure of a write can end after some time."""
+    """Return whether the error means that a disk or a quota is full. Only this kind of write failure can disappear
+    after some time.
+    """
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def is_lack_of_resources(error: BaseException) -> bool:
-    """Return whether this process or host lacks descriptors or memory, so that another folder does
-    not help.
-    """
+    """Return whether this process or host lacks descriptors or memory. Another folder does not help in this case."""
     return isinstance(error, OSError) and error.errno in _LACK_OF_RESOURCES
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the reason of a failure in words, without error number, codec and path."""
+    """Return the reason for a failure in words, without the error number, the codec and the path."""
     if isinstance(error, UnicodeDecodeError):
         return f"it is not text in UTF-8, from byte {error.start:,} on"
     if isinstance(error, UnicodeError):
@@ -167,7 +167,7 @@ class StepFailedError(EngineError):
 
 
 class StepDisturbedError(StepFailedError):
-    """Something other than the device influenced a step; a strict run does not accept that."""
+    """Something other than the device influenced a step. A run with ``--strict`` does not accept such a step."""
 
 
 class LostAtGateError(EngineError):
@@ -184,7 +184,7 @@ class LockedRunFileError(RunFileError):
     """Another program has locked the run file. The file can be read after the lock is released."""
 
 
-class Interrupted(TkperfError):  # noqa: N818 - nothing failed
+class Interrupted(TkperfError):  # noqa: N818 - not an error, because nothing failed
     """The user stopped the run. The run file contains everything that was measured before."""
 
     exit_code = ExitCode.STOPPED

@@ -1,9 +1,8 @@
-"""Tables and charts of a section as plain data. The test defines them, the run file stores them, and each output draws
-them.
+"""Tables and charts of a section as plain data. The test defines the tables and charts, the run file stores the
+definitions, and each output draws them.
 
-The vocabulary is closed: each output draws a kind of figure in one way, for every test that uses it. A chart answers
-one question. Figures with the same question are views of the same chart, and the user of a page switches between the
-views.
+The set of kinds is fixed. Each output draws a kind of figure in the same way for every test. A chart answers one
+question. Figures with the same question are views of the same chart, and the user of a page switches between the views.
 """
 
 from __future__ import annotations
@@ -18,15 +17,16 @@ from tkperf.model.quantity import percentile
 class FigureKind(StrEnum):
     """Kinds of figures.
 
-    ``MATRIX`` is a table for each quantity, shaded by its values. ``LISTING`` is a table with a row for each
-    workload and a column for each quantity. ``SECTIONS`` is a table of a whole test. The others are charts.
-    ``AGAINST`` draws one quantity over another, a point for each cell; ``OVER_DEMAND`` quantities over the
-    total number of outstanding I/Os. ``HEAT_MAP`` draws the I/Os of a stream by time and response time.
-    ``INTERFERENCE`` is a table of offered reads and writes, shaded by a latency of the reads. ``FRONTIER`` draws
-    the most reads within a latency limit over the writes. ``NEIGHBOURS`` draws by what factor each neighbour
-    makes the latency of the same reader longer.
-    ``SECTIONS`` and the kinds after it show a whole test and place its loads by recorded start times. If a whole
-    test has a figure of another kind, the figure shows all its sections together.
+    ``MATRIX`` is a table for each quantity, shaded by its values. ``LISTING`` is a table with a row for each workload
+    and a column for each quantity. ``SECTIONS`` is a table of a whole test. All other kinds count as charts.
+    ``AGAINST`` draws one quantity over another quantity, with a point for each cell. ``OVER_DEMAND`` draws quantities
+    over the total number of outstanding I/Os. ``HEAT_MAP`` draws the I/Os of a stream by time and response time.
+    ``INTERFERENCE`` is a table of offered reads and writes, shaded by a latency of the reads. ``FRONTIER`` draws, for
+    each write rate, the most reads within a latency limit. ``NEIGHBOURS`` draws the factor by which each neighbour
+    increases the latency of the same reader.
+
+    ``SECTIONS`` and the kinds after ``SECTIONS`` show a whole test, and arrange the loads by their recorded start
+    times. If a whole test has a figure of an earlier kind, the figure shows all sections of the test together.
     """
 
     MATRIX = "matrix"
@@ -61,22 +61,24 @@ class Figure:
     """One table or chart.
 
     Attributes:
-        quantities: keys of ``quantity.QUANTITIES``; one, or more for several curves in one chart. For one
-            quantity against another, the vertical axis comes first.
-        title: title of the figure; empty: the title is made from the quantities.
-        read_percents: the mixes that the figure shows; None: all mixes. Over rounds, each mix has a chart.
-        log: a logarithmic axis for the quantity.
-        apart: show reads and writes of a mix separately, in listings, over time and in distributions.
-        axis: for a chart over an axis, the key of the workload field on that axis; empty: the block size if
-            that differs, else the first field that differs. If the field does not differ, no chart is drawn.
-        most_threads: over rounds, show only the workloads with the most threads.
-        groups: for a figure of a whole test, sections that follow each other: a timeline has a chart for
-            each group, an overlaid figure a curve for each; empty: all sections.
-        question: the question that the chart answers; figures of a section with one question are views of one
-            chart. Empty: a separate chart.
-        view: the name of the figure among the views, with one word for each switch, such as ``("time", "linear")``.
-        printed: whether the figure is printed along with others of its chart, because the specification asks for
-            a separate plot. If a chart has no such figure, its first is printed.
+        quantities: keys of ``quantity.QUANTITIES``. Several keys give several curves in one chart. In a chart of one
+            quantity against another, the first key belongs to the vertical axis.
+        title: title of the figure; empty: the names of the quantities form the title.
+        read_percents: the mixes that the figure shows; None: all mixes. In figures over rounds, each mix has a separate
+            chart.
+        log: whether the axis of the quantity is logarithmic.
+        apart: whether listings, distributions and charts over time show the reads and writes of a mix separately.
+        axis: for a chart over a workload field, the key of that field. Empty: the block size if the block sizes differ,
+            otherwise the first field that differs. No chart is drawn if all workloads have the same value in the field.
+        most_threads: whether a chart over rounds shows only the workloads with the most threads.
+        groups: for a figure of a whole test, groups of consecutive sections. A timeline has a chart for each group, and
+            an overlaid figure has a curve for each group. Empty: all sections form one group.
+        question: the question that the chart answers. Figures of a section with the same question are views of one
+            chart. Empty: the figure is a separate chart.
+        view: the name of the figure among the views of a chart, with one word for each switch on the page, such as
+            ``("time", "linear")``.
+        printed: whether the figure is printed in addition to other views of the same chart, because the specification
+            requires a separate plot. If no view of a chart has this mark, the first view is printed.
     """
 
     kind: FigureKind
@@ -94,7 +96,7 @@ class Figure:
 
 
 TABLE_KINDS = {FigureKind.MATRIX, FigureKind.LISTING, FigureKind.SECTIONS}
-"""Kinds that are tables and not charts. A table has no question of its own."""
+"""Kinds that are tables and not charts. A table has no question."""
 
 SETTLED = "Did the values settle from round to round?"
 WAS_STEADY = "Was the window that was judged steady?"
@@ -106,18 +108,18 @@ COST_IN_LATENCY = "How does latency rise with IOPS?"
 HOW_MANY_IOPS = "How many IOPS were measured?"
 MORE_DEMAND = "What is the effect of more demand?"
 CONVERGENCE = "Steady state convergence"
-"""Title of a chart of rounds."""
+"""Title of the charts that show quantities over the rounds of a test."""
 
 
 def percentile_keys(use: PercentileUse) -> tuple[str, ...]:
-    """Return the keys of the percentiles that a place shows."""
+    """Return the quantity keys of the percentiles that are shown in a place of the outputs."""
     return tuple(percentile(percent).key for percent in find_percentiles(use))
 
 
 (TAIL,) = percentile_keys(PercentileUse.TAIL)
 TAIL_WORDS = f"{TAIL_PERCENT:g} %"
 LATENCIES = ("latency_mean_us", TAIL, "latency_max_us")
-"""The latencies of a summary."""
+"""The latency quantities in a summary."""
 PERCENTILE_KEYS = percentile_keys(PercentileUse.CURVES)
 
 
@@ -137,7 +139,7 @@ def drawn(
     printed: bool = False,
     groups: tuple[tuple[str, ...], ...] = (),
 ) -> Figure:
-    """Return a figure of all mixes."""
+    """Return a figure that shows all mixes. The arguments are the attributes of ``Figure``."""
     return Figure(
         kind=kind,
         quantities=quantities,
@@ -160,7 +162,9 @@ def over_rounds(
     view: tuple[str, ...] = (),
     printed: bool = False,
 ) -> Figure:
-    """Return curves of a quantity over the rounds, for some mixes or for the workloads with the most threads."""
+    """Return a figure with curves of a quantity over the rounds, for some mixes or for the workloads with the most
+    threads.
+    """
     return Figure(
         kind=FigureKind.OVER_ROUNDS,
         quantities=(quantity,),
@@ -174,19 +178,21 @@ def over_rounds(
 
 
 WINDOW = asking(WAS_STEADY, drawn(FigureKind.WINDOW, printed=True))
-"""The steady-state window of each tracking variable."""
+"""Figures of the steady-state window of each tracking variable."""
 
 WHOLE_TEST = asking(
     DONE,
     drawn(FigureKind.TIMELINE, "megabytes_per_s", view=("whole test",)),
     drawn(FigureKind.PRECONDITIONING, "megabytes_per_s"),
 )
-"""Figures that every test shows: everything that was done to the device, and the course of preconditioning."""
+"""Figures that every test has. They show all work on the device in the order of time, and the course of
+preconditioning.
+"""
 
 
 class LoadCaution(StrEnum):
-    """Reasons why the figures of a section do not show the performance of the device alone. The load itself reveals
-    these reasons.
+    """Reasons why the figures of a section do not show the performance of the device alone. These reasons follow from
+    the load itself.
     """
 
     BUFFERED = "buffered-io"
@@ -207,14 +213,14 @@ CAUTION_WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionPlan:
-    """A section of a test, as every output shows the section.
+    """The plan according to which every output shows a section of a test.
 
     Attributes:
-        name: as in the phases of the procedure.
+        name: the name of the section in the phases of the procedure.
         quantities: the quantities in a summary, a comparison and a baseline. The first is the most important.
-        figures: in the order of a report.
-        prepares: the section brings the device into the state that later sections measure. Outputs
-            mention such a section only if it did not reach that state.
+        figures: the figures in the order of a report.
+        prepares: whether the section brings the device into the state that later sections measure. Outputs mention such
+            a section only if the device did not reach that state.
         state: the difference from other sections of the test with the same load, such as "bursts after 5 s idle". A
             headline names the state.
         cautions: cautions about an imported load. Each caution is a reason of the verdict.
@@ -237,8 +243,9 @@ class TestPlan:
     """The presentation of a test's results.
 
     Attributes:
-        sections: the sections in their order. Outputs show any other section with its recorded values.
-        figures: of the whole test.
+        sections: the plans of the sections, in order. If a section has no plan, outputs show the recorded values of the
+            section.
+        figures: the figures of the whole test.
     """
 
     __test__ = False
@@ -252,7 +259,9 @@ class TestPlan:
 
 
 def distributed(*, apart: bool = False) -> tuple[Figure, ...]:
-    """Return the distribution of the response times of all I/Os. With ``apart``, reads and writes are separate."""
+    """Return the figures of the distribution of the response times of all I/Os. With ``apart``, reads and writes are
+    separate.
+    """
     return asking(
         DISTRIBUTED,
         drawn(FigureKind.HISTOGRAM, view=("histogram",), apart=apart, printed=True),
@@ -261,7 +270,7 @@ def distributed(*, apart: bool = False) -> tuple[Figure, ...]:
 
 
 HEAT_MAP = asking(SPREAD_OVER_TIME, drawn(FigureKind.HEAT_MAP, printed=True))
-"""The I/Os of a stream by time and response time. For a mix, there are two views: reads and writes."""
+"""Figure that shows the I/Os of a stream by time and response time. A mix has two views: reads and writes."""
 
 
 def plan_histogram_run(name: str) -> SectionPlan:
@@ -282,7 +291,7 @@ def plan_histogram_run(name: str) -> SectionPlan:
 
 
 def over_areas(quantity: str) -> tuple[Figure, ...]:
-    """Return a quantity over the areas of a disk, and its spread."""
+    """Return the figures of a quantity over the areas of a disk, and of the spread of the quantity."""
     return asking(
         "How do the results change from the start of the disk to the end?",
         drawn(FigureKind.OVER_AREAS, quantity, view=("over the disk",), printed=True),
@@ -291,7 +300,9 @@ def over_areas(quantity: str) -> tuple[Figure, ...]:
 
 
 def stream_latencies(question: str) -> tuple[Figure, ...]:
-    """Return latencies over the time of a stream, by slice and by second, and the heat map of all its I/Os."""
+    """Return figures of the latencies over the time of a stream, by slice and by second, and the heat map of all I/Os
+    of the stream.
+    """
     curves = asking(
         question,
         drawn(
@@ -316,17 +327,19 @@ def stream_latencies(question: str) -> tuple[Figure, ...]:
 
 
 def matrices(*quantities: str) -> tuple[Figure, ...]:
-    """Return a table for each quantity."""
+    """Return a figure of the kind ``MATRIX`` for each quantity."""
     return tuple(Figure(kind=FigureKind.MATRIX, quantities=(quantity,)) for quantity in quantities)
 
 
 def matrix_keys(plan: SectionPlan) -> tuple[str, ...]:
-    """Return the quantities that a section has tables of."""
+    """Return the keys of the quantities for which a section has tables."""
     return tuple(key for figure in plan.figures if figure.kind is FigureKind.MATRIX for key in figure.quantities)
 
 
 def generic_section(name: str, *, areas: bool = False, stream: bool = False) -> SectionPlan:
-    """Return a plan for a section without a plan, made from the recorded values alone."""
+    """Return the plan with which outputs show a section whose test defined no plan. The plan shows only recorded
+    values.
+    """
     quantities = ("iops", "latency_mean_us", TAIL)
     tables = matrices("iops", "megabytes_per_s", "latency_mean_us")
     figures: tuple[Figure, ...]

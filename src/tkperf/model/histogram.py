@@ -1,4 +1,4 @@
-"""Latency histograms in fio's own bucket layout, so that nothing is lost.
+"""Latency histograms with the same buckets as fio, so that no detail of fio's output is lost.
 
 fio sorts every completion into logarithmic buckets: exact below 128 ns, then 64 buckets for each power of two (stat.h:
 FIO_IO_U_PLAT_BITS 6). A bucket is at most 1/64 of its value wide. The middle value of a bucket represents the bucket,
@@ -20,7 +20,7 @@ BUCKETS = 29 * SUB_BUCKETS  # 29 groups: up to about 17 s, the last bucket takes
 
 
 class PercentileUse(StrEnum):
-    """Places that show only some of the percentiles."""
+    """Places in the outputs that show only some of the percentiles."""
 
     TAIL = "summaries and headlines, as the one percentile that stands for the slow I/Os"
     CURVES = "tables and curves of single percentiles"
@@ -30,8 +30,8 @@ class PercentileUse(StrEnum):
     SECONDS = "the seconds of exports"
 
 
-# Every percentile that a result contains, in percent of the I/Os, with the places that show only some of the
-# percentiles.
+# Every percentile that a result contains, in percent of the I/Os. The value is the list of places that show the
+# percentile, among the places that show only some percentiles.
 _USES: dict[float, tuple[PercentileUse, ...]] = {
     50.0: (PercentileUse.CURVES, PercentileUse.LEVELS, PercentileUse.SECONDS),
     90.0: (),
@@ -51,12 +51,12 @@ REPORTED_PERCENTILES = tuple(_USES)
 
 
 def find_percentiles(use: PercentileUse) -> tuple[float, ...]:
-    """Return the percentiles that a place shows."""
+    """Return the percentiles that a place shows, in percent."""
     return tuple(percent for percent, uses in _USES.items() if use in uses)
 
 
 (TAIL_PERCENT,) = find_percentiles(PercentileUse.TAIL)
-# With fewer I/Os beyond a percentile, the percentile means little: one more slow I/O would change it.
+# With fewer I/Os beyond a percentile, a single additional slow I/O would change the percentile.
 LEAST_IOS_BEYOND = 10
 
 IntArray = NDArray[np.int64]
@@ -78,7 +78,7 @@ BUCKET_MIDDLE_NS: IntArray = np.where(
 
 
 def bucket_of_ns(value_ns: int) -> int:
-    """Return the index of the bucket that holds a latency.
+    """Return the index of the bucket that contains a latency.
 
     Raises:
         ValueError: the latency is negative.
@@ -92,10 +92,11 @@ def bucket_of_ns(value_ns: int) -> int:
 
 
 def _buckets_of_ns(values_ns: IntArray) -> IntArray:
-    """Return ``bucket_of_ns`` of each of many latencies."""
+    """Return the index of the bucket for each latency, like ``bucket_of_ns``."""
     if np.any(values_ns < 0):
         raise ValueError(f"latency {int(values_ns.min())} ns is negative")
-    # The last bucket contains all longer latencies. For shorter ones, the exponent of the float is the bit length.
+    # The last bucket contains all longer latencies. For shorter latencies, the exponent of the floating-point number is
+    # the bit length.
     within = np.minimum(values_ns, BUCKET_UPPER_NS[-1])
     shift = np.maximum(np.frexp(within.astype(np.float64))[1].astype(np.int64) - 7, 0)
     exact = within < 2 * SUB_BUCKETS
@@ -105,31 +106,36 @@ def _buckets_of_ns(values_ns: IntArray) -> IntArray:
 
 @cache
 def _share(percent: float) -> tuple[int, int]:
-    """Return a percentage as the exact fraction that its decimal digits express: 99.9 is 999 of 1000, not the nearest
-    float.
+    """Return a percentage as an exact fraction of two integers, according to the decimal digits of the percentage. 99.9
+    becomes 999 and 1000.
     """
     return (Fraction(str(percent)) / 100).as_integer_ratio()
 
 
 def percentile_rank(percent: float, total: int) -> int:
-    """Return the rank of the I/O at a percentile, from 1: the smallest rank that covers ``percent`` of all I/Os.
+    """Return the rank of the I/O at a percentile, counted from 1. The result is the smallest rank that covers
+    ``percent`` of all I/Os.
 
-    The result is exact: 99.9 % of 1,000 I/Os is the 999th. In floating point 99.9 / 100 x 1000 is above 999.
+    The result is exact: at 99.9 % of 1,000 I/Os, the rank is 999. In floating point, 99.9 / 100 x 1000 is greater than
+    999, so the rank would be 1000.
     """
     part, whole = _share(percent)
     return -(-part * total // whole)
 
 
 def has_percentile(percent: float, total: int) -> bool:
-    """Return whether the number of I/Os suffices for a percentile: at least ten I/Os are expected beyond it."""
+    """Return whether the number of I/Os suffices for a percentile. At least ten I/Os must be expected beyond the
+    percentile.
+    """
     part, whole = _share(percent)
     return (whole - part) * total >= LEAST_IOS_BEYOND * whole
 
 
 class Histogram:
-    """Counts of I/Os by latency. Immutable; equal if all counts are equal.
+    """Counts of I/Os by latency. A histogram does not change. Two histograms are equal if all counts are equal.
 
-    ``indices`` are the non-empty buckets, ascending; ``counts`` are their I/Os.
+    ``indices`` are the numbers of the buckets that contain I/Os, in ascending order. ``counts`` are the I/Os in each of
+    these buckets.
     """
 
     __slots__ = ("_buckets_of", "_total", "counts", "indices")
@@ -137,7 +143,8 @@ class Histogram:
     def __init__(self, indices: Iterable[int] = (), counts: Iterable[int] = ()) -> None:
         self.indices: IntArray = np.asarray(indices, dtype=np.int64)
         self.counts: IntArray = np.asarray(counts, dtype=np.int64)
-        # The sum is stored, because every percentile needs it and the same percentiles are read many times.
+        # The sum and the percentiles are stored, because every percentile needs the sum and the same percentiles are
+        # read many times.
         self._total: int | None = None
         self._buckets_of: dict[float, int | None] | None = None
         if self.indices.shape != self.counts.shape or self.indices.ndim != 1:
@@ -150,7 +157,7 @@ class Histogram:
 
     @classmethod
     def from_dense(cls, dense: IntArray) -> Histogram:
-        """Build a histogram from one count for each of the ``BUCKETS`` buckets."""
+        """Build a histogram from an array that contains one count for each of the ``BUCKETS`` buckets."""
         indices = np.flatnonzero(dense)
         counts = dense[indices]
         if indices.size and counts.min() < 0:
@@ -159,21 +166,25 @@ class Histogram:
 
     @classmethod
     def _trusted(cls, indices: IntArray, counts: IntArray) -> Histogram:
-        """Build a histogram without checks. The caller guarantees correct values, and builds many histograms."""
+        """Build a histogram without checks. The caller guarantees that the values are correct. The checks would take
+        too long for the many histograms of a run.
+        """
         made = cls.__new__(cls)
         made.indices, made.counts, made._total, made._buckets_of = indices, counts, None, None
         return made
 
     @classmethod
     def from_bins(cls, bins: Mapping[int, int]) -> Histogram:
-        """Build a histogram from fio's json+ ``bins``: bucket middle in ns -> count."""
+        """Build a histogram from the ``bins`` of fio's format json+. The keys are the middles of the buckets in ns, and
+        the values are counts.
+        """
         if not bins:
             return _EMPTY
         counts = np.fromiter(bins.values(), dtype=np.int64, count=len(bins))
         values_ns = np.fromiter(bins.keys(), dtype=np.int64, count=len(bins))
         indices: IntArray = BUCKET_MIDDLE_NS.searchsorted(values_ns)
-        # Fast path for the bucket names of fio in fio's order. Every second of a run has such a histogram of each
-        # thread, and the load loses the CPU time that this function uses.
+        # The keys of fio in fio's order need no search. This case must be fast: each thread has such a histogram for
+        # every second of a run, and the load loses the CPU time that this function uses.
         is_ascending = (indices[1:] > indices[:-1]).all()
         if (
             is_ascending
@@ -187,7 +198,7 @@ class Histogram:
         return cls.from_dense(dense)
 
     def dense(self) -> IntArray:
-        """Return one count for each of the ``BUCKETS`` buckets."""
+        """Return an array that contains one count for each of the ``BUCKETS`` buckets."""
         dense = np.zeros(BUCKETS, dtype=np.int64)
         dense[self.indices] = self.counts
         return dense
@@ -224,7 +235,7 @@ class Histogram:
         return Histogram.from_dense(difference)
 
     def percentile_ns(self, percent: float) -> float | None:
-        """Return the latency that ``percent`` of the I/Os did not exceed, to within a bucket.
+        """Return the latency in ns that ``percent`` of the I/Os did not exceed. The result is accurate to one bucket.
 
         The value is the middle of the bucket, as in fio. The result is None if fewer than ten I/Os are expected beyond
         the percentile.
@@ -233,7 +244,9 @@ class Histogram:
         return None if bucket is None else float(BUCKET_MIDDLE_NS[bucket])
 
     def bucket_of_percentile(self, percent: float) -> int | None:
-        """Return the index of the bucket that contains the percentile; None as in ``percentile_ns``."""
+        """Return the index of the bucket that contains the percentile. None: fewer than ten I/Os are expected beyond
+        the percentile.
+        """
         if self._buckets_of is None:
             self._buckets_of = self._find_buckets(REPORTED_PERCENTILES)
         if percent not in self._buckets_of:
@@ -241,7 +254,9 @@ class Histogram:
         return self._buckets_of[percent]
 
     def _find_buckets(self, percents: Sequence[float]) -> dict[float, int | None]:
-        """Return the bucket of each percentile. One call takes as long as two calls for a single percentile."""
+        """Return the bucket of each percentile. One call for all percentiles takes only as long as two calls for one
+        percentile.
+        """
         total = self.total
         found: dict[float, int | None] = dict.fromkeys(percents)
         known = [percent for percent in percents if has_percentile(percent, total)]
@@ -252,10 +267,11 @@ class Histogram:
         return found
 
     def gathered(self, ends: Iterable[int]) -> Histogram:
-        """Return the I/Os in few buckets. Each I/O counts in the next bucket of ``ends``; I/Os above all ``ends`` count
-        in the last one.
+        """Return a histogram with fewer buckets. Each I/O counts in the next higher bucket among ``ends``. I/Os above
+        all ``ends`` count in the last bucket of this histogram.
 
-        Percentiles that fall into one of ``ends`` stay the same; edges and other percentiles change.
+        Percentiles that lie in one of the buckets ``ends`` stay the same. The extremes and all other percentiles may
+        change.
         """
         cuts = np.array(sorted(ends), dtype=np.int64)
         if not self.indices.size or not cuts.size:
@@ -272,12 +288,12 @@ class Histogram:
 
     @property
     def lowest_ns(self) -> int | None:
-        """Return the lower edge of the first bucket with I/Os; None when empty."""
+        """Return the lower edge, in ns, of the first bucket with I/Os; None: the histogram is empty."""
         return int(BUCKET_LOWER_NS[self.indices[0]]) if self.indices.size else None
 
     @property
     def highest_ns(self) -> int | None:
-        """Return the upper edge of the last bucket with I/Os; None when empty."""
+        """Return the upper edge, in ns, of the last bucket with I/Os; None: the histogram is empty."""
         return int(BUCKET_UPPER_NS[self.indices[-1]]) if self.indices.size else None
 
     def __eq__(self, other: object) -> bool:
@@ -296,13 +312,15 @@ class Histogram:
 
 _EMPTY = Histogram()
 
-# A coarse histogram, as each second has one, joins neighbouring buckets into groups. The width of a group is at most
-# this fraction of its lower edge.
+# The histograms of single seconds are coarse: they join neighbouring buckets into groups. The width of a group is at
+# most this fraction of the lower edge of the group.
 COARSE_WIDTH = 1 / 16
 
 
 def _build_coarse_buckets() -> tuple[IntArray, IntArray, IntArray]:
-    """Return for each bucket: the bucket at the middle of its group, and the first and the last bucket of the group."""
+    """Return three arrays with an entry for each bucket: the middle bucket, the first bucket, and the last bucket of
+    the group to which the bucket belongs.
+    """
     middles = np.arange(BUCKETS, dtype=np.int64)
     firsts, lasts = middles.copy(), middles.copy()
     first = 0
@@ -322,13 +340,15 @@ _COARSE_BUCKETS, _GROUP_FIRSTS, _GROUP_LASTS = _build_coarse_buckets()
 
 
 def coarse_edges_ns(indices: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the lowest and highest latency in ns of the groups that buckets of a coarse histogram represent."""
+    """Return the lowest and the highest latency, in ns, of the groups of a coarse histogram. ``indices`` are the
+    buckets that represent the groups.
+    """
     return BUCKET_LOWER_NS[_GROUP_FIRSTS[indices]], BUCKET_UPPER_NS[_GROUP_LASTS[indices]]
 
 
 def coarsen(histogram: Histogram) -> Histogram:
-    """Return the histogram in the coarse buckets in which seconds are stored: a bucket is at most 1/16 of its value
-    wide.
+    """Return the histogram with the coarse buckets in which the run file stores single seconds. A coarse bucket is at
+    most 1/16 of its value wide.
     """
     dense = np.zeros(BUCKETS, dtype=np.int64)
     np.add.at(dense, _COARSE_BUCKETS[histogram.indices], histogram.counts)
@@ -337,15 +357,16 @@ def coarsen(histogram: Histogram) -> Histogram:
 
 EMPTY = Histogram()
 
-# For each group of a coarse histogram, in ascending order: the first bucket, and the lowest latency in ns.
+# The first array contains the first bucket of each group, in ascending order. The second array contains the lowest
+# latency of each group in ns.
 _GROUP_STARTS = np.unique(_GROUP_FIRSTS)
 _GROUP_LOWER_NS = BUCKET_LOWER_NS[_GROUP_STARTS]
 
 
 @cache
 def bands_of_buckets(per_decade: int) -> tuple[IntArray, IntArray]:
-    """Return the number of the latency band of each bucket. Also return the lowest latency in ns of each band, and the
-    end of the last band.
+    """Return two arrays: the number of the latency band for each bucket, and the lowest latency in ns of each band. The
+    second array also contains the end of the last band.
 
     A band is about 1 / ``per_decade`` of a decade wide. It consists of whole groups of a coarse histogram. Therefore
     the histogram of a second and that of a step count each I/O in the same band, and no bucket is split.

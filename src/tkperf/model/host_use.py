@@ -1,4 +1,6 @@
-"""The activity of the host during a step: looks at the counters of the host, and the difference between two looks."""
+"""The activity of the host during a step: readings of the host's counters ("looks"), and the difference between two
+readings.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-# Programs that use a smaller share of a CPU are not named.
+# Programs that use a smaller percentage of a CPU are not named.
 LEAST_NAMED_PERCENT = 1.0
 MOST_PROCESSES_NAMED = 3
-# A device in trouble repeats its message. The first lines suffice to show the trouble.
+# The kernel repeats the same message about a defective device. The first lines suffice to show the problem.
 MOST_LINES = 8
-# A thread that used its CPU for a smaller share of the time only waited at its gate.
+# A thread that used a CPU for a smaller share of the time only waited for the start of its step.
 _AT_WORK = 0.001
 
 
@@ -32,8 +34,8 @@ class CpuTimes:
         return self.user_s + self.system_s + self.interrupts_s
 
     def since(self, earlier: CpuTimes) -> CpuTimes:
-        """Return the growth since an earlier reading, at least 0. The kernel sometimes lets iowait and idle
-        decrease.
+        """Return the increase of each time since an earlier reading. The result is at least 0, although the kernel
+        sometimes decreases the times of iowait and idle.
         """
         grown = {
             name: max(0.0, getattr(self, name) - getattr(earlier, name))
@@ -52,21 +54,22 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLook:
-    """One look at the host. Times accumulate from the start of the host; None: not known.
+    """One reading of the host's counters. The times accumulate from the start of the host; None: not known.
 
     Attributes:
-        at_s: time of the run's clock.
-        cpus, allowed_cpus: times of all CPUs, and of the CPUs that tkperf and fio may run on.
-        own_cpu_s, own_user_s: CPU time of tkperf, of fio, and of all processes that they started.
-        processes: all other processes by their number, without kernel threads. If there are many processes, not every
-            look contains them.
-        threads: (time on a CPU, time waiting for one) in s of fio's threads, by thread number.
-        pressure_s: totals of pressure stall information, such as ``cpu some``, and for tkperf's own cgroup, such as
-            ``own cpu some``.
-        throttled_s, throttled_times: for how long, and how often, the cgroups of tkperf and fio had no CPU time
-            left, as far as looks saw it.
+        at_s: time of the reading on the run's clock.
+        cpus, allowed_cpus: times of all CPUs, and of the CPUs on which tkperf and fio may run.
+        own_cpu_s, own_user_s: whole CPU time, and CPU time in user mode, of tkperf, of fio, and of all processes that
+            these programs started.
+        processes: all other processes by their number, without kernel threads. On a host with many processes, not every
+            reading contains the processes; None: the reading does not contain them.
+        threads: for each thread of fio, by its number: the time on a CPU and the time of waiting for a CPU, in s.
+        pressure_s: totals of the kernel's pressure stall information in s. ``cpu some`` is an example for the whole
+            host, ``own cpu some`` for the cgroup of tkperf.
+        throttled_s, throttled_times: the time for which, and the number of times that, the cgroups of tkperf and fio
+            had used up their CPU time, as far as the readings show.
         heat_events: number of times that CPUs slowed down because of heat.
-        frequency_mhz, frequency_max_mhz: mean of the CPUs examined.
+        frequency_mhz, frequency_max_mhz: present and maximum frequency, as the mean of the examined CPUs.
         kernel_lines: lines about the device that the kernel logged since the previous look.
     """
 
@@ -87,14 +90,14 @@ class HostLook:
 
 
 class HostLooks(Protocol):
-    """Looks at the host on request. A look takes between a part of a millisecond and a few milliseconds."""
+    """Reader of the host's counters. A reading takes from less than a millisecond to a few milliseconds."""
 
     def look(self) -> HostLook:
-        """Look at everything."""
+        """Read all counters of the host."""
         ...
 
     def look_at_threads(self) -> HostLook:
-        """Look only at the threads of fio. Their counters disappear when the step ends."""
+        """Read only the counters of fio's threads, which disappear when the step ends."""
         ...
 
 
@@ -103,18 +106,19 @@ class HostUse:
     """The activity of the host during a step, as the run file stores it; None: not known.
 
     Attributes:
-        seen_s: the time between the two looks, which may begin or end some tenths of a second late.
+        seen_s: the time between the two readings. Each reading may be some tenths of a second late.
         cpu_busy_percent, cpu_iowait_percent: shares of the time of all CPUs.
         allowed_cpu_busy_percent: share of the time of the CPUs on which tkperf and fio may run.
         steal_percent: share of the requested CPU time that the hypervisor gave to other machines.
-        own_cpu_percent, others_cpu_percent: CPU time of tkperf with fio, and of all other programs; 100
-            is one CPU.
+        own_cpu_percent, others_cpu_percent: CPU time of tkperf and fio together, and of all other programs. 100 % is
+            one whole CPU.
         others: names of the other programs, largest CPU time first, such as ``stress-ng 96 %``.
         fio_wait_percent: share of the step's time in which threads of fio were ready to run and had no CPU.
         pressure_percent: shares of the time, by the names in ``HostLook.pressure_s``.
-        throttled_percent: share of the time; ``throttled_times`` counts the periods.
+        throttled_percent, throttled_times: the share of the time in which the cgroups of tkperf and fio had used up
+            their CPU time, and the number of such periods.
         heat_events: number of times that CPUs slowed down.
-        frequency_mhz, frequency_max_mhz: CPU frequencies at the end of the step.
+        frequency_mhz, frequency_max_mhz: present and maximum CPU frequency at the end of the step.
         kernel_lines: lines of the kernel's log about the device.
     """
 
@@ -138,7 +142,7 @@ class HostUse:
 
 
 def compare_looks(looks: Sequence[HostLook]) -> HostUse | None:
-    """Return the difference between the first and the last look; None with fewer than two."""
+    """Return the difference between the first and the last reading. None: there are fewer than two readings."""
     if len(looks) < 2 or looks[-1].at_s <= looks[0].at_s:
         return None
     before, after = looks[0], looks[-1]
@@ -185,22 +189,22 @@ def _rounded(percent: float) -> float:
 
 
 def _grown(before: float | None, after: float | None) -> float | None:
-    """Return the growth of a count. None: the count restarted, for example in another cgroup."""
+    """Return the increase of a counter. None: not known, or the counter restarted, for example in another cgroup."""
     return None if before is None or after is None or after < before else after - before
 
 
 def _between(before: CpuTimes | None, after: CpuTimes | None) -> CpuTimes | None:
-    """Return the times between two looks. None: not known, or CPUs were added or removed."""
+    """Return the CPU times between two readings. None: not known, or CPUs were added or removed."""
     if before is None or after is None or before.cpus != after.cpus:
         return None
     return after.since(before)
 
 
 def _others(looks: Sequence[HostLook], cpus: CpuTimes | None) -> tuple[float | None, tuple[str, ...]]:
-    """Return the CPU time of other programs in s, and the names of the programs that used most of it.
+    """Return the CPU time of other programs in s, and the names of the programs that used most of this time.
 
-    If fewer than two looks contain the processes, the result is the remaining time in user mode. Kernel threads work
-    for fio, and have no time in user mode.
+    If fewer than two readings contain the processes, the result is the time in user mode of all programs except tkperf
+    and fio. User mode excludes kernel threads, which may work for fio.
     """
     walked = [look for look in looks if look.processes is not None]
     before, after = looks[0], looks[-1]
@@ -208,7 +212,7 @@ def _others(looks: Sequence[HostLook], cpus: CpuTimes | None) -> tuple[float | N
         own_s = _grown(before.own_user_s, after.own_user_s)
         return None if cpus is None or own_s is None else max(0.0, cpus.user_s - own_s), ()
     first, last = walked[0].processes or {}, walked[-1].processes or {}
-    # A process that ended adds its time to its parent.
+    # When a process ends, the kernel adds its time to that of the parent process.
     total_s = sum(program.with_children_s for program in last.values())
     total_s = max(0.0, total_s - sum(program.with_children_s for program in first.values()))
     seen_s = walked[-1].at_s - walked[0].at_s
@@ -222,11 +226,11 @@ def _others(looks: Sequence[HostLook], cpus: CpuTimes | None) -> tuple[float | N
 
 
 def _name_greatest(used: Sequence[tuple[float, str]], total: float) -> tuple[str, ...]:
-    """Return the programs that used most time, as long as their sum does not exceed the total. Both values are compared
-    as printed.
+    """Return the programs that used the most time, as long as the sum of their times does not exceed the total. The
+    comparison uses the sum and the total as they are printed.
 
-    A process may contain the time of children that began long before the first look, so a single process can exceed the
-    total.
+    The time of a process may include children that began long before the first reading, so a single process can exceed
+    the total.
     """
     named: list[str] = []
     left = round(total)
@@ -240,7 +244,9 @@ def _name_greatest(used: Sequence[tuple[float, str]], total: float) -> tuple[str
 
 
 def _wait_percent(looks: Sequence[HostLook]) -> float | None:
-    """Return the mean over those threads of fio that two looks contain and that used their CPU."""
+    """Return the share of time for which fio's threads waited for a CPU, in percent. The result is the mean over the
+    threads that two readings contain and that used a CPU.
+    """
     first: dict[int, tuple[float, tuple[float, float]]] = {}
     last: dict[int, tuple[float, tuple[float, float]]] = {}
     for look in looks:

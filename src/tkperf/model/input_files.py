@@ -1,7 +1,7 @@
-"""Read users' input files completely. A file must have an end, and must not be larger than such a file can be.
+"""Read users' input files completely, with limits on the size of the file and on the waiting time.
 
-A user may name anything as a file: an endless device, a pipe without a writer, or a file larger than memory. Each of
-these causes one clear error, within seconds and with a few MB of memory.
+A user may name an endless device, a pipe without a writer, or a file that is larger than the memory. Each of these
+mistakes causes one clear error, within seconds and with a few MB of memory.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from pathlib import Path
 from tkperf.model.errors import InputFileError, UsageError, closest, reason_of
 from tkperf.model.units import KIB, MIB, format_capacity
 
-# Many times the size of a file that a person writes.
+# These limits are many times larger than any file that a person writes.
 SETTINGS_BYTES = 256 * KIB
 CLAIMS_BYTES = 4 * MIB
 TEXT_BYTES = MIB
-# The largest of fio's own files: a status each second, with histograms, for an hour.
+# The largest output files of fio contain a status with histograms for every second of an hour.
 RESULTS_BYTES = 256 * MIB
 START_OF_A_RUN_FILE = b"SQLite format 3\0"
-# Limits for a pipe, such as <(...): the wait for a writer, and the wait for the next bytes.
+# Longest waits, in s, for the writer of a pipe such as <(...), and for the next bytes from the pipe.
 NO_WRITER_S = 5
 SILENT_WRITER_S = 60
 _PIECE_BYTES = MIB
-# Names in a folder that are compared with the name of a file that does not exist.
+# Number of names in a folder that are compared with the name of a missing file, to suggest a similar name.
 _MOST_COMPARED = 1000
 
 
@@ -37,12 +37,12 @@ _confined_to: tuple[str, ...] = ()
 
 
 def confine(folders: Iterable[Path]) -> None:
-    """From now on, let this process read users' files only below these folders.
+    """Restrict this process: from now on, the process may read users' files only below these folders.
 
     Args:
         folders: the paths of the folders, without links.
     """
-    global _confined_to  # noqa: PLW0603 - of the whole process, like its limits of memory
+    global _confined_to  # noqa: PLW0603 - the setting belongs to the whole process, like a memory limit
     _confined_to = tuple(f"{str(folder).rstrip('/')}/" for folder in folders)
 
 
@@ -61,8 +61,8 @@ def require_confined(descriptor: int) -> None:
 
 @contextmanager
 def only_confined() -> Iterator[None]:
-    """Refuse files outside these folders also if a library opens them by their paths. The library must leave them open
-    until the end of the block.
+    """Refuse files outside the permitted folders also if a library opens files by their paths. The library must keep
+    the files open until the end of the block.
 
     Raises:
         OSError: one of the files is elsewhere.
@@ -89,9 +89,7 @@ def _require_below(opened: str) -> None:
 
 
 def is_toml_path(name_or_path: str) -> bool:
-    """Return whether a profile or test is given as a path to its file: the name contains a ``/`` or ends with
-    ``.toml``.
-    """
+    """Return whether a profile or test is given as a path to a file. A path contains a ``/`` or ends with ``.toml``."""
     return "/" in name_or_path or name_or_path.endswith(".toml")
 
 
@@ -111,7 +109,8 @@ def read_input(
             trusted.
 
     Raises:
-        InputFileError: or ``error``: the path is of another kind, too large, endless or unreadable.
+        InputFileError: the file is of another kind, too large, endless or unreadable. If ``error`` is given, that
+            exception is raised instead.
     """
     try:
         _require_readable_kind(path.stat().st_mode)
@@ -136,7 +135,7 @@ def read_input(
         reason = f"it does not exist{_hint(path)}"
     except OSError as trouble:
         reason = reason_of(trouble)
-    except (_UnfitError, ValueError) as trouble:  # ValueError: a path with a NUL
+    except (_UnfitError, ValueError) as trouble:  # ValueError: the path contains a NUL
         reason = str(trouble)
     raise error(f"cannot read {what} {path}: {reason}")
 
@@ -149,7 +148,7 @@ def read_text_input(
     error: type[UsageError] = InputFileError,
     check: Callable[[os.stat_result], object] = lambda _: None,
 ) -> str:
-    """Return the content as text in UTF-8; in other respects like ``read_input``."""
+    """Return the content of a file as text in UTF-8. In all other respects, the function is like ``read_input``."""
     content = read_input(path, what=what, limit_bytes=limit_bytes, error=error, check=check)
     try:
         return content.decode()

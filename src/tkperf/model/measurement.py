@@ -1,7 +1,7 @@
-"""Measured values: I/O statistics of an interval, samples of each second, and whole measurements.
+"""Measured values: I/O statistics of an interval, samples of about one second, and whole measurements.
 
-None always means "not measured", never 0. Latency is the whole response time in ns (fio's ``lat``:
-submission plus completion).
+None always means "not measured". Latency is the whole response time in ns, from submission to completion (fio's
+``lat``).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ TOO_FEW_IOS = f"fewer than {LEAST_IOS_BEYOND} I/Os expected beyond that percenti
 
 
 def explain_rare(percentiles: Iterable[Mapping[str, float | None]], only: str | None = None) -> tuple[str, ...]:
-    """Return the footnote of a table that shows dashes for cells with too few I/Os. A table without such a dash has no
-    footnote.
+    """Return the footnote of a table in which a dash marks cells with too few I/Os. If the table has no such dash, the
+    result is empty.
 
     Args:
         percentiles: the percentiles of each cell, by name. A cell without any value was not measured.
-        only: the one percentile that the table shows; None: all of them.
+        only: the only percentile that the table shows; None: the table shows all percentiles.
     """
     rare = any(
         any(value is not None for value in cell.values())
@@ -40,10 +40,10 @@ def explain_rare(percentiles: Iterable[Mapping[str, float | None]], only: str | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IoStats:
-    """I/Os of one direction, or of both together, over some interval.
+    """Statistics of the I/Os of one direction, or of both directions together, over an interval.
 
-    ``latency_sum_ns`` / ``latency_ios`` is the mean. ``latency_ios`` is a separate field, because fio's count of
-    latencies may be a few I/Os behind ``ios`` while a job runs.
+    The mean latency is ``latency_sum_ns`` / ``latency_ios``. ``latency_ios`` is a separate field, because fio's count
+    of latencies may be a few I/Os behind ``ios`` while a job runs.
     """
 
     ios: int = 0
@@ -59,7 +59,8 @@ class IoStats:
         return self.latency_sum_ns / self.latency_ios if self.latency_ios else None
 
     def percentile_ns(self, percent: float) -> float | None:
-        """Return a latency percentile to within a histogram bucket, limited to the exact extremes.
+        """Return a latency percentile in ns. The result is accurate to one histogram bucket, and lies between the exact
+        minimum and maximum.
 
         The result is None if fewer than ten I/Os are expected beyond the percentile.
         """
@@ -73,7 +74,9 @@ class IoStats:
         return value
 
     def __add__(self, other: IoStats) -> IoStats:
-        """Return the sum. The mean is weighted by the number of I/Os, and the extremes are the extremes of both."""
+        """Return the sum. The mean latency is weighted by the number of I/Os. The minimum and the maximum are those of
+        both operands together.
+        """
         return add_all((self, other))
 
     @property
@@ -84,11 +87,11 @@ class IoStats:
     def since(self, earlier: IoStats) -> IoStats:
         """Return the statistics of the interval between two cumulative readings.
 
-        An extreme that moved in the interval is exact. Otherwise it is the edge of the outermost
-        bucket that gained I/Os, so it is exact to within a bucket (1/64).
+        A minimum or maximum that changed in the interval is exact. Otherwise, the result contains the edge of the
+        lowest or highest bucket that gained I/Os, which is accurate to one bucket (1/64).
 
         Raises:
-            ValueError: a count went down.
+            ValueError: a count decreased.
         """
         if self.ios < earlier.ios or self.bytes < earlier.bytes:
             raise ValueError("the earlier reading counts more than the later reading")
@@ -115,7 +118,9 @@ NO_IO = IoStats()
 
 
 def add_all(stats: Iterable[IoStats]) -> IoStats:
-    """Return the sum of all statistics, as ``IoStats.__add__`` adds two of them. A day has 1,440 minutes."""
+    """Return the sum of all statistics, with the rules of ``IoStats.__add__``. The function is fast enough for the
+    1,440 minutes of a day.
+    """
     # Most loads only read or only write, and the addition of histograms takes long.
     parts = [part for part in stats if not part.is_empty]
     if len(parts) < 2:
@@ -137,7 +142,8 @@ def add_all(stats: Iterable[IoStats]) -> IoStats:
 class StreamPart:
     """The I/Os of one stream of a combination, over a second or a whole measurement.
 
-    ``host_limited`` means that the CPUs of the stream's own threads set its pace.
+    ``host_limited`` means that the threads of the stream used up the CPU time that was available to them, so that the
+    host limited the stream.
     """
 
     name: str
@@ -150,9 +156,9 @@ class StreamPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """About one second of a step. ``start_s`` counts from the step's first I/O.
+    """About one second of a step. ``start_s`` counts from the first I/O of the step.
 
-    ``streams`` are the parts of a combination's streams; the other fields are their total.
+    In a combination, ``streams`` contains the part of each stream, and the other fields are the total of all streams.
     """
 
     start_s: float
@@ -177,9 +183,10 @@ class Sample:
         return (self.read.bytes + self.write.bytes or self.trim.bytes) / self.duration_s
 
     def of_stream(self, name: str) -> Sample:
-        """Return the part of a stream alone."""
+        """Return a sample that contains only the I/Os of one stream."""
         part = _part_of(self.streams, name)
-        # There are many samples, and dataclasses.replace takes several times as long.
+        # The sample is built directly, because a run has many samples and dataclasses.replace takes several times as
+        # long.
         return Sample(
             start_s=self.start_s,
             duration_s=self.duration_s,
@@ -190,12 +197,12 @@ class Sample:
         )
 
     def of_flushes(self) -> Sample:
-        """Return the flushes in place of the I/Os."""
+        """Return a sample that contains the flushes in place of the I/Os."""
         return Sample(start_s=self.start_s, duration_s=self.duration_s, read=NO_IO, write=self.flush)
 
 
 def add_parts(name: str, parts: Sequence[Sample | StreamPart]) -> StreamPart:
-    """Return the sum of all parts, side by side, under a name."""
+    """Return the sum of parts that ran at the same time, as a part with the given name."""
     return StreamPart(
         name=name,
         read=add_all(part.read for part in parts),
@@ -214,7 +221,7 @@ def _part_of(parts: Iterable[StreamPart], name: str) -> StreamPart:
 
 
 def samples_of(samples: Sequence[Sample], workload: Workload) -> tuple[Sample, ...]:
-    """Return the seconds of a stream or of flushes; none if the seconds contain no streams."""
+    """Return the samples of one stream, or of flushes. The result is empty if the samples contain no streams."""
     stream = workload.stream
     if stream is not None:
         samples = [each.of_stream(stream) for each in samples if each.streams]
@@ -223,7 +230,7 @@ def samples_of(samples: Sequence[Sample], workload: Workload) -> tuple[Sample, .
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewestSamples:
-    """The newest samples of a step, and the number of earlier ones that are left out."""
+    """The newest samples of a step, and the number of earlier samples that are omitted."""
 
     left_out: int = 0
     samples: tuple[Sample, ...] = ()
@@ -239,13 +246,14 @@ class CpuUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One step, or one slice of a stream, as it was measured.
+    """The measurement of one step, or of one slice of a stream.
 
-    ``duration_s`` is measured, not nominal. ``samples`` are the seconds of the measurement. ``host_limited`` means that
-    the host's CPUs, not the device, set the pace. ``rates_known`` is False if I/Os were not counted, as in an imported
-    latency test: then ``iops`` and ``megabytes_per_s`` mean nothing. ``disturbed_by`` is for procedures; the record of
-    a step contains the disturbances themselves. ``streams`` has the I/Os of each stream of a combination. The other
-    fields are the total of all streams.
+    ``duration_s`` is the measured duration, not the planned one. ``samples`` are the seconds of the measurement.
+    ``host_limited`` means that the CPUs of the host, and not the device, limited the rate. ``rates_known`` is False if
+    the I/Os were not counted, as in an imported latency test. In this case, ``iops`` and ``megabytes_per_s`` have no
+    meaning. ``disturbed_by`` contains the codes of disturbances for procedures; the record of the step contains the
+    disturbances themselves. In a combination, ``streams`` contains the I/Os of each stream, and the other fields are
+    the total of all streams.
     """
 
     duration_s: float
@@ -264,7 +272,7 @@ class Measurement:
 
     @property
     def doubt(self) -> str | None:
-        """Return in words why the values may not describe the device alone; None: no reason is recorded."""
+        """Return the reason why the values may not describe the device alone, in words. None: no reason is recorded."""
         words = [HOST_LIMITED] if self.host_limited else []
         words += [WORDS[code] for code in self.disturbed_by]
         return ", ".join(words) or None
@@ -306,7 +314,7 @@ class Measurement:
 
     @property
     def megabytes_per_s(self) -> float:
-        """Return decimal MB/s: 10^6 bytes per second."""
+        """Return the throughput in MB/s (10^6 bytes per second)."""
         return self.bytes / 1e6 / self.duration_s
 
     @property
@@ -315,12 +323,16 @@ class Measurement:
         return None if mean_ns is None else mean_ns / 1000
 
     def changed(self, change: Callable[[IoStats], IoStats]) -> Measurement:
-        """Return the measurement, without seconds, with a change of all its I/Os, also of those of each stream."""
+        """Return a copy of the measurement without seconds, in which ``change`` was applied to all I/O statistics,
+        including those of each stream.
+        """
         streams = tuple(_changed(part, change) for part in self.streams)
         return _changed(replace(self, streams=streams, samples=()), change)
 
     def of_flushes(self) -> Measurement:
-        """Return the flushes of a load alone, or of one stream, in place of its I/Os. Flushes move no bytes."""
+        """Return a measurement of the flushes of a single load or of one stream, in place of the I/Os. Flushes move no
+        bytes.
+        """
         samples = tuple(each.of_flushes() for each in self.samples)
         return replace(self, read=NO_IO, write=self.flush, trim=NO_IO, flush=NO_IO, samples=samples, cpu=None)
 
@@ -335,11 +347,12 @@ def _changed(parts: Parts, change: Callable[[IoStats], IoStats]) -> Parts:
 
 
 def as_answer(measurement: Measurement, disturbances: Iterable[Disturbance] | None) -> Measurement:
-    """Return the answer for a procedure. A replay uses the same answer, and the answer stays in memory for days.
+    """Return the measurement in the reduced form in which a procedure receives the measurement. A resumed run sends the
+    same answers to the procedure again. The reduced form saves memory, because the answers stay in memory for days.
 
-    The answer contains the totals without samples, and the codes of the disturbances. Its histograms give the same
-    reported percentiles (of reads, of writes, and of both) as the full histograms, to the bucket. They serve no other
-    purpose.
+    The answer contains the totals without samples, and the codes of the disturbances. The histograms of the answer have
+    fewer buckets, but the reported percentiles of reads, of writes, and of both together lie in the same buckets as
+    before. No other values may be computed from these histograms.
     """
     parts = tuple(_with_few_buckets(part) for part in measurement.streams)
     answer = replace(measurement, streams=parts, samples=(), disturbed_by=find_doubtful(disturbances or ()))
@@ -347,7 +360,7 @@ def as_answer(measurement: Measurement, disturbances: Iterable[Disturbance] | No
 
 
 def _with_few_buckets(parts: Parts) -> Parts:
-    """Return the I/Os of each kind with histograms that are good for the reported percentiles alone."""
+    """Return the I/Os of each kind with histograms in which only the reported percentiles are correct."""
     sides = (parts.read, parts.write, parts.trim, parts.flush)
     histograms: list[Histogram] = [stats.histogram for stats in sides]
     reads, writes = histograms[:2]
@@ -366,11 +379,12 @@ def _empty() -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Seconds:
-    """One value of each column for each sample, reads and writes together; NaN is "not measured".
+    """The samples as columns of values. Each column has a value for each sample, for reads and writes together. NaN
+    means "not measured".
 
-    ``start_s`` counts from the first I/O of the step, or of the first step if several were
-    joined. Latencies are of the whole response time. ``parts`` are the seconds of each stream of a
-    combination, and of the flushes of each load, by the ``part_key`` of the workload.
+    ``start_s`` counts from the first I/O of the step, or from the first I/O of the first step if several steps were
+    joined. Latencies are whole response times. ``parts`` are the seconds of each stream of a combination, and of the
+    flushes of each load, by the ``part_key`` of the workload.
     """
 
     start_s: FloatArray = field(default_factory=_empty)
@@ -385,19 +399,21 @@ class Seconds:
         return self.start_s.size
 
     def of(self, workload: Workload) -> Seconds:
-        """Return the seconds of a stream or of flushes; of any other load all of them."""
+        """Return the seconds of one stream or of flushes. For any other workload, return all seconds."""
         if workload.part_key == WHOLE_LOAD:
             return self
         return self.parts.get(workload.part_key, Seconds())
 
     @property
     def end_s(self) -> float:
-        """Return the end of the last sample; 0 without samples."""
+        """Return the end of the last sample, in s. Without samples, the result is 0."""
         return float(self.start_s[-1] + self.duration_s[-1]) if len(self) else 0.0
 
 
 def join(pieces: Sequence[Seconds], starts_s: Sequence[float]) -> Seconds:
-    """Return the pieces one after the other, each moved to its start time, without parts."""
+    """Return the seconds of all pieces in one series. Each piece is moved to its start time. The result has no parts of
+    streams.
+    """
     if not pieces:
         return Seconds()
     columns: dict[str, Any] = {
@@ -411,10 +427,10 @@ def join(pieces: Sequence[Seconds], starts_s: Sequence[float]) -> Seconds:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SecondsColumn:
-    """A value over time in a limited number of columns, as many as a plot of that width can show.
+    """A value over time in a limited number of columns, such as the pixels of a chart.
 
-    ``low``, ``high`` and ``mean`` are the extremes and the mean of the samples that begin in a column. No spike is
-    lost, however many samples a column contains.
+    ``low``, ``high`` and ``mean`` are the minimum, the maximum and the mean of the samples that begin in a column. The
+    minimum and the maximum keep every spike, even if a column contains many samples.
     """
 
     at_s: FloatArray
@@ -430,7 +446,7 @@ def reduce_to_columns(start_s: FloatArray, values: FloatArray, columns: int) -> 
     own column. The samples may be in any order.
 
     Raises:
-        ValueError: there is no column to fill.
+        ValueError: ``columns`` is less than 1.
     """
     if columns < 1:
         raise ValueError("there must be a column")
@@ -452,10 +468,11 @@ def reduce_to_columns(start_s: FloatArray, values: FloatArray, columns: int) -> 
 
 
 def places_of_extremes(values: Sequence[float], most: int) -> list[int]:
-    """Return the places of the lowest and the highest value of each group of neighbours, at most ``most`` places in
-    all.
+    """Return the places of the lowest and the highest value in each group of neighbouring values. The result has at
+    most ``most`` places.
 
-    The result contains all places if these are not more than ``most``. It always contains the first and the last place.
+    If there are at most ``most`` values, the result contains all places. The result always contains the first and the
+    last place.
 
     Raises:
         ValueError: ``most`` is too small for two groups.

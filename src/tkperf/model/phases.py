@@ -1,6 +1,6 @@
 """The vocabulary of procedures: the phases that a test may request, and the answers to them.
 
-A procedure is a generator: it yields a phase, and the runner sends the answer into it.
+A procedure is a generator. The procedure yields a phase, and the runner sends the answer to the procedure.
 
 | yielded            | sent back                    |
 |--------------------|------------------------------|
@@ -29,16 +29,16 @@ from tkperf.model.workload import Step, Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purge:
-    """Put the device in "as new" state (PTS User Guide, section 6)."""
+    """A request to put the device into the state of a new device (PTS User Guide, section 6)."""
 
     section: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fill:
-    """Write ``passes`` x a range sequentially: workload-independent preconditioning.
+    """A request to write a range sequentially ``passes`` times (workload-independent preconditioning).
 
-    ``length_bytes`` is the length of the range, from the start of the device; None: the active range.
+    ``length_bytes`` is the length of the range, which begins at the start of the device; None: the active range.
     """
 
     section: str
@@ -51,11 +51,11 @@ class Fill:
 class Round:
     """Steps that run one directly after the other, without idle time between them. Rounds count from 1.
 
-    With ``areas``, ``number`` counts the areas that the active range is cut into, from its start,
-    and the steps stay in that area; there is no steady state over areas. A ``warm_up`` is measured
-    and kept, but not among the results; warm-ups have their own count from 1. ``repeatable``: the answer may be
-    an Interruption. Such rounds with one number that follow each other directly, in any sections, are
-    one round, and are measured again together.
+    With ``areas``, the active range is divided into this number of areas. ``number`` then counts the areas from the
+    start of the range, and the steps stay in that area. Areas have no steady state. A ``warm_up`` is measured and
+    recorded, but no result is computed from it. Warm-ups are counted separately from 1. If ``repeatable`` is set, the
+    answer may be an Interruption. Repeatable rounds that have the same number and follow each other directly count as
+    one round, even in different sections. After an interruption, such rounds are measured again together.
     """
 
     section: str
@@ -70,9 +70,9 @@ class Round:
 class Continuous:
     """The next ``duration_s`` of a stream: uninterrupted I/O of one workload.
 
-    Consecutive phases of the same section and workload are slices of the same stream: the device
-    never sees a pause between them. ``longest_s`` limits the whole stream, which then ends by itself.
-    ``warm_up`` slices are not among the results, in the middle of the stream or not.
+    Consecutive phases of the same section and workload are slices of the same stream. The I/O continues without a pause
+    from one slice to the next. ``longest_s`` limits the duration of the whole stream, which then ends by itself. No
+    result is computed from ``warm_up`` slices, which may lie anywhere in the stream.
     """
 
     section: str
@@ -103,8 +103,8 @@ class Idle:
 class Interruption:
     """The answer to a repeatable round that was interrupted. It replaces the measurement.
 
-    After the interruption, the device had no I/O for an unknown time. The procedure requests the round again. It
-    decides nothing from rounds before and after the interruption together.
+    After the interruption, the device had no I/O for an unknown time. The procedure requests the round again. No
+    decision of the procedure may combine rounds from before the interruption with rounds from after the interruption.
     """
 
 
@@ -115,11 +115,10 @@ Answer = Measurement | RoundAnswer | Interruption | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseSequence:
-    """Phases that follow each other whatever their measurements are. The answer is a tuple of the answers to all
-    phases.
+    """Phases whose order does not depend on measurements. The answer is a tuple of the answers to all phases.
 
-    tkperf then knows the next phase without a new run of the procedure. Such a run would be necessary after each phase,
-    and takes longer with every phase.
+    Within a sequence, tkperf knows the next phase without running the procedure again. Otherwise tkperf must run the
+    procedure again after each phase, which takes longer with every phase.
     """
 
     phases: tuple[Phase, ...]
@@ -149,12 +148,13 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionOutcome:
-    """The end of one section of a test.
+    """The outcome of one section of a test.
 
-    ``window`` are the numbers of the rounds (or areas, or slices) that results are averaged over; empty
-    if the section has none. ``verdict`` is None if the section has no steady-state rule. With
-    several tracking variables it is the decisive one, and ``verdicts`` has all of them, in order.
-    ``demand`` is for later tests that have none of their own; None: the section found none.
+    ``window`` contains the numbers of the rounds, areas or slices over which results are averaged. An empty ``window``
+    means that the section has no window. ``verdict`` is None if the section has no steady-state rule. With several
+    tracking variables, ``verdict`` is the decisive verdict, and ``verdicts`` contains the verdicts of all tracking
+    variables in order. Later tests that have no demand of their own use ``demand``; None: the section determined no
+    demand.
     """
 
     section: str
@@ -165,7 +165,7 @@ class SectionOutcome:
     demand: Demand | None = None
 
 
-# Statements of a procedure about measurements, for the log. They need no action.
+# Statements of a procedure about measurements. The runner only records and shows these statements.
 Statement = SteadyStateVerdict | SectionOutcome
 Yielded = Phase | PhaseSequence | Statement
 Procedure = Generator[Yielded, Reply, None]

@@ -1,6 +1,6 @@
-"""Facts about disturbances between a step and the device: I/O and CPU time of other programs, idle time, and trouble of
-the device.
+"""Find disturbances of a step: I/O and CPU time of other programs, idle time, and errors of the device.
 
-Only numbers decide. The reason for each limit is in a comment next to the limit. ``bench/disturbance.py`` measures how
-many disturbances tkperf finds with these limits, and how many of its findings are false.
+Only measured numbers decide whether a step was disturbed. A comment next to each limit gives the reason for the limit.
+``bench/disturbance.py`` measures how many disturbances tkperf finds with these limits, and how many of the findings are
+false.
 """

@@ -1,5 +1,5 @@
-"""The activity of the host during a step: CPU time, resources that were withheld from fio, trouble of the device, and
-time without activity.
+"""Judge the activity of the host during a step: CPU time, resources that fio did not receive, errors of the device, and
+idle time.
 """
 
 from __future__ import annotations
@@ -10,18 +10,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.host_use import HostUse
 
-# Percent of the time of the CPUs on which fio may run. Daemons, timers and an idle desktop use less.
+# CPU time of other programs, in percent of the time of the CPUs on which fio may run. Daemons, timers and an idle
+# desktop use less.
 OTHERS_PERCENT = 3.0
-# Percent of the time of the step. A load that needs all of its CPU loses the time for which the threads of fio wait for
-# a CPU. A thread that shares two CPUs with other threads of fio and with the interrupts of a drive waits for a shorter
-# time.
+# Time for which the threads of fio wait for a CPU, in percent of the time of the step. A load that needs a whole CPU
+# loses this time. A thread that only shares two CPUs with other threads of fio and with the interrupts of a drive waits
+# less.
 WAIT_PERCENT = 3.0
-# Percent of the time of the step. All threads stop at the same moment, so a result loses the same share.
+# Time for which the CPU limit of a cgroup stops fio, in percent of the time of the step. All threads stop at the same
+# moment, so a result loses the same share.
 THROTTLED_PERCENT = 1.0
-# Percent of the requested CPU time. A hypervisor with free CPUs takes some tenths of a percent.
+# CPU time that the hypervisor withheld, in percent of the requested CPU time. A hypervisor with free CPUs takes some
+# tenths of a percent.
 STEAL_PERCENT = 3.0
-# Percent of the time of the step in which any program waited for memory. The memory of fio is locked before the step
-# begins.
+# Time in which any program waited for memory, in percent of the time of the step. The limit is not lower, because the
+# memory of fio is locked before the step begins.
 MEMORY_PERCENT = 5.0
 
 _LINK = re.compile(
@@ -37,7 +40,7 @@ _ERROR = re.compile(
 
 
 def judge_host(use: HostUse | None, started_s: float, duration_s: float) -> tuple[Disturbance, ...]:
-    """Return the disturbances of a step that the activity of the host during the step shows."""
+    """Return the disturbances of a step that are visible in the activity of the host during the step."""
     if use is None:
         return ()
     return tuple(
@@ -50,8 +53,9 @@ _Found = tuple[DisturbanceCode, str, float | None]
 
 
 def _contention(use: HostUse) -> Iterator[_Found]:
-    """Return whether two conditions hold. One alone proves nothing: other programs may run on CPUs that fio does not
-    use, and fio may wait for its own threads.
+    """Yield contention for CPUs if other programs used CPU time and fio waited for a CPU. Only the two conditions
+    together prove contention: other programs may run on CPUs that fio does not use, and fio may wait for its own
+    threads.
     """
     cpus, others = use.allowed_cpus, use.others_cpu_percent
     waited = find_wait_percent(use)
@@ -68,8 +72,8 @@ def _contention(use: HostUse) -> Iterator[_Found]:
 
 
 def find_wait_percent(use: HostUse) -> float | None:
-    """Return the share of time for which fio waited for a CPU. If the threads of fio were not observed, return the
-    share for which any program waited.
+    """Return the share of time for which fio waited for a CPU, in percent. If the threads of fio were not observed,
+    return the share of time for which any program waited for a CPU.
     """
     if use.fio_wait_percent is not None:
         return use.fio_wait_percent
@@ -110,7 +114,7 @@ def _heat(use: HostUse) -> Iterator[_Found]:
 
 
 def _logged(lines: Sequence[str]) -> Iterator[_Found]:
-    """Yield the first line of each kind, and the number of further lines of that kind."""
+    """Yield the first kernel line of each kind of trouble, and the number of further lines of that kind."""
     by_code: dict[DisturbanceCode, list[str]] = {}
     for line in lines:
         if (code := find_trouble(line)) is not None:
@@ -129,16 +133,18 @@ def find_trouble(line: str) -> DisturbanceCode | None:
     return DisturbanceCode.DEVICE_ERROR if _ERROR.search(line) else None
 
 
-# Shorter times without I/O occur on a host on which fio waits for a CPU. They do not matter.
+# Shorter times without I/O occur whenever fio waits for a CPU. Such short times do not change a result.
 LEAST_IDLE_S = 0.2
 IDLE_SHARE = 0.02
-# tkperf looks five to fifty times a second. On a busy host, it waits for some tenths of a second between two looks.
+# tkperf reads the counters five to fifty times a second. On a busy host, some tenths of a second may pass between two
+# readings.
 LEAST_STOP_S = 1.0
 LEAST_SUSPENDED_S = 0.5
-# The PTS allows no time between steps. tkperf needs about 20 ms, and about 100 ms with short steps on a busy host. Only
-# a host with several times more work than CPUs needs a time near this limit.
+# The PTS allows no time between steps. tkperf needs about 20 ms, and about 100 ms with short steps on a busy host. The
+# time is near this limit only on a host that has several times more work than CPUs can do.
 HANDOVER_LIMIT_S = 1.0
-# fio that was not started in advance begins within a third of a second, and within one or two seconds on a busy host.
+# If fio was not started in advance, fio begins within a third of a second, and within one or two seconds on a busy
+# host.
 COLD_START_LIMIT_S = 3.0
 
 
@@ -151,8 +157,8 @@ def judge_gap(gap_s: float | None, limit_s: float, started_s: float) -> tuple[Di
 
 
 def judge_idle(stretches: Iterable[tuple[float, float]], started_s: float, ended_s: float) -> tuple[Disturbance, ...]:
-    """Return a disturbance if the device was idle during part of a step. ``stretches`` contains begin and end of each
-    idle time.
+    """Return a disturbance if the device was idle during part of a step. ``stretches`` contains the begin and the end
+    of each idle time, in s.
     """
     within = [(max(begin, started_s), min(end, ended_s)) for begin, end in stretches]
     idle = [(begin, end) for begin, end in within if end - begin >= LEAST_IDLE_S]
@@ -174,7 +180,9 @@ def judge_idle(stretches: Iterable[tuple[float, float]], started_s: float, ended
 def judge_stops(
     stops: Iterable[tuple[float, float]], sleeps: Iterable[tuple[float, float]], ended_s: float
 ) -> tuple[Disturbance, ...]:
-    """Return the times in which tkperf or the host did not run. ``stops`` contains begin and duration of each."""
+    """Return a disturbance if tkperf did not run for a time (``stops``), and a disturbance if the host was suspended
+    (``sleeps``). Both arguments contain the begin and the duration of each such time, in s.
+    """
     of_step = [(begin, lasted_s) for begin, lasted_s in stops if begin < ended_s]
     slept = [(begin, lasted_s) for begin, lasted_s in sleeps if begin < ended_s]
     return tuple(

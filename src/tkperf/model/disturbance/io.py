@@ -52,7 +52,7 @@ WORDS = {
     DisturbanceCode.UNEVEN_CLONES: "clones that ended at different times",
 }
 HOST_LIMITED = "limited by the host's CPUs"
-# The word between a number of steps and these texts, if the word is not "with".
+# The word that joins a number of steps with the text of these codes, as in "2 steps while". All other codes use "with".
 _JOINTS = {
     DisturbanceCode.STOPPED: " while",
     DisturbanceCode.SUSPENDED: " while",
@@ -61,7 +61,7 @@ _JOINTS = {
 }
 
 
-# Codes that describe the history of a step. They do not influence its result.
+# These codes describe the history of a step. They do not make the result of the step doubtful.
 OF_HISTORY = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED, DisturbanceCode.UNEVEN_CLONES)
 
 
@@ -69,8 +69,8 @@ OF_HISTORY = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED, Disturbance
 class Disturbance:
     """A possible influence on the result of a step by something other than the device.
 
-    ``started_s`` counts from the start of the run. ``share`` is a part of fio's bytes or of the step's
-    time, as ``text`` says; None if there is nothing to compare with.
+    ``started_s`` counts from the start of the run. ``share`` is a fraction of fio's bytes or of the time of the step;
+    ``text`` states which of the two. ``share`` is None if neither is known.
     """
 
     code: DisturbanceCode
@@ -81,50 +81,56 @@ class Disturbance:
 
 
 def describe_count(code: DisturbanceCode, steps: int) -> str:
-    """Return ``2 steps with other I/O on the device``."""
+    """Return the number of steps with a disturbance, such as ``2 steps with other I/O on the device``."""
     return f"{format_count(steps, 'step')}{_JOINTS.get(code, ' with')} {WORDS[code]}"
 
 
 def describe_disturbed(codes: Iterable[DisturbanceCode]) -> str:
-    """Return the disturbances in words: ``disturbed: other I/O on the device, idle time before the step``."""
+    """Return the disturbances in words, such as ``disturbed: other I/O on the device, idle time before the step``."""
     return "disturbed: " + ", ".join(WORDS[code] for code in codes)
 
 
 def find_codes(codes: Iterable[DisturbanceCode]) -> tuple[DisturbanceCode, ...]:
-    """Return the codes of the enumeration among these texts, each once, in the order of their definition."""
+    """Return the distinct disturbance codes among these texts, in the order of their definition. Other texts are
+    ignored.
+    """
     occurring = set(codes)
     return tuple(code for code in DisturbanceCode if code in occurring) if occurring else ()
 
 
 def find_doubtful(disturbances: Iterable[Disturbance]) -> tuple[DisturbanceCode, ...]:
-    """Return the kinds of disturbance that make a result doubtful: the result may not be the device's alone."""
+    """Return the kinds of disturbance that make a result doubtful, because something other than the device may have
+    influenced the result.
+    """
     codes = (disturbance.code for disturbance in disturbances)
     return find_codes(code for code in codes if code not in OF_HISTORY)
 
 
-# Share of the bytes that fio moved in the step. A smaller share changes a result by less than its noise from run to
-# run.
+# Limit of foreign bytes, as a share of the bytes that fio moved in the step. A smaller share changes a result by less
+# than the noise between runs.
 FOREIGN_SHARE = 0.005
-# smartd, udev or a partition scan read some hundred KiB at most, whatever the share is.
+# smartd, udev or a partition scan read some hundred KiB at most. Such small amounts are accepted at any share.
 LEAST_FOREIGN_BYTES = 512 * KIB
-# Share of the bytes that fio moved in one second. A burst that is too short to change the mean of a long step still
-# changes its maximum.
+# Limit of foreign bytes within one second, as a share of the bytes that fio moved in that second. A burst that is too
+# short to change the mean of a long step still changes the maximum.
 BURST_SHARE = 0.1
 LEAST_BURST_BYTES = 4 * MIB
-# Uncertainty of the time at which the clock of fio starts on a busy host.
+# Uncertainty of the time at which the clock of fio starts on a busy host, in s.
 TIMING_S = 0.02
-# A flush makes a drive empty its cache, and fio requests no flush. A file system commits every five seconds.
+# A flush makes a drive empty its write cache. The limits ignore the flushes of a file system, which commits every five
+# seconds.
 LEAST_FLUSHES_PER_S = 0.5
 LEAST_FLUSHES = 3
 # fio reads the counters for a document thread by thread. On a busy host, the bytes are therefore uncertain by this
 # time.
 DOCUMENT_S = 0.05
-# Uncertainty of the moment at which one step ends and the next one begins.
+# Uncertainty of the moment at which one step ends and the next step begins, in s.
 BOUNDARY_S = 0.01
-# If the kernel was not asked to count, a device that counted less than this share of fio's bytes does not count at all,
-# and does not lose I/Os. Some drivers (zram) count without being asked.
+# Not every device counts its I/Os if ``queue/iostats`` is 0, but some drivers (zram) do. A device that counted less
+# than this share of fio's bytes is treated as a device that does not count. Its I/Os are not treated as lost.
 COUNTING_SHARE = 0.01
-# If a larger share is missing, the step has no result: noise cannot explain so many missing bytes.
+# If a larger share of fio's bytes is missing in the counters of the device, the step has no result. Noise cannot
+# explain so many missing bytes.
 REFUTED_SHARE = 0.1
 
 
@@ -132,8 +138,8 @@ REFUTED_SHARE = 0.1
 class Counts:
     """The counts that the kernel has kept for a device since the device appeared.
 
-    ``in_flight`` are I/Os not yet completed. ``others_bytes`` are the bytes moved by the rest of the disk if
-    the device is a partition, else None.
+    ``in_flight`` is the number of I/Os that are not complete. If the device is a partition, ``others_bytes`` are the
+    bytes that the rest of the disk moved; None: the device is not a partition.
     """
 
     read_bytes: int
@@ -147,11 +153,11 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceLook:
-    """One look at the device.
+    """One reading of the counters of the device.
 
-    ``at_s`` is the time of the run's clock, ``suspended_s`` the total time for which the host slept. ``counts`` is None
-    for a target without counters, such as a file. ``counting`` says whether the kernel was asked to count
-    (``queue/iostats``); None: not known.
+    ``at_s`` is the time on the run's clock. ``suspended_s`` is the total time for which the host was suspended.
+    ``counts`` is None for a target without counters, such as a file. ``counting`` is the setting ``queue/iostats`` of
+    the kernel, which switches the counters on; None: not known.
     """
 
     at_s: float
@@ -161,14 +167,18 @@ class DeviceLook:
 
 
 class Counters(Protocol):
-    """Looks at the device repeatedly: tens of times a second, or five to ten times a second after ``look_seldom``."""
+    """Reader of the device's counters. It reads tens of times a second, or five to ten times a second after
+    ``look_seldom``.
+    """
 
     def take(self) -> Sequence[DeviceLook]:
-        """Return all looks since the last call, oldest first, and one that is made now."""
+        """Return all readings since the last call, oldest first, followed by a reading that is made now."""
         ...
 
     def look_seldom(self, from_s: float, until_s: float) -> None:
-        """Look seldom in a period in which nothing begins or ends. Every look may take a CPU from the load."""
+        """Read the counters less often during a period in which no step begins or ends, because every reading may take
+        a CPU from the load.
+        """
         ...
 
 
@@ -177,17 +187,17 @@ class Side:
     """The reads of a step, or its writes: the bytes that fio counted, compared with the bytes that the device counted
     during the step.
 
-    ``foreign_bytes`` are those that the device counted beyond fio; negative if it counted less. ``busiest`` is the
-    second with the most foreign bytes: (start, fio's bytes of both sides, foreign bytes). ``inner_bytes`` are the
-    foreign bytes from the first to the last document well within the step, away from neighbours
-    that blur them.
+    ``foreign_bytes`` are the bytes that the device counted in addition to fio's bytes. The value is negative if the
+    device counted fewer bytes. ``busiest`` is the second with the most foreign bytes: (start in s, fio's bytes of both
+    sides, foreign bytes). ``inner_bytes`` are the foreign bytes between the first and the last status document of fio
+    well within the step, where no neighbouring step makes the number uncertain.
 
-    The other values are its uncertainty. Only one of fio and the device may have counted ``outstanding_bytes`` yet.
-    ``shared_bytes`` were subtracted for a follower released before the end; ``neighbours_bytes_per_s``
-    are the rates before and after it. If the border between two steps is a little off, one step has bytes that the
-    other lacks: the steps before lacked ``lacked_bytes``. At a border where a busy host prevented a
-    look, ``blurred_bytes`` may belong to neighbours. All values are of this side: in a step of reads alone no write
-    can be fio's.
+    The other values describe the uncertainty of the foreign bytes. ``outstanding_bytes`` may have been counted by only
+    one of fio and the device. ``shared_bytes`` were subtracted because the next step was released before this step
+    ended. ``neighbours_bytes_per_s`` are the rates before and after the step. The border between two steps may be
+    slightly wrong, so that one step receives bytes of the other step. ``lacked_bytes`` are the bytes that earlier steps
+    lack for this reason. A busy host may prevent a reading at a border: ``blurred_bytes`` may then belong to
+    neighbouring steps. All values belong to this side alone: in a step that only reads, fio causes no writes.
     """
 
     fio_bytes: int = 0
@@ -219,7 +229,8 @@ class Side:
     def certain_bytes(self) -> float:
         """Return the bytes that other programs certainly moved, wherever the borders of the step lie."""
         whole_bytes = max(0.0, self.foreign_bytes - self.open_bytes)
-        # Bytes well within the step are in the whole step, too: if not, a document was only read late.
+        # Foreign bytes well within the step are also foreign bytes of the whole step. If the whole step has none, a
+        # document was only read late.
         if self.foreign_bytes + self.blurred_bytes <= 0:
             return whole_bytes
         return max(whole_bytes, self.inner_bytes - self.outstanding_bytes - DOCUMENT_S * self.bytes_per_s)
@@ -227,13 +238,13 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """fio's bytes of a step compared with those that the device counted in its time, reads and writes separately.
+    """Comparison of the bytes that fio and the device counted during a step, separately for reads and writes.
 
-    ``most_bytes`` is everything that the device did, for any program, from before the release of the step's first
-    I/O until fio had reported the last. It includes all I/Os of this step, wherever its
-    borders lie. None: not known.
+    ``most_bytes`` are all bytes that the device moved, for any program, from before the release of the step until after
+    the last report of fio. This number includes all I/Os of the step, even if the borders of the step are uncertain.
+    None: not known.
 
-    ``counting``: the kernel was asked all the time to count this device's I/O.
+    ``counting``: whether ``queue/iostats`` was 1 all the time, so that the kernel was to count the I/O of this device.
     """
 
     started_s: float
@@ -260,7 +271,7 @@ class Compared:
 
     @property
     def is_flushed(self) -> bool:
-        """Return whether the device was flushed often enough to matter, by any program but fio."""
+        """Return whether programs other than fio flushed the device often enough to influence the step."""
         return self.flushes >= max(LEAST_FLUSHES, LEAST_FLUSHES_PER_S * self.duration_s)
 
     @property
@@ -270,7 +281,7 @@ class Compared:
 
     @property
     def is_moved_by_others(self) -> bool:
-        """Return whether others moved, or discarded, enough to matter."""
+        """Return whether other programs moved or discarded enough bytes to influence the step."""
         certain_bytes = sum(side.certain_bytes for side in self.sides)
         return max(certain_bytes, self.discarded_bytes) > self.limit_bytes
 
@@ -283,12 +294,14 @@ class Compared:
 
     @property
     def missing_limit_bytes(self) -> float:
-        """Return the limit of missing bytes. Only outstanding I/Os may be counted by fio and not yet by the device."""
+        """Return the limit of missing bytes. The limit allows for outstanding I/Os and for the general limit of foreign
+        bytes.
+        """
         return self.limit_bytes + max(side.outstanding_bytes for side in self.sides)
 
     @property
     def is_counted(self) -> bool:
-        """Return whether the kernel counts the I/O of this device. If ``queue/iostats`` is 0, the kernel may not
+        """Return whether the kernel counts the I/O of this device. If ``queue/iostats`` is 0, the kernel need not
         count.
         """
         return self.counting or self.counted_share >= COUNTING_SHARE
@@ -300,7 +313,9 @@ class Compared:
 
 
 def judge_bytes(compared: Compared) -> tuple[Disturbance, ...]:
-    """Return the disturbances that the bytes show; none if the I/O of the device is not counted."""
+    """Return the disturbances that are visible in the byte counts; none if the kernel does not count the I/O of the
+    device.
+    """
     disturbances = (_foreign(compared), _other_partitions(compared), _missing(compared)) if compared.is_counted else ()
     return tuple(disturbance for disturbance in disturbances if disturbance is not None)
 
@@ -332,7 +347,9 @@ def _foreign(compared: Compared) -> Disturbance | None:
 
 
 def _burst(compared: Compared) -> tuple[float, str] | None:
-    """Return the second with the most foreign bytes, as its start and in words, if the foreign bytes are many."""
+    """Return the start, in s of the run, and a description of the second with the most foreign bytes. None: no second
+    has many foreign bytes.
+    """
     bursts = []
     for side in compared.sides:
         at_s, fio_bytes, foreign_bytes = side.busiest or (0.0, 0.0, 0.0)
@@ -380,11 +397,11 @@ def _missing(compared: Compared) -> Disturbance | None:
 
 
 def find_refutation(compared: Compared) -> str | None:
-    """Return the reason why fio's count of the step cannot be true; None if the counters of the device confirm the
+    """Return the reason why fio's count of the step cannot be true; None: the counters of the device do not refute the
     count.
 
-    A device that counts nothing at all while its ``queue/iostats`` is 1 is flagged, not refuted: some
-    drivers never count.
+    A device that counts nothing although ``queue/iostats`` is 1 does not refute fio, because some drivers never count.
+    The step is only marked as disturbed.
     """
     if not compared.is_counted or compared.counted_share < COUNTING_SHARE:
         return None
