@@ -1,4 +1,6 @@
-"""What several tests share: several tracking variables in one window, streams until steady."""
+"""Parts that several tests share: several tracking variables in one window, and streams that continue until they are
+steady.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def measured(iops: float, *, seconds: float = 60.0) -> Measurement:
 
 
 def drive(part: Any, answer: Callable[[Any], Answer]) -> tuple[list[Any], Any]:
-    """All that a part asked for and told, and what it returned."""
+    """Return the phases and verdicts that a part of a procedure yielded, and its return value."""
     said: list[Any] = []
     reply: Answer = None
     while True:
@@ -47,7 +49,7 @@ def drive(part: Any, answer: Callable[[Any], Answer]) -> tuple[list[Any], Any]:
 
 
 def two_variables(first: Callable[[int], float], second: Callable[[int], float]) -> Any:
-    """Rounds with two variables, each given by the round's number."""
+    """Run rounds with two tracking variables. Each function returns a variable for the number of a round."""
     rounds: list[int] = []
 
     def value(of: Callable[[int], float]) -> Callable[[Any], float]:
@@ -66,8 +68,8 @@ def two_variables(first: Callable[[int], float], second: Callable[[int], float])
 
 
 def test_the_window_is_steady_when_all_variables_are() -> None:
-    """The window is steady when all variables are. If the second settles two rounds later, its
-    window counts for both.
+    """A window is steady when all variables are steady. If the second variable settles two rounds later, its window
+    counts for both.
     """
     said, outcome = two_variables(lambda _: 100.0, lambda number: 1000.0 if number < 3 else 50.0)
     assert isinstance(outcome, SectionOutcome)
@@ -81,7 +83,7 @@ def test_the_window_is_steady_when_all_variables_are() -> None:
 
 
 def test_one_variable_that_never_settles_decides() -> None:
-    """The outcome's verdict is the one that failed, and the words name it."""
+    """If one variable never settles, the outcome has its verdict and names this variable."""
     _, outcome = two_variables(lambda _: 100.0, lambda number: 2.0 ** (number % 3))
     assert outcome.verdict is outcome.verdicts[1]
     assert not outcome.verdict.reached
@@ -90,8 +92,8 @@ def test_one_variable_that_never_settles_decides() -> None:
 
 
 def test_rounds_after_an_interruption_are_counted_from_it() -> None:
-    """Rounds after an interruption are counted from the interruption, and the limit applies to them. The reason of the
-    end names these rounds.
+    """Rounds after an interruption are counted from the interruption, and the limit on rounds applies to this count.
+    The reason for the end names these rounds.
     """
     asked: list[int] = []
 
@@ -108,7 +110,7 @@ def test_rounds_after_an_interruption_are_counted_from_it() -> None:
 
 
 def test_nothing_tracked_is_a_mistake() -> None:
-    """A section that tracks nothing is a mistake, because its steady state would be reached at once."""
+    """A section without a tracking variable is refused, because it would be steady immediately."""
     with pytest.raises(ValueError, match="needs at least one tracking variable"):
         find_decisive(())
 
@@ -124,7 +126,7 @@ def settling(phase: Continuous) -> Measurement:
 
 
 def test_a_stream_ends_when_it_is_steady() -> None:
-    """A stream ends when it is steady. All its phases are slices of one stream."""
+    """A stream ends when it is steady, and all its phases are slices of one stream."""
     slices, stream = until(settling)
     assert stream.slices == len(slices) == 8
     assert stream.verdict is not None
@@ -135,14 +137,16 @@ def test_a_stream_ends_when_it_is_steady() -> None:
 
 
 def test_a_stream_ends_when_enough_is_written() -> None:
-    """A stream ends when enough bytes were written. Rate times time does not count."""
+    """A stream ends when enough bytes were written. The written bytes themselves count, not the rate multiplied by the
+    time.
+    """
     slices, stream = until(lambda _: measured(1000), judge_every=None, enough_bytes=3.5e8 * 3)
     assert len(slices) == 5
     assert stream.verdict is None
 
 
 def test_a_stream_ends_when_its_slices_run_out() -> None:
-    """A stream that never becomes steady ends when its slices run out."""
+    """A stream that never becomes steady ends after its maximum number of slices."""
     slices, stream = until(lambda phase: measured(1000 * 2.0 ** (phase.number % 3)))
     assert len(slices) == stream.slices == 40
     assert stream.verdict is not None

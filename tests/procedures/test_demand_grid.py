@@ -1,4 +1,6 @@
-"""DIRTH and CBW: their course at full length, and the points chosen from the grid (docs/explanation/method.md)."""
+"""The tests DIRTH and CBW: their procedure at full length, and the points that are selected from the grid
+(docs/explanation/method.md).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ DEMANDS = (32, 16, 8, 6, 4, 2, 1)
 
 
 def saturating(_phase: Phase, load: Workload) -> float:
-    """A drive that does 1,000 IOPS for each outstanding I/O, up to 64,000."""
+    """Return 1,000 IOPS for each outstanding I/O, up to 64,000 IOPS."""
     return 1000.0 * min(64, load.total_outstanding_ios)
 
 
@@ -47,7 +49,9 @@ def course(request: pytest.FixtureRequest) -> Course:
 
 
 def test_the_order_of_all_phases(course: Course) -> None:
-    """The phases are a purge, preconditioning, writes and grid in turn, and then each point's writes and histogram."""
+    """The test runs a purge and the preconditioning. It then runs writes and the grid alternately. For each point, it
+    finally runs writes and a histogram.
+    """
     sections = [
         f"{type(phase).__name__} {phase.section}"
         for place, phase in enumerate(course.phases)
@@ -70,8 +74,8 @@ def test_the_order_of_all_phases(course: Course) -> None:
 
 
 def test_preconditioning_is_the_workloads_writes_at_32_by_32_until_steady(course: Course) -> None:
-    """Preconditioning is one stream of the workload's writes at TC 32 / QD 32, without WIPC, until minutes 1, 31, 61,
-    91 and 121 are steady.
+    """Preconditioning is one stream of the workload's writes at TC 32 / QD 32, without workload-independent
+    preconditioning. It continues until minutes 1, 31, 61, 91 and 121 are steady.
     """
     purge, *stream = course.of(PRECONDITIONING)
     assert isinstance(purge, Purge)
@@ -85,8 +89,8 @@ def test_preconditioning_is_the_workloads_writes_at_32_by_32_until_steady(course
 
 
 def test_a_round_is_five_minutes_of_writes_and_49_minutes_of_grid(course: Course) -> None:
-    """A round consists of five minutes of writes at 32 x 32 and 49 minutes of grid. The thread count is the outer loop,
-    the queue depth the inner one, both from high to low.
+    """A round consists of five minutes of writes at 32 x 32 and 49 minutes of the grid. The thread count is the outer
+    loop and the queue depth is the inner loop, both from high to low.
     """
     writes, grid = course.of(WRITES_BETWEEN), course.of(GRID)
     assert [getattr(each, "number", 0) for each in (*writes, *grid)] == [1, 2, 3, 4, 5] * 2
@@ -104,8 +108,8 @@ def test_a_round_is_five_minutes_of_writes_and_49_minutes_of_grid(course: Course
 
 
 def test_the_histograms_are_ten_minutes_after_an_hour_of_writes(course: Course) -> None:
-    """Each histogram of ten minutes follows an hour of writes at the demand of its point: the most IOPS, half of them,
-    or TC 1 / QD 1.
+    """Each histogram of ten minutes follows an hour of writes at the demand of its point. The points have the most
+    IOPS, half of the most IOPS, and TC 1 / QD 1.
     """
     found = {}
     for point in DemandPoint:
@@ -118,7 +122,7 @@ def test_the_histograms_are_ten_minutes_after_an_hour_of_writes(course: Course) 
             replace(histogram.workload, read_percent=0)
         }
         found[point] = (histogram.workload.jobs, histogram.workload.io_depth)
-    # 64 outstanding I/Os saturate the drive. The IOPS nearest to (64,000 + 1,000) / 2 are those of 32.
+    # 64 outstanding I/Os saturate the drive. With 32 outstanding I/Os, the IOPS are nearest to (64,000 + 1,000) / 2.
     assert found == {DemandPoint.MAXIMUM: (2, 32), DemandPoint.MIDDLE: (1, 32), DemandPoint.MINIMUM: (1, 1)}
     grid = course.outcomes[2]
     assert grid.ended_because == (
@@ -129,8 +133,8 @@ def test_the_histograms_are_ten_minutes_after_an_hour_of_writes(course: Course) 
 
 @pytest.mark.parametrize(("name", "most_off"), [("dirth", 0.0), ("cbw", 5e-4)])
 def test_what_is_moved_at_full_length_is_the_workloads(name: str, most_off: float) -> None:
-    """A whole test on the simulated drive moves the I/Os of its workload. The bytes equal the I/Os times the block
-    size, or times the mean block size of a mix.
+    """In a whole test on the simulated drive, the transferred bytes equal the number of I/Os times the block size, or
+    times the mean block size of a mix.
     """
     steps = steps_of(measure(SSD_TESTS[name], load_profile("pts-e-1.1")))
     grid = [step for step in steps if step.section == GRID]
@@ -144,8 +148,8 @@ def test_what_is_moved_at_full_length_is_the_workloads(name: str, most_off: floa
 
 
 def test_the_workload_is_the_specifications() -> None:
-    """CBW has twelve block sizes, 67 % of them 4 KiB, and sends half of its accesses to 5 % of the range. DIRTH has the
-    OLTP workload.
+    """The workloads are those of the specification. CBW has twelve block sizes, uses 4 KiB for 67 % of its I/Os and
+    sends half of its accesses to 5 % of the range. DIRTH has the OLTP workload.
     """
     loads = {}
     for name in ("cbw", "dirth"):
@@ -176,7 +180,9 @@ def test_the_workload_is_the_specifications() -> None:
 
 
 def test_without_steady_state_it_ends_by_the_most_rounds_and_says_so() -> None:
-    """25 judged minutes of preconditioning, 25 rounds, and histograms that are not after steady state."""
+    """Without steady state, the test ends after the maximum number of rounds and states this: 25 judged minutes of
+    preconditioning, 25 rounds, and histograms that are not after steady state.
+    """
 
     def jumps(phase: Phase, load: Workload) -> float:
         number = getattr(phase, "number", 0)
@@ -200,8 +206,8 @@ def points(*cells: CellMeans) -> dict[DemandPoint, tuple[int, int]]:
 
 
 def test_cells_at_the_ceiling_or_above_are_neither_maximum_nor_middle() -> None:
-    """The maximum and the middle are cells with a latency below 5 ms. The minimum is the least demand, however slow,
-    and a cell without a measurement is no point.
+    """The points of maximum and middle are cells with a latency below 5 ms. The point of minimum is the least demand,
+    however slow it is. A cell without a measurement is never a point.
     """
     least, low, high = cell(1, 1, 100, 9000), cell(1, 2, 5000, 400), cell(2, 2, 9000, 4999)
     assert points(cell(4, 4, 20_000, 5000), high, low, least, cell(8, 8, 0, None)) == {
@@ -212,7 +218,9 @@ def test_cells_at_the_ceiling_or_above_are_neither_maximum_nor_middle() -> None:
 
 
 def test_where_all_cells_are_above_the_ceiling_it_chooses_nothing() -> None:
-    """If all cells are above the ceiling, as on a slow disk, all cells count. The result says so."""
+    """If the latencies of all cells are above the limit, as on a slow disk, all cells count, and the result states
+    this.
+    """
     slow = (cell(1, 1, 100, 6000), cell(1, 4, 300, 12_000))
     assert points(*slow) == {DemandPoint.MAXIMUM: (1, 4), DemandPoint.MIDDLE: (1, 1), DemandPoint.MINIMUM: (1, 1)}
     chosen = choose_points(slow, 5000)
@@ -222,8 +230,8 @@ def test_where_all_cells_are_above_the_ceiling_it_chooses_nothing() -> None:
 
 @pytest.mark.parametrize(("within", "found"), [(5, (1, 8)), (4.9, (2, 8)), (0, (2, 8)), (60, (1, 4)), (99, (1, 1))])
 def test_the_saturating_demand_is_the_least_within_some_percent(within: float, found: tuple[int, int]) -> None:
-    """The saturating demand is the least demand within the given percentage of the best. With equally many outstanding
-    I/Os, fewer threads are the lesser demand.
+    """The saturating demand is the least demand with a result within the given percentage of the best result. If two
+    demands have equally many outstanding I/Os, the demand with fewer threads is the lesser demand.
     """
     cells = (
         cell(2, 8, 100_000, 160),
@@ -239,7 +247,9 @@ def test_the_saturating_demand_is_the_least_within_some_percent(within: float, f
 
 
 def test_means_are_those_of_the_report() -> None:
-    """The mean of the rounds' rates, and of their means."""
+    """The rate of a cell is the mean of the rates of its rounds, and its latency is the mean of the mean latencies of
+    its rounds, as in the report.
+    """
 
     def round_of(iops: int, mean_us: int) -> Mapping[Workload, Measurement]:
         side = IoStats(ios=iops * 2, bytes=0, latency_ios=iops * 2, latency_sum_ns=iops * 2000 * mean_us)
@@ -263,7 +273,9 @@ def test_means_are_those_of_the_report() -> None:
     ],
 )
 def test_numbers_that_do_not_go_together_are_named(old: str, new: str, reason: str) -> None:
-    """Inconsistent numbers in a profile are refused, and the message names file, key and reason."""
+    """Numbers in a profile that contradict each other are refused, and the message names the file, the key and the
+    reason.
+    """
     text = (resources.files("tkperf.procedures.profiles") / "pts-e-1.1.toml").read_text()
     with pytest.raises(ProfileError, match=r"mine\.toml") as caught:
         parse_profile(text.replace(old, new, 1), file="mine.toml")
@@ -271,7 +283,9 @@ def test_numbers_that_do_not_go_together_are_named(old: str, new: str, reason: s
 
 
 def test_a_mix_with_blocks_below_the_sector_is_refused_by_their_sizes() -> None:
-    """A 4Kn device cannot run CBW. The refusal names the block sizes, and the tests that can be run instead."""
+    """A device with 4 KiB sectors refuses the block mix of CBW. The refusal names the block sizes that are too small,
+    and the tests that the device can run instead.
+    """
     profile = load_profile("pts-e-1.1")
     sizes = (
         r"its blocks of 0.5, 1, 1.5, 2, 2.5, 3, 3.5 KiB are not a multiple of the device's logical sector of 4096 bytes"
@@ -286,7 +300,7 @@ def test_a_mix_with_blocks_below_the_sector_is_refused_by_their_sizes() -> None:
 
 
 def test_the_profile_decides_every_number() -> None:
-    """The profile decides every number of the grid. The code fixes none of them."""
+    """All numbers of the grid are in the profile, and none of them is fixed in the code."""
     profile = load_profile("pts-e-1.1")
     table = msgspec.structs.replace(
         profile.table(DemandIntensityTable),

@@ -1,4 +1,4 @@
-"""The sweep, and the search for the demand that the tests after it are run at."""
+"""The sweep, and the search for the demand at which later tests run."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def saturating(_phase: Phase, load: Workload) -> float:
 
 
 def test_a_search_is_purge_fill_and_rounds_over_all_demands() -> None:
-    """A search runs a purge, a fill and rounds over all demands, with RND 4 KiB writes of 5 s. It finds the least
-    demand that reaches the best.
+    """A search runs a purge, a fill and rounds over all demands, with random 4 KiB writes of 5 s. It finds the least
+    demand that reaches the best result.
     """
     phases, verdicts, outcomes = drive(SSD_TESTS["auto-demand"].procedure(load_profile("pts-e-1.1"), GIB), saturating)
     assert [type(phase) for phase in phases] == [Purge, Fill, *[Round] * 5]
@@ -50,8 +50,8 @@ def test_a_search_is_purge_fill_and_rounds_over_all_demands() -> None:
 
 
 def test_tests_after_a_search_are_run_at_what_it_found(tmp_path: Path) -> None:
-    """IOPS and write saturation run at the demand that the search found. Latency keeps its own demand, and the run file
-    contains the found demand.
+    """The IOPS test and write saturation run at the demand that the search found. The latency test keeps its own
+    demand, and the run file contains the found demand.
     """
     names = ("auto-demand", "iops", "lat", "writesat")
     table = msgspec.structs.replace(QUICK.table(DemandSearchTable), jobs=(3,), io_depths=(7,))
@@ -60,7 +60,7 @@ def test_tests_after_a_search_are_run_at_what_it_found(tmp_path: Path) -> None:
     assert record.tests[0].outcomes[0].demand == Demand(jobs=3, io_depth=7)
     found = {test.name: {(step.workload.jobs, step.workload.io_depth) for step in test.steps} for test in record.tests}
     assert found == {
-        "auto-demand": {(2, 16), (3, 7)},  # its own fill is as the profile has it
+        "auto-demand": {(2, 16), (3, 7)},  # the fill of the search itself uses the demand of the profile
         "iops": {(3, 7)},
         "lat": {(3, 7), (1, 1)},
         "writesat": {(3, 7)},
@@ -68,7 +68,9 @@ def test_tests_after_a_search_are_run_at_what_it_found(tmp_path: Path) -> None:
 
 
 def test_auto_demand_is_disclosed(tmp_path: Path) -> None:
-    """The found demand appears as an alteration, in the text of each test, and with all measurements."""
+    """A demand that a search will find is disclosed: as a changed number in the plan, in the text of each test, and
+    with all measurements.
+    """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("writesat",), auto_demand=True)
     assert [each.test.name for each in plan.tests] == ["auto-demand", "writesat"]
     assert plan.changes.choices == ("threads and queue depth -> found by a search",)
@@ -90,14 +92,16 @@ def test_auto_demand_is_disclosed(tmp_path: Path) -> None:
     ],
 )
 def test_a_search_beside_a_given_demand_is_refused(wishes: dict[str, object], reason: str) -> None:
-    """A search beside a given demand is refused, because one of the two would be ignored."""
+    """A demand search together with a given demand is refused, because one of the two would be ignored."""
     wishes = {"suite": "ssd", "device": "sim:sata-ssd", "auto_demand": True} | wishes
     with pytest.raises(UsageError, match=reason):
         RunRequest(**wishes)  # type: ignore[arg-type]
 
 
 def test_a_search_that_nothing_would_use_is_refused() -> None:
-    """A search that no chosen test would use is refused, and so is a search that the profile lacks."""
+    """A demand search is refused if no selected test would use its result, or if the profile does not define the
+    search.
+    """
     with pytest.raises(UsageError, match="--auto-demand: lat would not use the demand that the search finds"):
         tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("lat",), auto_demand=True)
     with pytest.raises(UsageError, match=r"no table demand_search\. .* test auto-demand with"):
@@ -114,8 +118,8 @@ def steps_of(**numbers: Sequence[object] | str) -> tuple[Workload, ...]:
 
 
 def test_a_sweep_has_every_combination_once() -> None:
-    """A sweep has every combination once. The mix is the outermost loop, followed by block size, compressibility,
-    threads and queue depth as they are given.
+    """A sweep contains every combination once. The mix is the outermost loop. The block size, the compressibility, the
+    threads and the queue depth follow in the given order.
     """
     loads = steps_of(
         read_percents=(100, 0), block_sizes_kib=(16, 4), compressible_percents=(0, 50), jobs=(2, 1), io_depths=(8, 1)
@@ -132,8 +136,8 @@ def test_a_sweep_has_every_combination_once() -> None:
 
 
 def test_a_sweep_tracks_what_is_hardest_on_the_drive() -> None:
-    """A sweep tracks its hardest load: the fewest reads, the most outstanding I/Os and the smallest block. This load
-    alone decides.
+    """A sweep tracks only its hardest load: the load with the fewest reads, the most outstanding I/Os and the smallest
+    block.
     """
     profile = with_numbers(QUICK, SweepTable, read_percents=(100, 70), block_sizes_kib=(4, 64))
 
@@ -147,7 +151,7 @@ def test_a_sweep_tracks_what_is_hardest_on_the_drive() -> None:
 
 
 def test_a_sequential_sweep_is_sequential() -> None:
-    """A sweep with sequential access contains sequential workloads alone."""
+    """A sweep with sequential access contains only sequential workloads."""
     assert {str(load)[:3] for load in steps_of(access="sequential")} == {"SEQ"}
 
 
@@ -167,7 +171,7 @@ def test_a_sequential_sweep_is_sequential() -> None:
     ],
 )
 def test_values_that_nobody_means_are_refused(options: str, reason: str, tmp_path: Path) -> None:
-    """The refusal precedes any look at the device, and nothing is written."""
+    """Values that make no sense are refused before tkperf looks at a device, and nothing is written."""
     args = ["sweep", "s", "sim:sata-ssd", "--profile", "quick", "--output", str(tmp_path / "o")]
     result = CliRunner().invoke(cli, [*args, *options.split()])
     assert result.exit_code != 0
@@ -176,7 +180,9 @@ def test_values_that_nobody_means_are_refused(options: str, reason: str, tmp_pat
 
 
 def test_a_sweep_of_billions_is_refused_at_once() -> None:
-    """Combinations are counted, not made: these would fill the memory."""
+    """A sweep with billions of combinations is refused immediately. The combinations are counted and not created,
+    because they would fill the memory.
+    """
     longest = {
         "read_percents": tuple(range(101)),
         "block_sizes_kib": tuple(range(4, 68)),
@@ -189,7 +195,9 @@ def test_a_sweep_of_billions_is_refused_at_once() -> None:
 
 
 def test_a_sweep_from_the_command_line(tmp_path: Path) -> None:
-    """A sweep accepts sizes as fio writes them and mixes as the PTS does. The run file contains each combination."""
+    """On the command line, a sweep accepts block sizes as fio writes them and mixes as the PTS writes them. The run
+    file contains each combination.
+    """
     args = "sweep s sim:sata-ssd --profile quick -q --threads 2,1 --depth 4 --mix 65/35 --block-size 4k,512"
     result = CliRunner().invoke(cli, [*args.split(), "--output", str(tmp_path)])
     assert result.exit_code == 0, result.output
@@ -205,8 +213,8 @@ def test_a_sweep_from_the_command_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("jobs", "io_depth"), [(0, 1), (1025, 1), (1, 0), (1, 65_537)])
 def test_a_demand_is_one_that_tests_can_be_run_at(jobs: int, io_depth: int) -> None:
-    """A demand outside the limits is refused, even when a run file contains it, because fio would start as many threads
-    as it says.
+    """A demand outside the limits is refused, even if a run file contains it, because fio would start as many threads
+    as the demand states.
     """
     with pytest.raises(ValueError, match="a test cannot run at"):
         Demand(jobs=jobs, io_depth=io_depth)

@@ -1,4 +1,4 @@
-"""The hard disk suite: areas, their order, and what is reported of them."""
+"""The hard disk suite: its areas, their order, and the results for the areas."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ TKPERF = load_profile("tkperf-2.2")
 
 @given(st.integers(min_value=128 * 4096, max_value=1 << 45))
 def test_areas_are_equal_disjoint_aligned_and_in_order(active_range_bytes: int) -> None:
-    """A disk is cut into 128 equal, aligned areas without gaps, in order from the start. Less than 128 units of 4 KiB
-    remain at the end.
+    """A disk is divided into 128 equal, aligned areas without gaps, in order from its start. At its end, less than 128
+    units of 4 KiB remain.
     """
     areas = cut_into_areas(TKPERF.table(HardDiskTable), active_range_bytes)
     assert len(areas) == 128
@@ -48,17 +48,15 @@ def test_areas_are_equal_disjoint_aligned_and_in_order(active_range_bytes: int) 
 
 
 def test_a_range_too_small_to_be_cut() -> None:
-    """A range that is too small to be cut into areas is refused with an error of tkperf, and not with a division by
-    zero.
-    """
+    """A range that is too small to be divided into areas causes an error of tkperf, not a division by zero."""
     with pytest.raises(ValueError, match="cannot be cut"):
         cut_into_areas(TKPERF.table(HardDiskTable), 4096)
 
 
 @pytest.mark.parametrize(("test", "rounds", "steps", "hours"), [("iops", 128, 9, 19.2), ("tp", 256, 2, 8.533)])
 def test_the_course_is_tkperfs(test: str, rounds: int, steps: int, hours: float) -> None:
-    """The hard disk tests follow TKperf 2.2: in each area 9 random cells of a minute, or one minute of reads and one of
-    writes.
+    """The hard disk tests have the procedure of TKperf 2.2. In each area, they run nine random cells of one minute, or
+    one minute of reads and one minute of writes.
     """
     procedure = HDD_TESTS[test].procedure
     phases = list(phases_of(procedure(TKPERF, CAPACITY_BYTES), lambda _: {}))
@@ -69,7 +67,7 @@ def test_the_course_is_tkperfs(test: str, rounds: int, steps: int, hours: float)
 
 
 def test_read_before_write_and_larger_blocks_first() -> None:
-    """Reads precede writes, and larger blocks precede smaller ones, as in TKperf's loops."""
+    """Reads precede writes, and larger blocks precede smaller blocks, as in the loops of TKperf."""
     (first, *_) = phases_of(HDD_TESTS["iops"].procedure(TKPERF, CAPACITY_BYTES), lambda _: {})
     assert isinstance(first, Round)
     cells = [(step.workload.read_percent, step.workload.block_size_bytes) for step in first.steps]
@@ -78,7 +76,9 @@ def test_read_before_write_and_larger_blocks_first() -> None:
 
 
 def test_a_step_stays_in_its_area() -> None:
-    """fio gets the area's offset and size, counted from the start of the active range."""
+    """A step stays in its area: fio receives the offset and the size of the area, counted from the start of the active
+    range.
+    """
     target = FioTarget(
         path="/dev/x", ioengine="libaio", active_range=ActiveRange(offset_bytes=1 << 20, length_bytes=1 << 30)
     )
@@ -91,7 +91,7 @@ def test_a_step_stays_in_its_area() -> None:
 
 
 class Stopping(SimulatedEngine):
-    """Fails in a given step."""
+    """An engine that fails in a given step."""
 
     steps = 0
     fails_at = 14
@@ -104,7 +104,7 @@ class Stopping(SimulatedEngine):
 
 
 def run(folder: Path, engine: SimulatedEngine, **facts: object) -> RunResult:
-    """The quick profile: 8 areas of 9 cells."""
+    """Run the quick profile, which has 8 areas with 9 cells each."""
     path = folder / "run.tkperf"
     writer = RunFileWriter(path)
     try:
@@ -129,7 +129,9 @@ def run(folder: Path, engine: SimulatedEngine, **facts: object) -> RunResult:
 
 
 def test_areas_are_reported_as_such(tmp_path: Path) -> None:
-    """Areas of a disk are reported with a row each and means over all of them. They have no steady state."""
+    """The report of a hard disk run has a row for each area and the means over all areas. Areas have no steady
+    state.
+    """
     result = run(tmp_path, SimulatedEngine(FlashModel(capacity_bytes=1 << 30), 1 << 30))
     (section,) = result.tests[0].sections
     assert section.areas == 8
@@ -143,7 +145,7 @@ def test_areas_are_reported_as_such(tmp_path: Path) -> None:
 
 
 def test_a_run_cut_short_reports_its_whole_areas(tmp_path: Path) -> None:
-    """A run that was stopped in its second area reports the first area. The second area is shown as not complete."""
+    """A run that was stopped in its second area reports the first area. The second area is marked as incomplete."""
     result = run(tmp_path, Stopping(FlashModel(capacity_bytes=1 << 30), 1 << 30))
     (section,) = result.tests[0].sections
     assert section.areas == 8
@@ -152,8 +154,8 @@ def test_a_run_cut_short_reports_its_whole_areas(tmp_path: Path) -> None:
 
 
 def test_the_runs_own_profile_says_what_a_whole_area_is(tmp_path: Path) -> None:
-    """A run that was stopped in its first area reports no whole area. Its own profile tells that eight areas were
-    planned.
+    """A run that was stopped in its first area reports no complete area. According to the profile of the run, eight
+    areas were planned.
     """
     engine = Stopping(FlashModel(capacity_bytes=1 << 30), 1 << 30)
     engine.fails_at = 5

@@ -1,4 +1,4 @@
-"""Looking ahead by replaying procedures with imagined answers."""
+"""Forecasts: the remaining phases are found by replaying a procedure with imagined results."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ FILL_S = 2 * GIB / 500e6
     ],
 )
 def test_the_time_budget_is_that_of_the_specification(test: str, shortest_s: float, longest_s: float) -> None:
-    """The time of each test is what the rounds of the specification add up to: IOPS 280 to 1,400 min, TP 10 to 50 min a
-    size, LAT 45 to 225 + 20 min, WSAT 121 min to 24 h.
+    """The forecast of each test equals the sum of the times in the specification: 280 to 1,400 min for IOPS, 10 to 50
+    min per block size for TP, 45 to 225 min plus 20 min for LAT, and 121 min to 24 h for WSAT.
     """
     profile = load_profile("pts-e-1.1")
     for case, expected_s in ((Case.BEST, shortest_s), (Case.WORST, longest_s)):
@@ -35,7 +35,9 @@ def test_the_time_budget_is_that_of_the_specification(test: str, shortest_s: flo
 
 
 def test_what_follows_is_certain_until_steady_state_is_possible() -> None:
-    """Rounds 1 to 4 are certain to be followed by another round. From the fifth round on the verdict decides."""
+    """Until round 4, a further round is certain. From the fifth round on, the verdict decides whether another round is
+    necessary.
+    """
     profile, test = load_profile("quick"), SSD_TESTS["iops"]
     imagine = _Imagination(Case.BEST, GIB)
     answers: list[Answer] = []
@@ -56,7 +58,7 @@ def test_what_follows_is_certain_until_steady_state_is_possible() -> None:
 
 
 def test_after_the_last_phase_nothing_follows() -> None:
-    """The forecast also knows the end of a test: nothing follows the last phase."""
+    """A forecast after the last phase of a test is empty."""
     profile, test = load_profile("tkperf-2.2"), SSD_TESTS["writesat"]
     answers: list[Answer] = [None]
     imagine = _Imagination(Case.WORST, GIB)
@@ -72,8 +74,8 @@ STEP = Step(workload=WRITES, duration_s=10.0)
 
 
 def test_idle_times_warm_ups_and_streams_count_in_the_forecast() -> None:
-    """The forecast contains idle times, warm-ups and streams at the length that was asked for, in the best case and in
-    the worst.
+    """A forecast includes idle times, warm-ups and streams with their planned length, in the best case and in the worst
+    case.
     """
 
     def procedure() -> Procedure:
@@ -95,7 +97,9 @@ def seen(ios: int, duration_s: float = 10.0) -> Measurement:
 
 
 def test_a_fill_is_no_measure_of_the_stream_after_it() -> None:
-    """The forecast of a stream uses the rate of its own slices. A large fill before it does not end it earlier."""
+    """The forecast of a stream uses the rate of the stream's own slices. A large fill before the stream does not count
+    towards the amount that ends the stream.
+    """
 
     def procedure() -> Procedure:
         yield Fill(section="S", workload=WRITES, passes=1)
@@ -109,8 +113,8 @@ def test_a_fill_is_no_measure_of_the_stream_after_it() -> None:
 
 
 def test_what_is_left_of_a_step_may_change_it_by_so_much() -> None:
-    """The rest of a step may bring no I/Os, the rate so far, or twice this rate. Latencies are scaled so that they fill
-    the time.
+    """The forecast assumes three cases for the rest of a step: no I/Os, the rate so far, and twice this rate. Latencies
+    are scaled so that the I/Os fill the time.
     """
     none, same, double = possible_ends(seen(9000, 9.0), 10.0)
     assert [each.iops for each in (none, same, double)] == [900.0, 1000.0, 1100.0]
@@ -122,6 +126,6 @@ def test_what_is_left_of_a_step_may_change_it_by_so_much() -> None:
 
 
 def test_what_is_measured_in_full_can_end_in_one_way_only() -> None:
-    """A step that was measured to its end can end in only one way."""
+    """A step that was measured completely has only one possible result."""
     whole = seen(10_000)
     assert possible_ends(whole, 10.0) == (whole,)

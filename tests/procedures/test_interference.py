@@ -1,4 +1,6 @@
-"""Reads next to writes, and a reader next to its neighbours: what runs, in which order, and what is left out."""
+"""Reads next to writes, and a reader next to its neighbours: the phases that run, their order, and the phases that are
+left out.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def done(ios: int, duration_s: float, block_bytes: int) -> IoStats:
 
 
 def measure(load: Workload, duration_s: float) -> Measurement:
-    """A drive that reads 600,000 IOPS and writes 14,000, whatever else runs."""
+    """Return the result of a drive that reads 600,000 IOPS and writes 14,000 IOPS, whatever else runs."""
     nothing = done(0, duration_s, 0)
     parts = []
     for stream in load.streams:
@@ -71,13 +73,15 @@ def phases(test: str, profile: object = PROFILE, length_bytes: int = 960 * GIB) 
 
 
 def measured(of: list[Phase], section: str) -> list[Workload]:
-    """The load of each measured round of a section, without lead-ins."""
+    """Return the load of each measured round of a section, without the lead-ins."""
     rounds = (phase for phase in of if isinstance(phase, Round) and phase.section == section and not phase.warm_up)
     return [phase.steps[0].workload for phase in rounds]
 
 
 def test_each_cell_is_measured_once_and_the_first_again_at_the_end() -> None:
-    """All pairs of 11 rates of reads and of writes but the empty one, each after a lead-in with the same load."""
+    """Each cell is measured once after a lead-in with the same load. The cells are all pairs of 11 read rates and 11
+    write rates, except the pair without I/O. The first cell is measured again at the end.
+    """
     ran = phases("interference")
     loads = measured(ran, GRID)
     assert len(loads) == len(set(loads)) == 11 * 11 - 1
@@ -90,7 +94,9 @@ def test_each_cell_is_measured_once_and_the_first_again_at_the_end() -> None:
 
 
 def test_cells_offer_shares_of_the_rates_alone() -> None:
-    """From 0 to what the drive did alone, in steps of a tenth, at random times."""
+    """The cells offer shares of the rates that the drive reached with reads alone and with writes alone: from 0 to 100
+    % in steps of a tenth, with random arrivals.
+    """
     streams = [stream.workload for load in measured(phases("interference"), GRID) for stream in load.streams]
     offered = {
         reads: sorted({one.offered_iops or 0.0 for one in streams if one.reads is reads}) for reads in (True, False)
@@ -101,7 +107,9 @@ def test_cells_offer_shares_of_the_rates_alone() -> None:
 
 
 def test_the_order_depends_on_the_seed_alone_and_begins_with_a_load_that_drives_can_do() -> None:
-    """Another seed gives another order of the same cells; the first cell offers 30 % of each rate."""
+    """The order of the cells depends only on the seed: another seed leads to another order of the same cells. The first
+    cell offers 30 % of each rate, which every drive can do.
+    """
     other = msgspec.structs.replace(TABLE, seed=2)
     assert order_cells(TABLE) == order_cells(TABLE)
     assert order_cells(TABLE) != order_cells(other)
@@ -115,21 +123,27 @@ def test_the_order_depends_on_the_seed_alone_and_begins_with_a_load_that_drives_
     ("offered_iops", "jobs"), [(1, 1), (99, 1), (400, 8), (40_000, 8), (600_000, 30), (250, 5), (9_000_000, 128)]
 )
 def test_each_thread_offers_a_rate_that_fio_does_accurately(offered_iops: float, jobs: int) -> None:
-    """With random arrivals, a thread should offer 50 to 20,000 IOPS; the profile asks for 8 threads."""
+    """The number of threads is chosen so that each thread offers between 50 and 20,000 IOPS, a range in which random
+    arrivals of fio are accurate. The profile requests 8 threads.
+    """
     assert find_jobs(offered_iops, 8) == jobs
     assert offered_iops / jobs <= MOST_IOPS_OF_THREAD or jobs == 128, "reads and writes have 256 threads at most"
     assert jobs == 1 or offered_iops / jobs >= LEAST_IOPS_OF_THREAD
 
 
 def test_a_drive_that_does_nothing_alone_is_offered_one_io_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A grid of no rates would be empty, and a rate of 0 is none."""
+    """A drive that completes no I/O alone is offered one I/O per second, because a grid without rates would be empty
+    and a rate of 0 means no rate.
+    """
     monkeypatch.setattr("tests.procedures.test_interference.READ_IOPS", 0)
     streams = [stream.workload for load in measured(phases("interference"), GRID) for stream in load.streams]
     assert {one.offered_iops for one in streams if one.reads} == {1.0}
 
 
 def test_each_neighbour_runs_once_in_each_round() -> None:
-    """Alone and next to each of five neighbours in each of three rounds, in another order each time."""
+    """Each of three rounds contains the reader alone and the reader next to each of five neighbours, in a different
+    order each time.
+    """
     loads = measured(phases("neighbours"), NEXT_TO_OTHERS)
     names = [" + ".join(stream.name for stream in load.streams[1:]) for load in loads]
     others = ["", *(one.name for one in neighbours_of(PROFILE.table(NeighboursTable), None))]
@@ -142,7 +156,9 @@ def test_each_neighbour_runs_once_in_each_round() -> None:
 
 
 def test_trims_come_last_and_are_written_again() -> None:
-    """After each round with trims but the last, the trimmed part is filled; other loads never use that part."""
+    """Trims are the last neighbour. After each round with trims, except the last round, the trimmed part is filled
+    again. Other loads never use the trimmed part.
+    """
     ran = phases("neighbours")
     part = cut_range(960 * GIB, 25)
     assert part.trimmed is not None
@@ -167,7 +183,9 @@ def _trims(phase: Phase) -> bool:
 
 @pytest.mark.parametrize("length_bytes", [3 * MIB, 960 * GIB])
 def test_without_trims_the_reader_uses_the_whole_range(length_bytes: int) -> None:
-    """On a device without discard, or with a range too small to cut, there is no trimmer."""
+    """On a device without discard, or with a range that is too small to be divided, no trims run, and the reader uses
+    the whole range.
+    """
     table = PROFILE.table(NeighboursTable)
     profile = PROFILE if length_bytes < GIB else PROFILE.with_tables(table.without_trims())
     ran = phases("neighbours", profile, length_bytes)
@@ -177,7 +195,9 @@ def test_without_trims_the_reader_uses_the_whole_range(length_bytes: int) -> Non
 
 
 def test_both_tests_purge_and_precondition_first() -> None:
-    """Without steady writes before, a grid would describe a fresh drive."""
+    """Both tests begin with a purge, a fill and steady writes, because without them the results would describe a fresh
+    drive.
+    """
     for test in ("interference", "neighbours"):
         first, second, third, *_ = phases(test)
         assert isinstance(first, Purge)
@@ -187,7 +207,9 @@ def test_both_tests_purge_and_precondition_first() -> None:
 
 
 def test_step_lengths_of_the_command_line_are_those_of_cells() -> None:
-    """``-rt 2`` shortens the cells of the grid and the steps next to neighbours, and no lead-in."""
+    """The option ``-rt`` sets the length of the cells of the grid and of the steps next to neighbours. It does not
+    change lead-ins.
+    """
     assert TABLE.scaled(2) == replace_cell(TABLE, 2)
     assert PROFILE.table(NeighboursTable).scaled(2).lead_in_s == PROFILE.table(NeighboursTable).lead_in_s
 
@@ -198,7 +220,7 @@ def replace_cell(table: InterferenceTable, cell_s: float) -> InterferenceTable:
 
 @pytest.mark.parametrize(("key", "value"), [("neighbour_jobs", 129), ("trimmed_percent", 91)])
 def test_neighbours_that_leave_no_room_for_the_reader_are_refused(key: str, value: int) -> None:
-    """A profile is refused if its neighbours would use all threads that fio can run, or the whole range."""
+    """A profile is refused if its neighbours would use the whole range or all threads that fio can run."""
     table = PROFILE.table(NeighboursTable)
     assert table.fault(PROFILE) is None
     fault = msgspec.structs.replace(table, **{key: value}).fault(PROFILE)

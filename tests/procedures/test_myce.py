@@ -1,4 +1,6 @@
-"""Myce/OakGate's tests at full length: every phase in its order, and where a drive no longer keeps up."""
+"""The tests of Myce/OakGate at full length: every phase in its order, and the level at which a drive no longer keeps
+up.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ from tkperf.runfile.reader import RunFile
 
 MYCE = load_profile("myce")
 DEMAND = MYCE.table(LatencyOverDemandTable)
-# The review's S3700: what it can do of reads, writes and the mix.
+# Rates of the S3700 in the review for reads, writes and the mix.
 ABLE_IOPS = {100: 75_400.0, 0: 32_700.0, 65: 48_000.0}
 
 
@@ -59,22 +61,22 @@ def of_section(phases: list[Phase], section: str) -> list[Phase]:
 
 
 def listing_of(section: SectionResult) -> TableView:
-    """The one listing that the section's plan asks for."""
+    """Return the only listing that the plan of the section requests."""
     (asked,) = (one for one in section.plan.figures if one.kind is FigureKind.LISTING)
     return build_listing(ShownSection(section=section, key=""), asked)
 
 
 def test_without_names_a_profile_of_its_own_runs_all_that_it_has() -> None:
-    """Without names, a profile that lacks the default tests runs all of its tests. In other profiles these two tests
-    must be named.
+    """If a user names no tests, a profile without the default tests runs all of its tests. In other profiles, the user
+    must name the tests of Myce.
     """
     assert [test.name for test in choose_tests(MYCE, "ssd")] == ["demand", "qos"]
     assert [test.name for test in choose_tests(load_profile("quick"), "ssd")] == ["iops", "lat", "tp", "writesat"]
 
 
 def test_demand_is_preconditioning_and_levels_of_9_and_51_seconds() -> None:
-    """The demand test runs a purge, one fill and 2 h of RND 4 KiB writes at QD32. Each mix then has levels 1,000 IOPS
-    apart.
+    """The demand test runs a purge, a fill and 2 h of random 4 KiB writes at QD 32. Each mix then has levels that are
+    1,000 IOPS apart, each with 9 s of warm-up and 51 s of measurement.
     """
     phases, outcomes = run("demand")
     before = of_section(phases, STATE_SECTION)
@@ -91,7 +93,7 @@ def test_demand_is_preconditioning_and_levels_of_9_and_51_seconds() -> None:
     assert isinstance(probe, Round)
     assert (probe.warm_up, offered(probe), probe.steps[0].duration_s) == (True, None, 10)
     warm_ups, rounds = levels[::2], levels[1::2]
-    # The last that was kept up with and five that were not: 99 % of 77,000 are more than it does.
+    # The drive keeps up with the last level before five missed levels: 99 % of 77,000 IOPS exceed its rate.
     assert [offered(phase) for phase in rounds] == [1000.0 * level for level in range(1, 82)]
     assert [offered(phase) for phase in warm_ups] == [offered(phase) for phase in rounds]
     for warm_up, level in zip(warm_ups, rounds, strict=True):
@@ -106,19 +108,19 @@ def test_demand_is_preconditioning_and_levels_of_9_and_51_seconds() -> None:
 
 
 def test_the_levels_of_a_mix_end_with_those_missed_in_a_row() -> None:
-    """The levels of a mix end with five in a row that were missed. The reason names what was missed."""
+    """The levels of a mix end after five missed levels in a row. The reason for the end names what was missed."""
     _, outcomes = run("demand")
     _, reads, writes, mixed = outcomes
     assert [len(each.window) for each in (reads, writes, mixed)] == [81, 38, 53]
     assert writes.verdict is None
-    # 1,300 I/Os a second were not done. measured() counts a minute.
+    # In one minute, for which measured() counts, 1,300 I/Os per second were not done.
     assert writes.ended_because == (
         "missed 5 levels in a row: of 34,000 it did 32,700 (96.2 %) and was 78,000 I/Os behind after 60 s"
     )
 
 
 def test_a_level_missed_once_does_not_end_them() -> None:
-    """A single missed level does not end the levels, because a drive may be busy with itself for a minute."""
+    """A single missed level does not end the series of levels, because a drive may do internal work for a minute."""
 
     def hiccup(phase: Phase, workload: Workload) -> float:
         return 100.0 if workload.offered_iops == 20_000 else s3700(phase, workload)
@@ -128,8 +130,8 @@ def test_a_level_missed_once_does_not_end_them() -> None:
 
 
 def test_a_drive_that_never_keeps_up_or_always_does_ends_them_too() -> None:
-    """A ramp ends after five missed levels in a row if the drive never keeps up. It ends after all levels if the drive
-    always keeps up.
+    """If the drive never keeps up, the series of levels ends after five missed levels in a row. If the drive always
+    keeps up, the series ends after all levels.
     """
     _, outcomes = run("demand", iops=lambda *_: 3.0)
     assert outcomes[1].window == (1, 2, 3, 4, 5)
@@ -148,14 +150,16 @@ def test_a_drive_that_never_keeps_up_or_always_does_ends_them_too() -> None:
     [(0.0, 1000), (99_999, 1000), (100_001, 2000), (450_000, 5000), (900_000, 10_000), (2.5e6, 50_000)],
 )
 def test_levels_are_farther_apart_for_a_fast_drive(saturated_iops: float, increment: int) -> None:
-    """Levels are farther apart for a fast drive. All levels together reach 1.2 times its rate, in
-    steps of 1, 2 or 5.
+    """The levels for a fast drive are farther apart. The step between levels is 1, 2 or 5 times a power of ten, so that
+    all levels together reach 1.2 times the rate of the drive.
     """
     assert choose_increment(saturated_iops, DEMAND) == increment
 
 
 def test_random_arrivals_may_by_chance_be_fewer() -> None:
-    """Random arrivals may be fewer than offered by three standard deviations. Evenly spaced arrivals may not."""
+    """Random arrivals may fall short of the offered number by three standard deviations. Evenly spaced arrivals may
+    not.
+    """
     poisson = Workload(
         access=Access.RANDOM,
         read_percent=100,
@@ -173,8 +177,8 @@ def test_random_arrivals_may_by_chance_be_fewer() -> None:
 
 
 def test_backlog_is_what_was_due_and_not_done() -> None:
-    """The backlog is the number of I/Os that were due and not done. Each direction has its share, and a workload
-    without an offered rate has no backlog.
+    """The backlog is the number of I/Os that were due but not done. Each direction has its share of the backlog, and a
+    workload without an offered rate has no backlog.
     """
     stats = measured(20_000.0, 10.0).write
     seen = Measurement(duration_s=10.0, read=stats, write=stats)
@@ -191,8 +195,8 @@ def test_backlog_is_what_was_due_and_not_done() -> None:
 
 
 def test_qos_is_120_rounds_of_9_and_51_seconds_in_one_stream_each() -> None:
-    """QoS measures sequential reads of a filled drive, RND 50/50 after a purge and 2 h of writes, and then RND writes
-    and reads after another purge and 2 h of writes.
+    """The QoS test measures sequential reads of a filled drive. After a purge and 2 h of writes, it measures the random
+    mix of 50/50. After another purge and 2 h of writes, it measures random writes and random reads.
     """
     phases, outcomes = run("qos")
     names = [
@@ -229,8 +233,8 @@ def test_qos_is_120_rounds_of_9_and_51_seconds_in_one_stream_each() -> None:
 
 
 def test_looking_ahead_the_worst_drive_is_the_one_that_keeps_up() -> None:
-    """In a forecast, a drive that keeps up takes longest, because every level is run. In the best case the ramp ends
-    after the first levels.
+    """In a forecast, the longest case is a drive that keeps up, because every level runs. In the best case, the series
+    of levels ends after the first levels.
     """
     test = SSD_TESTS["demand"]
     rounds = [
@@ -256,7 +260,7 @@ def test_looking_ahead_the_worst_drive_is_the_one_that_keeps_up() -> None:
     ],
 )
 def test_a_mistake_in_the_tables_is_named(change: tuple[str, str], reason: str) -> None:
-    """A mistake in the tables is refused with file, key and reason before anything is touched."""
+    """A mistake in the tables of these tests is refused with file, key and reason before tkperf touches a device."""
     text = (Path(__file__).parents[2] / "src/tkperf/procedures/profiles/myce.toml").read_text()
     assert change[0] in text
     with pytest.raises(ProfileError) as caught:
@@ -267,15 +271,15 @@ def test_a_mistake_in_the_tables_is_named(change: tuple[str, str], reason: str) 
 
 @pytest.fixture(scope="module")
 def short() -> Profile:
-    """Both tests with few levels and rounds."""
+    """Return a profile of both tests with few levels and rounds."""
     profile = load_profile("quick")
     table = profile.table(LatencyOverDemandTable)
     return profile.with_tables(msgspec.structs.replace(table, most_levels=8, read_percents=(100, 65), level_s=8))
 
 
 def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short: Profile) -> None:
-    """The chart of a ramp has the ideal line and both marks, and each level is a row. Beyond saturation the backlog
-    grows and the latency of the device does not.
+    """The chart of a series of levels contains the ideal line and both marks, and the table contains a row for each
+    level. Beyond saturation, the backlog grows but the latency of the device does not.
     """
     tests = {"demand": SSD_TESTS["demand"]}
     simulate(tmp_path, run_info(), profile=short, suite=tests)
@@ -295,7 +299,7 @@ def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short:
     assert no_backlog.value <= saturated.value <= most
     assert saturated.value - no_backlog.value <= 2 * increment
     listing = listing_of(reads)
-    # The unit of a latency is the one that suits its values.
+    # Each latency is shown in the unit that suits its values.
     names = [column.rpartition(" (")[0] or column for column in listing.columns[:6]]
     assert names == ["Offered IOPS", "IOPS", "backlog", "behind", "mean with wait", "mean"]
     backlogs = [float(row[2].replace(",", "")) for row in listing.rows]
@@ -303,10 +307,10 @@ def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short:
     assert [row[0] for row in listing.rows] == [f"{level:,.0f}" for level in levels]
     kept = levels.index(no_backlog.value)
     assert waited[: kept + 1] == pytest.approx([0] * (kept + 1), abs=1)
-    # Half of what the last I/O is late, on average: the backlog grows evenly.
+    # The backlog grows evenly, so the average wait is half of the delay of the last I/O.
     assert waited[-1] == pytest.approx(reads.cells[-1].all["behind_us"] / 2, rel=0.1)  # type: ignore[operator]
     assert all(each <= 0.01 * (level or 0) for each, level in zip(backlogs[: kept + 1], levels, strict=False))
-    # The median over the second half of a steady growth is that at three quarters.
+    # If the backlog grows evenly, its median over the second half is its value after three quarters of the time.
     assert reads.cells[-1].backlog_median_ios == pytest.approx(0.75 * backlogs[-1], rel=0.1)
     assert backlogs[kept + 1 :] == sorted(backlogs[kept + 1 :])
     view = view_of(tmp_path / "run.tkperf")
@@ -325,9 +329,7 @@ def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short:
 
 
 def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profile) -> None:
-    """Reads and writes of a mix have their own quantiles, curves and histograms. Warm-ups count
-    only as data written.
-    """
+    """Reads and writes of a mix have separate quantiles, curves and histograms. Warm-ups count only as data written."""
     tests = {"qos": SSD_TESTS["qos"]}
     result = simulate(tmp_path, run_info(), profile=short, suite=tests)
     mix = result.tests[0].sections[2]
@@ -336,7 +338,7 @@ def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profi
     assert listing.columns[1:3] == ("p50 (µs)", "p90 (µs)")
     (cell,) = mix.cells
     assert cell.rounds == len(mix.slices) == 10
-    # 0.5 s of warm-up before each second.
+    # Each second follows a warm-up of 0.5 s.
     assert [each.start_s for each in mix.slices] == pytest.approx([1.5 * place for place in range(10)])
     measured_bytes = sum((each.values.write or {})["ios"] or 0 for each in mix.slices) * 4096
     assert mix.slices[-1].total_written_bytes is not None
@@ -351,7 +353,7 @@ def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profi
 
 
 def test_nothing_is_lost_of_no_io() -> None:
-    """A level in which nothing was done counts as missed, and nothing is divided by zero."""
+    """A level without any completed I/O counts as missed and causes no division by zero."""
     workload = Workload(
         access=Access.RANDOM, read_percent=100, block_size_bytes=4096, jobs=1, io_depth=1, offered_iops=1.0
     )

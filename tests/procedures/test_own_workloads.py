@@ -1,4 +1,4 @@
-"""Tests of the user's own: what a workload file makes a device do, and what is made of the results."""
+"""User-defined tests: the phases that a workload file runs on a device, and the results of these phases."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ longest_s = 30
 
 
 def own(text: str, tmp_path: Path, *, profile: str = "pts-e-1.1", suite: str = "ssd") -> tuple[Test, Profile]:
-    """The test of a workload file, and the profile that it is run with."""
+    """Return the test of a workload file, and the profile with which the test runs."""
     file = tmp_path / "own.toml"
     file.write_text(text)
     with_own = with_workloads(load_profile(profile), suite, (str(file),))
@@ -142,7 +142,9 @@ def run(
 
 
 def test_phases_follow_each_other_as_the_file_has_them(tmp_path: Path) -> None:
-    """Phases follow each other as in the file. A purge, fill or pause belongs to the section that is measured next."""
+    """Phases run in the order of the workload file. A purge, fill or pause belongs to the section that is measured
+    next.
+    """
     phases, _, outcomes = run(EVERYTHING, tmp_path)
     assert [(type(phase), phase.section) for phase in phases] == [
         (Purge, "Loops"),
@@ -172,8 +174,8 @@ def test_phases_follow_each_other_as_the_file_has_them(tmp_path: Path) -> None:
 
 
 def test_the_first_loop_is_the_outermost_and_the_list_of_loads_the_innermost(tmp_path: Path) -> None:
-    """The first loop is the outermost, and the list of loads is the innermost. Every key of a load reaches the
-    workload, and the region is a whole number of MiB.
+    """The first loop of a phase is the outermost loop, and the list of loads is the innermost. Every key of a load
+    becomes part of the workload, and a region is a whole number of MiB.
     """
     phases, _, _ = run(EVERYTHING, tmp_path)
     warm_up, first = (
@@ -208,8 +210,8 @@ def test_the_first_loop_is_the_outermost_and_the_list_of_loads_the_innermost(tmp
 
 
 def test_a_phase_ends_when_all_that_is_tracked_is_steady_in_one_window(tmp_path: Path) -> None:
-    """A phase ends when all tracked variables are steady in one window of the file's own rule. Each variable is judged
-    after each round.
+    """A phase ends when all tracked variables are steady in one window according to the rule in the file. Each variable
+    is judged after each round.
     """
     _, verdicts, outcomes = run(EVERYTHING, tmp_path)
     loops, two, steady, written, time = outcomes
@@ -221,13 +223,15 @@ def test_a_phase_ends_when_all_that_is_tracked_is_steady_in_one_window(tmp_path:
     assert loops.ended_because == "steady state in rounds 1–3"
     assert (two.window, two.verdict, two.ended_because) == ((1, 2), None, "ran its 2 rounds")
     assert (steady.window, steady.ended_because) == ((1, 4, 7), "steady state in slices 1, 4, 7")
-    # 600,000 I/Os of 256 KiB a slice, many times the range.
+    # A slice has 600,000 I/Os of 256 KiB, which is many times the range.
     assert written.ended_because.startswith("0.5 × the active range written (")
     assert time.ended_because == "ran its full time of 30 s"
 
 
 def test_an_unsteady_phase_ends_with_the_rounds_of_its_rule(tmp_path: Path) -> None:
-    """A phase that never becomes steady ends with max_rounds of its file, and not with the profile's 25."""
+    """A phase that never becomes steady ends after the ``max_rounds`` of its own rule, not after the 25 rounds of the
+    profile.
+    """
 
     def jumping(phase: Phase, _work: Workload) -> float:
         number: int = getattr(phase, "number", 0)
@@ -240,7 +244,9 @@ def test_an_unsteady_phase_ends_with_the_rounds_of_its_rule(tmp_path: Path) -> N
 
 
 def test_what_the_file_leaves_out_is_the_profiles(tmp_path: Path) -> None:
-    """What a workload file leaves out is the profile's: demand, preconditioning and the rule for steady state."""
+    """If a workload file omits the demand, the preconditioning or the rule for steady state, the values of the profile
+    are used.
+    """
     text = """
 format = 1
 name = "least"
@@ -269,8 +275,8 @@ tracked = [{ quantity = "iops" }]
 
 
 def test_a_rate_that_is_not_reached_is_in_the_outcome(tmp_path: Path) -> None:
-    """The outcome of rounds and of streams names a rate that was not reached, with the share that was done. A share of
-    99 % counts as reached.
+    """The outcome of rounds and of streams names an offered rate that was not reached, and the share that was done. A
+    share of 99 % counts as reached.
     """
 
     def slow(phase: Phase, _work: Workload) -> float:
@@ -287,8 +293,8 @@ def test_a_rate_that_is_not_reached_is_in_the_outcome(tmp_path: Path) -> None:
 
 
 def test_steps_and_slices_are_of_the_length_asked_for(tmp_path: Path) -> None:
-    """The option for the step length changes steps and slices. Streams and warm-ups keep their total length, in more or
-    fewer slices.
+    """The option for the step length changes steps and slices. Streams and warm-ups keep their total length, so the
+    number of their slices changes.
     """
     _, profile = own(EVERYTHING, tmp_path)
     (test,) = own_tests(scaled := apply_options(profile, step_s=1))
@@ -327,8 +333,8 @@ rounds = 1
 
 
 def test_sizes_of_a_loop_that_the_device_cannot_address_are_left_out(tmp_path: Path) -> None:
-    """A loop leaves out sizes that the device cannot address, with a warning. A load whose own size cannot be addressed
-    is refused.
+    """A loop leaves out block sizes that the device cannot address, with a warning. A load with a fixed block size that
+    the device cannot address is refused.
     """
     plan = plan_run(request_of(tmp_path, LOOPED, "sim:nvme-4kn"))
     (walked,) = plan.tests
@@ -345,8 +351,8 @@ def test_sizes_of_a_loop_that_the_device_cannot_address_are_left_out(tmp_path: P
 
 
 def test_options_alter_the_numbers_of_the_file(tmp_path: Path) -> None:
-    """The option -rt alters the numbers of the file. The option -nj does so where the load has no thread count of its
-    own.
+    """The option ``-rt`` changes the step lengths in the file. The option ``-nj`` changes the thread count of loads for
+    which the file gives no thread count.
     """
     request = request_of(tmp_path, LOOPED, "sim:sata-ssd", step_s=5, jobs=2)
     plan = plan_run(request)
@@ -388,7 +394,7 @@ longest_s = 10
     ],
 )
 def test_a_stream_has_to_fit_in_its_part_of_the_range(tmp_path: Path, access: str, kib: int, says: str) -> None:
-    """A stream that does not fit in its part of the range is refused before the range is filled."""
+    """A stream that does not fit into its part of the range is refused before the range is filled."""
     text = PART_OF_THE_RANGE.replace("ACCESS", access).replace("= 1024", f"= {kib}")
     assert plan_run(request_of(tmp_path, text, "sim:sata-ssd")).fitted.tests
     with pytest.raises(UsageError, match=says):
@@ -400,7 +406,9 @@ def test_a_stream_has_to_fit_in_its_part_of_the_range(tmp_path: Path, access: st
     [(0, 0.25, 0, MIB // 4), (64, 128, 64 * MIB, 64 * MIB), (64, None, 64 * MIB, 192 * MIB)],
 )
 def test_a_part_of_the_range_in_bytes_is_exact(begin_mib: float, end_mib: float | None, first: int, size: int) -> None:
-    """A part in MiB begins and ends at that byte of the active range, or at its end."""
+    """A part of the range in MiB begins and ends exactly at these bytes of the active range, or at the end of the
+    range.
+    """
     load = Load(
         access=Access.RANDOM, read_percent=0, block_size_kib=4, range_begin_mib=begin_mib, range_end_mib=end_mib
     )
@@ -409,14 +417,16 @@ def test_a_part_of_the_range_in_bytes_is_exact(begin_mib: float, end_mib: float 
 
 
 def test_a_part_beyond_the_range_is_refused() -> None:
-    """A part in MiB is not shortened to a smaller active range."""
+    """A part of the range in MiB is refused if it exceeds the active range, and is not shortened."""
     load = Load(access=Access.RANDOM, read_percent=0, block_size_kib=4, range_end_mib=512)
     with pytest.raises(UsageError, match=r"0 to 512 MiB is beyond the end of the active range of 268\.4 MB"):
         workload_of(load, load_profile("pts-e-1.1"), 256 * MIB)
 
 
 def test_a_part_of_a_large_drive_is_accepted_before_the_drive_is_known(tmp_path: Path) -> None:
-    """A part in MiB is compared with the range of the run, not with an assumed drive."""
+    """A part of the range in MiB is compared with the range of the run, not with an assumed drive. A part of a large
+    drive is therefore accepted as long as the drive is not known.
+    """
     text = PART_OF_THE_RANGE.replace("ACCESS", "random").replace("end_percent = 1\n", "end_mib = 20_000_000\n")
     own(text, tmp_path)
     with pytest.raises(UsageError, match=r"0 to 20,000,000 MiB is beyond the end of the active range of 240\.1 GB"):
@@ -424,7 +434,7 @@ def test_a_part_of_a_large_drive_is_accepted_before_the_drive_is_known(tmp_path:
 
 
 def test_trims_have_blocks_of_two_gib_in_a_mix(tmp_path: Path) -> None:
-    """Only trims have blocks above 16 MiB, alone or in a mix."""
+    """Only trims may have blocks larger than 16 MiB, alone or in a mix of sizes."""
     text = PART_OF_THE_RANGE.replace("ACCESS", "sequential").replace("1024", "TRIM")
     text = text.replace("block_size_kib = TRIM", "trims = true\nblock_shares = [[4, 50], [2_097_152, 50]]")
     assert plan_run(request_of(tmp_path, text.replace("_percent = 1\n", "_percent = 90\n"), "sim:sata-ssd")).fitted
@@ -433,15 +443,15 @@ def test_trims_have_blocks_of_two_gib_in_a_mix(tmp_path: Path) -> None:
 
 
 def test_a_named_test_and_a_file_run_in_one_run(tmp_path: Path) -> None:
-    """A named test and a workload file can run together. The test of the suite runs first."""
+    """A named test and a workload file can run in the same run. The named test runs first."""
     request = request_of(tmp_path, LOOPED, "sim:sata-ssd")
     both = RunRequest(suite="ssd", device="sim:sata-ssd", tests=(*request.tests, "lat"))
     assert [walked.test.name for walked in plan_run(both).tests] == ["lat", "looped"]
 
 
 def test_the_run_file_has_the_whole_description(tmp_path: Path) -> None:
-    """The run file contains the whole description as plain data, so that another machine finds the same test in it. A
-    damaged description gives no test.
+    """The run file contains the whole description of a user-defined test as plain data, so that another host finds the
+    same test in the file. A damaged description leads to no test.
     """
     test, profile = own(EVERYTHING, tmp_path)
     stored = msgspec.json.decode(msgspec.json.encode(profile.as_plain_data()))
@@ -458,7 +468,7 @@ def test_the_run_file_has_the_whole_description(tmp_path: Path) -> None:
 
 
 def test_the_course_is_told_in_words(tmp_path: Path) -> None:
-    """The description tells the procedure phase by phase, with the numbers that are the profile's."""
+    """The description lists the procedure phase by phase, including the numbers from the profile."""
     test, profile = own(EVERYTHING, tmp_path)
     assert test.describe(profile, Circumstances()) == (
         "Not a test of a specification, but the user's own: a workload file",
@@ -652,7 +662,9 @@ def many(count: int) -> str:
     ],
 )
 def test_a_slip_is_named_with_file_place_and_reason(tmp_path: Path, old: str, new: str, found: str) -> None:
-    """The error appears before tkperf looks at a device."""
+    """A mistake in a workload file is refused with the file, the place and the reason before tkperf looks at a
+    device.
+    """
     assert old in EVERYTHING
     with pytest.raises(UsageError) as raised:
         own(EVERYTHING.replace(old, new, 1), tmp_path)
@@ -672,7 +684,7 @@ def test_lists_that_multiply_to_billions_are_counted_not_made(tmp_path: Path) ->
 
 
 def test_more_steps_than_can_be_run_are_refused(tmp_path: Path) -> None:
-    """More than 200,000 steps of all rounds together are refused. Two loads that are the same are measured once."""
+    """More than 200,000 steps in all rounds together are refused. Two identical loads are measured only once."""
     loops = f"loops = [{{ key = 'io_depth', values = [{many(64)}] }}]"
     text = EVERYTHING.replace("step_s = 5\nrounds = 2", f"step_s = 5\nrounds = 5000\n{loops}")
     with pytest.raises(UsageError, match=r"own.toml, more than 200,000 steps in all"):
@@ -688,7 +700,7 @@ def test_more_steps_than_can_be_run_are_refused(tmp_path: Path) -> None:
 
 
 def test_nothing_is_measured_after_the_last_phase(tmp_path: Path) -> None:
-    """A phase such as a purge after the last measurement is refused, because nothing would be measured after it."""
+    """A phase such as a purge after the last measurement is refused, because no measurement follows it."""
     with pytest.raises(UsageError, match=r"phase 9 \(purge\), key kind: nothing is measured after it"):
         own(EVERYTHING + "[[phases]]\nkind = 'purge'\n", tmp_path)
 
@@ -719,7 +731,7 @@ def test_hard_disks_are_not_purged(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_workload_file_is_said_at_once(tmp_path: Path, content: bytes, found: str) -> None:
-    """A file that is no workload file is refused with one reason, whatever it contains."""
+    """A file that is not a workload file is refused with one reason, whatever the file contains."""
     (tmp_path / "own.toml").write_bytes(content)
     with pytest.raises(UsageError) as raised:
         with_workloads(load_profile("quick"), "ssd", (f"{tmp_path}/own.toml",))
@@ -727,8 +739,8 @@ def test_what_is_no_workload_file_is_said_at_once(tmp_path: Path, content: bytes
 
 
 def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
-    """Two files that name the same test are refused, because their results would seem to belong to one test. The same
-    file given twice counts once.
+    """Two files that name the same test are refused, because their results would seem to belong to one test. A file
+    that is given twice counts once.
     """
     for name in ("a", "b"):
         (tmp_path / f"{name}.toml").write_text(EVERYTHING)

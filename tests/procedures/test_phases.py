@@ -1,4 +1,6 @@
-"""Phases from the procedure to the result: idle times, warm-ups, streams, hand-overs between tests."""
+"""Phases from the procedure to the result: idle times, warm-ups, streams, and the hand-over from one phase to the
+next.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ END = SectionOutcome(section="S", window=(1,), verdict=None, ended_because="end"
 def run(
     folder: Path, *procedures: Callable[[], Procedure], engine: SimulatedEngine | None = None
 ) -> tuple[RunRecord, RunResult]:
-    """Each procedure as a test of its own, on a drive that is slow to start cold."""
+    """Run each procedure as a separate test, on a drive that starts slowly without a hand-over."""
     model = FlashModel(capacity_bytes=RANGE_BYTES)
     engine = engine or SimulatedEngine(model, RANGE_BYTES, cold_start_s=COLD_START_S)
     writer = RunFileWriter(folder / "run.tkperf")
@@ -79,7 +81,9 @@ def a_stream(section: str, number: int = 1, *, slices: int = 1, warm_up: bool = 
 
 
 def test_an_idle_time_is_planned_and_no_disturbance(tmp_path: Path) -> None:
-    """The step after it says how long it was, to the moment, and the longest gap leaves it out."""
+    """A planned idle time is not a disturbance. The step after the idle time records its exact length, and the longest
+    gap does not include it.
+    """
 
     def procedure() -> Procedure:
         yield one_round(1)
@@ -97,16 +101,14 @@ def test_an_idle_time_is_planned_and_no_disturbance(tmp_path: Path) -> None:
 
 
 class Oversleeping(SimulatedEngine):
-    """Leaves the device idle for longer than asked."""
+    """An engine that leaves the device idle for longer than requested."""
 
     def idle(self, duration_s, *, then):  # type: ignore[no-untyped-def]
         super().idle(duration_s + 1.5, then=then)
 
 
 def test_an_idle_time_that_was_far_longer_than_asked_is_a_disturbance(tmp_path: Path) -> None:
-    """An idle time that lasted far longer than planned is a disturbance. A planned pause excuses
-    only the planned time.
-    """
+    """An idle time that lasted much longer than planned is a disturbance, because only the planned time is excused."""
 
     def procedure() -> Procedure:
         yield one_round(1)
@@ -121,8 +123,8 @@ def test_an_idle_time_that_was_far_longer_than_asked_is_a_disturbance(tmp_path: 
 
 
 def test_a_warm_up_is_kept_and_in_no_result(tmp_path: Path) -> None:
-    """A warm-up is stored and in no result. This holds for a step, and for slices of a stream that then continues
-    without a gap.
+    """A warm-up is stored but is part of no result. This rule applies to a step and to slices of a stream that then
+    continues without a gap.
     """
 
     def procedure() -> Procedure:
@@ -147,12 +149,14 @@ def test_a_warm_up_is_kept_and_in_no_result(tmp_path: Path) -> None:
     assert sum(cell.value(IOS) or 0 for cell in stream.cells) == sum(step.measurement.ios for step in steps[3:])
     assert result.tests[0].written_bytes == sum(step.measurement.write.bytes for step in steps)
     assert [detail.section for detail in build_details(result, record, {})] == ["S", "stream"]
-    # A stream is one job. Its warm-up and its slices follow each other without a gap.
+    # A stream is a single job, so no gap separates its warm-up from its slices.
     assert steps[3].gap_s == pytest.approx(0)
 
 
 def test_no_hand_over_is_cold_but_to_a_fill(tmp_path: Path) -> None:
-    """No hand-over is cold except after a purge: fill, round, stream, section and test follow each other."""
+    """Every phase is handed over except after a purge: fills, rounds, streams, sections and tests follow each other
+    without a cold start.
+    """
 
     def first() -> Procedure:
         yield Purge(section="S")
@@ -176,15 +180,15 @@ def test_no_hand_over_is_cold_but_to_a_fill(tmp_path: Path) -> None:
 
 
 class Careless(SimulatedEngine):
-    """Hands nothing over."""
+    """An engine that hands over no phase."""
 
     def start_next(self, load):  # type: ignore[no-untyped-def]
-        """Forgets it."""
+        """Ignore the next load."""
 
 
 @pytest.mark.parametrize("kind", ["fill", "round", "stream", "section"])
 def test_the_longest_gap_covers_each_kind_of_hand_over(tmp_path: Path, kind: str) -> None:
-    """The longest gap covers each kind of hand-over to a late start. It leaves out only planned time."""
+    """The longest gap includes a late start after each kind of hand-over. It leaves out only planned time."""
 
     def procedure() -> Procedure:
         if kind == "fill":
@@ -207,7 +211,9 @@ def test_the_longest_gap_covers_each_kind_of_hand_over(tmp_path: Path, kind: str
 
 
 class Drifting(SimulatedEngine):
-    """Slices last a little less than from one to the next: fio's clock and its reports."""
+    """An engine with slices that last slightly less than the distance between their starts, as with fio's clock and
+    reports.
+    """
 
     def measure_slice(self, phase, *, then, on_sample):  # type: ignore[no-untyped-def]
         execution = super().measure_slice(phase, then=then, on_sample=on_sample)
@@ -217,7 +223,9 @@ class Drifting(SimulatedEngine):
 
 
 def test_slices_lie_where_they_were_recorded(tmp_path: Path) -> None:
-    """Slices are placed at their recorded starts, because their durations do not add up to the time of a day."""
+    """Slices are placed at their recorded start times, because the sum of their durations drifts from the real time
+    over a day.
+    """
 
     def procedure() -> Procedure:
         for number in (1, 2, 3):

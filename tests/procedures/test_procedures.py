@@ -1,4 +1,6 @@
-"""Procedures: what each test asks for, in which order, and when it ends (docs/explanation/method.md)."""
+"""Procedures: the phases that each test requests, their order, and the condition that ends the test
+(docs/explanation/method.md).
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def measured(iops: float, duration_s: float = 60.0, block: int = 4096) -> Measur
 def drive(
     procedure: Procedure, iops: Callable[[Phase, Workload], float]
 ) -> tuple[list[Phase], list[SteadyStateVerdict], tuple[SectionOutcome, ...]]:
-    """Run a procedure against a function that says how fast each cell is."""
+    """Run a procedure with a function that returns the rate of each cell."""
     phases: list[Phase] = []
     verdicts: list[SteadyStateVerdict] = []
     outcomes: list[SectionOutcome] = []
@@ -77,8 +79,8 @@ def run(
 
 
 def test_iops_is_purge_fill_and_rounds_of_56_cells_in_the_mandatory_order() -> None:
-    """PTS IOPS runs a purge, 2 x SEQ 128 KiB and rounds of 56 cells of 60 s at TC4/QD32. The mix is the outer loop, the
-    block size the inner one.
+    """The IOPS test of the PTS runs a purge, a fill of 2 x sequential 128 KiB, and rounds of 56 cells of 60 s at TC 4 /
+    QD 32. The mix is the outer loop and the block size is the inner loop.
     """
     phases, _, outcomes = run("iops")
     assert isinstance(phases[0], Purge)
@@ -96,7 +98,9 @@ def test_iops_is_purge_fill_and_rounds_of_56_cells_in_the_mandatory_order() -> N
 
 
 def test_iops_tracks_random_4k_writes_by_key() -> None:
-    """Only the 0/100 4 KiB cell decides: wild other cells do not matter, a wild one of it does."""
+    """Only the cell of random 4 KiB writes decides about steady state. Variation in other cells does not matter, but
+    variation in this cell does.
+    """
 
     def others_jump(phase: Phase, cell: Workload) -> float:
         number = getattr(phase, "number", 0)
@@ -117,7 +121,7 @@ def test_iops_tracks_random_4k_writes_by_key() -> None:
 
 
 def test_steady_exactly_in_the_last_round_counts() -> None:
-    """A window that turns steady at round 25 is steady (in TKperf 2.2 it was not)."""
+    """A window that becomes steady exactly in round 25, the last round, is steady. In TKperf 2.2 it was not."""
 
     def settles(phase: Phase, cell: Workload) -> float:
         number = getattr(phase, "number", 0)
@@ -130,7 +134,9 @@ def test_steady_exactly_in_the_last_round_counts() -> None:
 
 
 def test_a_4kn_device_drops_512_and_still_tracks_4k() -> None:
-    """A 4Kn device leaves out block sizes below its sector, with a warning. It still tracks 4 KiB."""
+    """A device with 4 KiB sectors leaves out smaller block sizes, with a warning. Random 4 KiB writes are still
+    tracked.
+    """
     basic = choose_tests(load_profile("pts-e-1.1"), "ssd")
     profile, warnings = fit_to_sector(load_profile("pts-e-1.1"), 4096, basic)
     phases, verdicts, _ = drive(
@@ -143,8 +149,8 @@ def test_a_4kn_device_drops_512_and_still_tracks_4k() -> None:
 
 
 def test_throughput_purges_and_preconditions_before_each_block_size() -> None:
-    """PTS TP runs a purge, a fill and rounds of read and write for 1024 KiB, and then for 128 KiB. Each block size has
-    a verdict of its own.
+    """The throughput test of the PTS runs a purge, a fill and rounds of reads and writes with 1024 KiB, and then the
+    same with 128 KiB. Each block size has a separate verdict.
     """
     phases, _, outcomes = run("tp")
     kinds = [type(phase).__name__ for phase in phases]
@@ -156,8 +162,8 @@ def test_throughput_purges_and_preconditions_before_each_block_size() -> None:
 
 
 def test_tkperf_throughput_copies_the_rounds_of_1024k_without_fill() -> None:
-    """Profile tkperf-2.2 measures throughput with five sizes and without WIPC. The other sizes run as many rounds as
-    1024 KiB did.
+    """The profile tkperf-2.2 measures throughput with five block sizes and without a fill. The other sizes run as many
+    rounds as 1024 KiB did.
     """
 
     def slow_start(phase: Phase, cell: Workload) -> float:
@@ -178,8 +184,8 @@ def test_tkperf_throughput_copies_the_rounds_of_1024k_without_fill() -> None:
 
 
 def test_latency_runs_at_one_outstanding_io_and_ends_with_the_histogram_run() -> None:
-    """PTS LAT runs 9 cells with one outstanding I/O and tracks the mean latency. It ends with 20 min of RND 4 KiB
-    writes for the histogram.
+    """The latency test of the PTS runs 9 cells with one outstanding I/O and tracks the mean latency. It ends with 20
+    min of random 4 KiB writes for the histogram.
     """
     phases, verdicts, outcomes = run("lat")
     steps = rounds(phases)[0].steps
@@ -197,7 +203,9 @@ def test_latency_runs_at_one_outstanding_io_and_ends_with_the_histogram_run() ->
 
 
 def test_a_histogram_run_says_that_steady_state_was_missed() -> None:
-    """The percentiles would then describe a drive that was not judged steady."""
+    """A histogram run without preceding steady state states this, because its percentiles then describe a drive that
+    was not judged steady.
+    """
     _, _, outcomes = run("lat", iops=lambda phase, cell: 0.0)
     rounds_, histogram = outcomes
     assert rounds_.verdict is not None
@@ -206,21 +214,19 @@ def test_a_histogram_run_says_that_steady_state_was_missed() -> None:
 
 
 def test_latency_of_tkperf_has_no_histogram_run() -> None:
-    """Profile tkperf-2.2 keeps TKperf's course."""
+    """With the profile tkperf-2.2, the latency test has no histogram run, as in TKperf."""
     assert not [phase for phase in run("lat", "tkperf-2.2")[0] if isinstance(phase, Continuous)]
 
 
 def test_a_silent_device_is_never_steady() -> None:
-    """Rounds in which no I/O completed end at the limit, not with a verdict of steady."""
+    """A device without completed I/O is never steady. Its rounds end at the limit."""
     _, _, outcomes = run("lat", iops=lambda phase, cell: 0.0)
     assert outcomes[0].verdict is not None
     assert not outcomes[0].verdict.reached
 
 
 def test_write_saturation_samples_minutes_1_31_61() -> None:
-    """Write saturation of PTS-E 1.1 judges minutes 1, 31, 61, 91 and 121, so that it ends after 121 minutes at the
-    earliest.
-    """
+    """Write saturation of PTS-E 1.1 judges minutes 1, 31, 61, 91 and 121, so it lasts at least 121 minutes."""
     phases, verdicts, outcomes = run("writesat", range_bytes=10**15)
     slices = [phase for phase in phases if isinstance(phase, Continuous)]
     assert [phase.number for phase in slices] == list(range(1, 122))
@@ -230,7 +236,9 @@ def test_write_saturation_samples_minutes_1_31_61() -> None:
 
 
 def test_write_saturation_ends_at_four_times_the_range_by_bytes_written() -> None:
-    """The amount counts real bytes, not rate times nominal minutes."""
+    """Write saturation ends when four times the range was written. The written bytes count, not the rate multiplied by
+    the nominal minutes.
+    """
     per_slice = (1000 * 60) * 4096
     phases, _, outcomes = run("writesat", range_bytes=per_slice * 10 // 4)
     assert len([phase for phase in phases if isinstance(phase, Continuous)]) == 10
@@ -239,7 +247,7 @@ def test_write_saturation_ends_at_four_times_the_range_by_bytes_written() -> Non
 
 
 def test_write_saturation_ends_after_24_hours() -> None:
-    """A slow, unsteady device ends after 1,440 minutes."""
+    """Write saturation on a slow, unsteady device ends after 1,440 minutes."""
 
     def jumps(phase: Phase, cell: Workload) -> float:
         return 1000.0 * 2.0 ** int(getattr(phase, "number", 0) % 7)
@@ -250,14 +258,14 @@ def test_write_saturation_ends_after_24_hours() -> None:
 
 
 def test_every_slice_belongs_to_one_stream() -> None:
-    """Write saturation is one uninterrupted stream: all slices share workload and section."""
+    """Write saturation is one uninterrupted stream, so all its slices have the same workload and section."""
     phases, _, _ = run("writesat", "quick", range_bytes=10**15)
     slices = [phase for phase in phases if isinstance(phase, Continuous)]
     assert len({(phase.section, phase.workload, phase.longest_s) for phase in slices}) == 1
 
 
 def test_the_profile_decides_every_number() -> None:
-    """The profile decides every number of every test. The code fixes none of them."""
+    """All numbers of every test are in the profile, and none of them is fixed in the code."""
     profile = load_profile("pts-e-1.1")
     replace = msgspec.structs.replace
     profile = profile.with_tables(
@@ -277,21 +285,23 @@ def text_of(test: str, profile: Profile, *, purge: str | None = "Purge") -> str:
 
 @pytest.mark.parametrize("test", SSD_TESTS)
 def test_the_text_says_purge_only_where_one_is_done(test: str) -> None:
-    """The description of a test contains a purge only if the run purges. With --no-purge it contains none."""
+    """The description of a test mentions a purge only if the run purges. With ``--no-purge`` it mentions none."""
     profile = load_profile("quick")
     assert "Purge" in text_of(test, profile)
     assert "Purge" not in text_of(test, profile, purge=None)
 
 
 def test_the_text_names_the_judged_minutes() -> None:
-    """The description names the judged minutes 1, 31 and 61. Slices of another length are not called minutes."""
+    """The description names the judged minutes 1, 31 and 61. Slices with another length are not called minutes."""
     assert "steady state of minutes 1, 31, 61 ...:" in text_of("writesat", load_profile("pts-e-1.1"))
     assert "steady state of slices 1, 6, 11 ...:" in text_of("writesat", load_profile("quick"))
     assert "steady" not in text_of("writesat", load_profile("tkperf-2.2"))
 
 
 def test_the_text_says_which_block_sizes_are_judged() -> None:
-    """The description states which block sizes are judged. With profile tkperf-2.2 this is only the first of five."""
+    """The description states which block sizes are judged. With the profile tkperf-2.2, only the first of five sizes is
+    judged.
+    """
     said = "of 1024 KiB; the other block sizes run as many rounds and are not judged"
     assert said in text_of("tp", load_profile("tkperf-2.2"))
     assert "of each block size" in text_of("tp", load_profile("pts-e-1.1"))
@@ -299,8 +309,8 @@ def test_the_text_says_which_block_sizes_are_judged() -> None:
 
 @pytest.mark.parametrize("profile", built_in_profiles())
 def test_walking_a_test_finds_every_workload(profile: str) -> None:
-    """The workloads of a test are all that its rounds, fills and streams issue, each once. Space is required for these
-    alone.
+    """The workloads of a test are exactly those of its rounds, fills and streams, each once. Only these workloads need
+    space on the device.
     """
     loaded = load_profile(profile)
     for test in TESTS:
@@ -314,8 +324,8 @@ def test_walking_a_test_finds_every_workload(profile: str) -> None:
 
 
 def test_three_variables_of_pts_2_0_have_to_be_steady_in_one_window() -> None:
-    """PTS 2.0 needs three steady variables in one window: RND 4 KiB 0/100, 64 KiB 65/35 and 1024 KiB 100/0. Each is
-    judged in every round.
+    """PTS 2.0 requires three steady variables in one window: random 4 KiB 0/100, 64 KiB 65/35 and 1024 KiB 100/0. Each
+    variable is judged in every round.
     """
 
     def one_settles_late(phase: Phase, cell: Workload) -> float:
@@ -335,7 +345,7 @@ def test_three_variables_of_pts_2_0_have_to_be_steady_in_one_window() -> None:
 
 
 def test_a_variable_that_never_settles_is_named() -> None:
-    """A variable that never settles is named after 25 rounds: the reason says which of the three it is."""
+    """If one of the three variables never settles, the reason after 25 rounds names this variable."""
 
     def wild(phase: Phase, cell: Workload) -> float:
         number = getattr(phase, "number", 0)
@@ -348,8 +358,8 @@ def test_a_variable_that_never_settles_is_named() -> None:
 
 @pytest.mark.parametrize(("profile", "sizes_kib"), [("pts-2.0", [1024, 128]), ("pts-2.0-client", [1024])])
 def test_throughput_of_pts_2_0_fills_in_its_block_size_at_its_demand(profile: str, sizes_kib: list[int]) -> None:
-    """Throughput of PTS 2.0 runs everything at TC 1 / QD 32. Each block size has a purge, a fill of two passes in this
-    size, and its rounds.
+    """The throughput test of PTS 2.0 runs all phases at TC 1 / QD 32. For each block size it runs a purge, a fill of
+    two passes with this size, and the rounds.
     """
     phases, _, outcomes = run("tp", profile)
     fills = [phase for phase in phases if isinstance(phase, Fill)]
@@ -364,8 +374,8 @@ def test_throughput_of_pts_2_0_fills_in_its_block_size_at_its_demand(profile: st
 
 @pytest.mark.parametrize(("profile", "demand"), [("pts-2.0", (4, 32)), ("pts-2.0-client", (2, 16))])
 def test_write_saturation_of_pts_2_0_ends_after_six_hours(profile: str, demand: tuple[int, int]) -> None:
-    """Write saturation of PTS 2.0 ends after 360 slices of a minute if it is neither steady before nor has written four
-    times the range. The histogram run follows.
+    """Write saturation of PTS 2.0 ends after 360 slices of a minute, unless it became steady or wrote four times the
+    range before. The histogram run follows.
     """
 
     def unsteady(phase: Phase, cell: Workload) -> float:
@@ -381,8 +391,8 @@ def test_write_saturation_of_pts_2_0_ends_after_six_hours(profile: str, demand: 
 
 
 def test_a_profile_may_fill_another_range_than_it_tests() -> None:
-    """A profile may fill another range than it tests. The fill has its length in bytes after the profile was fitted to
-    a device.
+    """A profile may fill a larger or smaller range than it tests. After the profile was fitted to a device, the length
+    of the fill is given in bytes.
     """
     profile = load_profile("pts-c-1.2")
     fitted = profile.with_tables(msgspec.structs.replace(profile.preconditioning, length="3000000"))
@@ -393,7 +403,9 @@ def test_a_profile_may_fill_another_range_than_it_tests() -> None:
 
 
 def test_the_text_says_what_is_tracked_filled_and_with_which_demand() -> None:
-    """The description says what is tracked and filled, and with which demand, where a profile has more than usual."""
+    """If a profile has more than one tracked variable, fill or demand, the description lists what is tracked, what is
+    filled and with which demand.
+    """
     assert "Tracking variables, all steady in one window: IOPS of RND 0/100 4k, 65/35 64k, 100/0 1024k" in text_of(
         "iops", load_profile("pts-2.0")
     )

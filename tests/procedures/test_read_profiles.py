@@ -1,4 +1,6 @@
-"""Profiles are read strictly: a mistake is named by file, key and reason."""
+"""Profiles are checked strictly when they are read. The message about a mistake contains the file, the key and the
+reason.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ TEXT = (resources.files("tkperf.procedures.profiles") / "pts-e-1.1.toml").read_t
 
 @pytest.mark.parametrize("name", built_in_profiles())
 def test_shipped_profiles_are_valid_and_name_their_sources(name: str) -> None:
-    """Every table of a shipped profile says where its numbers come from."""
+    """Every table of a shipped profile names the source of its numbers."""
     profile = load_profile(name)
     assert profile.name == name
     for key, value in profile.as_plain_data().items():
@@ -52,7 +54,7 @@ def test_shipped_profiles_are_valid_and_name_their_sources(name: str) -> None:
 
 
 def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
-    """The numbers that results are compared by (docs/explanation/method.md has their sources)."""
+    """The default profile contains the numbers of PTS-E 1.1. docs/explanation/method.md names their sources."""
     profile = load_profile("pts-e-1.1")
     assert profile.steady_state.max_rounds == 25
     assert profile.table(ThroughputTable).block_sizes_kib == (1024, 128)
@@ -92,7 +94,7 @@ def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
             "is not allowed, it takes a number",
         ),
         ('length = "100%"', 'length = "' + "9" * 1_000_002 + '"', "active_range.length", "not a size"),
-        # Values that nobody means, and that would take the time that they say.
+        # These values make no sense, but a run would really last as long as they state.
         ("max_rounds = 25", "max_rounds = 100000000", "steady_state.max_rounds", "1 to 10,000"),
         ("window_rounds = 5", "window_rounds = 1000", "steady_state.window_rounds", "2 to 100"),
         ("max_slices = 1440", "max_slices = 100000000", "write_saturation.max_slices", "to 20,000"),
@@ -153,7 +155,7 @@ def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
     ],
 )
 def test_a_mistake_is_named_with_file_key_and_reason(old: str, new: str, key: str, reason: str) -> None:
-    """A typo or an impossible value never runs, and is found at once."""
+    """A typo or an impossible value in a profile is refused immediately, with file, key and reason."""
     assert old in TEXT
     with pytest.raises(ProfileError) as caught:
         parse_profile(TEXT.replace(old, new, 1), file="mine.toml")
@@ -166,7 +168,9 @@ def test_a_mistake_is_named_with_file_key_and_reason(old: str, new: str, key: st
     ("old", "new", "key"), [("passes = 2", "passes = 1", "name"), ('name = "pts-e-1.1"', 'name = "mine"', "title")]
 )
 def test_other_numbers_have_a_name_of_their_own(tmp_path: Path, old: str, new: str, key: str) -> None:
-    """A copy of a shipped profile with other numbers never passes for the specification."""
+    """A copy of a shipped profile with other numbers must have another name, so that it cannot be mistaken for the
+    specification.
+    """
     path = tmp_path / "mine.toml"
     for copied in (TEXT, without("latency"), TEXT.replace('source = "', 'source = "see ')):
         path.write_text(copied)
@@ -185,8 +189,8 @@ def test_other_numbers_have_a_name_of_their_own(tmp_path: Path, old: str, new: s
 
 @pytest.fixture(scope="module")
 def largest_profile() -> Profile:
-    """Return the text of a profile with each number at its limit. The fixture is made once, because reading the profile
-    walks through all tests.
+    """Return a profile with each number at its limit. The fixture is made once, because reading this profile walks
+    through all tests.
     """
     text = (resources.files("tkperf.procedures.profiles") / "quick.toml").read_text()
     for old, new in (
@@ -206,14 +210,16 @@ def largest_profile() -> Profile:
 
 @pytest.mark.parametrize("suite", ["ssd", "hdd"])
 def test_the_largest_profile_that_is_taken_can_be_looked_ahead_of(suite: str, largest_profile: Profile) -> None:
-    """The forecast of the largest accepted profile visits every phase to come."""
+    """The forecast of the largest accepted profile can visit every remaining phase."""
     for test in SUITES[suite].values():
         procedure = test.procedure(largest_profile, GIB << 6)
         assert len(forecast(procedure, (), Case.WORST, active_range_bytes=GIB)) >= 4096
 
 
 def test_an_own_profile_is_given_by_path(tmp_path: Path) -> None:
-    """A profile name with a slash or .toml is a file. A missing file, and an unknown name, are clear errors."""
+    """A profile name with a slash or with the ending .toml is a file. A missing file and an unknown name cause clear
+    errors.
+    """
     path = tmp_path / "mine.toml"
     path.write_text(TEXT.replace('name = "pts-e-1.1"', 'name = "mine"'))
     assert load_profile(str(path)).name == "mine"
@@ -224,8 +230,8 @@ def test_an_own_profile_is_given_by_path(tmp_path: Path) -> None:
 
 
 def test_options_of_the_command_line_reach_every_test() -> None:
-    """-nj and -iod set thread count and queue depth, and -rt sets the length of every step. The
-    latency test keeps 1/1.
+    """The options ``-nj`` and ``-iod`` set the thread count and the queue depth, and ``-rt`` sets the length of every
+    step. The latency test keeps a demand of 1/1.
     """
     profile = apply_options(load_profile("pts-e-1.1"), jobs=2, io_depth=8, step_s=5.0)
     assert (profile.demand.jobs, profile.demand.io_depth) == (2, 8)
@@ -241,7 +247,9 @@ def test_options_of_the_command_line_reach_every_test() -> None:
     [("100%", 960_197_124_096), ("75%", 720_147_841_024), ("16GiB", 16 << 30), ("9TB", 960_197_124_096)],
 )
 def test_the_active_range_is_a_share_or_a_size_in_whole_blocks(text: str, length: int) -> None:
-    """A share as active range is rounded down to whole sectors. A size above the device means the whole device."""
+    """An active range that is given as a share is rounded down to whole sectors. A size above the capacity means the
+    whole device.
+    """
     found = resolve_range(text, 960_197_124_096, 4096)
     assert (found.offset_bytes, found.length_bytes) == (0, length)
     assert found.length_bytes % 4096 == 0
@@ -249,19 +257,21 @@ def test_the_active_range_is_a_share_or_a_size_in_whole_blocks(text: str, length
 
 @pytest.mark.parametrize("text", ["0%", "101%", "-5%", "x", "", "12 parsecs", "1"])
 def test_an_impossible_active_range_is_refused(text: str) -> None:
-    """Nonsense never becomes a range."""
+    """A text that is neither a share nor a size is refused as an active range."""
     with pytest.raises(UsageError):
         resolve_range(text, 10**9, 512)
 
 
 def test_a_device_whose_sector_no_block_size_fits_is_refused() -> None:
-    """A sector of 64 KiB leaves no tracked cell."""
+    """A device with sectors of 64 KiB is refused, because no tracked cell remains."""
     with pytest.raises(UsageError, match="logical sector is 65536"):
         fit_to_sector(load_profile("pts-e-1.1"), 65536, choose_tests(load_profile("pts-e-1.1"), "ssd"))
 
 
 def test_a_block_size_is_left_out_only_of_the_tests_to_run() -> None:
-    """A 4Kn hard disk has no block size to lose, whatever the SSD tests of the profile issue."""
+    """Block sizes are left out only from the selected tests. A hard disk run with 4 KiB sectors loses no block size,
+    whatever sizes the SSD tests of the profile use.
+    """
     hdd = tuple(HDD_TESTS.values())
     profile = load_profile("quick")
     fitted, warnings = fit_to_sector(profile, 4096, hdd)
@@ -269,7 +279,8 @@ def test_a_block_size_is_left_out_only_of_the_tests_to_run() -> None:
     assert fitted.table(IopsTable) == profile.table(IopsTable)
     _, warnings = fit_to_sector(profile, 4096, (SSD_TESTS["lat"],))
     assert list(warnings) == ["lat"]
-    # Throughput has a block size that fits a sector of 64 KiB. The IOPS test, which tracks 4 KiB, is not chosen.
+    # The throughput test has a block size that fits a sector of 64 KiB, and the IOPS test, which tracks 4 KiB, is not
+    # selected.
     _, warnings = fit_to_sector(profile, 65536, (SSD_TESTS["tp"],))
     assert not warnings
     small = msgspec.structs.replace(profile.table(HardDiskTable), iops_block_sizes_kib=(4, 0.5))
@@ -278,7 +289,7 @@ def test_a_block_size_is_left_out_only_of_the_tests_to_run() -> None:
 
 
 def test_the_step_length_leaves_the_times_of_write_saturation() -> None:
-    """The step length does not change the times of write saturation: 24 h in all, and a slice
+    """The option for the step length does not change the times of write saturation: it still lasts 24 h, and a slice is
     judged every 30 minutes.
     """
     for step_s, longest_s in ((120.0, 86400), (60.0, 86400), (5.0, 86400), (1.0, 20_000)):
@@ -293,13 +304,15 @@ def test_the_step_length_leaves_the_times_of_write_saturation() -> None:
 
 
 def without(table: str, text: str = TEXT) -> str:
-    """A profile's text without one of its tables."""
+    """Return the text of a profile without one of its tables."""
     before, _, after = text.partition(f"[{table}]\n")
     return before + after[after.index("\n[") + 1 :]
 
 
 def test_a_profile_may_leave_out_tests() -> None:
-    """A test without a table is not offered, and asking for it names the profiles that have it."""
+    """A test is not offered if the profile lacks its table. If a user requests such a test, the message names the
+    profiles that define it.
+    """
     profile = parse_profile(without("latency"), file="mine.toml")
     assert [test.name for test in choose_tests(profile, "ssd")] == ["iops", "tp", "writesat"]
     assert [test.name for test in choose_tests(profile, "ssd", ("tp", "iops"))] == ["iops", "tp"]
@@ -312,13 +325,15 @@ def test_a_profile_may_leave_out_tests() -> None:
 
 
 def test_a_table_of_no_test_is_a_mistake() -> None:
-    """A typo must not make a test disappear."""
+    """A table that belongs to no test is refused, because otherwise a typo would make a test disappear."""
     with pytest.raises(ProfileError, match=r"mine.toml, key latencyy: choose from name"):
         parse_profile(TEXT.replace("[latency]", "[latencyy]"), file="mine.toml")
 
 
 def test_a_stored_profile_is_read_table_by_table() -> None:
-    """A key more or less in one table, as of another version, takes no other table with it."""
+    """A stored profile is read table by table. A missing or additional key in one table, as from another version, makes
+    no other table unreadable.
+    """
     stored = load_profile("quick").as_plain_data()
     whole = read_stored_profile(stored)
     assert whole == load_profile("quick")
@@ -333,7 +348,7 @@ def test_a_stored_profile_is_read_table_by_table() -> None:
 
 
 def test_each_test_has_a_descriptor_of_its_own() -> None:
-    """Each test has a descriptor with the name of the command line and the document that defines the test."""
+    """Each test has a descriptor that contains its name on the command line and the document that defines the test."""
     by_default = {suite: [name for name, test in tests.items() if test.by_default] for suite, tests in SUITES.items()}
     basic = ["iops", "lat", "tp", "writesat"]
     assert by_default == {"ssd": basic, "hdd": ["iops", "tp"], "raid": basic}
@@ -346,7 +361,7 @@ def test_each_test_has_a_descriptor_of_its_own() -> None:
 
 
 def tables_of(page: str) -> list[list[list[str]]]:
-    """Every table of a page of docs/, head first, as the cells of its rows."""
+    """Return every table of a page in docs/ as rows of cells, with the head as the first row."""
     found: list[list[list[str]]] = []
     before = ""
     for line in (Path(__file__).parents[2] / "docs" / page).read_text("utf-8").splitlines():
@@ -360,7 +375,7 @@ def tables_of(page: str) -> list[list[list[str]]]:
 
 
 def numbers(name: str) -> dict[str, str]:
-    """Every number of a profile as ``table.key``, as people read it."""
+    """Return every number of a profile by its key ``table.key``, in the form that people read."""
     return {
         f"{table}.{key}": show_value(value)
         for table, keys in load_profile(name).as_plain_data().items()
@@ -371,7 +386,7 @@ def numbers(name: str) -> dict[str, str]:
 
 
 def test_the_record_of_sources_has_every_table_of_every_profile() -> None:
-    """The table that names the sources has a row for each table of a profile, and no other."""
+    """The table of sources in the documentation has a row for each table of a profile, and no other row."""
     (sources,) = (table for table in tables_of("adr/0048-what-the-sources-leave-open.md") if table[0][0] == "table")
     named = {name.strip("` ") for row in sources[1:] for name in row[0].split(",")}
     assert named == {key.partition(".")[0] for name in built_in_profiles() for key in numbers(name)}
@@ -384,7 +399,7 @@ def test_the_page_on_profiles_names_every_profile() -> None:
 
 @pytest.mark.parametrize("table", [*SHARED_TABLES, *(test.table for test in TESTS)])
 def test_an_optional_key_says_what_is_taken_without_it(table: type[ProfileTable]) -> None:
-    """The meaning of an optional key contains its default. The meaning of a required key contains none."""
+    """The explanation of an optional key contains its default. The explanation of a required key contains none."""
     for field in msgspec.structs.fields(table):
         (key,) = (each for each in explain_keys(table) if each.name == field.name)
         assert key.meaning, "every key says what it means: give its type a means(...)"
@@ -413,8 +428,8 @@ def test_keys_are_explained_with_the_values_that_they_take() -> None:
 def test_the_other_specifications_have_their_numbers(
     name: str, demand: tuple[int, int], length: str, cache: str
 ) -> None:
-    """The profiles of the other specifications have their demand, active range and write cache.
-    docs/explanation/method.md names the sources.
+    """The profiles of the other specifications contain the demand, the active range and the write cache setting of
+    these specifications. docs/explanation/method.md names the sources.
     """
     profile = load_profile(name)
     assert (profile.demand.jobs, profile.demand.io_depth) == demand
@@ -423,8 +438,8 @@ def test_the_other_specifications_have_their_numbers(
 
 
 def test_all_is_every_test_that_the_profile_defines() -> None:
-    """The word "all" chooses every test that the profile defines, also next to the name of a test. Without names, a
-    profile that has no default test runs all of its tests.
+    """The word "all" selects every test that the profile defines, also together with the name of a test. Without names,
+    a profile that has no default test runs all of its tests.
     """
 
     def chosen(profile: Profile, *names: str, suite: str = "ssd") -> list[str]:
@@ -441,7 +456,9 @@ def test_all_is_every_test_that_the_profile_defines() -> None:
 
 
 def test_tests_beside_the_default_ones_run_where_there_are_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Optional tests run without --test if the profile contains no others. Beside default tests they must be named."""
+    """Optional tests run without ``--test`` if the profile contains no other tests. If the profile contains default
+    tests, the user must name optional tests.
+    """
     optional = {name: dataclasses.replace(test, by_default=name != "lat") for name, test in SSD_TESTS.items()}
     monkeypatch.setitem(SUITES, "ssd", optional)
     profile = load_profile("pts-c-1.2")
@@ -452,8 +469,8 @@ def test_tests_beside_the_default_ones_run_where_there_are_no_others(monkeypatch
 
 @pytest.mark.parametrize("name", built_in_profiles())
 def test_no_shipped_profile_asks_for_more_than_can_be_run(name: str) -> None:
-    """No shipped profile exceeds the limits of a run. The program does not check this when it loads
-    a shipped profile.
+    """No shipped profile exceeds the limits of a run. tkperf does not check these limits when it loads a shipped
+    profile.
     """
     assert find_excess(TESTS, load_profile(name)) is None
 
@@ -482,9 +499,9 @@ def unbounded(type_: inspect.Type, path: str) -> Iterator[str]:
 
 
 def test_no_number_can_be_infinite() -> None:
-    """Every number of a profile or workload file has bounds on both sides, which exclude TOML's inf and nan."""
+    """Every number of a profile or workload file has a lower and an upper bound, which exclude TOML's inf and nan."""
     types: list[type] = [*SHARED_TABLES, *(test.table for test in TESTS if test.table)]
     types += [PurgePhase, FillPhase, IdlePhase, RoundsPhase, StreamPhase, Load]
     found = {place for type_ in types for place in unbounded(inspect.type_info(type_), type_.__name__)}
-    # These are read as values of a load's key, which has bounds.
+    # These numbers are read as values of a key of a load, which has bounds.
     assert found == {"RoundsPhase.loops.values", "RoundsPhase.tracked.at"}

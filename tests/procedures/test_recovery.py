@@ -1,4 +1,6 @@
-"""Host idle recovery and cross stimulus recovery run their full procedures, and the results are computed from them."""
+"""The tests for host idle recovery (HIR) and cross stimulus recovery (XSR): their full procedures, and the results that
+are computed from them.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ def measure(
     file: Path | None = None,
     range_bytes: int = 240_057_409_536,
 ) -> list[Event]:
-    """Everything that is told of a run of one test on the simulated drive."""
+    """Return all events of a run of one test on the simulated drive."""
     drive_ = engine(PRESET_MODELS["sata-ssd"], range_bytes)
     seen: list[Event] = []
     writer = None if file is None else RunFileWriter(file)
@@ -82,8 +84,8 @@ def end_s(step: StepRecord) -> float:
 
 
 def test_host_idle_recovery_asks_for_its_wait_states_in_their_order() -> None:
-    """HIR of PTS-E 1.1 runs a purge and writes until steady. It then runs 360 times a 5 s write with an idle time of 5
-    to 50 s, and 30 min of writes after each idle time.
+    """HIR of PTS-E 1.1 runs a purge and writes until steady state. For each idle time from 5 to 50 s, it then writes
+    360 times for 5 s with this idle time in between, and afterwards writes for 30 min without pauses.
     """
     phases, verdicts, outcomes = run("hir")
     assert isinstance(phases[0], Purge)
@@ -99,7 +101,7 @@ def test_host_idle_recovery_asks_for_its_wait_states_in_their_order() -> None:
             expected.append((f"Wait state {idle_s} s", idle_s))
         expected += [(f"Baseline after {idle_s} s", number, 5.0, 1800.0) for number in range(1, 361)]
     assert [_row(phase) for phase in phases[122:]] == expected
-    # Five states and baselines: 780 + 150 minutes.
+    # The five wait states with their baselines last 780 + 150 minutes.
     assert sum(getattr(phase, "duration_s", 0.0) for phase in phases[122:]) == 930 * 60
     assert {phase.workload for phase in phases if isinstance(phase, Continuous)} == {
         Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=4, io_depth=32)
@@ -115,9 +117,7 @@ def _row(phase: Phase) -> tuple[object, ...]:
 
 
 def test_host_idle_recovery_goes_on_after_25_rounds_without_steady_state() -> None:
-    """Host idle recovery runs its wait states after 25 rounds even if the drive never became steady. The result says
-    so.
-    """
+    """HIR runs its wait states after 25 rounds even if the drive never became steady, and the result states this."""
 
     def jumps(phase: Phase, _work: Workload) -> float:
         return 1000.0 * 2.0 ** int(getattr(phase, "number", 0) % 7)
@@ -132,7 +132,7 @@ def test_host_idle_recovery_goes_on_after_25_rounds_without_steady_state() -> No
 
 def test_host_idle_recovery_leaves_the_device_idle_exactly() -> None:
     """At full length, HIR runs 3,600 bursts and slices. Each burst begins exactly one idle time after the end of the
-    burst before it.
+    preceding burst.
     """
     steps = by_section(steps_of(measure(SSD_TESTS["hir"], load_profile("pts-e-1.1"))))
     assert list(steps) == ["Steady-state preconditioning", *STATES]
@@ -147,7 +147,8 @@ def test_host_idle_recovery_leaves_the_device_idle_exactly() -> None:
         assert not any(step.disturbances for step in bursts)
         written = sum(step.measurement.write.bytes for step in bursts)
         assert written == 4096 * sum(step.measurement.write.ios for step in bursts)
-    # The first burst follows the preconditioning without a pause, as does each state its baseline.
+    # The first burst follows the preconditioning without a pause. Each later wait state follows the baseline before it
+    # without a pause.
     first = steps["Steady-state preconditioning"][-1], steps[STATES[0]][0]
     assert first[1].started_s == pytest.approx(end_s(first[0]), abs=1e-6)
     whole_s = end_s(steps[STATES[-1]][-1]) - steps[STATES[0]][0].started_s
@@ -155,8 +156,8 @@ def test_host_idle_recovery_leaves_the_device_idle_exactly() -> None:
 
 
 def test_cross_stimulus_recovery_asks_for_its_groups_back_to_back() -> None:
-    """XSR of PTS-E 1.1 runs a purge, SEQ 1024 KiB for 8 h, RND 8 KiB for 6 h and SEQ 1024 KiB for 8 h at TC1/QD32, in
-    slices of a minute.
+    """XSR of PTS-E 1.1 runs a purge, sequential 1024 KiB for 8 h, random 8 KiB for 6 h and sequential 1024 KiB for 8 h
+    at TC 1 / QD 32, in slices of a minute.
     """
     phases, _, outcomes = run("xsr")
     assert isinstance(phases[0], Purge)
@@ -183,11 +184,11 @@ def test_cross_stimulus_recovery_asks_for_its_groups_back_to_back() -> None:
 
 
 def test_cross_stimulus_recovery_is_one_series_without_a_gap() -> None:
-    """On the simulated drive, cross stimulus recovery is one series: every slice begins where the one before ends, at
-    the changes too.
+    """On the simulated drive, XSR is one series without a gap: every slice begins where the preceding slice ends, also
+    when the load changes.
     """
     table = load_profile("pts-e-1.1").table(CrossStimulusRecoveryTable)
-    # Slices of a second have the same course in a 60th of the samples.
+    # Slices of one second lead to the same course with a 60th of the samples.
     profile = load_profile("pts-e-1.1").with_tables(msgspec.structs.replace(table, slice_s=1))
     steps = steps_of(measure(SSD_TESTS["xsr"], profile))
     assert len(steps) == 1320
@@ -200,7 +201,7 @@ def test_cross_stimulus_recovery_is_one_series_without_a_gap() -> None:
 
 
 class SlowAfterRandom(SimulatedEngine):
-    """Sequential writes at a third of their rate for four seconds after random ones."""
+    """A drive that writes sequentially at a third of its rate for four seconds after random writes."""
 
     slow_seconds = 0
     sound_iops = 300.0
@@ -224,7 +225,7 @@ def cross(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_recovery_time_is_stated(cross: Path) -> None:
-    """The recovery time ends with the slice that reaches the first group's mean, after four slow seconds."""
+    """The recovery time ends with the slice that reaches the mean of the first group, after four slow seconds."""
     result = analyse(read_run(cross))
     (table,) = build_section_tables(result.tests[0], None)
     assert table.title == "Throughput (MB/s) of each section"
@@ -247,8 +248,8 @@ def test_the_recovery_time_is_stated(cross: Path) -> None:
 
 
 def test_a_change_of_load_is_drawn_second_by_second(cross: Path) -> None:
-    """A change of load is drawn second by second, with the change at time 0, one group before it and the other after
-    it. All groups share one axis in the chart before.
+    """A change of load is drawn second by second. The change is at time 0, with one group before and one group after
+    it. In the preceding chart, all groups share one axis.
     """
     shown = view_of(cross).tests[0].charts
     assert [chart.key for chart in shown] == ["xsrtimeline", "xsrchange"]
@@ -266,7 +267,7 @@ def test_a_change_of_load_is_drawn_second_by_second(cross: Path) -> None:
     whole = rows_of(charts["xsrtimeline"])
     assert [row["x"] for row in whole] == [pytest.approx(second + 0.5) for second in range(30)]
     latencies = {row["variant"] for row in rows_of(charts["xsrtimeline2"])}
-    assert latencies == {"mean latency", "maximum latency"}  # a second has too few I/Os for p99.999
+    assert latencies == {"mean latency", "maximum latency"}  # one second contains too few I/Os for p99.999
 
 
 @pytest.fixture(scope="module")
@@ -277,8 +278,8 @@ def idle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_headline_names_its_wait_state(idle: Path) -> None:
-    """A headline of host idle recovery names its wait state, because the mean of bursts is no rate of the drive without
-    it. One state represents all.
+    """A headline of HIR names its wait state, because the mean of bursts says nothing about the drive without the idle
+    time. One wait state represents all.
     """
     rates = [one.label for one in build_headlines(analyse(read_run(idle)).tests) if one.key == "iops"]
     assert rates == ["4 KiB random write, bursts after 1 s idle"]
@@ -286,8 +287,8 @@ def test_a_headline_names_its_wait_state(idle: Path) -> None:
 
 
 def test_all_wait_states_are_on_one_figure(idle: Path) -> None:
-    """One figure shows all wait states, each with a curve from its own beginning: first its bursts, and then its
-    baseline.
+    """One figure shows all wait states. Each wait state has a curve that begins at 0, with the bursts first and then
+    the baseline.
     """
     view = view_of(idle)
     shown, course = view.tests[0].charts, view.tests[0].events.charts
@@ -313,11 +314,13 @@ def test_all_wait_states_are_on_one_figure(idle: Path) -> None:
         "Wait state 2 s",
         "Baseline after 2 s",
     ]
-    assert "recovered (s)" not in table.columns  # there is no other load to recover from
+    assert "recovered (s)" not in table.columns  # no other load ran from which the drive could recover
 
 
 def test_preconditioning_is_drawn_over_time_in_every_test(tmp_path: Path) -> None:
-    """A fill is on the timeline of its test, apart from the rounds, and a view of that chart shows it alone."""
+    """Preconditioning is drawn on the timeline of each test, separate from the rounds. A view of this chart shows only
+    the preconditioning.
+    """
     path = tmp_path / "run.tkperf"
     measure(SSD_TESTS["tp"], load_profile("quick"), file=path, range_bytes=GIB)
     (done,) = view_of(path).tests[0].events.charts
@@ -331,12 +334,15 @@ def test_preconditioning_is_drawn_over_time_in_every_test(tmp_path: Path) -> Non
         "preconditioning",
         "Throughput 128k",
     ]
-    # Twice 1 GiB at a little less than 530 MB/s: five seconds, the last of them short.
+    # The fill writes 1 GiB twice at slightly less than 530 MB/s. It lasts five seconds, of which the last is
+    # incomplete.
     assert [row["series"] for row in rows_of(charts["tppreconditioning"])] == ["preconditioning"] * 5
 
 
 def test_steps_that_all_began_at_once_have_no_timeline(idle: Path) -> None:
-    """An imported run does not know when: nothing is made up."""
+    """Steps that all have the same start, as in an imported run without start times, have no timeline, because tkperf
+    invents no times.
+    """
     record = read_run(idle)
     steps = tuple(replace(step, started_s=0.0) for step in record.tests[0].steps)
     imported = replace(record, tests=(replace(record.tests[0], steps=steps),))
@@ -362,7 +368,9 @@ def two_streams(profile: Profile, _range_bytes: int, *, course: bool) -> Procedu
 
 
 def test_a_course_is_its_phases_one_after_the_other() -> None:
-    """Same steps, same times, same time left at each phase as if each had been asked for by itself."""
+    """A series of phases that is requested together leads to the same steps, times and remaining times as the same
+    phases requested one by one.
+    """
     told = []
     for course in (True, False):
         test = Test(
@@ -387,8 +395,8 @@ def changed_saturation(**changes: object) -> Profile:
 
 
 def test_write_saturation_takes_other_stimuli_and_six_hours() -> None:
-    """Write saturation accepts the length and the mixes of PTS 2.0, for instance RND 8 KiB 65/35. The histogram is
-    taken from 20 minutes of the same workload.
+    """Write saturation also accepts the length and the mixes of PTS 2.0, for instance random 8 KiB 65/35. The histogram
+    is then taken from 20 minutes of the same workload.
     """
     profile = changed_saturation(
         read_percent=65, block_size_kib=8, max_slices=360, round_every_slices=0, histogram_s=1200
@@ -406,8 +414,8 @@ def test_write_saturation_takes_other_stimuli_and_six_hours() -> None:
 
 
 def test_the_histogram_of_write_saturation_may_have_its_own_demand() -> None:
-    """The histogram of write saturation may have its own demand, because some read PTS 2.0 as one outstanding I/O after
-    a stream at TC4/QD32. The stream may be sequential.
+    """The histogram of write saturation may have a separate demand, because some readers understand PTS 2.0 as one
+    outstanding I/O after a stream at TC 4 / QD 32. The stream may be sequential.
     """
     profile = changed_saturation(access=Access.SEQUENTIAL, histogram_s=60, histogram_jobs=1, histogram_io_depth=1)
     phases, _, outcomes = drive(SSD_TESTS["writesat"].procedure(profile, 10**15), steadily)
@@ -436,8 +444,8 @@ def test_the_histogram_of_write_saturation_may_have_its_own_demand() -> None:
     ],
 )
 def test_a_slip_in_their_tables_is_named(old: str, new: str, found: str) -> None:
-    """A mistake in the tables of recovery tests is refused in one line with file, key and reason, before anything is
-    run.
+    """A mistake in the tables of the recovery tests is refused in one line with file, key and reason, before anything
+    runs.
     """
     text = (Path(__file__).parents[2] / "src/tkperf/procedures/profiles/pts-e-1.1.toml").read_text()
     assert old in text

@@ -1,4 +1,6 @@
-"""Loads that run at the same time: what a workload file makes of them, and which mistakes it names."""
+"""Loads that run at the same time: the phases that a workload file describes with them, and the mistakes that tkperf
+names.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +118,7 @@ TOGETHER = combine(
 
 
 def asked_of(text: str, tmp_path: Path, latencies_us: tuple[float, ...] = (100,)) -> list[Yielded]:
-    """Everything that the test asks and states, if the latency of its reader takes these values in turn."""
+    """Return all phases and outcomes of the test if the latency of its reader has these values in turn."""
     test, profile = own(text, tmp_path)
     latencies = list(latencies_us)
 
@@ -137,7 +139,9 @@ def phase_load(phase: Phase) -> Workload:
 
 
 def test_streams_are_what_the_file_says(tmp_path: Path) -> None:
-    """A combination has each load under its name, with delay, pauses, flushes, rate and part of the range."""
+    """A combination contains each load under its name, with the delay, pauses, flushes, rate and part of the range from
+    the file.
+    """
     asked = asked_of(FILE, tmp_path)
     rounds = [phase for phase in asked if isinstance(phase, Round)]
     assert rounds[0].steps[0].workload == TOGETHER
@@ -146,7 +150,9 @@ def test_streams_are_what_the_file_says(tmp_path: Path) -> None:
 
 
 def test_steady_state_can_be_that_of_one_stream(tmp_path: Path) -> None:
-    """Rounds go on until the latency of the tracked stream is steady, though the IOPS of all streams are."""
+    """If steady state is defined for one stream, rounds continue until the latency of this stream is steady, even if
+    the IOPS of all streams are steady before.
+    """
     outcomes = [one for one in asked_of(FILE, tmp_path, (500, 400, 300, 200, 100)) if isinstance(one, SectionOutcome)]
     assert outcomes[0].verdict is not None
     assert outcomes[0].verdict.reached
@@ -158,7 +164,9 @@ def test_steady_state_can_be_that_of_one_stream(tmp_path: Path) -> None:
 
 
 def test_a_plan_counts_the_writes_of_all_streams(tmp_path: Path) -> None:
-    """Offered rates bound the writes of a stream; trims and reads write nothing."""
+    """A plan counts the writes of all streams. An offered rate bounds the writes of a stream. Trims and reads write
+    nothing.
+    """
     only_rated = FILE.replace('together = ["reader", "log", "writer"]', 'together = ["reader", "writer"]')
     only_rated = only_rated.replace('{ quantity = "latency_mean_us", load = "reader" }, ', "")
     (tmp_path / "own.toml").write_text(only_rated)
@@ -199,13 +207,13 @@ def test_a_plan_counts_the_writes_of_all_streams(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_named_with_its_place(tmp_path: Path, old: str, new: str, says: str) -> None:
-    """Each mistake is one line with the load or phase and the key, before a device is opened."""
+    """Each mistake is reported in one line with the load or phase and the key, before a device is opened."""
     with pytest.raises(UsageError, match=says):
         own(FILE.replace(old, new, 1), tmp_path)
 
 
 def test_more_than_16_streams_are_refused(tmp_path: Path) -> None:
-    """fio's report of each thread makes more streams too expensive."""
+    """More than 16 streams are refused, because fio's report on each thread would make more streams too expensive."""
     loads = "".join(
         f'[loads.r{number}]\naccess = "random"\nread_percent = 100\nblock_size_kib = 4\njobs = 1\n'
         for number in range(17)
@@ -219,7 +227,7 @@ def test_more_than_16_streams_are_refused(tmp_path: Path) -> None:
 
 
 def test_trims_need_a_device_that_takes_them(tmp_path: Path) -> None:
-    """A file takes no trims from fio: that is said before anything is opened for writing."""
+    """Trims are refused for a file before anything is opened for writing, because fio cannot trim a file."""
     (tmp_path / "own.toml").write_text(FILE)
     (tmp_path / "disk.img").write_bytes(b"")
     with (tmp_path / "disk.img").open("r+b") as file:
@@ -242,7 +250,9 @@ def test_trims_need_a_device_that_takes_them(tmp_path: Path) -> None:
     ],
 )
 def test_a_region_that_does_not_fit_names_its_load(tmp_path: Path, old: str, new: str, says: str) -> None:
-    """A region that is smaller than a block, too small for all threads, or not on the device is one line."""
+    """A region that is smaller than a block, too small for all threads, or beyond the end of the device is refused in
+    one line that names its load.
+    """
     (tmp_path / "own.toml").write_text(FILE.replace(old, new, 1))
     request = RunRequest(suite="ssd", device="sim:nvme-4kn", tests=(str(tmp_path / "own.toml"),))
     with pytest.raises(UsageError, match=f"load {says}: ") as refused:
@@ -251,8 +261,8 @@ def test_a_region_that_does_not_fit_names_its_load(tmp_path: Path, old: str, new
 
 
 def test_a_plan_warns_of_streams_that_offer_more_than_the_device_writes(tmp_path: Path) -> None:
-    """The offered writes of all streams are added up and compared with a known rate. An assumed rate warns of
-    nothing.
+    """A plan warns if the offered writes of all streams together exceed a known rate of the device. An assumed rate
+    causes no warning.
     """
     (tmp_path / "own.toml").write_text(FILE)
     plan = plan_run(RunRequest(suite="ssd", device="sim:nvme-4kn", tests=(str(tmp_path / "own.toml"),)))
