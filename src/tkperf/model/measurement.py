@@ -171,7 +171,7 @@ class Sample:
 
     @property
     def both(self) -> IoStats:
-        """Return reads and writes together; of a load that only trims, the trims."""
+        """Return the statistics of reads and writes together. For a load that only trims, return those of the trims."""
         return _both_or_trims(self)
 
     @property
@@ -279,7 +279,7 @@ class Measurement:
 
     @property
     def both(self) -> IoStats:
-        """Return reads and writes together; of a load that only trims, the trims."""
+        """Return the statistics of reads and writes together. For a load that only trims, return those of the trims."""
         if self._both is None:
             object.__setattr__(self, "_both", _both_or_trims(self))
             assert self._both is not None

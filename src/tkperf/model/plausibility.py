@@ -1,11 +1,12 @@
-"""Decide whether a measurement can be true. Every engine uses the same checks, before anything is stored.
+"""Decide whether a measurement can be true. Every engine uses these checks before a measurement is stored.
 
-A load generator that was stopped, lost a thread, met a broken clock or counted I/Os that never happened still prints
-numbers. A check in this module either follows from physics and arithmetic, which every correct run obeys even on the
-busiest host, or has a tolerance. The reason for the tolerance is in a comment next to it.
+A load generator prints numbers even if a signal stopped it, if a thread ended early, if a clock was wrong, or if I/Os
+were counted that never happened. Some checks follow from physics and arithmetic, which every correct run obeys even on
+the busiest host. All other checks have a tolerance, and a comment next to the tolerance gives the reason.
 
-A load generator's own counters do not show two things: the depth of the queue at the device, and the mean number of
-outstanding I/Os at a depth of 1. At a depth of 1, the work of the host between two I/Os has no limit.
+Two values cannot be checked with the counters of a load generator. One is the depth of the queue at the device. The
+other is the mean number of outstanding I/Os at a queue depth of 1, because the time that the host needs between two
+I/Os has no upper limit.
 """
 
 from __future__ import annotations
@@ -23,35 +24,38 @@ from tkperf.model.measurement import IoStats, Measurement
 from tkperf.model.units import format_block_size, format_count
 from tkperf.model.workload import Workload
 
-# A timed job looks at its clock before each I/O, so the job never ends early. The reported duration lacks the
-# milliseconds that fio rounds off, and the moments between two passes over a small region.
+# A timed job reads its clock before each I/O, so the job never ends early. The reported duration may be a little too
+# short: fio rounds milliseconds off, and does not count the moments between two passes over a small region.
 SHORTEST_SHARE, SHORTEST_SLACK_S = 0.95, 0.05
 # A timed job ends when its last I/O completes. The job may therefore exceed its time by the longest latency, and by the
 # time for which a thread waits for a CPU.
 LATE_SHARE, LATE_SLACK_S = 0.1, 5.0
 # No job can run for longer than the time since its start. Two clocks (CPU counters, NTP) differ by thousandths. The
-# rest allows for the milliseconds between the opening of the gate and the reading of the clock.
+# remaining tolerance allows for the milliseconds between the release of fio and the reading of the clock.
 CLOCK_SHARE, CLOCK_SLACK_S = 0.01, 0.25
-# A job cannot run for a much shorter time, either. A host that swaps may need seconds between the gate and the first
-# I/O, and between the last I/O and the report. The report of a running job waits for the threads of the job. A device
-# that does not answer delays the report for as long as the engine waits (120 s).
+# A job also cannot run for a much shorter time than the time since its start. A host that swaps may need seconds
+# between the release of fio and the first I/O, and between the last I/O and the report. The report of a running job
+# waits for the threads of the job. A device that does not answer delays the report for as long as the engine waits (120
+# s).
 LAG_SHARE, LAG_SLACK_S, RUNNING_LAG_SLACK_S = 0.1, 30.0, 130.0
 # Mean latency x IOPS is the mean number of outstanding I/Os (Little's law) and cannot exceed threads x depth. The
 # results of fio obey this law within a percent. The seconds of a simulated drive are random values.
 MOST_OUTSTANDING = 1.25
-# fio processes completions one after the other and submits a new I/O at once. A queue of 2 or more is therefore full
-# except for one place. Half of the queue may be lost while threads end, and again half on a host without free CPUs.
+# fio processes completions one after the other and submits a new I/O after each completion. A queue with a depth of 2
+# or more is therefore full except for one place. The limit is much lower than this rule: the mean may be halved while
+# threads end, and halved again on a host without free CPUs.
 LEAST_OUTSTANDING = 0.25
-# A job that fills its queue fewer times may end before the queue was ever full.
+# A job with fewer I/Os than this number times the queue depth may end before the queue was ever full.
 FULL_QUEUE_ROUNDS = 4
 # fio meets an offered rate within a percent: it issues whole I/Os in a second, and rounds random times to whole us. The
-# number of random arrivals in a step has a standard deviation of its square root.
+# standard deviation of the number of random arrivals in a step is the square root of this number.
 OFFERED_SHARE = 0.05
 RANDOM_ARRIVALS_SPREAD = 6.0
-# For each I/O, a thread enters the kernel twice, reads the clock and updates its counters, on any device. The records
-# of fio itself, with polling and registered buffers, are near 2 million I/Os per second and thread.
+# For each I/O, on any device, a thread of fio enters the kernel twice, reads the clock and updates counters. The
+# highest known rates of fio, with polling and registered buffers, are near 2 million I/Os per second and thread.
 MOST_IOPS_OF_A_JOB = 2.5e6
-# fio resubmits incomplete I/Os. A removed NVMe drive returns I/Os of 0 bytes with exit status 0.
+# Because fio resubmits incomplete I/Os, the bytes must agree with the number of I/Os. With a removed NVMe drive, fio
+# counts I/Os of 0 bytes and ends with exit status 0.
 BYTES_TOLERANCE = 0.01
 # Random values, such as the sizes of a mix, lie within this number of standard deviations.
 CHANCE_DEVIATIONS = 6.0
@@ -59,21 +63,22 @@ CHANCE_DEVIATIONS = 6.0
 # between two of them.
 RUNNING_TRAIL_S = 0.5
 RUNNING_TRAIL_IOS = 64
-# In a slice, a job counts as silent if it did no I/O for a time in which its queue, at the rate of the other jobs,
-# would have turned over this often ...
+# A job in a slice counts as silent only if the jobs did, on average, this number of I/Os for each place in the queue
+# ...
 SILENT_JOB_ROUNDS = 100
-# ... and as ended if it never did any I/O, or none for longer than a disk retries one sector.
+# ... and if the job has not done any I/O for this time in s. A disk repeats attempts to read one sector for a shorter
+# time.
 SILENT_JOB_S = 30.0
-# With fewer I/Os, the mean is distorted by the I/Os that fio had counted only in part when it printed the document.
+# With fewer I/Os, the mean is not reliable: when fio prints a document, some I/Os are counted only in part.
 FEW_IOS = 1000
-# The kernel may charge one clock tick too much to the threads of short steps.
+# A thread cannot use more than 100 % of a CPU. In short steps, the kernel may count one clock tick too much.
 MOST_CPU_PERCENT = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedLoad:
-    """The requested load. ``duration_s`` is None for a load that ends after an amount. ``running``: the load is a slice
-    of a stream that continues.
+    """The requested load. ``duration_s`` is None for a load that ends after a number of bytes. ``running`` means that
+    the load is a slice of a stream that continues.
     """
 
     workload: Workload
@@ -85,8 +90,9 @@ class RequestedLoad:
 class JobSeen:
     """One thread of the load generator.
 
-    ``reached_depth`` is None if it is not known, ``planned_bytes`` is None if no amount is planned. ``silent_s`` is the
-    time since the last I/O of the thread, and infinite if the thread never did an I/O.
+    ``reached_depth`` states whether the thread ever had the whole queue depth outstanding; None: not known.
+    ``planned_bytes`` is None if no number of bytes is planned. ``silent_s`` is the time since the last I/O of the
+    thread, and infinite if the thread never did an I/O.
     """
 
     ios: int
@@ -101,9 +107,10 @@ class JobSeen:
 class Evidence:
     """Facts that an engine knows in addition to its counters; None: not known.
 
-    ``own_clock_s`` is the time from the moment at which I/O was allowed to the last report, according to tkperf's
-    monotonic clock. It is therefore an upper limit. ``wall_clock_s`` is the time up to the engine's own stamp on that
-    report. ``stopped``: a signal stopped the load generator meanwhile.
+    ``own_clock_s`` is the time from the release of the load generator to the arrival of the last report, according to
+    the monotonic clock of tkperf. The load cannot have run for longer. ``wall_clock_s`` is the time from the release to
+    the time stamp that the engine wrote into that report. ``stopped`` means that a signal stopped the load generator
+    during the step.
     """
 
     jobs: tuple[JobSeen, ...] | None = None
@@ -116,7 +123,7 @@ Check = Callable[[Measurement, RequestedLoad, Evidence], str | None]
 
 
 def why_implausible(measurement: Measurement, requested: RequestedLoad, evidence: Evidence) -> str | None:
-    """Return in words why a measurement cannot be true; None: no fact contradicts the measurement.
+    """Return the reason why a measurement cannot be true, in words. None: no fact contradicts the measurement.
 
     Each stream of a combination is judged separately.
     """
@@ -205,7 +212,7 @@ def _sides(measurement: Measurement) -> tuple[IoStats, ...]:
 
 
 def _flushes(measurement: Measurement, requested: RequestedLoad, _evidence: Evidence) -> str | None:
-    """Check the number of flushes: each thread flushes after so many of its own writes."""
+    """Check the number of flushes. Each thread flushes after every ``flush_every`` of its own writes."""
     every = requested.workload.flush_every
     if every is None:
         return None
@@ -222,8 +229,8 @@ def _duration(measurement: Measurement, requested: RequestedLoad, evidence: Evid
     if own_s is not None:
         if duration_s > own_s * (1 + CLOCK_SHARE) + CLOCK_SLACK_S:
             return f"it reports {duration_s:g} s, only {own_s:.2f} s after its start"
-        # A late report looks late according to one clock. If a clock was set, the report looks late according to the
-        # other clock.
+        # A report is late only if both clocks show a long time. If someone set the wall clock, only one of the clocks
+        # shows a long time.
         since_s = own_s if wall_s is None else min(own_s, wall_s)
         slack_s = RUNNING_LAG_SLACK_S if requested.running else LAG_SLACK_S
         if duration_s < since_s * (1 - LAG_SHARE) - slack_s:
@@ -271,7 +278,7 @@ def _silence(workload: Workload, evidence: Evidence) -> str | None:
 
 
 def _trailing_ios(ios: int, measurement: Measurement, requested: RequestedLoad) -> float:
-    """Return the number of I/Os by which counters of a running job may disagree."""
+    """Return the number of I/Os by which the counters of a running job may differ from each other."""
     share = min(1.0, RUNNING_TRAIL_S / measurement.duration_s)
     return share * ios + RUNNING_TRAIL_IOS + requested.workload.total_outstanding_ios
 
@@ -284,7 +291,7 @@ def _bytes(measurement: Measurement, requested: RequestedLoad, evidence: Evidenc
     if requested.running:
         off_ios += _trailing_ios(ios, measurement, requested)
     elif requested.duration_s is None:
-        off_ios += 1  # the remainder of a fill
+        off_ios += 1  # the last I/O of a fill may be smaller
     if abs(measurement.bytes / block_bytes - ios) <= off_ios:
         return None
     fewer = measurement.bytes < ios * block_bytes
@@ -296,7 +303,9 @@ def _bytes(measurement: Measurement, requested: RequestedLoad, evidence: Evidenc
 
 
 def _chance_ios(load: Workload, ios: int) -> float:
-    """Return the number of I/Os of mean size by which chance may change the bytes of a mix."""
+    """Return the largest deviation of the bytes of a block size mix that chance can cause, as a number of I/Os of mean
+    size.
+    """
     mean_bytes = load.mean_block_bytes
     variance = sum(share.percent / 100 * (share.block_size_bytes - mean_bytes) ** 2 for share in load.block_mix)
     return CHANCE_DEVIATIONS * math.sqrt(ios * variance) / mean_bytes
@@ -317,7 +326,9 @@ def _latencies(measurement: Measurement, requested: RequestedLoad, _evidence: Ev
 
 
 def _exact_latencies(stats: IoStats) -> str | None:
-    """Check a finished step: every I/O has a latency, and histogram, mean and extremes agree."""
+    """Check the latencies of a finished step. Every I/O must have a latency, and the histogram, the mean and the
+    extremes must agree.
+    """
     histogram = stats.histogram
     if not stats.ios == stats.latency_ios == histogram.total:
         return (
@@ -379,7 +390,7 @@ def _outstanding(measurement: Measurement, requested: RequestedLoad, evidence: E
     if requested.running or requested.duration_s is None or workload.io_depth < 2 or not full:
         return None
     if workload.offered_iops is not None or workload.burst is not None:
-        return None  # as many as the offered rate needs, which may be none most of the time
+        return None  # the load decides how many I/Os are outstanding, often none
     if busy_s < LEAST_OUTSTANDING * most * min(duration_s, requested.duration_s):
         return (
             f"{measurement.iops:.0f} IOPS at a mean latency of {measurement.latency_mean_us:.1f} µs "
@@ -396,7 +407,7 @@ def _offered(measurement: Measurement, requested: RequestedLoad, _evidence: Evid
     if offered_iops is None:
         return None
     due = offered_iops * measurement.duration_s
-    # I/Os of a slice may have been due before the slice. The number of random arrivals varies.
+    # The limit allows for outstanding I/Os and for the random variation of the number of arrivals.
     spread = max(math.sqrt(due), requested.workload.arrivals_deviation(due))
     late = requested.workload.total_outstanding_ios + RANDOM_ARRIVALS_SPREAD * spread
     if requested.running or measurement.ios <= due * (1 + OFFERED_SHARE) + late:
@@ -406,7 +417,7 @@ def _offered(measurement: Measurement, requested: RequestedLoad, _evidence: Evid
 
 def _depth(_measurement: Measurement, requested: RequestedLoad, evidence: Evidence) -> str | None:
     if requested.workload.offered_iops is not None or requested.workload.burst is not None:
-        return None  # a device that keeps up with an offered rate never fills its queue, nor does a short burst
+        return None  # an offered rate or a short burst need not fill the queue
     enough = FULL_QUEUE_ROUNDS * requested.workload.io_depth
     for number, job in enumerate(evidence.jobs or (), start=1):
         if job.reached_depth is False and job.ios >= enough:

@@ -1,11 +1,11 @@
 """All quantities that are measured for a workload, defined once: name, unit, and the way in which rounds are combined.
 
-Tables, charts, comparisons, claims and exports use these definitions. Rules (docs/explanation/method.md, formulas): a
-reported rate is the mean over the rounds of a window; a mean latency is the mean of the rounds' means; a minimum or
-maximum is the extreme of the window; percentiles come from the merged histograms of the window. At an offered rate, the
-backlog is the number of I/Os that were due and not done at the end of a round. The time behind is the time in which the
-offered rate offers that number of I/Os. The result is the greatest value of the window. The latency with wait counts
-from the time that an I/O was due.
+Tables, charts, comparisons, claims and exports use these definitions. docs/explanation/method.md contains the formulas.
+A reported rate is the mean of the rounds of a window. A mean latency is the mean of the rounds' means. A minimum or
+maximum is the extreme of the window. Percentiles are computed from the merged histograms of the window. At an offered
+rate, the backlog is the number of I/Os that were due and not done at the end of a round. The time behind is the backlog
+divided by the offered rate. The greatest value of the window is reported. The latency with wait counts from the time at
+which an I/O was due.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Better(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A number, as every output names it.
+    """The name, the unit and the digits with which every output shows a number.
 
     Attributes:
-        key: the name in JSON, CSV and claims. It ends with the unit if there is a unit.
+        key: the name in JSON, CSV and claims. If the number has a unit, the name ends with the unit.
         label: the name in tables and on axes, without the unit.
-        unit: empty for a count.
+        unit: the unit; empty: the number is a count.
         digits: digits after the decimal point, for exact numbers; None: as many as a measured figure needs
             (``units.find_digit_place``).
     """
@@ -55,7 +55,9 @@ class Measure:
 
     @property
     def title(self) -> str:
-        """Return ``mean latency (µs)``. A rate whose label is its unit has no parentheses."""
+        """Return the label with the unit, such as ``mean latency (µs)``. If the label of a rate is also its unit, the
+        result has no parentheses.
+        """
         return f"{self.label} ({self.unit})" if self.unit and self.unit != self.label else self.label
 
     @property
@@ -73,10 +75,13 @@ class Quantity(Measure):
     """A quantity that is measured for a workload.
 
     Attributes:
-        short: the name in a table whose head has the unit.
-        over: how a value relates to the rounds of a window: the mean of the rounds, the greatest value ...
-        combine: computes the value from the rounds of a window; None: not measured.
-        of_rounds: for a mean over rounds, computes the value of each round; None: the quantity is not a mean.
+        short: the name in a table in which the table head contains the unit.
+        over: the rule that combines the rounds of a window, in words, such as the mean of the rounds or the greatest
+            value.
+        combine: the function that computes the value from the rounds of a window. The function returns None if the
+            value was not measured.
+        of_rounds: for a mean over rounds, the function that computes the value of each round; None: the quantity is not
+            a mean.
     """
 
     short: str
@@ -86,7 +91,7 @@ class Quantity(Measure):
 
 
 def stats_of(measurement: Measurement, direction: Direction) -> IoStats:
-    """Return the I/Os of one direction, or all."""
+    """Return the statistics of the I/Os of one direction, or of all I/Os."""
     match direction:
         case Direction.READ:
             return measurement.read
@@ -98,7 +103,7 @@ def stats_of(measurement: Measurement, direction: Direction) -> IoStats:
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """Rounds of a workload to combine, in one direction or all."""
+    """The rounds of a workload whose values are combined, for one direction or for all I/Os."""
 
     rounds: Sequence[Measurement]
     workload: Workload
@@ -111,14 +116,15 @@ class Window:
 
     @cached_property
     def merged(self) -> IoStats:
-        """Return all rounds merged into one."""
+        """Return the sum of the statistics of all rounds."""
         return add_all(self.stats)
 
     @cached_property
     def sides(self) -> tuple[IoStats, ...]:
-        """Return the directions that were measured separately.
+        """Return the statistics of each round and each direction that was measured.
 
-        An extreme or a percentile of one direction must not appear as that of all I/Os.
+        A caller can thus see whether extremes and percentiles are known for all directions. The extreme or percentile
+        of only one direction must not be shown as a value of all I/Os.
         """
         if self.direction is Direction.ALL:
             kinds = ((measurement.read, measurement.write, measurement.trim) for measurement in self.rounds)
@@ -128,12 +134,14 @@ class Window:
 
     @cached_property
     def has_histograms(self) -> bool:
-        """Return whether all measured directions have histograms. Without histograms there are no percentiles."""
+        """Return whether all measured directions have histograms. Percentiles cannot be computed without histograms."""
         return all(side.histogram.total for side in self.sides)
 
     @cached_property
     def offered_iops(self) -> float | None:
-        """Return the offered rate of this direction; None: as fast as the device answers."""
+        """Return the offered rate of this direction in IOPS; None: no rate is offered, and fio issues I/Os as fast as
+        the device completes them.
+        """
         offered, reads = self.workload.offered_iops, self.workload.read_percent / 100
         if offered is None:
             return None
@@ -192,7 +200,9 @@ def _percentile_us(percent: float) -> Combine:
 
 
 def _cpu_percents(window: Window) -> list[float]:
-    """Return the CPU use of both directions together, because threads issue both."""
+    """Return the CPU use of all fio threads in each round, in percent of one CPU. The values are known only for both
+    directions together, because the same threads issue reads and writes.
+    """
     used = [measurement.cpu.all_threads_percent for measurement in window.rounds if measurement.cpu is not None]
     complete = window.direction is Direction.ALL and len(used) == len(window.rounds)
     return used if complete else []
@@ -217,8 +227,8 @@ def _behind_us(window: Window) -> float | None:
 
 
 def _not_by_rounds(_window: Window) -> None:
-    """Return None, because the totals of the rounds do not give this value: ``analysis/over_seconds.py`` computes it
-    from their seconds.
+    """Return None, because the value cannot be computed from the totals of the rounds. ``analysis/over_seconds.py``
+    computes the value from the seconds of the rounds.
     """
     return
 
@@ -309,7 +319,7 @@ IOS = Quantity(
 )
 CPU = _build_mean("cpu_percent", "CPU use of fio", "CPU", "% of one CPU", Better.NEITHER, _cpu_percents)
 
-# The order is that of tables and exports.
+# Tables and exports show the quantities in this order.
 QUANTITIES: dict[str, Quantity] = {
     quantity.key: quantity
     for quantity in (
@@ -329,7 +339,7 @@ QUANTITIES: dict[str, Quantity] = {
 
 
 def find_quantities(keys: Iterable[str]) -> tuple[Quantity, ...]:
-    """Return quantities by their keys. A key that this version does not know is omitted."""
+    """Return the quantities with the given keys. Keys that this version of tkperf does not know are omitted."""
     return tuple(QUANTITIES[key] for key in keys if key in QUANTITIES)
 
 
@@ -339,7 +349,7 @@ def percentile(percent: float) -> Quantity:
 
 
 Figures = dict[str, float | int | None]
-"""Values by the keys of their quantities; counts are integers."""
+"""The values of quantities by the keys of the quantities. Counts are integers; None means "not measured"."""
 
 
 def combine(rounds: Sequence[Measurement], workload: Workload, direction: Direction = Direction.ALL) -> Figures:

@@ -1,6 +1,7 @@
-"""The records of a run that the runner emits and the run file keeps.
+"""The records of a run. The runner creates the records, and the run file stores them.
 
-Every time ``*_s`` counts from the start of the run on the monotonic clock; ``*_utc`` is ISO 8601.
+Every time ``*_s`` counts from the start of the run on the monotonic clock, in seconds. A time ``*_utc`` is a text in
+the format ISO 8601.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import Workload, key_of_flushes, list_streams
 
-# The purge method of a run that omitted the purge.
+# This method is recorded if a run omitted the purge.
 NO_PURGE = "none"
 
 
@@ -32,12 +33,12 @@ class StepKind(StrEnum):
     WARM_UP = "warm-up"
 
 
-# Section, kind, number, position and start of a step, which no other step of the test has.
+# Section, kind, number, position and start of a step. No two steps of a test have the same place.
 StepPlace = tuple[str, StepKind, int, int, float]
 
 
 def kind_of(phase: Fill | Round | Continuous) -> StepKind:
-    """Return the kind of a phase's steps."""
+    """Return the kind of the steps of a phase."""
     match phase:
         case Fill():
             return StepKind.FILL
@@ -50,7 +51,7 @@ def kind_of(phase: Fill | Round | Continuous) -> StepKind:
 
 
 class RunStatus(StrEnum):
-    """Status of a run or test. ``running`` in a file that no process writes means that tkperf was killed."""
+    """Status of a run or test. If the status is ``running`` and no process writes the run file, tkperf was killed."""
 
     RUNNING = "running"
     COMPLETE = "complete"
@@ -62,14 +63,14 @@ class RunStatus(StrEnum):
 class StepRecord:
     """One executed step: a fill, a step of a round or area, or a slice of a continuous stream.
 
-    ``number`` is the round's, area's or slice's number (1 for a fill), ``position`` the place in the
-    round from 0. ``gap_s`` is the time by tkperf's clock from the end of the activity before to the release of this
-    step: the end of a step, or with ``planned_pause`` of a purge or of the preparation of a set; None
-    if there was none before. ``foreign_*`` are the bytes that others moved meanwhile by the device's own
-    counters, None if they could not be compared. ``disturbances`` is None if nothing watched the step, as in
-    an imported run or a run of a tkperf that did not look. ``host`` is the host's activity meanwhile, None if
-    not observed. ``job_file`` is the fio job as a user can run it again; ``engine_output`` is fio's last JSON
-    document (empty if none).
+    ``number`` is the number of the round, area or slice (1 for a fill). ``position`` is the place in the round, counted
+    from 0. ``gap_s`` is the time from the end of the previous activity to the release of this step, according to the
+    clock of tkperf. The previous activity is a step, or with ``planned_pause`` also a purge or the preparation of a
+    RAID set; None: no activity came before. ``foreign_*`` are the bytes that other programs moved during the step,
+    according to the counters of the device; None: the bytes could not be compared. ``disturbances`` is None if nothing
+    observed the step, as in an imported run or in the run of an old version. ``host`` is the activity of the host
+    during the step; None: not observed. ``job_file`` is the fio job in a form that a user can run again.
+    ``engine_output`` is the last JSON document of fio; empty: no document exists.
     """
 
     section: str
@@ -89,7 +90,9 @@ class StepRecord:
     disturbances: tuple[Disturbance, ...] | None = None
     host: HostUse | None = None
     _parts: list[StepRecord] = field(default_factory=list, init=False, repr=False, compare=False)
-    """The other parts of a step, as soon as they were asked for: an analysis asks several times."""
+    """The other parts of the step. They are stored at the first request, because an analysis requests the parts several
+    times.
+    """
 
     @property
     def answer(self) -> Measurement:
@@ -98,12 +101,12 @@ class StepRecord:
 
     @property
     def key(self) -> Workload:
-        """Return the key of the result of this step."""
+        """Return the workload under which the result of this step is listed."""
         return key_of(self.kind, self.workload)
 
     @property
     def place(self) -> StepPlace:
-        """Return the place of the step in its test. The streams of a step have the place of the step."""
+        """Return the place of the step in its test. All streams of a step have the same place as the step."""
         return self.section, self.kind, self.number, self.position, self.started_s
 
     @property
@@ -112,13 +115,15 @@ class StepRecord:
 
     @property
     def parts(self) -> tuple[StepRecord, ...]:
-        """Return the step, then each stream of a combination, and the flushes of each load, as steps of their own."""
+        """Return the step, followed by each stream of a combination and by the flushes of each load, as separate
+        steps.
+        """
         if not self._parts:
             loads = [self]
             for work in list_streams(self.workload):
                 assert work.stream is not None
                 loads.append(replace(self, workload=work, measurement=self.measurement.of_stream(work.stream)))
-            # The first part is the step itself, which must not refer to itself.
+            # The first part is the step itself. It is not stored, because a step must not refer to itself.
             self._parts.extend([part for one in loads for part in _with_flushes(one)][1:])
         return (self, *self._parts)
 
@@ -131,7 +136,7 @@ class StepRecord:
 
     @property
     def disturbance_codes(self) -> tuple[DisturbanceCode, ...] | None:
-        """Return the kinds of disturbance; None: the step was not watched."""
+        """Return the kinds of disturbance of the step; None: the step was not observed."""
         found = self.disturbances
         return None if found is None else find_codes(disturbance.code for disturbance in found)
 
@@ -144,7 +149,9 @@ def _with_flushes(step: StepRecord) -> tuple[StepRecord, ...]:
 
 
 def key_of(kind: StepKind, workload: Workload) -> Workload:
-    """Return the key of the result of a step. In all areas of a disk, the workload is the same."""
+    """Return the workload under which the result of a step is listed. Steps in all areas of a disk have the same key,
+    without the region.
+    """
     return replace(workload, region=None) if kind is StepKind.AREA else workload
 
 
@@ -158,7 +165,7 @@ class PurgeRecord:
 
 
 def is_purged(purge: PurgeRecord | None) -> bool:
-    """Return whether a purge was done. Omitted purges have a record, too."""
+    """Return whether a purge was done. An omitted purge also has a record, with the method ``none``."""
     return purge is not None and purge.method != NO_PURGE
 
 
@@ -167,7 +174,7 @@ def is_as_new(purge: PurgeRecord | None, filled_bytes: int | None) -> bool:
     return is_purged(purge) and filled_bytes is None
 
 
-# A function that receives the finished share (0 to 1) of a purge or of the preparation of a set; None where the share
+# A function that receives the finished share (0 to 1) of a purge, or of the preparation of a RAID set; None: the share
 # is not known.
 OnProgress = Callable[[float | None], None]
 # A function that receives the code and the text of a note that must be recorded before a purge.
@@ -176,7 +183,7 @@ OnNote = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeResult:
-    """The answer of a target to a purge: the method, and the findings afterwards."""
+    """The result of a purge: the method, and the findings after the purge."""
 
     method: str
     note: str | None = None
@@ -184,7 +191,7 @@ class PurgeResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRecord:
-    """A steady-state verdict, as the run gave it after round ``number``."""
+    """The steady-state verdict that the run recorded after round ``number``."""
 
     section: str
     number: int
@@ -193,10 +200,10 @@ class VerdictRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunNote:
-    """A warning or a note of a run. ``code`` is stable: ``ata-password-set``, ``run-file-waited`` ...
+    """A warning or a note of a run. ``code`` is a name that does not change between versions, such as
+    ``ata-password-set`` or ``run-file-waited``.
 
-    Every reader of the result must see a warning. A note is a fact that must be recorded before an action, or that
-    explains a result later.
+    Every reader of the result must see a warning. A note records a fact before an action, or explains a result later.
     """
 
     code: str
@@ -209,7 +216,7 @@ class RunNote:
 class UnfinishedStep:
     """The measurement so far of a step that has not ended or was interrupted. It is not a result.
 
-    ``measured_so_far`` covers the seconds up to the newest stored second, without samples.
+    ``measured_so_far`` contains the totals up to the newest stored second, without samples.
     """
 
     section: str
@@ -225,9 +232,10 @@ class UnfinishedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A part of a run file that no reader can use: name, reason, and place if the place is known.
+    """A damaged part of a run file: the name, the reason why the part cannot be read, and the place if known.
 
-    ``is_step``: the part is a whole step, so the round or the stream to which the step belongs is not complete.
+    ``is_step`` means that the part is a whole step. The round or the stream to which the step belongs is then not
+    complete.
     """
 
     what: str
@@ -250,7 +258,7 @@ class GoesOn(StrEnum):
     PURGE = "purge"
     # The test is repeated from its beginning, because it has no purge.
     TEST = "test"
-    # The user accepts the point at which the test stopped. Only the interrupted part is measured again.
+    # The user chose to continue at the point at which the test stopped. Only the interrupted part is measured again.
     WHERE_IT_STOPPED = "where it stopped"
     # Nothing was interrupted.
     NEXT = "next"
@@ -258,25 +266,25 @@ class GoesOn(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumption:
-    """The continuation of a run: after an interruption, to repeat tests, or to add tests.
+    """The continuation of a run after an interruption, or to repeat tests, or to add tests.
 
     Attributes:
-        test, test_id: the test that was running, with its row; None between tests.
-        section: section of the interrupted part; None if nothing was interrupted.
-        round_number: number of the repeated round, with ``GoesOn.ROUND``.
-        set_aside_from: the sequence of the first row of the test that was measured again. This row and the later ones
-            are part of no result; None: no row.
-        set_aside_to: the last row of the log at that time.
-        again: the parts that were measured again, in words; empty if none.
-        cut_off: the step that was running, in words, as far as it is known.
-        cut_off_written_bytes: bytes that this step wrote, as far as they are known.
-        stopped_s: the last moment before the stop in the run file.
+        test, test_id: the test that was running, and the row of the test in the run file; None: no test was running.
+        section: section of the interrupted part; None: nothing was interrupted.
+        round_number: number of the repeated round; set only with ``GoesOn.ROUND``.
+        set_aside_from: number of the first log row of the test that was measured again. No result is computed from the
+            rows from here to ``set_aside_to``; None: no row was measured again.
+        set_aside_to: number of the last log row at the time of the resumption.
+        again: the parts that were measured again, in words; empty: no part.
+        cut_off: the step that was running at the interruption, in words; None: not known.
+        cut_off_written_bytes: bytes that the interrupted step wrote, as far as the number is known.
+        stopped_s: the last time before the stop that the run file contains.
         resumed_s: the time at which the run continued, according to the clock of the host.
-        because: the reason of the stop.
+        because: the reason for the stop.
         repeated, repeated_ids: tests to measure again, and the rows of their earlier measurements.
         added: tests to measure in addition.
-        changes: differences on the host from then on.
-        command_line: of the call that resumed the run.
+        changes: the differences between the host before the stop and the host at the resumption.
+        command_line: the command line that resumed the run.
     """
 
     resumed_utc: str
@@ -302,16 +310,16 @@ class Resumption:
 
     @property
     def interrupted(self) -> bool:
-        """Return whether the run ended because of an interruption."""
+        """Return whether the run had stopped early, and not because all tests were complete."""
         return self.status is not RunStatus.COMPLETE
 
     @property
     def pause_s(self) -> float:
-        """Return the longest time for which the device may have been without I/O."""
+        """Return the longest time, in s, for which the device may have been without I/O."""
         return self.resumed_s - self.stopped_s
 
     def sets_aside(self, sequence: int) -> bool:
-        """Return whether this row of the test's log was measured again."""
+        """Return whether the row with this number in the log of the test was measured again."""
         first, last = self.set_aside_from, self.set_aside_to
         return first is not None and last is not None and first <= sequence <= last
 
@@ -321,7 +329,8 @@ Logged = PurgeRecord | StepRecord | VerdictRecord | SectionOutcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """A row of the log of a run: a step, a purge, a verdict or an end. ``set_aside``: the row was measured again later.
+    """A row in the log of a run: a step, a purge, a verdict or the outcome of a section. ``set_aside`` means that the
+    row was measured again later.
 
     ``test_id`` distinguishes a repeated test from its earlier measurement.
     """
@@ -334,10 +343,10 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestRecord:
-    """One test of a run, as far as the test was measured. ``outcomes`` are those of the finished sections, in order.
+    """The recorded part of one test of a run. ``outcomes`` are the outcomes of the finished sections, in order.
 
-    ``plan`` is the presentation of the test, None if the file contains no plan. ``set_aside`` are steps, by their
-    sequence, that were measured again after an interruption: they count only in the amount written.
+    ``plan`` is the presentation of the test; None: the file contains no plan. ``set_aside`` contains the steps that
+    were measured again after an interruption, by their row numbers. These steps count only towards the amount written.
     """
 
     __test__ = False  # pytest must not collect this class as a test case.
@@ -358,11 +367,12 @@ class TestRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """A whole run as read from its file. ``ended_because`` is a text for people.
+    """A whole run, as the run file contains it. ``ended_because`` is the reason for the end of the run, as a text for
+    people.
 
-    ``left_out`` are the parts of the file that cannot be read; everything else is in the record. ``earlier`` are
-    measurements of tests that were repeated later. ``planned`` are the names of all planned tests. ``telemetry`` are
-    the readings of the drives in the order of time.
+    ``left_out`` lists the parts of the file that cannot be read. The record contains everything else. ``earlier``
+    contains the measurements of tests that were repeated later. ``planned`` are the names of all planned tests.
+    ``telemetry`` are the readings of the drives in the order of time.
     """
 
     info: RunInfo

@@ -1,5 +1,5 @@
-"""Facts about a run that are known before its first I/O, and facts that the operator adds. Every result discloses
-both.
+"""Facts about a run that are known before the first I/O, and facts that the operator adds. Every result shows both
+kinds of facts.
 """
 
 from __future__ import annotations
@@ -26,34 +26,36 @@ MOTHERBOARD = "Motherboard"
 FORM_FACTOR = "Form factor"
 NOTE = "Note"
 FACT_NAMES = (SPONSOR, PLATFORM, MANUFACTURER, NAND_TYPE, FORM_FACTOR, MOTHERBOARD, NOTE)
-"""Names of facts that no tool can find out, or cannot find out for every drive and host."""
+"""Names of facts that the operator may add, because tkperf cannot determine these facts on every drive and host."""
 LONGEST_FACT = 1000
 SIMULATED_NOTICE = "SIMULATED: these numbers come from a model, no device was measured"
-"""Notice on every page of a result that a model gave."""
+"""Notice on every page of a result that was measured on a simulated drive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserFacts:
-    """Date of a report, and the facts that the operator adds.
+    """The date of a report, and the facts that the operator adds.
 
     Attributes:
         report_date: date of the report; None: not shown.
-        facts: the operator's facts, by their names in ``FACT_NAMES``.
+        facts: the facts of the operator, by the names in ``FACT_NAMES``.
     """
 
     report_date: str | None = None
     facts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def of(self, name: str, known: str | None = None) -> str | None:
-        """Return the known value of a fact, or the value of the operator. Return both if they differ."""
+        """Return the value of a fact that tkperf knows, or else the value that the operator gave. If the two values
+        differ, return both.
+        """
         given = self.facts.get(name)
         if known is None or given is None:
             return known or given
         return known if known == given else f"{known} (the operator's: {given})"
 
     def with_those_of(self, info: RunInfo) -> UserFacts:
-        """Return these facts together with the facts that were given at the start of the run. If both contain a name,
-        these facts count.
+        """Return these facts together with the facts that the operator gave at the start of the run. If both contain
+        the same name, the value in this object has priority.
         """
         return replace(self, facts={**dict(_readable_facts(info)), **self.facts})
 
@@ -62,7 +64,7 @@ NO_USER_FACTS = UserFacts()
 
 
 def _readable_facts(info: RunInfo) -> Iterator[tuple[str, str]]:
-    """Yield the facts in a run file, which may contain anything."""
+    """Yield the readable facts of a run file. The run file may be damaged and contain other values."""
     facts = info.options.get("facts")
     for name, text in facts.items() if isinstance(facts, dict) else ():
         if name in FACT_NAMES and isinstance(text, str) and on_one_line(text):
@@ -70,7 +72,9 @@ def _readable_facts(info: RunInfo) -> Iterator[tuple[str, str]]:
 
 
 def find_run_id(info: RunInfo) -> str:
-    """Return the id of a run, 32 hexadecimal digits: the UUID, or for a file without a UUID a digest of its facts."""
+    """Return the id of a run as 32 hexadecimal digits. The id is the UUID of the run, or a digest of the facts if the
+    run file contains no UUID.
+    """
     try:
         return UUID(info.uuid).hex
     except (TypeError, ValueError):
@@ -79,14 +83,14 @@ def find_run_id(info: RunInfo) -> str:
 
 
 def parse_facts(texts: Iterable[str], file_text: str = "") -> dict[str, str]:
-    """Parse facts from ``NAME=TEXT`` or ``NAME: TEXT``, and return them by their names in reports.
+    """Parse facts in the form ``NAME=TEXT`` or ``NAME: TEXT``, and return the texts by the names that reports use.
 
     Args:
-        file_text: content of a file with a fact on each line; lines with # are comments. ``texts`` override these
-            facts.
+        file_text: content of a file with a fact on each line. Lines that begin with # are comments. ``texts`` override
+            these facts.
 
     Raises:
-        UsageError: a text has another form, is too long, or has a name that reports do not have.
+        UsageError: a text has another form, is too long, or contains a name that reports do not use.
     """
     lines = (line for line in file_text.splitlines() if line.strip() and line.strip()[0] != "#")
     return {**_parse("--fact-file", lines), **_parse("--fact", texts)}
@@ -106,10 +110,10 @@ def _parse(option: str, texts: Iterable[str]) -> dict[str, str]:
 
 
 def check_names(option: str, facts: Iterable[tuple[object, object]]) -> dict[str, str]:
-    """Return facts by their names in reports, after a check of the names.
+    """Check the names and texts of facts, and return the texts by the names that reports use.
 
     Raises:
-        UsageError: reports do not have the name, or the text is missing or too long.
+        UsageError: reports do not use the name, or the text is missing or too long.
     """
     names = {name.lower(): name for name in FACT_NAMES}
     found = {}
@@ -132,22 +136,22 @@ def check_names(option: str, facts: Iterable[tuple[object, object]]) -> dict[str
     return found
 
 
-# The device kind of a run that another tool made.
+# The device kind in the run file of a measurement that another tool made.
 IMPORTED = "imported result"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
-    """Everything that is known about a run before its first I/O. Every result discloses it.
+    """All facts that are known about a run before the first I/O. Every result shows these facts.
 
-    ``device`` and each of ``hosts`` are facts as plain data (name -> value, None = not known);
-    ``profile`` is the whole profile as plain data, with user options applied, or for an imported run
-    its known parts; ``options`` are the user's settings. ``seed`` is the run's; the seeds of its fio jobs are
-    drawn from it; None: not known, or there is none. ``uuid`` is the run's in every copy of its file and after every
-    resumption; None: an older file. ``choices`` and ``alterations`` are what
-    the user's options changed, each as ``runtime 60 s -> 1 s``: what is left to the operator, and departures from the
-    specification's numbers. Every page of a result shows
-    ``notices`` (quick profile, file target, SIMULATED).
+    ``device`` and each entry of ``hosts`` are facts as plain data (name -> value, None = not known). ``profile`` is the
+    whole profile as plain data, with the user's options applied; for an imported run, only the known parts. ``options``
+    are the settings of the user. ``seed`` is the seed of the run, from which the seeds of the fio jobs are drawn; None:
+    not known, or no seed was used. ``uuid`` is the same in every copy of the run file and after every resumption; None:
+    an older file. ``choices`` and ``alterations`` are the changes that the user's options made to the profile, each in
+    the form ``runtime 60 s -> 1 s``. A choice changes a number that the specification leaves to the operator. An
+    alteration changes a number that the specification prescribes. Every page of a result shows ``notices`` (quick
+    profile, file target, SIMULATED).
     """
 
     name: str
@@ -174,8 +178,8 @@ class RunInfo:
 
     @property
     def specification(self) -> str | None:
-        """Return the specification for every header. "altered" means that the run departs from the numbers of the
-        specification.
+        """Return the name of the specification for the headers of all outputs. The word "altered" in the name means
+        that the run uses other numbers than the specification prescribes.
         """
         title = self.profile.get("title")
         if title is None:
@@ -184,38 +188,52 @@ class RunInfo:
 
     @property
     def host(self) -> dict[str, object]:
-        """Return the facts of the first host, which has the device; no facts if the host is not known."""
+        """Return the facts of the first host, to which the device is attached. If the host is not known, the result is
+        empty.
+        """
         return self.hosts[0] if self.hosts else {}
 
     @property
     def is_simulated(self) -> bool:
-        """Return whether a model was measured. No other process can reach a model, so there are no disturbances."""
+        """Return whether the run measured a simulated drive. No other process can reach a simulated drive, so no
+        disturbances occur.
+        """
         return self.ioengine == "simulated"
 
     @property
     def fills_members(self) -> bool:
-        """Return whether the members of a RAID set were filled before the set was made, instead of the set itself."""
+        """Return whether the members of a RAID set were filled before the set was created, instead of the set
+        itself.
+        """
         return self.suite == "raid" and self.device.get("preconditioned") == "members"
 
     @property
     def software(self) -> str:
-        """Return the program that measured, with its version; for an imported run also the program that imported it."""
+        """Return the program that made the measurement, with the version. For an imported run, the result also contains
+        the program that imported the run.
+        """
         return self.tkperf_version if self.imported else f"tkperf {self.tkperf_version}"
 
     @property
     def command_text(self) -> str:
-        """Return the command line in the form of a shell; for an imported run as the other tool wrote it."""
+        """Return the command line, quoted for a shell. For an imported run, return the command line as the other tool
+        recorded it.
+        """
         words = self.command_line
         return " ".join(words) if self.imported else shlex.join(words)
 
     def table(self, name: str) -> dict[str, object]:
-        """Return a table of the profile; empty if the table is not known, as in an imported run."""
+        """Return a table of the profile as plain data. The result is empty if the table is not known, as in an imported
+        run.
+        """
         table = self.profile.get(name)
         return table if isinstance(table, dict) else {}
 
     @property
     def active_range_text(self) -> str | None:
-        """Return ``17.2 GB``, or ``17.2 GB in 2,048 segments``; None: not known."""
+        """Return the size of the active range, such as ``17.2 GB`` or ``17.2 GB in 2,048 segments``; None: not
+        known.
+        """
         if self.active_range_length_bytes is None:
             return None
         length, count = format_capacity(self.active_range_length_bytes), self._segments
@@ -223,8 +241,8 @@ class RunInfo:
 
     @property
     def active_range_place(self) -> str | None:
-        """Return ``active_range_text`` with the place of the range. For segments, this includes the data from which
-        their places can be drawn again.
+        """Return ``active_range_text`` with the place of the active range on the device. For segments, the result
+        contains the data from which the same places can be drawn again.
         """
         if self._segments == 1:
             offset_bytes = self.active_range_offset_bytes
@@ -252,7 +270,9 @@ class RunInfo:
 
     @property
     def preconditioned_range(self) -> str:
-        """Return ``the active range``, or ``the first 80 % of the device``."""
+        """Return the range that preconditioning writes, in words: ``the active range``, or
+        ``the first 80 % of the device``.
+        """
         capacity_bytes, length_bytes = (self.device.get("capacity_bytes"), self.preconditioned_length_bytes)
         if self.table("preconditioning").get("length") is None or length_bytes is None:
             return "the active range"
@@ -262,5 +282,5 @@ class RunInfo:
 
     @property
     def imported(self) -> bool:
-        """Return whether another tool made the measurement. Values that this tool did not record are not known."""
+        """Return whether another tool made the measurement. Values that the other tool did not record are not known."""
         return self.device.get("kind") == IMPORTED

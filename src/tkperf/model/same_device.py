@@ -1,6 +1,6 @@
-"""Comparison of two readings of a device's facts. One table of facts serves every comparison.
+"""Comparison of two readings of a device's facts. Every comparison uses the same table of facts.
 
-docs/how-to/resume.md lists the same facts.
+The page docs/how-to/resume.md contains the same list of facts.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from tkperf.model.units import format_capacity
 
 Facts = Mapping[str, object]
 _FILE = "file"
-# Kinds of world-wide names that are unique to a unit. A name of the kind t10 is made of the model and the serial
-# number, which the two bays of a dock may share.
+# Prefixes of world-wide names that are unique to a device. A name of the kind t10 consists of the model and the serial
+# number, which may be the same for the two bays of a dock.
 _UNIQUE = ("naa.", "eui.", "uuid.", "nvme.", "0x")
 
 
 class When(StrEnum):
-    """The two moments at which the readings were taken."""
+    """The occasion of a comparison: within a run, or when a run is resumed."""
 
     WITHIN_RUN = "within a run"
     AT_RESUME = "at resume"
@@ -28,16 +28,16 @@ class When(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedFact:
-    """A fact that distinguishes one device from another.
+    """A fact that distinguishes two devices.
 
     Attributes:
         name: the name of the fact in ``DeviceIdentity`` and in the run file.
-        words: the name in messages.
-        within_run: whether the fact is compared from the question to the last write. During this time, the numbers of
-            the kernel do not change.
-        at_resume: whether the fact is compared when a run is resumed, perhaps after a boot or on another host.
-        may_be_unknown: at resume, the fact is not compared if the run file says that it is not
-            known.
+        words: the name of the fact in messages.
+        within_run: whether the fact is compared within a run, from the question for consent to the last write. Numbers
+            that the kernel assigns do not change during this time.
+        at_resume: whether the fact is compared when a run is resumed. The host may have been booted, or may be another
+            host.
+        may_be_unknown: whether a resumption omits the fact if the run file records the fact as not known.
     """
 
     name: str
@@ -72,14 +72,14 @@ COMPARED = (
 
 
 def require_same_device(recorded: Facts, now: Facts) -> None:
-    """Compare a device with the device of a run.
+    """Check that a device is the same device that a run used.
 
     Args:
         recorded: the facts about the run's device, as the run file contains them.
         now: the present facts of the device.
 
     Raises:
-        DeviceError: it is another device, or it has changed; the message names the differences.
+        DeviceError: the device is another device, or has changed. The message contains the differences.
     """
     differences = tuple(find_differences(recorded, now, When.AT_RESUME))
     if differences:
@@ -90,7 +90,9 @@ def require_same_device(recorded: Facts, now: Facts) -> None:
 
 
 def find_differences(before: Facts, now: Facts, when: When) -> Iterator[str]:
-    """Yield the differences between two readings, each in words. Two readings of the same device yield nothing."""
+    """Yield the differences between two readings of a device's facts, each in words. If both readings describe the same
+    device, nothing is yielded.
+    """
     if before.get("kind") != now.get("kind"):
         yield f"a {now.get('kind')}, not a {before.get('kind')}"
         return
@@ -107,14 +109,15 @@ def _differs_at_resume(fact: ComparedFact, before: Facts, now: Facts) -> bool:
     if then == here or _is_identified_better(fact.name, before):
         return False
     if then is None and fact.may_be_unknown:
-        # A drive that had no number at the first reading, and has a number now, may be another drive.
+        # If the first reading contained neither serial number nor world-wide name, and the drive reports such a name
+        # now, the drive may be another drive.
         return fact.name in ("serial", "wwn") and not (before.get("serial") or before.get("wwn"))
     return True
 
 
 def _without_boot_part(name: str, facts: Facts) -> object:
-    """Return a fact without the part that a boot may change, in the form that it has after a round
-    trip through JSON.
+    """Return a fact without the part that a boot may change. Lists and tuples are returned as lists, because a fact
+    from a run file has passed through JSON.
     """
     value = facts.get(name)
     if isinstance(value, list | tuple):
@@ -124,7 +127,7 @@ def _without_boot_part(name: str, facts: Facts) -> object:
 
 
 def _is_identified_better(name: str, before: Facts) -> bool:
-    """Return whether another fact identifies the device better, so that this fact may change."""
+    """Return whether another fact identifies the device more reliably. If so, this fact may change."""
     is_file = before.get("kind") == _FILE
     has_number = bool(before.get("serial") or before.get("wwn") or before.get("mapping_uuid"))
     match name:
@@ -139,7 +142,7 @@ def _is_identified_better(name: str, before: Facts) -> bool:
 
 
 def is_unique_name(wwn: object) -> bool:
-    """Return whether a world-wide name is of a kind that is unique to each drive."""
+    """Return whether a world-wide name has a form that is unique to each drive."""
     return str(wwn or "").startswith(_UNIQUE)
 
 
@@ -168,10 +171,10 @@ def _word(value: object) -> str:
 
 
 def find_measured_part(facts: Facts) -> tuple[object, ...] | None:
-    """Return the facts that identify the measured part of a drive among results; None if the serial number is not
-    known.
+    """Return the facts that identify the measured part of a drive, for the comparison of results. None: the serial
+    number is not known.
 
-    Firmware, path and host may differ between results of one drive.
+    The firmware, path and host are not among these facts, because they may differ between results of the same drive.
     """
     serial = facts.get("serial")
     if not serial:

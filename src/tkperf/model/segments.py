@@ -1,7 +1,7 @@
-"""Places of the segments of an active range: random places that do not touch each other, drawn from a seed.
+"""Segments of an active range. Their random places are drawn from a seed, and no two segments touch each other.
 
-The layout is drawn with SHA-256 alone, so one seed gives one set of places with every version
-of Python; docs/explanation/method.md describes the procedure.
+The places are drawn only with SHA-256. One seed therefore gives the same places with every version of Python.
+docs/explanation/method.md describes the procedure.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from tkperf.model.errors import UsageError
 from tkperf.model.units import MIB, format_capacity, format_count
 
-# This number changes when the places that a seed gives change.
+# This number changes whenever a new version of tkperf draws other places from the same seed.
 LAYOUT = "tkperf-1"
-# The places of larger segments are multiples of this size, so that the border of a segment splits no block of any test.
+# The places of larger segments are multiples of this size. The border of a segment therefore does not split a block of
+# any test.
 LARGEST_STEP_BYTES = MIB
 
 
@@ -26,7 +27,7 @@ class Segments:
     Attributes:
         seed: the seed from which the places were drawn.
         length_bytes: length of each segment.
-        within_bytes: length of the range, from the start of the device, that contains them.
+        within_bytes: length of the range, from the start of the device, that contains all segments.
         starts_bytes: start of each segment on the device.
     """
 
@@ -41,12 +42,12 @@ class Segments:
 
     @property
     def table(self) -> str:
-        """Return a line ``START LENGTH`` in bytes for each segment."""
+        """Return a text with a line ``START LENGTH`` in bytes for each segment."""
         return "".join(f"{start} {self.length_bytes}\n" for start in self.starts_bytes)
 
     @property
     def check_sum(self) -> str:
-        """Return the SHA-256 of the table, which distinguishes two layouts."""
+        """Return the SHA-256 of the table. Two layouts with the same places have the same sum."""
         return hashlib.sha256(self.table.encode()).hexdigest()
 
     def facts(self) -> dict[str, object]:
@@ -62,7 +63,7 @@ class Segments:
 
 
 def draw_segments(*, count: int, amount_bytes: int, within_bytes: int, seed: int) -> Segments:
-    """Draw one of all layouts in which no two segments touch. Each layout has the same probability.
+    """Draw the places of segments at random. All layouts in which no two segments touch have the same probability.
 
     Args:
         within_bytes: length of the range, from the start of the device, in which the segments may lie.
@@ -88,7 +89,9 @@ def draw_segments(*, count: int, amount_bytes: int, within_bytes: int, seed: int
 
 
 def _choose(size: int, count: int, draws: Iterator[int]) -> set[int]:
-    """Return ``count`` of the numbers below ``size``. Every choice has the same probability (Floyd's algorithm)."""
+    """Return ``count`` different numbers from 0 to ``size`` - 1. Every choice has the same probability (Floyd's
+    algorithm).
+    """
     chosen: set[int] = set()
     for last in range(size - count, size):
         one = _below(last + 1, draws)
@@ -97,15 +100,17 @@ def _choose(size: int, count: int, draws: Iterator[int]) -> set[int]:
 
 
 def _below(limit: int, draws: Iterator[int]) -> int:
-    """Return a number below a limit; every number has the same probability. A draw that would favour the low numbers is
-    repeated.
+    """Return a number below a limit. Every number has the same probability, because draws that would favour the low
+    numbers are skipped.
     """
     fair = 2**64 - 2**64 % limit
     return next(draw for draw in draws if draw < fair) % limit
 
 
 def _draw(seed: int) -> Iterator[int]:
-    """Yield 64-bit numbers: the first 8 bytes of SHA-256 of ``SEED:0``, ``SEED:1`` ..., low byte first."""
+    """Yield 64-bit numbers. Each number consists of the first 8 bytes, low byte first, of the SHA-256 of ``SEED:0``,
+    ``SEED:1`` and so on.
+    """
     number = 0
     while True:
         digest = hashlib.sha256(f"{seed}:{number}".encode()).digest()

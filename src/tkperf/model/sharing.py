@@ -1,5 +1,5 @@
-"""The things that drives share when they are measured at the same time: bandwidth of parts, CPUs, and the effect on
-reads. This module contains codes and numbers, no texts.
+"""The resources that drives share when they are measured at the same time, such as bandwidth and CPUs, and the effect
+on reads. This module contains codes and numbers, but no texts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import msgspec
 
 
 class PartKind(StrEnum):
-    """Kind of a part on the path of a drive. The link of the drive comes first on each path."""
+    """Kind of a part on the path from a drive to the CPU. The first part of each path is the link of the drive."""
 
     DRIVE_LINK = "drive's link"
     EXPANDER = "SAS expander"
@@ -22,7 +22,7 @@ class PartKind(StrEnum):
 
 
 class LinkGap(StrEnum):
-    """Reason why a part's bandwidth is not known."""
+    """Reason why the bandwidth of a part is not known."""
 
     NOT_SHOWN = "the kernel shows no link"
     INTEGRATED = "it is built into the CPU or chipset, whose own link the kernel does not show"
@@ -30,7 +30,7 @@ class LinkGap(StrEnum):
 
 
 class PathGap(StrEnum):
-    """Reason why a drive has no path."""
+    """Reason why the path of a drive is not known."""
 
     SIMULATED = "a simulated drive"
     FILE = "a file"
@@ -44,11 +44,11 @@ class PathGap(StrEnum):
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """A part on the paths of drives, and the link from this part toward the CPU.
+    """A part on the paths from drives to the CPU, with the link from this part toward the CPU.
 
     Attributes:
-        key: identifies the part among those of the host.
-        name: the name for people.
+        key: a text that identifies the part among all parts of the host.
+        name: the name of the part for people.
         link: negotiated speed and width, such as ``PCIe gen 3 x8``; None: not known.
         bytes_per_s: the bandwidth of the link in one direction, after line encoding; None: not known.
         gap: the reason why ``bytes_per_s`` is not known.
@@ -70,8 +70,8 @@ class DrivePath(msgspec.Struct, frozen=True, kw_only=True):
         parts: the parts from the drive to the CPU, the link of the drive first; empty: not known.
         gap: the reason why the parts are not known.
         slot: slot, bay or port, with the name that the host uses.
-        numa_node: None: not known.
-        near_cpus: CPUs nearest to the drive; empty: not known.
+        numa_node: the NUMA node of the drive; None: not known.
+        near_cpus: the CPUs nearest to the drive; empty: not known.
     """
 
     drive: str
@@ -88,8 +88,8 @@ class DrivePath(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def slot_order(self) -> tuple[tuple[str, ...], str, str]:
-        """Return a key that sorts drives by controller and expander, then by slot. Numbers inside words are sorted by
-        value.
+        """Return a key that sorts drives by controller and expander, and then by slot. Numbers within words are sorted
+        by their numerical value.
         """
         above = tuple(_padded(part.key) for part in reversed(self.parts[1:]))
         own = self.slot or (self.parts[0].key if self.parts else "")
@@ -97,14 +97,16 @@ class DrivePath(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _padded(words: str) -> str:
-    # Addresses of PCI functions are hexadecimal and have equal lengths.
+    # Addresses of PCI functions are hexadecimal numbers of equal length, so they need no padding.
     if words.startswith("pci "):
         return words
     return re.sub(r"\d+", lambda found: found[0].zfill(12), words)
 
 
 class BudgetState(StrEnum):
-    """State of a budget. A budget that is not known is never within."""
+    """State of a budget: whether the demand is within the bandwidth. If a value is not known, the state is never
+    "within".
+    """
 
     WITHIN = "within budget"
     OVER = "over budget"
@@ -116,7 +118,7 @@ class PartBudget(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         drives: the drives in slot order.
-        demand_bytes_per_s: sum of the bandwidths of the drives' links, as far as these are known.
+        demand_bytes_per_s: sum of the bandwidths of the drives' links, as far as the bandwidths are known.
         drives_not_known: the drives whose links are not known.
     """
 
@@ -127,7 +129,9 @@ class PartBudget(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def factor(self) -> float | None:
-        """Return the demand divided by the bandwidth of the part. The true quotient may be larger. None: not known."""
+        """Return the demand divided by the bandwidth of the part; None: not known. The true value is larger if some
+        links are not known.
+        """
         if self.part.bytes_per_s is None:
             return None
         return self.demand_bytes_per_s / self.part.bytes_per_s
@@ -142,12 +146,12 @@ class PartBudget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DriveGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Drives that are measured at once, in slot order.
+    """Drives that are measured at the same time, in slot order.
 
     Attributes:
         budgets: the budget of every part that two or more of the drives share.
-        without_path: drives whose path is not known. They may share any part with the others. Simulated drives are
-            not among them, because they share nothing.
+        without_path: drives with an unknown path. These drives may share any part with the other drives. Simulated
+            drives are not listed here, because they share no parts.
     """
 
     drives: tuple[str, ...]
@@ -200,7 +204,9 @@ class CpuBudget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CpuPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The CPUs of a group of drives. ``rest`` is the CPU for everything else; it is empty if there is only one CPU."""
+    """The CPUs of a group of drives. ``rest`` contains the CPU for all other programs, and is empty on a host with a
+    single CPU.
+    """
 
     assignments: tuple[CpuAssignment, ...]
     budgets: tuple[CpuBudget, ...]
@@ -208,7 +214,9 @@ class CpuPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadsState(StrEnum):
-    """Outcome of a comparison of reads. Not known: the interval contains the limit, or there is no interval."""
+    """Outcome of a comparison of reads. The outcome is "not known" if the interval contains the limit, or if no
+    interval is known.
+    """
 
     NOT_SLOWED = "not slowed"
     SLOWED = "slowed"
@@ -216,7 +224,7 @@ class ReadsState(StrEnum):
 
 
 class ReadsCompared(msgspec.Struct, frozen=True, kw_only=True):
-    """The reads of a drive while other drives read, compared with its reads alone.
+    """The reads of a drive while other drives also read, compared with the reads of the drive alone.
 
     Attributes:
         alone, together: mean rates of I/Os or of bytes.
@@ -234,8 +242,8 @@ class ReadsCompared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SharingState(StrEnum):
-    """How the drives of a group influence each other. The first two outcomes are the result of a comparison of reads,
-    the next two follow from budgets.
+    """How the drives of a group influence each other. The first two states are results of a comparison of reads. The
+    next two states follow from the budgets of shared parts.
     """
 
     NOT_SLOWED = "not slowed"

@@ -1,14 +1,14 @@
 """Steady state: the rule of the PTS for the window, and the verdict as data.
 
-Rule (PTS 2.0.2, definition 2.1.24, and the same in 1.1; sources in docs/explanation/method.md): over the last five
-consecutive rounds of the tracking variable y, with A = mean(y),
+The rule is from PTS 2.0.2, definition 2.1.24, and is the same in PTS 1.1 (sources in docs/explanation/method.md). For
+the tracking variable y over the last five consecutive rounds, with A = mean(y):
 
 - data excursion: max(y) - min(y) <= 20 % of A, and
 - slope excursion: (max - min) of the least-squares line over the window <= 10 % of A.
 
-The comparison is inclusive. The +-10 % lines drawn in reports are a drawing convention; the criterion is the range. The
-rule judges the device alone. A window with a value that something else influenced is not steady, unless the user
-accepts such values (docs/explanation/method.md).
+A value equal to the limit is accepted. The +-10 % lines in the charts of reports are only a drawing convention, because
+the criterion is the range. The rule applies to the device alone: a window is not steady if something else influenced
+one of the values, unless the user accepts such values (docs/explanation/method.md).
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,10 @@ from math import isfinite, sqrt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criteria:
-    """Limits of the window rule, as fractions of the window's average.
+    """Limits of the steady-state rule, as fractions of the average of the window.
 
-    ``accept_disturbed``: a window can be steady even if something other than the device influenced one of its values.
+    With ``accept_disturbed``, a window can be steady even if something other than the device influenced one of the
+    values.
     """
 
     window_rounds: int = 5
@@ -37,7 +38,7 @@ WITHIN_LIMITS = "data and slope excursion are within their limits"
 class Fit:
     """Least-squares line y = slope * round + intercept over the window.
 
-    ``correlation`` is Pearson's r. It is None if all values are equal, because r is not defined then.
+    ``correlation`` is Pearson's r; None: all values are equal, so that r is not defined.
     """
 
     slope: float
@@ -50,13 +51,13 @@ class Fit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyStateVerdict:
-    """The verdict after one round, with everything that a reader needs to check it.
+    """The verdict after one round, with all data that a reader needs to check the verdict.
 
-    ``rounds`` and ``values`` are the window: the last ``window_rounds`` rounds, or fewer while
-    there are fewer. Excursions are absolute, in ``unit``; ``fit`` is None with fewer
-    than two values. ``reached`` is the verdict and ``reason`` explains it. With fewer rounds than ``needed_rounds``
-    nothing is ``judged``. ``disturbed_rounds`` are the rounds of the window that something other than the
-    device influenced.
+    ``rounds`` and ``values`` describe the window. The window consists of the last ``window_rounds`` rounds, or of all
+    rounds if the test has fewer. Excursions are absolute values in ``unit``. ``fit`` is None if the window has fewer
+    than two values. ``reached`` is the verdict, and ``reason`` explains the verdict. ``judged`` is False as long as the
+    test has fewer than ``needed_rounds`` rounds. ``disturbed_rounds`` are the rounds of the window that something other
+    than the device influenced.
     """
 
     tracking: str
@@ -84,7 +85,7 @@ class SteadyStateVerdict:
 
 
 def fit_line(xs: Sequence[float], ys: Sequence[float]) -> Fit | None:
-    """Return the least-squares line through the points; None with fewer than two.
+    """Return the least-squares line through the points; None: there are fewer than two points.
 
     m = sum((x-xm)(y-ym)) / sum((x-xm)^2), b = ym - m xm,
     r = sum((x-xm)(y-ym)) / sqrt(sum((x-xm)^2) sum((y-ym)^2)).
@@ -113,10 +114,10 @@ def judge(
 
     Args:
         rounds: numbers of all rounds so far, ascending.
-        values: tracking variable of each round, in ``unit``.
-        tracking: name of the tracking variable for people, e.g. ``RND 4k R/W 0/100 IOPS``.
-        doubts: for each round, the influence of anything other than the device; None: no influence. If the argument is
-            omitted, no round was influenced.
+        values: value of the tracking variable in each round, in ``unit``.
+        tracking: name of the tracking variable for people, such as ``RND 4k R/W 0/100 IOPS``.
+        doubts: for each round, the influence of something other than the device, in words; None: no influence. If the
+            argument is omitted, no round was influenced.
 
     Raises:
         ValueError: the two sequences differ in length or are empty.
@@ -164,7 +165,9 @@ def judge(
 
 
 def _describe_doubts(doubted: Mapping[int, str]) -> str:
-    """Return ``not the device alone in 4: other I/O on the device``; empty if there is no doubt."""
+    """Return the doubtful rounds in words, such as ``not the device alone in 4: other I/O on the device``. If no round
+    is doubtful, the result is empty.
+    """
     named: dict[str, list[str]] = {}
     for number, doubt in doubted.items():
         named.setdefault(doubt, []).append(str(number))
@@ -181,7 +184,7 @@ def _explain(
     slope_excursion: float | None,
     allowed_slope: float,
 ) -> str | None:
-    """Return the reason why the window is not steady; None if it is."""
+    """Return the reason why the window is not steady; None: the window is steady."""
     if len(window) < criteria.window_rounds:
         return f"{len(window)} of the {criteria.window_rounds} rounds a window needs"
     if not all(isfinite(value) for value in window) or average <= 0:

@@ -1,4 +1,4 @@
-"""Strict reading of users' files. An error names the key, the value and the allowed values."""
+"""Strict decoding of users' files. An error message contains the key, the value and the allowed values."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from tkperf.model.decoding import convert
 from tkperf.model.errors import InputFileError, UsageError, choose_from, reason_of
 
 T = TypeVar("T")
-# Many times the dots in any key, or in any list of numbers on one line.
+# This limit is many times the number of dots in any useful key, or in any list of numbers on one line.
 _MOST_DOTS_OF_A_LINE = 2000
 _LONGEST_QUOTED = 40
-# A key, or a place in a list or table, of a path as msgspec writes it: $.claim[0].within_us[...]
+# This pattern matches one step of a path in a msgspec error, such as $.claim[0].within_us[...]: a key, or a place in a
+# list or table.
 _STEP_OF_A_PATH = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")
 _SLIP = re.compile("Object (contains unknown|missing required) field `(.*)`", re.DOTALL)
 _OF_VALUES = ("Expected ", "Invalid enum value", "Integer value out of range")
@@ -28,25 +29,27 @@ _UNSEEN = object()
 def decode_strictly(
     parse: Callable[[], object], type_: type[T], *, what: str, language: str, error: type[UsageError] = InputFileError
 ) -> T:
-    """Return the plain data that ``parse`` makes of a file, as a ``type_``; errors name ``what`` and the key.
+    """Parse a file with ``parse`` and return the data as a ``type_``. Error messages contain ``what`` and the key.
 
     Raises:
-        InputFileError: or ``error``: not that language, a typo, or a value of another type.
+        InputFileError: the file is not valid in this language, or contains an unknown key or a value of another type.
+            If ``error`` is given, that exception is raised instead.
     """
     try:
         return convert_strictly(parse(), type_, what=what, error=error)
     except RecursionError:
         raise error(f"{what}: not valid {language}: it is nested too deeply") from None
     except (msgspec.DecodeError, ValueError) as mistake:
-        # Python's own limits, such as the one on digits, are no msgspec errors.
+        # A number that exceeds Python's limit on digits raises ValueError and not an exception of msgspec.
         raise error(f"{what}: not valid {language}: {reason_of(mistake)}") from mistake
 
 
 def convert_strictly(value: object, type_: type[T], *, what: str, error: type[UsageError] = InputFileError) -> T:
-    """Return plain data as a ``type_``. Errors name ``what`` and the key.
+    """Return plain data as a ``type_``. Error messages contain ``what`` and the key.
 
     Raises:
-        InputFileError: or ``error``: a typo, or a value of another type.
+        InputFileError: the data contains an unknown key or a value of another type. If ``error`` is given, that
+            exception is raised instead.
     """
     try:
         return convert(value, type_)
@@ -55,11 +58,11 @@ def convert_strictly(value: object, type_: type[T], *, what: str, error: type[Us
 
 
 def shallow(text: str) -> str:
-    """Return the TOML text, after a check that no key has thousands of parts. The parser would take minutes for such a
-    key.
+    """Return the TOML text unchanged, after a check that no key has thousands of parts. The parser would need minutes
+    for such a key.
 
     Raises:
-        RecursionError: the text has such a key.
+        RecursionError: the text contains a key with thousands of parts.
     """
     if any(line.count(".") > _MOST_DOTS_OF_A_LINE for line in text.splitlines()):
         raise RecursionError
@@ -75,9 +78,10 @@ def _inspect(type_: Any) -> msgspec.inspect.Type:
 
 
 def describe_mistake(mistake: msgspec.ValidationError, type_: Any, value: object) -> str:
-    """Return ``, claim 1, key read_percent: 101 is not allowed, it takes a whole number, 0 to 100``.
+    """Return the place and the reason of a mistake, such as
+    ``, claim 1, key read_percent: 101 is not allowed, it takes a whole number, 0 to 100``.
 
-    ``value`` could not be converted to ``type_``.
+    ``value`` is the whole document, which could not be converted to ``type_``.
     """
     reason, _, path = str(mistake).partition(" - at `$")
     info = _inspect(type_)
@@ -99,14 +103,14 @@ def describe_mistake(mistake: msgspec.ValidationError, type_: Any, value: object
     if words and isinstance(value, str):
         return f"{where} '{value[:_LONGEST_QUOTED]}': {choose_from(value, words)}"
     if not reason.startswith(_OF_VALUES) or isinstance(info, msgspec.inspect.AnyType):
-        # The type itself contains the reason, or the place cannot be found.
+        # The reason from msgspec already explains the mistake, or the allowed values at this place are not known.
         return f"{where}: {reason}"
     given = "a value" if value is _UNSEEN else quote_value(value)
     return f"{where}: {given} is not allowed, it takes {_with_kind(info)}"
 
 
 def quote_value(value: object) -> str:
-    """Return a value as JSON, shortened. A number of thousands of digits cannot even be written."""
+    """Return a value as shortened JSON text. A number with thousands of digits cannot be converted to text at all."""
     if isinstance(value, dict):
         return f"a table of {len(value):,}"
     if isinstance(value, list | tuple):
@@ -120,7 +124,7 @@ def quote_value(value: object) -> str:
 
 
 def describe_values(type_: msgspec.inspect.Type) -> str:
-    """Return the values that a type accepts: ``0 to 100``, ``true or false``, ``"on", "off" or "keep"``."""
+    """Return the values that a type accepts, in words: ``0 to 100``, ``true or false``, ``"on", "off" or "keep"``."""
     match bare := _bare(type_):
         case msgspec.inspect.BoolType():
             return "true or false"
@@ -148,7 +152,9 @@ def describe_values(type_: msgspec.inspect.Type) -> str:
 
 
 def _with_kind(type_: msgspec.inspect.Type) -> str:
-    """Return the values that a type accepts. For numbers and texts, the result names the kind."""
+    """Return the values that a type accepts, in words. For numbers and texts, the result also contains the kind, such
+    as ``a whole number``.
+    """
     values = describe_values(type_)
     match _bare(type_):
         case msgspec.inspect.IntType():
@@ -160,7 +166,7 @@ def _with_kind(type_: msgspec.inspect.Type) -> str:
         case msgspec.inspect.DictType(min_length=least, max_length=most) if least and most:
             return f"a table of {least} to {most}"
         case msgspec.inspect.StrType() as text:
-            # Only names have a pattern.
+            # Among the texts in input files, only names have a pattern.
             content = "letters, digits, '.', '_' and '-', first a letter or a digit"
             kind = content if text.pattern else "text"
             if text.max_length is not None:
@@ -182,7 +188,9 @@ def _bare(type_: msgspec.inspect.Type) -> msgspec.inspect.Type:
 
 
 def _below(type_: msgspec.inspect.Type, value: object, step: str) -> tuple[msgspec.inspect.Type, object]:
-    """Return the type at a key or place, and the value if it can be found."""
+    """Return the type and the value at a key of a table, or at a place in a list. ``_UNSEEN`` replaces a value that
+    cannot be found.
+    """
     match type_:
         case msgspec.inspect.StructType() | msgspec.inspect.DataclassType():
             below = next(field.type for field in type_.fields if field.encode_name == step)
@@ -204,7 +212,7 @@ def _keys(type_: msgspec.inspect.Type) -> list[str]:
 
 
 def _words(type_: msgspec.inspect.Type) -> Sequence[object]:
-    """Return all values of a type that has only a few."""
+    """Return all values of a type that accepts only certain values, such as an enumeration."""
     match type_:
         case msgspec.inspect.LiteralType():
             return type_.values
