@@ -1,4 +1,4 @@
-"""The pages of a batch show its progress and its answer."""
+"""The pages of a batch show its progress and its result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def lines_of(count: int, *, width: int = 79, height: int = 23, passed_s: float =
 
 def test_trouble_comes_first_then_what_runs_waits_is_done() -> None:
     stages = (*STAGES, DriveStage.RUNNING, DriveStage.KILLED)
-    # The slots are in reverse order, which shows that the stage decides.
+    # The slots are in reverse order, so that the test shows that the stage decides about the order.
     drives = [drive(number, stage) for number, stage in enumerate(stages)]
     runs = {2: RunState(), 4: RunState(throttled={"/dev/sdz"})}
     view = build_batch_progress(batch(*drives, supervisor=1), runs)
@@ -157,7 +157,9 @@ def test_what_was_not_measured_has_its_reason_and_the_next_command() -> None:
 
 
 def test_heat_and_consent_are_told_in_plain_english() -> None:
-    """Drives whose temperatures round to the same degree count as equal, and a stage is part of a sentence."""
+    """The hottest and the coolest drive are named unless their temperatures round to the same degree. The stage of a
+    drive is part of a sentence.
+    """
     assert list(describe_heat([(54.4, "slot 1"), (53.6, "slot 2")])) == ["Each of 2 drives reached 54 °C."]
     assert list(describe_heat([(53.0, "slot 1"), (55.0, "slot 2")])) == [
         "The hottest drive, slot 2, reached 55 °C; the coolest drive reached 53 °C."
@@ -244,7 +246,7 @@ def test_a_damaged_run_file_takes_no_figure_from_the_others() -> None:
 
 
 def test_a_drive_of_another_model_has_no_part_in_the_distribution() -> None:
-    """The row still contains the figures of the drive."""
+    """A drive of another model is not part of the distribution. Its row still contains its figures."""
     odd = measured(7, 10.0, model="another")
     alone, mixed = (build_batch_page(answer_of(*six(odd=100.0), *more)) for more in ((), (odd,)))
     assert not any("unlike" in text for text in mixed.verdict.reasons)

@@ -1,4 +1,4 @@
-"""The report of a comparison: which charts it opens with, colours, what is folded, many runs."""
+"""The report of a comparison: its first charts, its colours, its folded parts, and comparisons of many runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CELLS = [work(mix, size) for mix in (100, 65, 50, 0) for size in (4096, 8192)]
 
 
 def run_of(name: str, factor: float, **info: Any) -> RunResult:
-    """Eight cells and a stream."""
+    """Return a run with eight cells and a stream."""
     cells = dict.fromkeys(CELLS, (100 * factor, 101 * factor, 102 * factor))
     stream = {work(): [factor * value for value in (50.0, 51.0, 52.0, 50.0, 49.0)]}
     return made_up_run(
@@ -66,9 +66,10 @@ def chart_of(view: ReportView, key: str) -> ChartView:
 
 
 def test_a_run_counts_once_however_many_of_its_files_are_given() -> None:
-    """Files with one UUID belong to one run, such as a copy or an earlier state: the file with the most steps counts.
+    """Files with the same UUID belong to one run, for example a copy or an earlier state of the file. The file with the
+    most steps counts.
 
-    Runs that differ only in their UUIDs are two, because a second measurement may repeat the first exactly.
+    Runs that differ only in their UUIDs are two runs, because a second measurement may have exactly the same results.
     """
     run, other = run_of("A", 1, uuid="one"), run_of("B", 2, uuid="two")
     comparison = compare_files((run, other, run))
@@ -82,7 +83,7 @@ def test_a_run_counts_once_however_many_of_its_files_are_given() -> None:
 
 
 def test_two_runs_have_matrices_of_ratios() -> None:
-    """Two runs have one matrix of ratios for each measure. The values themselves are folded."""
+    """The report of two runs has one matrix of ratios for each measure. The values themselves are folded."""
     view = build_comparison_page(compare([run_of("A", 1), run_of("B", 8)]))
     assert view.overview_charts == ()
     matrix, values = view.tests[0].sections[0].tables
@@ -92,15 +93,15 @@ def test_two_runs_have_matrices_of_ratios() -> None:
 
 
 def test_a_ratio_within_noise_is_in_parentheses() -> None:
-    """A ratio within noise is shown in parentheses. Its full value is shown under the pointer."""
+    """A ratio within noise is shown in parentheses, and the mouse pointer shows its full value."""
     first = run_of("A", 1)
     page = render_view(build_comparison_page(compare([first, run_of("B", 8), first])))
     assert re.search(r'<td[^>]* title="[^"]*">[^<]*\(×1\.000[^<]*\)</td>', page)
 
 
 def test_the_decision_comes_first_and_the_rest_is_behind_one_select() -> None:
-    """A comparison shows the verdict, a line for each use, the matrix and the charts first. One selection list shows
-    the other parts.
+    """A comparison begins with the verdict, a line for each use, the matrix and the charts. A select box shows the
+    other parts.
     """
     runs = [run_of("A", 1, fio_version="fio-3.33"), run_of("B", 8, fio_version="fio-3.36")]
     page = render_view(build_comparison_page(compare(runs)))
@@ -153,7 +154,9 @@ def test_a_history_of_a_drive_that_is_not_known_has_a_title() -> None:
 
 
 def test_a_history_marks_its_firmware_and_trend() -> None:
-    """A history is drawn with a rule where the firmware changed, the line of the trend, and a point for each run."""
+    """The chart of a history has a vertical rule where the firmware changed, the line of the trend, and a point for
+    each run.
+    """
     runs = [*drives(3, serial="S1"), *drives(6, serial="S1", firmware="1.2")[3:]]
     chart = build_comparison_page(compare(runs)).overview_charts[0]
     trend, values = curves_of(chart).curves
@@ -164,8 +167,8 @@ def test_a_history_marks_its_firmware_and_trend() -> None:
 
 
 def test_more_runs_than_colours_have_a_median_a_band_and_named_outliers() -> None:
-    """More runs than colours are drawn as a median with a band of the middle half. A run far from all others has its
-    own curve.
+    """If a comparison has more runs than colours, its charts show the median with a band of the middle half. A run far
+    from all others has a separate curve.
     """
     factors = [1 + number / 100 for number in range(13)] + [9.0]
     runs = [run_of(f"lab-{number:02}", factor) for number, factor in enumerate(factors)]
@@ -176,13 +179,15 @@ def test_more_runs_than_colours_have_a_median_a_band_and_named_outliers() -> Non
     first = middle.points[0]
     assert (first.low, first.y, first.high) == pytest.approx((101 * 1.0325, 101 * 1.065, 101 * 1.0975))
     assert outlier.points[0].y == 101 * 9
-    # Twelve have a curve each.
+    # Each of twelve runs has a separate curve.
     few = build_comparison_page(compare(runs[:12], Arrangement.RUNS))
     assert len(curves_of(chart_of(few, "iops0-2d")).curves) == 12
 
 
 def test_courses_of_other_lengths_are_read_at_common_places() -> None:
-    """A run does not count where it has no value, and no median is drawn where most runs have ended."""
+    """The courses of runs with different lengths are read at common places. A run does not count at places beyond its
+    end, and no median is drawn where most runs have ended.
+    """
     long = {f"a{n}": tuple(Point(float(x), 100.0) for x in range(0, 101, 10)) for n in range(4)}
     short = {f"b{n}": tuple(Point(float(x), 10.0) for x in range(0, 51, 7)) for n in range(10)}
     curves = draw_band(long | short, {name: n for n, name in enumerate(long | short)}, Scale.LINEAR)
@@ -193,7 +198,9 @@ def test_courses_of_other_lengths_are_read_at_common_places() -> None:
 
 
 def test_a_median_is_of_the_same_runs_everywhere() -> None:
-    """Fast runs that begin late, or slow runs that end early, would raise the median, although no drive changed."""
+    """A median is computed from the same runs at every place. Otherwise fast runs that begin late, or slow runs that
+    end early, would raise the median although no drive changed.
+    """
     places = range(0, 101, 10)
     slow = {f"slow{n}": tuple(Point(float(x), 10.0) for x in places if x <= 90) for n in range(7)}
     fast = {f"fast{n}": tuple(Point(float(x), 90.0) for x in places if x >= 10) for n in range(6)}
@@ -206,8 +213,8 @@ def test_a_median_is_of_the_same_runs_everywhere() -> None:
 
 
 def test_a_second_group_of_drives_is_no_outlier() -> None:
-    """The smaller group limits the band, so its runs are not far from the middle half. A single run that is apart from
-    both groups is an outlier.
+    """A second, smaller group of drives is not an outlier: the band extends to this group, so its runs are close to the
+    band. A single run that is far from both groups is an outlier.
     """
     values = [100.0 + n / 10 for n in range(12)] + [20.0 + n / 10 for n in range(6)] + [1.0]
     courses = {f"d{n}": (Point(1.0, value), Point(2.0, value)) for n, value in enumerate(values)}
@@ -216,8 +223,8 @@ def test_a_second_group_of_drives_is_no_outlier() -> None:
 
 
 def test_a_curve_has_a_view_for_each_name_that_a_report_has() -> None:
-    """A curve of a comparison has the views of IOPS and MB/s over the block size and over the mix, as many as the
-    report of a run has curves.
+    """A chart of a comparison has views of IOPS and MB/s over the block size and over the mix: one view for each curve
+    in the report of a single run.
     """
     view = build_comparison_page(compare([run_of("A", 1), run_of("B", 8)]))
     choices = {one.choice for one in chart_of(view, "iops0-2d").views}
@@ -229,8 +236,8 @@ def test_a_curve_has_a_view_for_each_name_that_a_report_has() -> None:
 
 
 def test_long_names_are_told_apart_by_their_ends() -> None:
-    """Long names are shortened to about 40 characters and remain distinct. Each point of a curve carries a name: a page
-    of twenty runs with names of 240 letters had 62 MB.
+    """Long names are shortened to about 40 characters and remain distinct. Each point of a curve contains a name, so a
+    page of twenty runs with names of 240 letters had 62 MB.
     """
     long = ["x" * 240, "x" * 239 + "y", "x" * 241, "short"]
     called = list(shorten_names(long, 40).values())
@@ -257,7 +264,9 @@ def test_a_run_has_one_colour_and_one_place_everywhere() -> None:
 
 
 def test_rows_that_differ_most_come_first_and_lead_to_their_cells() -> None:
-    """Rows with about equal differences keep the order of the tests."""
+    """Rows with the largest differences come first and link to their cells. Rows with about equal differences keep the
+    order of the tests.
+    """
 
     def run(name: str, *values: float) -> RunResult:
         cells = {work(mix): (value,) * 5 for mix, value in zip((100, 65, 0), values, strict=True)}
@@ -278,7 +287,7 @@ def test_rows_that_differ_most_come_first_and_lead_to_their_cells() -> None:
 
 
 def test_cells_of_comparisons_are_not_broken() -> None:
-    """Each value stays on one line with its ratio."""
+    """Each value in a comparison stays on one line with its ratio."""
     page = build_comparison_page(compare([run_of("A", 1), run_of("B", 8), run_of("C", 1)]))
     tables = [*page.tables[:1], *(each for test in page.tests for each in test.sections[0].tables)]
     cells = [cell for table in tables for row in table.rows for cell in row[table.labels :]]
@@ -287,8 +296,8 @@ def test_cells_of_comparisons_are_not_broken() -> None:
 
 
 def test_a_cohort_opens_with_strips_around_the_median() -> None:
-    """A cohort has a dot for each drive instead of bars of equal length. The opening shows the figures with outliers
-    first, and each test shows all of its own.
+    """A cohort begins with strips around the median, which have a dot for each drive, instead of bars of equal length.
+    The first strips show the figures with outliers, and each test shows all its strips.
     """
     runs = list(drives(8))
     runs[5] = replace(runs[5], tests=run_of(runs[5].info.name, 9).tests)
@@ -306,7 +315,9 @@ def test_a_cohort_opens_with_strips_around_the_median() -> None:
 
 
 def test_a_cohort_with_a_median_of_0_has_a_page() -> None:
-    """Distances from a median of 0 cannot be given in percent, so such a figure has no strip."""
+    """A cohort with a median of 0 still has a page. Distances from a median of 0 cannot be given in percent, so such a
+    figure has no strip.
+    """
     runs = [
         replace(run, tests=run_of(run.info.name, factor).tests)
         for run, factor in zip(drives(3), (1, 0, 0), strict=True)

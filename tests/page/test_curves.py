@@ -1,4 +1,6 @@
-"""Curves can be distinguished: no two look alike, and colours follow the order of growing values."""
+"""Curves are distinguishable: no two curves have the same colour and dash, and colours follow the order of the
+values.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,14 @@ from tkperf.render.charts.axes import log_axis
 
 
 def styles(workloads: Sequence[Workload]) -> tuple[dict[str, str], dict[str, int]]:
-    """Return the colour and the dash of each curve, with its name as the key."""
+    """Return two mappings, with the name of each curve as the key: the colour of the curve, and its dash."""
     styled = style_curves(find_naming(workloads), workloads)
     return ({name: colour for name, (colour, _) in styled.items()}, {name: dash for name, (_, dash) in styled.items()})
 
 
 def test_as_many_curves_as_colours_have_no_dashes() -> None:
-    """As many curves as colours have no dashes. Depths that are powers of two have fixed colours, and the others get
-    the remaining colours in their order.
+    """If the curves do not exceed the colours, no curve is dashed. Depths that are powers of two have fixed colours,
+    and the other depths use the remaining colours in their order.
     """
     few = [work(io_depth=depth) for depth in range(len(PALETTE), 0, -1)]
     colours, dashes = styles(few)
@@ -34,8 +36,8 @@ def test_as_many_curves_as_colours_have_no_dashes() -> None:
 
 
 def test_of_two_axes_one_has_the_colours_and_the_other_the_dashes() -> None:
-    """One axis gives the colours and the other one the dashes: sixteen curves of eight depths and two mixes have eight
-    colours, solid and dashed.
+    """If curves differ in two fields, one field determines the colour and the other field the dash. Sixteen curves of
+    eight depths and two mixes have eight colours, each solid and dashed.
     """
     depths = (128, 64, 32, 16, 8, 4, 2, 1)
     grid = [work(read_percent=mix, io_depth=depth) for mix in (100, 0) for depth in depths]
@@ -57,7 +59,9 @@ def test_of_one_axis_neighbours_differ_in_both() -> None:
 
 
 def test_every_tick_of_a_logarithmic_axis_has_its_label() -> None:
-    """Vega would reduce them to the tick count of the axis, and label only powers of ten."""
+    """Every tick of a logarithmic axis has a label. Otherwise Vega would reduce the ticks to the tick count of the axis
+    and label only powers of ten.
+    """
     axis: Any = log_axis([62.0, 100.2])
     assert axis["axis"]["values"] == [60, 70, 80, 90, 100, 200]
     assert axis["axis"]["tickCount"] == 6

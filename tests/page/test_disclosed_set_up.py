@@ -1,4 +1,4 @@
-"""The options that changed a run, the filled range and the load of the fill are the same in every output."""
+"""All outputs disclose the same set-up: the options that changed a run, the filled range and the load of the fill."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def printed(result: RunResult) -> str:
 
 
 def set_up_of(result: RunResult, test: TestResult) -> dict[str, str]:
-    """The third block of a test's page header."""
+    """Return the third block of the page header of a test."""
     return dict(dict(build_page_header(result, NO_USER_FACTS, test))["Set-up parameters"])
 
 
 def test_a_header_has_the_blocks_of_the_pts_with_what_is_known(tmp_path: Path) -> None:
-    """The header contains the blocks of the PTS: both preconditionings with demand and rounds, the stimuli, and a row
-    for what is not known.
+    """The header contains the blocks of the PTS: both preconditionings with their demands and rounds, the stimuli, and
+    a row for unknown facts.
     """
     result = simulate(tmp_path, run_info(profile=QUICK))
     iops = next(test for test in result.tests if test.name == "iops")
@@ -90,7 +90,7 @@ def test_a_header_has_the_blocks_of_the_pts_with_what_is_known(tmp_path: Path) -
 
 
 def test_what_is_not_known_is_named_once_in_a_line(tmp_path: Path) -> None:
-    """Facts that are not known are one line at the end of the list. A fact that the user gave is not among them."""
+    """Unknown facts are listed in one line at the end. A fact that the user stated is not among them."""
     result = simulate(tmp_path, run_info(profile=QUICK))
     before = dict(build_disclosure(result))
     (line,) = before["Not known"]
@@ -103,7 +103,7 @@ def test_what_is_not_known_is_named_once_in_a_line(tmp_path: Path) -> None:
 
 
 def test_a_scheduler_that_the_audit_knows_is_not_called_unknown(tmp_path: Path) -> None:
-    """The scheduler of a file is known if the audit found the scheduler of the disk below it."""
+    """The scheduler below a file is not called unknown if the audit found the scheduler of the disk below the file."""
     result = simulate(tmp_path, run_info(profile=QUICK))
     assert "I/O scheduler" in dict(build_disclosure(result))["Not known"][0][1].split(", ")
     finding = {"subject": "I/O scheduler", "level": "ok", "found": "none", "why": "", "advice": None}
@@ -113,7 +113,7 @@ def test_a_scheduler_that_the_audit_knows_is_not_called_unknown(tmp_path: Path) 
 
 
 def test_the_clock_of_fio_is_disclosed_where_it_is_recorded(tmp_path: Path) -> None:
-    """A simulation, or an imported run, has none that could be named."""
+    """The clock of fio is disclosed if the run file records it. A simulation or an imported run has no such row."""
     result = simulate(tmp_path, run_info(profile=QUICK))
     assert "Clock of fio" not in dict(dict(build_disclosure(result))["Test run"])
     timed = replace(result, info=replace(result.info, hosts=({"fio_clock": "the CPU's (TSC)"},)))
@@ -132,7 +132,9 @@ def test_the_clock_of_fio_is_disclosed_where_it_is_recorded(tmp_path: Path) -> N
     ],
 )
 def test_a_fact_that_reports_do_not_have_is_refused(text: str, says: str) -> None:
-    """The same facts come from a file and from the command line, each with the name of its option."""
+    """A fact that reports do not contain is refused, whether it is given in a file or on the command line. The message
+    names the option.
+    """
     with pytest.raises(UsageError, match=re.escape(says)):
         parse_facts([text])
     with pytest.raises(UsageError, match=f"^--fact-file.*{re.escape(says)}"):
@@ -140,8 +142,8 @@ def test_a_fact_that_reports_do_not_have_is_refused(text: str, says: str) -> Non
 
 
 def test_a_file_of_facts_has_one_on_each_line() -> None:
-    """A file of facts contains one fact on each line, with = or a colon. A fact on the command line replaces the same
-    fact in the file.
+    """A file of facts contains one fact on each line, separated with = or a colon. A fact on the command line replaces
+    the same fact from the file.
     """
     lines = "# lab\n  # 2\nNAND type: 3D TLC, V=6\r\n\nnote=a: b\nTest sponsor=ACME"
     assert parse_facts(["Note=\x1b[31mlate"], lines) == {
@@ -152,8 +154,8 @@ def test_a_file_of_facts_has_one_on_each_line() -> None:
 
 
 def test_facts_given_with_the_run_are_in_each_of_its_reports(tmp_path: Path) -> None:
-    """Facts given with a run are in each of its reports. Facts given with a report replace them, and the disclosure
-    says which facts the operator gave. A foreign file may contain any value.
+    """Facts that are given with a run are in each report of the run. Facts that are given with a report replace them,
+    and the disclosure states which facts the operator gave. A file from another program may contain any value.
     """
     kept: dict[str, object] = {
         "NAND type": "TLC",
@@ -175,8 +177,8 @@ def test_facts_given_with_the_run_are_in_each_of_its_reports(tmp_path: Path) -> 
 
 
 def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
-    """A run that options alter says so everywhere: each changed number is beside the number of the specification, and
-    every title contains "altered".
+    """Every output of a run that options altered states this: each changed number is shown beside the number of the
+    specification, and every title contains the word "altered".
     """
     plan = tkperf.make_plan(
         "ssd", "sim:sata-ssd", profile="pts-e-1.1", tests=["lat"], step_s=1, jobs=1, active_range="1GiB"
@@ -191,7 +193,7 @@ def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
     view = view_of(tmp_path / "bent.tkperf")
     assert view.verdict is not None
     for said in (render_view(view), render_markdown(build_view(result)), printed(result), view.verdict.text):
-        # A page marks figures and names that a line must not break.
+        # The page encloses figures and names in tags that prevent a line break.
         assert "altered from SNIA PTS-E 1.1 (2013): " in re.sub(r"</?span[^>]*>|\\", "", said)
         for change in changes:
             assert change.replace(">", "&gt;") in said or change in said
@@ -200,7 +202,9 @@ def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
 
 
 def test_a_run_by_the_numbers_is_not_called_altered(tmp_path: Path) -> None:
-    """An older file, which does not contain this fact, has no row either."""
+    """A run with unchanged numbers is not called altered. An older run file, which does not record changes, has no such
+    row either.
+    """
     result = simulate(tmp_path, run_info(profile=QUICK))
     assert describe_run(result, NO_USER_FACTS).endswith(f" · {QUICK['title']}")
     assert "Altered" not in dict(dict(build_disclosure(result))["Test run"])
@@ -223,7 +227,9 @@ def test_a_run_by_the_numbers_is_not_called_altered(tmp_path: Path) -> None:
 def test_header_and_procedure_agree_on_what_of_a_set_was_filled(
     tmp_path: Path, device: dict[str, object], text: str
 ) -> None:
-    """With mdadm, the members are filled before the set is created; with a controller, the set is filled."""
+    """The header and the procedure agree on what was filled: with mdadm, the members are filled before the set is
+    created. With a controller, the set itself is filled.
+    """
     result = simulate(tmp_path, run_info(profile=QUICK))
     info = replace(result.info, suite="raid", device={**result.info.device, **device})
     result = replace(result, info=info)
@@ -249,8 +255,8 @@ def test_the_load_of_the_fill_stands_beside_that_of_the_latency_test(tmp_path: P
 
 
 def test_each_fill_of_a_test_is_disclosed_with_its_own_load(tmp_path: Path) -> None:
-    """The disclosure describes each fill of a test with its own load. With pts-2.0, one thread preconditions throughput
-    in each block size.
+    """The disclosure describes each fill of a test with its own load. With the profile pts-2.0, one thread
+    preconditions the throughput test in each block size.
     """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-2.0", tests=["tp"], step_s=1)
     result = tkperf.run(plan, "own", folder=tmp_path)
@@ -267,7 +273,7 @@ def test_each_fill_of_a_test_is_disclosed_with_its_own_load(tmp_path: Path) -> N
 
 
 def test_a_filled_range_beyond_the_tested_one_is_disclosed(tmp_path: Path) -> None:
-    """A filled range that exceeds the tested one is disclosed as a share of the device, wherever preconditioning is
+    """A filled range that exceeds the tested range is disclosed as a share of the device, wherever preconditioning is
     described.
     """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-c-1.2", tests=["lat"], active_range="16GiB", step_s=1)
@@ -283,7 +289,7 @@ def test_a_filled_range_beyond_the_tested_one_is_disclosed(tmp_path: Path) -> No
 
 
 def test_members_behind_a_controller_are_listed(tmp_path: Path) -> None:
-    """The disclosure lists the members behind a controller with the facts that the controller knows."""
+    """The disclosure lists the members behind a controller with the facts that the controller reports."""
     result = simulate(tmp_path, run_info(profile=QUICK))
     member = {"path": "252:0", "model": "INTEL", "serial": "A1", "size": "446.625 GB"}
     device = {**result.info.device, "raid": "MegaRAID RAID 1", "members": [member]}
@@ -293,7 +299,9 @@ def test_members_behind_a_controller_are_listed(tmp_path: Path) -> None:
 
 
 def test_a_key_of_another_version_blanks_no_procedure() -> None:
-    """An old report keeps the text of each test whose own table is complete, whatever the others contain."""
+    """An unknown key of another version hides the description of only one test. All tests with a complete table keep
+    their description.
+    """
     stored = QUICK
     texts = {test: describe_procedure(run_info(profile=stored), test) for test in SSD_TESTS}
     assert all(texts.values())
@@ -344,7 +352,9 @@ def test_every_tracking_variable_is_shown_with_its_window(tmp_path: Path) -> Non
     ],
 )
 def test_pts_tests_that_a_profile_of_it_lacks_are_named(profile: str, missing: str | None) -> None:
-    """Profiles that are not PTS specifications have no such row."""
+    """The report names the PTS tests that a PTS profile lacks. A profile that is not a PTS specification has no such
+    row.
+    """
     result = made_up_run("R", {}, profile=load_profile(profile).as_plain_data())
     run = dict(dict(build_disclosure(result))["Test run"])
     assert run.get("PTS tests not in the profile") == missing
@@ -371,7 +381,9 @@ def test_the_amount_of_write_saturation_is_set_against_that_of_the_pts(
 
 
 def test_the_line_below_the_verdict_has_demand_range_preparation_and_window(tmp_path: Path) -> None:
-    """Demand, active range, preparation and window are in each output; a run without a purge says so."""
+    """The line below the verdict contains the demand, the active range, the preparation and the window in each output.
+    For a run without a purge, the line states this.
+    """
     result = simulate(tmp_path, run_info(profile=QUICK))
     line = build_view(result).set_up_line
     for output in (render_view(build_view(result)), render_markdown(build_view(result)), printed(result)):
@@ -391,8 +403,8 @@ def test_the_line_below_the_verdict_has_demand_range_preparation_and_window(tmp_
 
 
 def test_the_line_below_the_verdict_omits_what_is_not_known() -> None:
-    """The page states the active range if it is only half of the device. It omits facts that an imported run lacks, and
-    it omits the whole line until the first step has begun.
+    """The line below the verdict states the active range if it is only part of the device. The line omits facts that an
+    imported run lacks. Until the first step has begun, the whole line is omitted.
     """
     section = made_up_section("Grid", {work(jobs=4, io_depth=32): [1.0] * 5})
     half = made_up_run("R", {"grid": [section]}, device={"capacity_bytes": 1 << 31})
@@ -403,7 +415,7 @@ def test_the_line_below_the_verdict_omits_what_is_not_known() -> None:
 
 
 def test_many_demands_are_given_from_the_least_to_the_greatest() -> None:
-    """Many demands are described by the least and the greatest, in whatever order they were run. A few demands are
+    """Many demands are described by the least and the greatest demand, in whatever order they ran. A few demands are
     listed in the order of the run.
     """
     grid = [(jobs, depth) for jobs in (32, 4, 1) for depth in (32, 1)]
@@ -412,7 +424,9 @@ def test_many_demands_are_given_from_the_least_to_the_greatest() -> None:
 
 
 def test_a_range_of_demands_has_an_en_dash() -> None:
-    """A range of demands has an en dash, as a range of rounds has, because a hyphen is a minus."""
+    """A range of demands is written with an en dash, as a range of rounds is, because a hyphen would look like a minus
+    sign.
+    """
     (test,) = made_up_run("R", {"grid": [made_up_section("Grid", {work(): [1.0] * 5})]}).tests
     test = replace(test, demands=((1, 1), (4, 32)))
     assert describe_demand(test) == "TC1\N{EN DASH}4/QD1\N{EN DASH}32"

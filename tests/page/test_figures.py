@@ -1,4 +1,4 @@
-"""Tests for which the report contains no special code: grids, offered rates, block mixes, streams."""
+"""Tests that the report shows without special code: grids, offered rates, block mixes and streams."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ALL_KINDS_OF_A_GRID = (
 
 
 def made_up_test(workloads: Sequence[Workload]) -> Test:
-    """Return rounds of these workloads and then a stream of the first one, in a test with an unknown name."""
+    """Return a test with an unknown name. It runs rounds of these workloads and then a stream of the first workload."""
 
     def procedure(profile: Profile, _length_bytes: int) -> Procedure:
         yield Purge(section="Grid")
@@ -73,7 +73,7 @@ def run_of(folder: Path, workloads: Sequence[Workload]) -> Path:
 
 
 def charts_of(view: ReportView, section: int) -> dict[str, ChartView]:
-    """Return every view of every chart with its key."""
+    """Return every view of every chart, with the key of the view as the key."""
     charts = view.tests[0].sections[section].charts
     return {each.key: each for chart in charts for each in chart.views}
 
@@ -94,8 +94,8 @@ def number(text: str) -> float:
 
 
 def test_a_grid_of_threads_and_depths_is_a_matrix(grid: Path) -> None:
-    """A grid is a matrix with threads down and queue depths across. Each of the eight cells has its place, and reads
-    and writes have separate tables.
+    """A grid of threads and depths is shown as a matrix with a row for each thread count and a column for each queue
+    depth. Each of the eight cells is in the matrix, and reads and writes have separate tables.
     """
     view = view_of(grid)
     iops, _, _, maximum, *apart = view.tests[0].sections[0].tables
@@ -106,7 +106,7 @@ def test_a_grid_of_threads_and_depths_is_a_matrix(grid: Path) -> None:
     cells = {cell.key: dict(cell.scopes[0].facts) for cell in view.cells}
     for row, links in zip(iops.rows, iops.links, strict=True):
         for text, link in zip(row[1:], links, strict=True):
-            # A figure that is shown with its uncertainty has only the digits that the uncertainty allows.
+            # A figure with an uncertainty has only as many digits as its uncertainty permits.
             opened = cells[link]["IOPS"].split(" ±")[0]
             assert number(opened) == pytest.approx(number(text), rel=5e-3)
     assert len({link for links in iops.links for link in links}) == 8
@@ -119,7 +119,7 @@ def test_a_grid_of_threads_and_depths_is_a_matrix(grid: Path) -> None:
 
 
 def test_a_grid_of_threads_and_depths_has_its_charts(grid: Path) -> None:
-    """A grid has charts over threads with a curve for each depth, charts of every round, and eight bars."""
+    """A grid has charts over threads with a curve for each depth, charts over all rounds, and eight bars."""
     charts = charts_of(view_of(grid), 0)
     assert list(charts) == [
         "grid0relative",
@@ -149,8 +149,8 @@ def test_a_grid_of_threads_and_depths_has_its_charts(grid: Path) -> None:
 
 
 def test_a_grid_is_a_heat_map(grid: Path) -> None:
-    """The darkest cell is the greatest, the lightest cell is the least, and the other cells lie between them in their
-    order.
+    """The table of a grid is a heat map. The greatest cell is the darkest, the least cell is the lightest, and all
+    other cells are shaded in the order of their values.
     """
     table = view_of(grid).tests[0].sections[0].tables[0]
     assert [len(shades) for shades in table.heat] == [2] * 4
@@ -167,7 +167,9 @@ def test_a_grid_is_a_heat_map(grid: Path) -> None:
 
 
 def test_latency_against_iops_has_a_curve_for_each_thread_count(grid: Path) -> None:
-    """Latency against IOPS has one curve for each thread count, in the order of growing queue depth."""
+    """The chart of latency against IOPS has one curve for each thread count. Its points are in the order of growing
+    queue depth.
+    """
     view = view_of(grid)
     rows = rows_of(charts_of(view, 0)["grid0against"])
     assert {row["series"] for row in rows} == {"1", "2", "4", "8"}
@@ -180,15 +182,15 @@ def test_latency_against_iops_has_a_curve_for_each_thread_count(grid: Path) -> N
 
 
 def test_over_outstanding_ios_no_cell_is_left_out(grid: Path) -> None:
-    """The chart over outstanding I/Os contains all eight cells at threads x queue depth."""
+    """The chart over outstanding I/Os contains all eight cells, at their thread count times their queue depth."""
     rows = rows_of(charts_of(view_of(grid), 0)["grid0outstanding"])
     assert sorted(row["x"] for row in rows) == [1, 2, 4, 8, 16, 32, 64, 128]
     assert [row["Demand"] for row in rows if row["x"] == 16] == ["TC1 QD16"]
 
 
 def test_curves_over_an_axis_that_is_asked_for(grid: Path) -> None:
-    """A chart over queue depth has a curve for each thread count. A chart over block sizes is left out if the block
-    size does not vary.
+    """A chart over queue depth has a curve for each thread count. A chart over block sizes is omitted if the block size
+    does not vary.
     """
     charts = charts_of(view_of(grid), 0)
     assert "grid02d3" not in charts
@@ -199,14 +201,18 @@ def test_curves_over_an_axis_that_is_asked_for(grid: Path) -> None:
 
 
 def test_over_rounds_of_the_most_threads_alone(grid: Path) -> None:
-    """The other curves would hide the judged curves."""
+    """The chart over rounds shows only the curves with the most threads, because the other curves would hide the judged
+    curves.
+    """
     rows = rows_of(charts_of(view_of(grid), 0)["grid0convergence2"])
     assert {row["series"] for row in rows} == {"1", "16"}
     assert len(rows) == 2 * len({row["x"] for row in rows})
 
 
 def test_curves_are_told_apart_by_what_differs_alone() -> None:
-    """Over block sizes a curve for each mix and depth goes through all sizes."""
+    """Curves are named with only those fields in which they differ. In a chart over block sizes, the curve of each mix
+    and depth includes all sizes.
+    """
     loads = [work(mix, size, io_depth=depth) for mix in (100, 0) for size in (4096, 8192) for depth in (1, 8)]
     _, *others = order_axes(loads)
     naming = Naming(axes=tuple(others))
@@ -217,8 +223,8 @@ def test_curves_are_told_apart_by_what_differs_alone() -> None:
 
 
 def test_an_unknown_test_is_shown_by_what_was_recorded(grid: Path) -> None:
-    """A test whose file has no plan is shown with what was recorded: tables, curves over rounds and time, every second,
-    and tails.
+    """A test without a plan in its file is shown with everything that was recorded: tables, curves over rounds and over
+    time, every second, and tails.
     """
     with RunFile(grid) as run_file:
         record = run_file.record()
@@ -244,8 +250,8 @@ def test_an_unknown_test_is_shown_by_what_was_recorded(grid: Path) -> None:
 
 
 def test_unknown_tests_are_compared(grid: Path) -> None:
-    """Tests without a plan are compared with a row for each workload, curves over the demand, and streams over time
-    with their histograms.
+    """Tests without a plan can be compared. The comparison has a row for each workload, curves over the demand, and
+    streams over time with their histograms.
     """
     with RunFile(grid) as run_file:
         result = analyse(run_file.record())
@@ -259,8 +265,8 @@ def test_unknown_tests_are_compared(grid: Path) -> None:
 
 
 def test_three_fields_make_no_3d_bars(tmp_path: Path) -> None:
-    """Three varying fields give a table with two columns of names and no 3D bars, because a bar of two fields would
-    cover several workloads.
+    """If three fields vary, the table has two columns of names, and no 3D bars are drawn, because a bar for two fields
+    would cover several workloads.
     """
     several = [work(mix, 4096, jobs=jobs, io_depth=depth) for mix in (0, 100) for jobs in (1, 2) for depth in (1, 2)]
     view = view_of(run_of(tmp_path, several))
@@ -280,7 +286,7 @@ def test_links_of_mixes_and_sizes_are_those_of_earlier_reports() -> None:
 
 
 def test_links_are_different_whatever_differs() -> None:
-    """Two workloads that differ in anything have different links. A link can be part of an address."""
+    """Two workloads that differ in any field have different links. A link can be part of an address."""
     plain = work(0, 65536)
     several = [
         plain,
@@ -291,7 +297,7 @@ def test_links_are_different_whatever_differs() -> None:
         replace(plain, block_mix=(BlockShare(4096, 40), BlockShare(65536, 60))),
         replace(plain, zones=(Zone(50, 5), Zone(50, 95))),
         replace(plain, compressible_percent=50),
-        # With six digits, these values are equal.
+        # With only six digits, these values would be equal.
         replace(plain, offered_iops=1234567.1),
         replace(plain, offered_iops=1234567.2),
     ]

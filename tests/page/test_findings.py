@@ -1,4 +1,4 @@
-"""The beginning of every output: sentences and figures made from the results of any test."""
+"""The beginning of every output: sentences and headline figures that are computed from the results of any test."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def sentences(run: RunResult) -> list[str]:
 
 
 def with_latencies(section: SectionResult, mean: float, p999: float, most: float) -> SectionResult:
-    """Each cell with these latencies in us."""
+    """Return the section with these latencies in µs in each cell."""
     given = {LATENCY_MEAN.key: mean, percentile(99.9).key: p999, LATENCY_MAX.key: most}
     return replace(section, cells=tuple(replace(cell, all={**cell.all, **given}) for cell in section.cells))
 
 
 def saturated(*, steady: float | None = 27_000.0) -> SectionResult:
-    """A stream that falls from 88,800 IOPS to a level, or continues to fall."""
+    """Return a stream that falls from 88,800 IOPS to a steady level, or that continues to fall."""
     section = made_up_section("Stream", {WRITES: [30_000.0] * 3}, stream=True, window=False)
     fresh = RateLevel(kind=LevelKind.FRESH, start=0, end=540, value=88_800)
     last = RateLevel(kind=LevelKind.STEADY, start=2460, end=9000, value=27_000)
@@ -69,8 +69,8 @@ def saturated(*, steady: float | None = 27_000.0) -> SectionResult:
 
 
 def test_a_stream_is_told_by_where_it_settles() -> None:
-    """A stream is described by its fresh rate, the time and rate at which it settles, and the
-    latency of its I/Os then.
+    """The sentence about a stream contains its fresh rate, the time and the rate at which the stream settles, and the
+    latency of its I/Os after that.
     """
     assert describe_section(saturated()) == (
         "Random 4 KiB writes settle after 41 min 00 s at 27,000 IOPS (median), 30.4 % of the 88,800 IOPS fresh out of "
@@ -86,14 +86,18 @@ def test_a_stream_that_still_changes_is_not_called_settled() -> None:
 
 
 def test_a_window_that_is_steady_may_still_change() -> None:
-    """The values are within the limits of the specification's rule, which are wider than those of a level."""
+    """A window can be steady although the rate still changes, because the limits of the specification's rule are wider
+    than those of a level. The sentence then states both.
+    """
     told = describe_section(replace(saturated(steady=None), steady=True))
     assert "still changing at the end, within the limits of steady state; " in told
     assert told.endswith("; steady state was reached")
 
 
 def test_only_what_was_judged_steady_holds_a_rate() -> None:
-    """A stream holds a rate only if it was judged steady. Otherwise the sentence gives its mean, as the tables do."""
+    """A sentence says that a stream holds a rate only if the stream was judged steady. Otherwise the sentence contains
+    the mean, as the tables do.
+    """
     stream = saturated()
     even = replace(stream, timelines=(replace(stream.timelines[0], levels=stream.timelines[0].levels[1:]),))
     for steady, words in ((None, "run at"), (False, "run at"), (True, "hold")):
@@ -107,8 +111,8 @@ def test_only_what_was_judged_steady_holds_a_rate() -> None:
 
 
 def test_a_share_of_fresh_is_the_same_wherever_it_stands() -> None:
-    """The share of fresh is the same wherever it is shown. A window that was judged steady uses its mean, here 30,000
-    of 88,800 IOPS, as the tables do.
+    """The share of the fresh rate is the same wherever it is shown. A window that was judged steady uses its mean, in
+    this case 30,000 of 88,800 IOPS, as the tables do.
     """
     stream = replace(saturated(), steady=True)
     run = made_up_run("R", {"writesat": [stream]})
@@ -118,8 +122,8 @@ def test_a_share_of_fresh_is_the_same_wherever_it_stands() -> None:
 
 
 def test_the_headline_of_a_stream_is_what_the_sentence_says() -> None:
-    """The headline of a stream is the settled rate of the sentence, and not the mean of the whole stream. A figure that
-    another test already gave is not repeated.
+    """The headline of a stream is the settled rate in the sentence, not the mean of the whole stream. A figure that
+    another test already supplied is not repeated.
     """
 
     def first(*sections: SectionResult) -> list[tuple[str, str]]:
@@ -139,7 +143,7 @@ def test_the_headline_of_a_stream_is_what_the_sentence_says() -> None:
 
 
 def test_cells_are_told_writes_first() -> None:
-    """The sentence on cells begins with writes of 4 KiB if they were measured. It names the rounds in which the cells
+    """The sentence about cells begins with 4 KiB writes if they were measured. It names the rounds in which the cells
     were steady.
     """
     cells = {work(100, 8192): [9.0] * 5, READS: [98_000.0] * 5, MIXED: [40_000.0] * 5, WRITES: [27_000.0] * 5}
@@ -152,7 +156,7 @@ def test_cells_are_told_writes_first() -> None:
 
 
 def test_what_was_not_measured_is_not_told() -> None:
-    """A value that was not measured appears in a sentence neither as 0 nor as a dash."""
+    """A value that was not measured is not mentioned in a sentence, neither as 0 nor as a dash."""
     section = made_up_section("Rounds", {WRITES: [None] * 5, READS: [None] * 5})
     assert describe_section(section) == ""
     run = made_up_run("run", {"unheard of": [section]})
@@ -164,7 +168,9 @@ def test_what_was_not_measured_is_not_told() -> None:
     [(270.0, False, "± 1.0 %"), (270.0, True, "at least ± 1.0 %"), (1.0, False, "± < 0.01 %"), (1.0, True, "")],
 )
 def test_a_headline_says_where_its_interval_is_a_lower_limit(half: float, at_least: bool, text: str) -> None:
-    """A headline says "at least" before an interval that is a lower limit. A lower limit is never written with "<"."""
+    """A headline contains the words "at least" before an interval that is only a lower limit. The sign "<" is never
+    used for this.
+    """
     known = Uncertainty(standard=half / 2, low=27_000 - half, high=27_000 + half, at_least=at_least)
     section = made_up_section("Rounds", {WRITES: [27_000.0] * 5})
     cell = replace(section.cells[0], uncertainty=CellUncertainty(all={IOPS.key: known}))
@@ -173,7 +179,7 @@ def test_a_headline_says_where_its_interval_is_a_lower_limit(half: float, at_lea
 
 
 def test_a_mix_of_one_size_has_no_second_size() -> None:
-    """Sections with one block size for each mix name this size in the sentence."""
+    """If each mix of a section was measured with only one block size, the sentence names this size."""
     cells = {"1024k": READS, "128k": work(100, 128 * 1024), "4k": work(0, 1024 * 1024)}
     sections = [replace(made_up_section(name, {load: [500.0] * 5}), name=name) for name, load in cells.items()]
     run = made_up_run("R", {"tp": sections})
@@ -186,7 +192,7 @@ def test_a_mix_of_one_size_has_no_second_size() -> None:
 
 
 def test_each_figure_of_several_demands_names_its_own() -> None:
-    """A headline with several possible demands names its own demand. Each headline is shown once."""
+    """If a test has several demands, each headline names its own demand and is shown only once."""
     most, least = work(jobs=4, io_depth=32), work()
     grid = made_up_section("Grid", {most: [64_000.0] * 5, least: [9_800.0] * 5}, steady=None)
     tails = [
@@ -212,8 +218,8 @@ def test_a_grid_is_told_by_its_peak_and_its_first_step() -> None:
 
 
 def grid_of(**mean_us: float) -> SectionResult:
-    """Return demands by name with their mean latency. The IOPS of each are 1,000 for each thread,
-    known to within 5 %.
+    """Return a grid of demands with the given mean latencies. The IOPS of each demand are 1,000 for each thread, with
+    an interval of 5 %.
     """
     loads = {work(jobs=int(name[1:])): us for name, us in mean_us.items()}
     made = made_up_section("Grid", {load: [1000.0 * load.jobs] for load in loads}, steady=None)
@@ -228,8 +234,8 @@ def grid_of(**mean_us: float) -> SectionResult:
 
 
 def test_the_maximum_of_a_grid_is_below_the_ceiling_of_its_test() -> None:
-    """The maximum of a grid is the highest rate below the ceiling of its test. Without a ceiling it is the highest rate
-    of all. Demands within noise of it are named.
+    """The maximum of a grid is the highest rate with a latency below the limit of the test. Without a limit, it is the
+    highest rate of all. The sentence names the demands that are within noise of it.
     """
     cells = grid_of(t10=200.0, t20=4000.0, t21=4900.0, t30=5000.0)
     below = describe_section(replace(cells, latency_ceiling_us=5000.0))
@@ -252,7 +258,7 @@ def test_the_headline_of_dirth_is_the_maximum_that_it_measured(tmp_path: Path) -
 
 
 def offered(*done: float, **figures: float | None) -> SectionResult:
-    """Levels of 1,000, 2,000 ... offered IOPS, with these figures."""
+    """Return levels of 1,000, 2,000 ... offered IOPS with these figures."""
     levels = {replace(WRITES, offered_iops=1000.0 * number): [rate] for number, rate in enumerate(done, start=1)}
     section = made_up_section("Levels", levels, steady=None)
     cells = tuple(replace(cell, all={**cell.all, **figures}) for cell in section.cells)
@@ -291,8 +297,8 @@ def test_an_offered_rate_is_described_by_its_limits(done: tuple[float, float], t
     ],
 )
 def test_latency_at_an_offered_rate_has_its_wait(with_wait: float | None, words: str) -> None:
-    """Latency at an offered rate includes the wait before submission, which fio leaves out. A wait below 1 % is not
-    mentioned.
+    """The latency at an offered rate includes the wait before submission, which fio does not include. A wait below 1 %
+    is not mentioned.
     """
     section = offered(1000.0, 1500.0, latency_with_wait_us=with_wait)
     assert words in describe_section(section)
@@ -314,7 +320,9 @@ def test_areas_are_told_from_the_first_to_the_last() -> None:
     ],
 )
 def test_what_is_not_steady_says_by_how_much(values: Sequence[float], why: str) -> None:
-    """A section that was judged not steady is an alarm with the amount of the miss. Too few rounds are a plain fact."""
+    """A section that was judged not steady is an alarm with the amount by which it missed the limit. Too few rounds are
+    a finding without an alarm.
+    """
     verdict = judge(range(1, len(values) + 1), values, tracking="RND 4k IOPS", unit="IOPS")
     section = made_up_section("Rounds", {WRITES: values}, steady=False if verdict.judged else None)
     section = replace(section, verdict=verdict, verdicts=(verdict,), window_verdicts=(verdict,))
@@ -325,8 +333,8 @@ def test_what_is_not_steady_says_by_how_much(values: Sequence[float], why: str) 
 
 
 def test_a_section_of_a_load_that_was_told_is_named() -> None:
-    """A section is named if an earlier section had the same load. Otherwise two sentences about one load would seem to
-    contradict each other.
+    """A section is named in its sentence if an earlier section had the same load. Otherwise two sentences about one
+    load would seem to contradict each other.
     """
     first, second = (made_up_section(name, {WRITES: [rate]}, steady=None) for name, rate in (("A", 5.0), ("B", 7.0)))
     first_text, second_text = sentences(made_up_run("run", {"unheard of": [first, second]}))
@@ -336,8 +344,8 @@ def test_a_section_of_a_load_that_was_told_is_named() -> None:
 
 @pytest.mark.parametrize("name", [*SSD_TESTS, *(f"hdd {name}" for name in HDD_TESTS)])
 def test_every_test_is_told_of(tmp_path: Path, name: str) -> None:
-    """Every test is described by sentences and at least one headline figure, and none of them is empty. No test needs
-    code of its own for it.
+    """Every test is described by sentences and by at least one headline figure, and none of them is empty. No test
+    needs separate code for this.
     """
     disk = name.startswith("hdd ")
     test = HDD_TESTS[name[4:]] if disk else SSD_TESTS[name]
@@ -356,7 +364,9 @@ def test_every_test_is_told_of(tmp_path: Path, name: str) -> None:
 
 
 def test_each_test_has_a_figure_before_any_has_two(tmp_path: Path) -> None:
-    """No load and quantity appears in two sentences."""
+    """Each test supplies a headline before any test supplies a second one. No load and quantity appears in two
+    headlines.
+    """
     run = simulate(tmp_path, run_info())
     assert len(build_headlines(run.tests)) == MOST
     assert {one.test for one in build_headlines(run.tests)} == {test.name for test in run.tests}
@@ -367,7 +377,7 @@ def test_each_test_has_a_figure_before_any_has_two(tmp_path: Path) -> None:
 
 
 def test_every_output_has_the_same_sentences(tmp_path: Path) -> None:
-    """The terminal, Markdown, HTML and JSON contain the same sentences."""
+    """The terminal, Markdown, HTML and JSON contain the same sentences about a run."""
     run = simulate(tmp_path, run_info())
     console = Console(file=io.StringIO(), width=10_000)
     print_page(build_view(run), console)
@@ -385,7 +395,7 @@ def test_every_output_has_the_same_sentences(tmp_path: Path) -> None:
         assert (headline.text, headline.value) == (kept["text"], kept["value"])
         for said in (shown, page, markdown):
             assert headline.text in said
-        # The demands of the tests differ, and so do their latencies.
+        # The tests run at different demands, and their latencies differ accordingly.
         title = next(test.title for test in run.tests if test.name == headline.test)
         for said in (shown, markdown):
             row = next(line for line in said.splitlines() if headline.label in line)
@@ -393,8 +403,8 @@ def test_every_output_has_the_same_sentences(tmp_path: Path) -> None:
 
 
 def test_a_warning_is_told_once() -> None:
-    """Warnings are grouped by their subject, and a warning that occurs twice is shown once. The sentences of the tests
-    are not repeated there.
+    """Warnings are grouped by their subject, and a repeated warning is shown once. The sentences about the tests are
+    not repeated among the warnings.
     """
     host = RunNote(code="host-disturbs", text="CPU governor: powersave")
     step = RunNote(code="foreign-io", text="others wrote", test="iops", at_s=1.0)
@@ -414,8 +424,8 @@ def test_a_run_that_was_cut_off_has_a_badge() -> None:
 
 
 def test_what_the_verdict_says_is_no_banner() -> None:
-    """A fact that the verdict contains is no banner, so that each fact is once on top of a page. All other notices
-    remain banners.
+    """A fact in the verdict is not repeated as a banner, so that the top of a page contains each fact only once. All
+    other notices remain banners.
     """
     run = made_up_run("run", {})
     notices = ("SIMULATED: a model", "QUICK PROFILE: short", "OWN WORKLOAD: mine", "ALTERED: a -> b")
@@ -434,7 +444,7 @@ def test_what_the_verdict_says_is_no_banner() -> None:
 
 
 def judged_grid(reads: Sequence[float]) -> SectionResult:
-    """Writes are the tracking variable of five rounds; reads ran in the same rounds."""
+    """Return five rounds of writes and reads, with the writes as the tracking variable."""
     writes = [100.0, 101.0, 99.0, 100.0, 100.0]
     section = made_up_section("IOPS", {WRITES: writes, READS: list(reads)})
     verdict = judge([1, 2, 3, 4, 5], writes, tracking="RND 0/100 4k IOPS", unit="IOPS")
@@ -442,7 +452,9 @@ def judged_grid(reads: Sequence[float]) -> SectionResult:
 
 
 def test_steady_is_said_only_of_what_was_judged() -> None:
-    """A cell that varied by more than the rule in the window of another tracking variable says so."""
+    """Only a cell that was judged is called steady. If another cell in the window varied by more than the limits of the
+    rule, its headline states by how much.
+    """
     section = judged_grid([50.0, 100.0, 60.0, 126.0, 64.0])
     told, run = describe_section(section), made_up_run("run", {"iops": [section]})
     writes, reads = build_headlines(run.tests)
@@ -457,7 +469,9 @@ def test_steady_is_said_only_of_what_was_judged() -> None:
 
 
 def test_a_stream_that_still_falls_says_how_much() -> None:
-    """A change within noise is not named."""
+    """A stream that still falls at its end has a sentence with the amount of this change. A change within noise is not
+    mentioned.
+    """
     stream = saturated(steady=None)
     course = replace(stream.timelines[0], end_change_percent=-7.3, end_noise_percent=2.0)
     stream = replace(stream, timelines=(course,))
@@ -471,8 +485,8 @@ def test_a_stream_that_still_falls_says_how_much() -> None:
 
 
 def test_the_headline_of_a_stream_that_still_falls_says_so() -> None:
-    """The mean of the whole stream is not the rate of the drive at the end. A verdict on steady
-    state has priority over this remark.
+    """The headline of a stream that still falls states this, because the mean of the whole stream is not the rate at
+    the end. A verdict on steady state has priority over this remark.
     """
 
     def verdict_of(stream: SectionResult) -> str:
@@ -489,8 +503,8 @@ def test_the_headline_of_a_stream_that_still_falls_says_so() -> None:
 
 @pytest.mark.parametrize(("least", "words"), [(60.0, ", then down to 60.0 % of that rate"), (93.0, "")])
 def test_a_rate_that_was_reached_only_for_a_moment_says_what_followed(least: float, words: str) -> None:
-    """A single slice at the old rate does not count as a recovery if the rate then falls again. The
-    report does not mention a fall within noise.
+    """If a stream reached its earlier rate only for a moment, the sentence also names the later, lower rate. A fall
+    within noise is not mentioned.
     """
     found = (
         Characteristic(key=RECOVERY.key, workload=WRITES, value=180.0),

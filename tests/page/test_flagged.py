@@ -1,4 +1,4 @@
-"""A flagged step is flagged in every table and chart in which it appears: reports, comparisons, exports."""
+"""A flagged step is flagged in every table and chart that contains its values: in reports, comparisons and exports."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def subtitle(chart: ChartView) -> str:
 
 
 def rings(chart: ChartView) -> list[dict[str, Any]]:
-    """Return the rows around which rings are drawn."""
+    """Return the data rows around which the chart draws rings."""
     datasets: Any = draw(chart.chart)["datasets"]
     return [row for name, rows in datasets.items() if name.startswith("rings") for row in rows]
 
@@ -81,7 +81,9 @@ SUITES = {
 
 @pytest.mark.parametrize("name", SUITES)
 def test_every_chart_of_a_run_that_was_always_disturbed_says_so(name: str, tmp_path: Path) -> None:
-    """Every chart and every table of figures of a run that was always disturbed says so, for each test of the suite."""
+    """If a run was disturbed in every step, every chart and every table of figures shows this, for each test of the
+    suite.
+    """
     path = tmp_path / "run.tkperf"
     keep(path, SUITES[name], lambda _: True)
     view = view_of(path)
@@ -98,13 +100,13 @@ def test_every_chart_of_a_run_that_was_always_disturbed_says_so(name: str, tmp_p
 
 
 def _has_figures(table: TableView) -> bool:
-    """Return whether a table contains results, not findings on them."""
+    """Return whether a table contains results, as opposed to findings about results."""
     return any(link for row in table.links for link in row)
 
 
 @pytest.mark.parametrize("name", ["iops", "writesat", "dirth", "hdd-iops"])
 def test_no_chart_of_a_run_that_nobody_disturbed_is_marked(name: str, tmp_path: Path) -> None:
-    """No chart of an undisturbed run has a ring or words about disturbances."""
+    """In a run without disturbances, no chart has a ring or mentions disturbances."""
     path = tmp_path / "run.tkperf"
     keep(path, SUITES[name], lambda _: False)
     for chart in charts_of(view_of(path)):
@@ -113,13 +115,13 @@ def test_no_chart_of_a_run_that_nobody_disturbed_is_marked(name: str, tmp_path: 
 
 
 def one_step(step: StepStarted) -> bool:
-    """Return whether the step is the second-last one of round 2: R/W 0/100 of 4 KiB."""
+    """Return whether the step is the second-last step of round 2: R/W 0/100 with 4 KiB."""
     return (step.kind, step.number, step.position) == (StepKind.ROUND, 2, 10)
 
 
 def test_one_flagged_step_has_one_ring_over_the_rounds(tmp_path: Path) -> None:
-    """A flagged step has one ring over the rounds, at its round and its value. Each chart over the window has one ring
-    too, because the step belongs to the window.
+    """A flagged step has one ring in the charts over rounds, at its round and its value. It has one ring in each chart
+    over the window, because the step belongs to the window.
     """
     path = tmp_path / "run.tkperf"
     keep(path, [SSD_TESTS["iops"]], one_step)
@@ -135,7 +137,7 @@ def test_one_flagged_step_has_one_ring_over_the_rounds(tmp_path: Path) -> None:
 
 
 def test_both_runs_of_a_comparison_tell_what_was_disturbed(tmp_path: Path) -> None:
-    """Every chart of a comparison says that steps were disturbed if one of its two runs was."""
+    """If one of two compared runs was disturbed, every chart of the comparison states this."""
     tests = [SSD_TESTS["iops"], SSD_TESTS["writesat"]]
     disturbed = analyse(keep(tmp_path / "a.tkperf", tests, lambda _: True))
     quiet = analyse(keep(tmp_path / "b.tkperf", tests, lambda _: False))
@@ -147,7 +149,9 @@ def test_both_runs_of_a_comparison_tell_what_was_disturbed(tmp_path: Path) -> No
 
 
 def test_exports_tell_the_step_and_what_the_host_did(tmp_path: Path) -> None:
-    """CSV has a row for each step, JSON contains the same, and Markdown contains the marks with their meanings."""
+    """The CSV export has a row for each step with the disturbances and the use of the host. JSON contains the same
+    data, and Markdown contains the marks with their meanings.
+    """
     record = keep(tmp_path / "run.tkperf", [SSD_TESTS["iops"]], one_step)
     result = analyse(record)
     (table,) = [each for each in build_tables(result, [], lambda *_: ()) if each.name == "host"]
@@ -166,8 +170,8 @@ def test_exports_tell_the_step_and_what_the_host_did(tmp_path: Path) -> None:
 
 
 def test_the_dialog_of_a_cell_has_the_host_of_each_round(tmp_path: Path) -> None:
-    """The dialog of a cell has a column for each known fact of the host, for each round. The seconds of the flagged
-    round are shaded.
+    """The dialog of a cell has a row for each round and a column for each known fact about the host. The seconds of a
+    flagged round are shaded.
     """
     path = tmp_path / "run.tkperf"
     keep(path, [SSD_TESTS["iops"]], one_step)
@@ -184,7 +188,7 @@ def test_the_dialog_of_a_cell_has_the_host_of_each_round(tmp_path: Path) -> None
 
 
 def test_each_reason_is_listed_once_below_a_chart() -> None:
-    """Below a chart, each reason is listed once, whatever combinations of reasons the points of the chart have."""
+    """Below a chart, each reason for flags is listed once, whatever combinations of reasons its points have."""
     quota, heat, cpu = (
         WORD[code] for code in (DisturbanceCode.CPU_QUOTA, DisturbanceCode.CPU_HEAT, DisturbanceCode.HOST_CPU)
     )
@@ -206,7 +210,9 @@ def test_a_chart_lists_the_reasons_of_all_its_points_together() -> None:
 
 
 def test_no_line_is_drawn_over_an_interruption() -> None:
-    """A curve is interrupted where the run was interrupted. A single load between interruptions is drawn as a point."""
+    """A curve is interrupted where the run was interrupted. A single load between two interruptions is drawn as a
+    point.
+    """
     starts_s = [*range(0, 100, 10), *range(20_000, 20_300, 10), 40_000]
     record = a_step()
     loads = tuple(

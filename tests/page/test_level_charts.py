@@ -1,4 +1,6 @@
-"""Charts that would show nothing are replaced by sentences, and rows of comparisons name what distinguishes them."""
+"""A chart that would show only a flat line is replaced by a sentence. Rows of comparisons name the fields that
+distinguish them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ SLOW, FAST = work(jobs=1, io_depth=1), work(jobs=4, io_depth=32)
 
 
 def series_of(*celsius: float, nand: int = 2_000_000_000, throttled: bool = False) -> TelemetrySeries:
-    """The reports of a drive, one each minute."""
+    """Return the reports of a drive, one each minute."""
     written = tuple(
         Written(
             began_s=60.0 * n, ended_s=60.0 * n + 60, host_bytes=10**9, nand_bytes=nand * (n + 1), amplification=None
@@ -44,15 +46,19 @@ def series_of(*celsius: float, nand: int = 2_000_000_000, throttled: bool = Fals
     ],
 )
 def test_a_level_temperature_is_a_sentence(celsius: tuple[float, ...], throttled: bool, level: str) -> None:
-    """A temperature within 5 % of its median is level, unless the drive was throttled at the time."""
+    """A temperature within 5 % of its median is flat and becomes a sentence, unless the drive was throttled at the
+    time.
+    """
     temperature, flash, *_ = show_drive_reports(series_of(*celsius, throttled=throttled), "the test")
     assert temperature.level == level
-    # The value doubles from the first minute to the second.
+    # The written amount doubles from the first minute to the second, so it is not flat.
     assert flash.level == ""
 
 
 def test_own_demands_are_not_better_or_worse() -> None:
-    """A test that searches for its demands finds another one for each drive. Its values are different, not worse."""
+    """Values at demands that each drive was measured at separately are different, but neither better nor worse. A test
+    that searches for its demands finds another demand for each drive.
+    """
 
     def run(name: str, demand: object, value: float, ceiling_us: float | None) -> object:
         grid = replace(made_up_section("Grid", {demand: [value] * 5}), latency_ceiling_us=ceiling_us)  # type: ignore[dict-item]
@@ -71,5 +77,5 @@ def test_own_demands_are_not_better_or_worse() -> None:
 
 
 def test_a_chart_of_the_drives_reports_is_one_of_curves() -> None:
-    """The rule of level charts needs curves, and each chart of the drives' logs has curves."""
+    """Every chart of the drives' reports consists of curves, because the rule for flat charts needs curves."""
     assert all(isinstance(each.chart, Chart) for each in show_drive_reports(series_of(40.0, 50.0), "the test"))

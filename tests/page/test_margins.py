@@ -1,4 +1,6 @@
-"""The beginning of the results of a batch and of a check: title, order, the matrix of margins, strips."""
+"""The beginning of the results of a batch and of a check: the title, the order of drives, the matrix of margins, and
+the strips.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from tkperf.page.verdict_texts import NoteLevel
 from tkperf.render.html import render_view
 
 CLAIMS = claims_of((0, 95.0), (100, 199.0))
-# At 200, the margin of the second claim is 0.5 %.
+# With a limit of 200, the margin of the second claim is 0.5 %.
 VALUES = (100.0, 101.0, 99.5, 100.5, 99.7)
 
 
@@ -79,8 +81,8 @@ def test_the_title_names_drives_that_were_not_measured_to_their_end() -> None:
 
 
 def test_a_stopped_drive_that_misses_a_claim_is_named() -> None:
-    """A stopped drive that misses a claim is named in the verdict. A title that only counts it would send the reader
-    searching.
+    """The verdict names a drive that was stopped and misses a claim, because a mere number in the title would not help
+    the reader find the drive.
     """
     stopped = replace(measured(6, 90.0), state=drive(6, DriveStage.STOPPED))
     page = build_batch_page(checked_answer([*many(), stopped], CLAIMS))
@@ -90,7 +92,9 @@ def test_a_stopped_drive_that_misses_a_claim_is_named() -> None:
 
 
 def test_what_needs_attention_comes_first_then_the_least_margin() -> None:
-    """The groups are failed, missing a claim, not measured to their end, not judged, passing, not done."""
+    """Drives that need attention come first, and within a group the drive with the least margin. The groups are:
+    failed, missing a claim, not measured to the end, not judged, passing, and not done.
+    """
     unread = replace(measured(9, 100.0), not_checked="no test in common")
     drives = [
         *many(90.0, 80.0),
@@ -115,7 +119,7 @@ def unsteady(number: int, value: float) -> BatchDriveResult:
 
 def test_the_least_margin_does_not_hide_a_worse_value_that_is_not_judged() -> None:
     """A line names a drive that is far beyond a limit, even if its value is not judged. A value on the good side of its
-    limit needs no line.
+    limit causes no such line.
     """
     words = "Beyond its limit, but not judged"
     result = checked_answer([*many(), unsteady(6, 20.0), unsteady(7, 30.0)], CLAIMS)
@@ -129,8 +133,8 @@ def test_the_least_margin_does_not_hide_a_worse_value_that_is_not_judged() -> No
 
 @pytest.mark.parametrize("limit", ["at_most = 0", "at_most = 1e-300", "at_least = 1e-300", "at_least = 0"])
 def test_a_limit_next_to_0_has_pages_without_a_number_that_means_nothing(limit: str) -> None:
-    """A distance from a limit of 0 cannot be given in percent, and a limit close to 0 does not give a margin of 300
-    digits.
+    """A limit of 0 or close to 0 causes no meaningless numbers on the pages. A distance from 0 cannot be given in
+    percent, and a limit close to 0 does not lead to a margin of 300 digits.
     """
     claims = claims_of((0, 1.0)).replace("at_least = 1.0", limit)
     result = checked_answer(many(), claims)
@@ -145,8 +149,8 @@ def test_a_limit_next_to_0_has_pages_without_a_number_that_means_nothing(limit: 
 
 
 def test_a_claim_without_a_margin_in_percent_is_the_first_of_those_that_are_missed() -> None:
-    """One rule sorts claims and drives: a missed limit of 0 precedes all margins, and a limit of 0 that is met follows
-    them.
+    """Claims and drives are sorted with the same rule: a missed claim with a limit of 0 precedes all margins, and a
+    claim with a limit of 0 that is met follows them.
     """
     at_most_0 = claims_of((100, 1.0)).replace("at_least = 1.0", "at_most = 0")
     answer = checked_answer(many(90.0), f"{claims_of((0, 95.0))}{at_most_0}")
@@ -163,7 +167,9 @@ def test_a_claim_without_a_margin_in_percent_is_the_first_of_those_that_are_miss
 
 
 def test_a_cell_has_margin_sign_and_value() -> None:
-    """Colour is not the only sign: missed, close and not judged have signs of their own."""
+    """Each cell has a margin, a sign and a value. Missed, close and unjudged claims have different signs, so that
+    colour is not the only distinction.
+    """
     view = decision_of(checked_answer(many(90.0), claims_of((0, 95.0), (100, 199.0), (65, 1.0))))
     assert [column.detail for column in view.columns[1:]] == ["≥ 95", "≥ 199", "≥ 1"]
     first, *_, last = view.rows
@@ -187,8 +193,8 @@ def test_a_cell_has_margin_sign_and_value() -> None:
     ],
 )
 def test_missed_and_met_within_the_uncertainty_have_one_mark(value: float, certain: bool | None, sign: Sign) -> None:
-    """If a limit lies within the 95 % interval, the result is not certain, on whichever side of the limit the value
-    lies.
+    """If a limit lies within the 95 % interval of a value, the result is marked as not certain, on whichever side of
+    the limit the value lies.
     """
     words = certain is False
     result = checked_answer([*many(), measured(6, value)], claims_of((0, 95.0)))
@@ -210,7 +216,9 @@ def test_missed_and_met_within_the_uncertainty_have_one_mark(value: float, certa
 
 
 def test_a_value_that_is_not_steady_is_not_called_within_its_uncertainty() -> None:
-    """The interval comes from rounds that differ greatly: a distance of 476 % within it would say nothing."""
+    """A value that is not steady is not called "within its uncertainty". Its interval is computed from rounds that
+    differ greatly, so a distance of 476 % within it would mean nothing.
+    """
     result = checked_answer([*many(), unsteady(6, 20.0)], claims_of((0, 95.0)))
     last = result.drives[-1]
     assert last.checked is not None
@@ -222,7 +230,9 @@ def test_a_value_that_is_not_steady_is_not_called_within_its_uncertainty() -> No
 
 
 def test_failed_fails_and_fail_have_three_words() -> None:
-    """A run fails, a drive misses a claim, and the verdict is Fail. Each number has its reason."""
+    """The texts distinguish three words: a run "failed", a drive "misses" a claim, and the verdict is "Fail". Each
+    number in the texts has its reason.
+    """
     drives = [*many(90.0), replace(measured(7, 100.0), state=drive(7, DriveStage.FAILED, exit_code=4, text="pulled"))]
     page = build_batch_page(checked_answer(drives, claims_of((0, 95.0), (65, 1.0))))
     assert page.verdict.title == "Fail"
@@ -233,7 +243,9 @@ def test_failed_fails_and_fail_have_three_words() -> None:
 
 
 def test_a_strip_has_median_and_range_of_what_is_judged() -> None:
-    """A value that is not judged has a dot, but does not extend the range of the other drives' values."""
+    """A strip shows the median and the range of the judged values. A value that is not judged has a dot, but does not
+    extend the range.
+    """
     tile, _ = build_batch_tiles(checked_answer([*many(), unsteady(6, 20.0)], CLAIMS))
     assert (tile.text, tile.sure) == ("median 200", "199.0 to 202")
     assert tile.strip is not None
@@ -255,7 +267,9 @@ def test_a_cell_leads_to_the_seconds_behind_its_value() -> None:
 
 
 def test_a_drive_unlike_the_others_has_its_page_next_to_the_batch() -> None:
-    """The drives of the page have addresses of their own pages, which those of the comparison do not have."""
+    """A drive that differs from the others has a link to its page in a batch. The drives on the page of a comparison
+    have no such links.
+    """
     answer = answer_of(*many(50.0))
     drives = tuple(replace(one, report=f"{one.state.shown.name}.html") for one in answer.drives)
     page = build_batch_page(replace(answer, drives=drives))
@@ -265,7 +279,9 @@ def test_a_drive_unlike_the_others_has_its_page_next_to_the_batch() -> None:
 
 
 def test_too_many_claims_leave_the_worst_in_the_matrix_and_all_in_a_table() -> None:
-    """A baseline makes hundreds of claims."""
+    """If a check has too many claims, as with a baseline of hundreds of claims, the matrix shows the worst claims and a
+    table shows all of them.
+    """
     claims = claims_of(*((0, limit) for limit in range(50, 50 + MOST_CLAIM_COLUMNS)), (100, 250.0))
     page = build_batch_page(checked_answer(many(), claims))
     assert page.decision is not None
@@ -285,7 +301,7 @@ def test_without_claims_the_matrix_has_the_distance_from_the_median() -> None:
 
 
 def test_two_drives_without_claims_are_compared() -> None:
-    """Two drives without claims are compared without a distribution, because two values are too few."""
+    """Two drives without claims are compared without a distribution, because two values are too few for one."""
     view = decision_of(answer_of(measured(1, 100.0), measured(2, 80.0)))
     assert not view.is_heat_map
     assert not any(cell.target for row in view.rows for cell in row.cells)
@@ -305,8 +321,8 @@ def test_a_strip_marks_median_claim_and_limits_of_outliers() -> None:
 @pytest.mark.parametrize("is_least", [True, False])
 @pytest.mark.parametrize("limit", [1.0, 99.0, 10_000.0])
 def test_a_dot_lies_in_the_shaded_part_if_and_only_if_its_value_misses_the_claim(limit: float, is_least: bool) -> None:
-    """The dot of a value lies in the shaded part if and only if the value misses the claim, even if the claim is
-    drawn at the end of the strip because it is far away.
+    """The dot of a value lies in the shaded part of a strip if and only if the value misses the claim. This rule holds
+    even if the limit is drawn at the end of the strip because it is far away.
     """
     values = [97.0, 98.5, 99.5, 100.0, 101.0]
     strip = build_dot_strip(
@@ -347,7 +363,7 @@ def test_the_page_of_a_check_has_a_bar_for_each_claim_and_the_worst_comes_first(
 
 
 def test_drives_of_several_models_have_no_median() -> None:
-    """The median of a strip is that of the drives of one model. No drive is an outlier among other models."""
+    """A strip has a median only if all drives are of one model. If the models differ, no drive is an outlier."""
     for models in ("MMM", "MNN"):
         drives = [measured(number, 100.0 + number, model=model) for number, model in enumerate(models, start=1)]
         result = checked_answer(drives, CLAIMS)
@@ -360,13 +376,16 @@ def test_drives_of_several_models_have_no_median() -> None:
 
 
 def test_the_verdict_names_the_worst_misses_first() -> None:
-    """The line names three of many claims: those with the smallest margins, whatever the order in the claims file."""
+    """Of many missed claims, the verdict names the three with the smallest margins, whatever the order in the claims
+    file is.
+    """
     claims = claims_of((0, 102.0), (0, 110.0), (100, 203.0), (100, 2000.0), (100, 1000.0))
     first, second = (one.file for one in checked_answer(many()[:2], claims).drives)
     worst = "4 KiB random read IOPS ≥ 2,000; 4 KiB random read IOPS ≥ 1,000; 4 KiB random write IOPS ≥ 110; 2 more"
     assert first.checked is not None
     assert build_claims_page(first.checked).verdict.reasons == (f"0 of 5 claims pass; misses 5 claims ({worst})",)
-    # Two runs that miss the same claims are one reason, although the least margins are those of other claims.
+    # Two runs that miss the same claims have one common reason, even if their smallest margins belong to different
+    # claims.
     assert build_check_page([first, second]).verdict.reasons[0].count("miss 5 claims") == 1
 
 

@@ -1,4 +1,4 @@
-"""The page of a plan shows its answer, each test, and repeated phases once."""
+"""The page of a plan shows the result of the estimate, each test, and repeated phases only once."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def estimate_of(*tests: str, rated: str | None = None) -> RunEstimate:
 
 
 def test_the_answer_has_time_amount_and_share_of_a_life() -> None:
-    """The verdict on a plan contains time, amount and share of the rated endurance. For a simulated drive, SIMULATED
-    precedes the verdict, and there is no question.
+    """The verdict on a plan contains the time, the written amount and the share of the rated endurance. For a simulated
+    drive, SIMULATED precedes the verdict, and no confirmation is mentioned.
     """
     verdict = describe_plan_verdict(estimate_of("iops", "tp", rated="600TBW"))
     assert verdict.text == (
@@ -29,8 +29,8 @@ def test_the_answer_has_time_amount_and_share_of_a_life() -> None:
 
 
 def test_the_gravest_reason_decides() -> None:
-    """The gravest reason decides the verdict on a plan. A refusal precedes all, a warning or a high cost is a caution,
-    and a dropped block size is none.
+    """The most serious reason decides the verdict on a plan. A refusal precedes all others, a warning or a high cost is
+    a caution, and a block size that was left out is not even a caution.
     """
     estimate = replace(estimate_of("tp"), simulated=False, asks=True)
     confirm = "; nothing is written before you confirm"
@@ -53,7 +53,9 @@ def test_the_gravest_reason_decides() -> None:
 
 
 def test_rounds_that_alternate_are_one_row() -> None:
-    """Rounds that alternate are one row of the table, with the sums of their times. The data keep the stages apart."""
+    """Alternating rounds are one row of the table with the sums of their times. The data contain the separate
+    stages.
+    """
     estimate = estimate_of("cbw")
     (phases,) = build_plan_page(estimate).tables
     assert phases.rows[0] == ("Composite Block Workload (CBW, ECW)", "10 h 01 min to 38 h 01 min", "at most 53.4 TB")
@@ -70,7 +72,9 @@ def test_rounds_that_alternate_are_one_row() -> None:
 
 
 def test_sections_of_other_names_or_amounts_stay_rows_of_their_own() -> None:
-    """Throughput purges, fills and measures for each block size."""
+    """Sections with different names or amounts have separate rows, because the throughput test purges, fills and
+    measures for each block size.
+    """
     (phases,) = build_plan_page(estimate_of("tp")).tables
     assert [row[0].strip() for row in phases.rows[1:]] == [
         f"Throughput {size}: {what}"

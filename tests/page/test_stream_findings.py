@@ -1,4 +1,4 @@
-"""Texts of a page on loads that ran at the same time."""
+"""Texts on a page about loads that ran at the same time."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ RANGE_BYTES = 1_000_000
 
 
 def part(begin_percent: int, end_percent: int) -> ActiveRange:
-    """A part of the active range."""
+    """Return a part of the active range."""
     of_percent = RANGE_BYTES // 100
     return ActiveRange(offset_bytes=begin_percent * of_percent, length_bytes=(end_percent - begin_percent) * of_percent)
 
 
 def beside_trimmers(region: ActiveRange | None, *trimmed: ActiveRange | None) -> Workload:
-    """A reader of a region, and a load that trims each of the other regions."""
+    """Return a reader of a region together with loads that each trim one of the other regions."""
     reader = Stream(name="reader", workload=replace(work(100), region=region))
     trims = replace(work(), trims=True)
     trimmers = (Stream(name=f"t{n}", workload=replace(trims, region=each)) for n, each in enumerate(trimmed, start=1))
@@ -41,12 +41,16 @@ def beside_trimmers(region: ActiveRange | None, *trimmed: ActiveRange | None) ->
 def test_the_trimmed_share_of_a_readers_region(
     region: ActiveRange | None, trimmed: tuple[ActiveRange | None, ...], text: str | None
 ) -> None:
-    """Trimmers that overlap count once. A trimmer that does not overlap the region is not mentioned."""
+    """The trimmed share of a reader's region counts overlapping trimmers once. A trimmer that does not overlap the
+    region is not mentioned.
+    """
     found = list(describe_trimmed([beside_trimmers(region, *trimmed)], RANGE_BYTES))
     assert [each.partition(":")[0] for each in found] == ([] if text is None else [text])
 
 
 def test_the_share_of_an_unknown_range_is_not_invented() -> None:
-    """A load without a region uses the active range, whose length an imported run may not have."""
+    """No share is given if the active range is not known, as in an imported run, and the reader or a trimmer uses the
+    whole range.
+    """
     assert not list(describe_trimmed([beside_trimmers(None, part(40, 60))], None))
     assert list(describe_trimmed([beside_trimmers(part(0, 50), part(40, 60))], None))

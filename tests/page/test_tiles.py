@@ -1,4 +1,6 @@
-"""The tiles of a run: the same six figures in every report of several tests, after the finding that needs attention."""
+"""The tiles of a run: every report of several tests shows the same six figures, after the findings that need
+attention.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ LABELS = ["Random write", "Random read", "Read latency", "Sequential write", "Se
 
 
 def run_of(*, latency: bool = True, stream: SectionResult | None = None) -> RunResult:
-    """A run of the basic tests."""
+    """Return a run of the basic tests."""
     tests = {"iops": [section_of({READ: 98_000.0, WRITE: 27_000.0})]}
     if latency:
         tests["lat"] = [section_of({SINGLE: 97.0, SINGLE_WRITE: 276.0}, name="Latency")]
@@ -44,7 +46,9 @@ def run_of(*, latency: bool = True, stream: SectionResult | None = None) -> RunR
 
 
 def stream_of(cached_bytes: float, *, throttled: bool = False, at_end: float = 281_000.0) -> SectionResult:
-    """A stream of writes that falls from one level to another, after as many bytes, and has a rate at the end."""
+    """Return a stream of writes that falls from one level to another after ``cached_bytes``, with the rate ``at_end``
+    at the end.
+    """
     rates = [281_000.0] * 9 + [at_end]
     section = made_up_section("Write Saturation", {WRITE: rates}, stream=True, window=False, steady=None)
     fresh = RateLevel(kind=LevelKind.FRESH, start=0, end=4, value=586_000, end_bytes=cached_bytes)
@@ -58,7 +62,7 @@ def stream_of(cached_bytes: float, *, throttled: bool = False, at_end: float = 2
 
 
 def test_every_report_has_the_same_tiles() -> None:
-    """A figure that no test measured keeps its place, without a number."""
+    """Every report has the same tiles in the same order. The tile of a figure that no test measured has no number."""
     whole, without = headlines(run_of()), headlines(run_of(latency=False))
     assert [one.label for one in whole] == [one.label for one in without] == LABELS
     assert [FIGURE_NAMES[key][0] for key in TILES] == LABELS
@@ -68,7 +72,7 @@ def test_every_report_has_the_same_tiles() -> None:
 
 
 def test_every_output_has_the_tiles() -> None:
-    """Page, Markdown and terminal show each tile with its load, its unit and its interval."""
+    """The page, Markdown and the terminal show each tile with its load, its unit and its interval."""
     view = build_view(run_of(latency=False))
     drawn = io.StringIO()
     print_page(view, Console(file=drawn, width=160))
@@ -82,7 +86,9 @@ def test_every_output_has_the_tiles() -> None:
 
 
 def test_a_tile_is_the_cell_of_a_comparison() -> None:
-    """A reader who lays a report next to a comparison finds the same number for the same load."""
+    """A tile shows the same number as the cell of a comparison, so that a reader finds the same value for the same load
+    in both.
+    """
     run = run_of()
     decision = build_decision(compare([run, replace(run, info=replace(run.info, name="S", uuid=None, seed=2))]))
     cells = {figure.key: figure.cells[0].entry.value for figure in decision.figures}
@@ -93,7 +99,7 @@ def test_a_tile_is_the_cell_of_a_comparison() -> None:
 
 @pytest.mark.parametrize(("half_percent", "alarm"), [(None, False), (19.0, False), (21.0, True)])
 def test_a_tile_with_a_wide_interval_is_a_caution(half_percent: float | None, alarm: bool) -> None:
-    """A figure whose interval is wider than 20 % of its value has the same colour as a figure that was not steady."""
+    """A tile with an interval wider than 20 % of its value has the same colour as a figure that was not steady."""
     run = run_of()
     iops = section_of({READ: 98_000.0, WRITE: 27_000.0}, half_percent=half_percent)
     tests = (replace(run.tests[0], sections=(replace(iops, plan=run.tests[0].sections[0].plan),)), *run.tests[1:])
@@ -102,7 +108,7 @@ def test_a_tile_with_a_wide_interval_is_a_caution(half_percent: float | None, al
 
 
 def test_a_run_of_one_test_keeps_its_own_figures() -> None:
-    """Six tiles would be mostly empty, and the test has other figures."""
+    """A run of one test has its own headline figures instead of the six tiles, most of which would be empty."""
     run = run_of()
     alone = replace(run, tests=run.tests[:1])
     assert not {one.label for one in headlines(alone)} & set(LABELS)
@@ -112,7 +118,9 @@ def test_a_run_of_one_test_keeps_its_own_figures() -> None:
     ("share", "throttled", "is_named"), [(0.105, False, True), (0.105, True, False), (MOST_CACHED + 0.1, False, False)]
 )
 def test_a_cache_is_named_before_the_tiles(share: float, throttled: bool, is_named: bool) -> None:
-    """A fall after less than half of the capacity is the end of a cache, unless the drive was hot at the time."""
+    """A cache is named before the tiles if the rate falls after less than half of the capacity was written, unless the
+    drive was hot at the time.
+    """
     first, *others = headlines(run_of(stream=stream_of(share * CAPACITY, throttled=throttled)))
     assert (first.label == "Cache, 4 KiB random write") is is_named
     if is_named:
@@ -124,13 +132,17 @@ def test_a_cache_is_named_before_the_tiles(share: float, throttled: bool, is_nam
 
 @pytest.mark.parametrize(("at_end", "said"), [(281_000.0, ""), (260_000.0, ""), (48_000.0, ", and 48,000 at the end")])
 def test_a_rate_that_falls_further_after_the_cache_is_named(at_end: float, said: str) -> None:
-    """The level after the cache is not the last rate if the rate is more than a tenth lower at the end."""
+    """If the rate at the end is more than a tenth below the level after the cache, the tile about the cache also names
+    the rate at the end.
+    """
     first, *_ = headlines(run_of(stream=stream_of(0.105 * CAPACITY, at_end=at_end)))
     assert first.text == f"first 105.0 GB at 586,000 IOPS, then 281,000{said}"
 
 
 def test_a_throttled_drive_says_so_before_the_tiles() -> None:
-    """The time of the test with the longest throttling is first; a drive that reports no heat has no such tile."""
+    """The first tile of a throttled drive shows the longest throttling of a test. A drive that reports no throttling
+    has no such tile.
+    """
     run = run_of()
     hot = tuple(
         replace(test, telemetry=(DriveTelemetry(drive="a", throttled_s=seconds),))
@@ -144,7 +156,9 @@ def test_a_throttled_drive_says_so_before_the_tiles() -> None:
 
 
 def test_a_cache_comes_before_throttling() -> None:
-    """The verdict says that the drive was throttled, and nothing else on the first screen says that it has a cache."""
+    """The tile about a cache precedes the tile about throttling, because the verdict already states the throttling and
+    only the tile mentions the cache.
+    """
     run = run_of(stream=stream_of(0.1 * CAPACITY))
     hot = replace(run.tests[0], telemetry=(DriveTelemetry(drive="a", throttled_s=60.0),))
     first, second, *_ = headlines(replace(run, tests=(hot, *run.tests[1:])))

@@ -1,4 +1,4 @@
-"""Characters that readers see: a minus sign and raised powers, never in what users copy."""
+"""Typography of texts that readers see: a minus sign and raised powers, but never in texts that users copy."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ TABLES = {capitalise(quantity.title): quantity for quantity in (IOPS, THROUGHPUT
     ],
 )
 def test_a_line_is_told_in_plain_figures(fit: Fit, text: str) -> None:
-    """A fitted line is described with plain figures. It contains no power of ten and no sign after a sign."""
+    """A fitted line is described with plain figures, without powers of ten and without two consecutive signs."""
     assert describe_fit(fit) == text
 
 
@@ -95,7 +95,7 @@ def rows_in(view: ReportView, key: str) -> list[dict[str, Any]]:
 
 
 def unpack(text: str) -> NDArray[Any]:
-    """Return numbers as the page's script unpacks them."""
+    """Return numbers, unpacked in the same way as in the script of the page."""
     head, _, packed = text.rpartition(":")
     plain = zlib.decompress(base64.b64decode(packed))
     kind, *numbers = head.split(",")
@@ -113,13 +113,13 @@ def unpack(text: str) -> NDArray[Any]:
 
 
 def test_every_cell_of_every_table_is_the_results(view: ReportView, result: RunResult) -> None:
-    """Every cell of every table equals the result with its block size and mix."""
+    """Every cell of every table equals the result for its block size and mix."""
     checked = 0
     for shown, measured in sections(view, result):
         for table in shown.tables:
             if not measured.slices and not table.folded:
                 checked += check_matrix(table, measured)
-    # Block sizes of the throughput test share one chart.
+    # The block sizes of the throughput test share one table.
     (shared,) = view.tests[2].tables
     together = merge_sections(result.tests[2])
     assert together is not None
@@ -128,7 +128,7 @@ def test_every_cell_of_every_table_is_the_results(view: ReportView, result: RunR
 
 
 def missing_percentiles(result: RunResult) -> int:
-    """Tables of percentiles that no cell had enough I/Os for are left out."""
+    """Return the number of values in tables of percentiles that are omitted because no cell had enough I/Os."""
     latency = result.tests[1].sections[0]
     shown = [tail for tail in TAILS if any(cell.value(tail) for cell in latency.cells)]
     return 9 * (4 - len(shown))
@@ -162,7 +162,7 @@ def test_a_stream_shows_its_first_and_last_slice(view: ReportView, result: RunRe
 
 
 def test_every_linked_cell_opens_what_was_measured(view: ReportView, run_file: Path) -> None:
-    """Each link of a table opens a cell with the recorded seconds to five digits and the exact buckets of its
+    """Each link in a table opens a cell with the recorded seconds to five digits and with the exact buckets of its
     histogram.
     """
     cells = {cell.key: cell for cell in view.cells}
@@ -196,8 +196,8 @@ def test_every_linked_cell_opens_what_was_measured(view: ReportView, run_file: P
 
 
 def test_a_cells_histogram_and_marks_are_the_windows(view: ReportView, result: RunResult) -> None:
-    """The histogram of a cell contains all I/Os of its window. Its percentiles equal those of the table, and all of
-    them are marked.
+    """The histogram of a cell contains all I/Os of its window. Its percentiles equal those in the table and are all
+    marked.
     """
     cells = {cell.key: cell for cell in view.cells}
     (iops,) = result.tests[0].sections
@@ -216,7 +216,7 @@ def test_a_cells_histogram_and_marks_are_the_windows(view: ReportView, result: R
 
 
 def test_a_streams_histogram_holds_all_its_ios(view: ReportView, result: RunResult) -> None:
-    """The chart, the cell behind it and the results agree on every bucket."""
+    """The histogram of a stream contains all its I/Os. The chart, its cell and the results agree on every bucket."""
     (section,) = result.tests[3].sections
     buckets = distribution_of(chart(view, "writesat0rth")).buckets
     assert buckets == section.histogram_us
@@ -241,7 +241,7 @@ def test_convergence_is_every_round(view: ReportView, result: RunResult) -> None
 
 
 def test_bars_are_as_high_as_their_values(view: ReportView, result: RunResult) -> None:
-    """Bars are in proportion to their values. Each has its own value, and the bars in front are drawn last."""
+    """The heights of bars are proportional to their values. Bars in the foreground are drawn last."""
     (iops,) = result.tests[0].sections
     spec: Any = draw(chart(view, "iops03d").chart)
     faces = spec["datasets"]["faces"]
@@ -264,8 +264,8 @@ def test_bars_are_as_high_as_their_values(view: ReportView, result: RunResult) -
 
 
 def test_streams_over_time_amount_and_fills(view: ReportView, result: RunResult) -> None:
-    """Each slice of a stream is drawn at its middle in time, at the amount written by its end, and
-    at its drive fills.
+    """Each slice of a stream is drawn at its middle in time, at the amount written by its end, and at the corresponding
+    number of drive fills.
     """
     (section,) = result.tests[3].sections
     slices = section.slices
@@ -284,7 +284,7 @@ def test_streams_over_time_amount_and_fills(view: ReportView, result: RunResult)
 
 
 def test_seconds_are_drawn_with_their_extremes(view: ReportView, run_file: Path) -> None:
-    """The highest latency of any second is on the chart."""
+    """The chart of a stream over time contains the highest latency of any second."""
     with tkperf.open_run(run_file) as opened:
         saturation = opened.record().tests[3]
         highest = max(seconds.latency_max_us.max() for seconds in opened.seconds(saturation))
@@ -294,8 +294,8 @@ def test_seconds_are_drawn_with_their_extremes(view: ReportView, run_file: Path)
 
 
 def test_a_run_without_seconds_is_reported_all_the_same(run_file: Path, result: RunResult) -> None:
-    """A run without recorded seconds, such as an imported one, is reported with all tables. It has no cells to open and
-    no charts of seconds.
+    """A run without recorded seconds, such as an imported run, has a report with all tables, but without cells to open
+    and without charts of seconds.
     """
     from tkperf.page.view import build_view
 
@@ -309,7 +309,7 @@ def test_a_run_without_seconds_is_reported_all_the_same(run_file: Path, result: 
 
 
 def test_hard_disks_open_their_areas(tmp_path: Path) -> None:
-    """A cell of a hard disk leads to all its areas."""
+    """A cell of a hard disk opens the values of all its areas."""
     simulate(tmp_path, run_info(suite="hdd"), suite=HDD_TESTS)
     view = view_of(tmp_path / "run.tkperf")
     assert len(list(view.cells)) == 9 + 2 * 2
@@ -320,14 +320,14 @@ def test_hard_disks_open_their_areas(tmp_path: Path) -> None:
 
 
 def test_the_header_says_which_fact_is_not_known() -> None:
-    """The page shows that the capacity of an imported run's device is not known."""
+    """If the capacity of an imported run's device is not known, the header states this."""
     run = made_up_run("R", {"iops": [made_up_section("IOPS", {FOUR_KIB_WRITES: (100.0,) * 5})]})
     imported = replace(run, info=replace(run.info, device={"kind": IMPORTED}))
     assert build_view(imported).subtitle == "imported result, capacity not known"
 
 
 def outline(view: ReportView) -> str:
-    """Return the texts of the report, and for each chart its title, its number of points, and the first and the last
+    """Return the texts of the report and, for each chart, its title, its number of points, and its first and last
     point.
     """
     lines = [view.title, view.subtitle, *view.banners]
@@ -347,7 +347,7 @@ def outline(view: ReportView) -> str:
 
 
 def describe(chart: ChartView) -> str:
-    """Return each of its views, with a mark on those for paper."""
+    """Return a description of each view of a chart. Views for paper are marked."""
     alone = [view.key for view in chart.on_paper]
     told = [
         f"  view {', '.join(view.choice)}{' (printed)' * (view.key in alone)}\n{describe_view(view)}"
@@ -382,14 +382,14 @@ def describe_view(chart: ChartView) -> str:
 
 
 def brief(row: dict[str, object]) -> str:
-    """Return a point with numbers of six digits, because the last of sixteen digits differ between machines."""
+    """Return a point with numbers of six digits, because the last digits differ between machines."""
     return " ".join(
         f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}" for name, value in row.items()
     )
 
 
 def test_the_report_reads_as_before(view: ReportView) -> None:
-    """Compare texts and chart data of a simulated run, word for word.
+    """The texts and chart data of a simulated run equal the stored text, word for word.
 
     After an intended change: TKPERF_UPDATE_GOLDEN=1 pytest tests/page/test_view.py
     """
@@ -400,8 +400,8 @@ def test_the_report_reads_as_before(view: ReportView) -> None:
 
 
 def test_a_stream_without_a_window_counts_each_io_once(view: ReportView, result: RunResult) -> None:
-    """The mean of a stream without a window counts each I/O once, although slices have different speeds. The table and
-    the cell have the same mean.
+    """The mean of a stream without a window counts each I/O once, although its slices have different rates. The table
+    and the cell have the same mean.
     """
     (section,) = result.tests[3].sections
     assert not section.window
@@ -417,7 +417,9 @@ def test_a_stream_without_a_window_counts_each_io_once(view: ReportView, result:
 
 
 def test_a_first_round_that_was_cut_off_is_shown(result: RunResult) -> None:
-    """A first round that was cut off is shown in a table that says so. No value is called the mean of a window."""
+    """A first round that was interrupted is shown in a table that states this. No value is called the mean of a
+    window.
+    """
     test = result.tests[0]
     (section,) = test.sections
     cut = replace(section.rounds[0], complete=False, cells=section.rounds[0].cells[:5])
@@ -431,7 +433,7 @@ def test_a_first_round_that_was_cut_off_is_shown(result: RunResult) -> None:
 
 
 def test_too_few_rounds_are_not_judged(result: RunResult) -> None:
-    """Too few rounds give the state "not judged" with the reason, and no chart of a window."""
+    """If a section has too few rounds, its state is "not judged" with the reason, and no chart of a window is drawn."""
     test = result.tests[3]
     (section,) = test.sections
     verdict = judge([1], [100.0], tracking="RND 4k IOPS", unit="IOPS")
@@ -445,7 +447,7 @@ def test_too_few_rounds_are_not_judged(result: RunResult) -> None:
 
 
 def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
-    """The page does not describe other tests of the profile."""
+    """The set-up on a page describes only the tests that ran, not other tests of the profile."""
     quick = load_profile("quick")
     latency = msgspec.structs.replace(quick.table(LatencyTable), jobs=3, io_depth=7)
     profile = quick.with_tables(latency)
@@ -468,8 +470,8 @@ def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
 
 
 def test_sections_have_the_order_of_the_specifications_reports(tmp_path: Path) -> None:
-    """A report with a TKperf profile shows throughput before latency, as TKperf does. Other profiles keep the order of
-    the run.
+    """A report of a run with a TKperf profile shows throughput before latency, as TKperf does. Reports with other
+    profiles keep the order of the run.
     """
     result = simulate(tmp_path, run_info(suite="ssd"))
     measured = [test.name for test in result.tests]
@@ -506,7 +508,9 @@ def test_a_long_text_is_cut_between_words(text: str, short: str) -> None:
 
 
 def test_the_opening_says_what_the_test_was_made_to_find(tmp_path: Path) -> None:
-    """The chart shows the limit of an offered rate, not the first levels, which are easy for any device."""
+    """The first screen shows what the test was made to find. For offered rates, this is the limit without a backlog,
+    not the first levels, which are easy for any device.
+    """
     result = simulate(tmp_path, run_info(), suite={"demand": SSD_TESTS["demand"]})
     table = next(build_section_tables(result.tests[0], None))
     limits = [one for one in view_of(tmp_path / "run.tkperf").headlines if one.label.endswith(", no backlog up to")]
@@ -518,8 +522,9 @@ def test_the_opening_says_what_the_test_was_made_to_find(tmp_path: Path) -> None
     ("test", "part"), [("iops", "IOPS test"), ("writesat", "Write Saturation test, 4 KiB random write")]
 )
 def test_the_first_chart_names_its_test(tmp_path: Path, test: str, part: str) -> None:
-    """The first chart is far from the heading of its test, so the titles of all its views name the test, and the load
-    if there is only one. The chart in the section keeps its title. The picture of both has the same name.
+    """The first chart is far from the heading of its test, so the titles of all its views name the test, and also the
+    load if the test has only one. The same chart in the section keeps its title. The saved pictures of both charts have
+    the same name.
     """
     simulate(tmp_path, run_info(), suite={test: SSD_TESTS[test]})
     view = view_of(tmp_path / "run.tkperf")
@@ -531,7 +536,9 @@ def test_the_first_chart_names_its_test(tmp_path: Path, test: str, part: str) ->
 
 
 def test_the_first_chart_is_marked_like_all_others(tmp_path: Path) -> None:
-    """The first chart and its views are marked SIMULATED as all others are, because the chart may be saved alone."""
+    """The first chart and its views are marked SIMULATED like all other charts, because a reader may save the chart
+    alone.
+    """
     notice = "SIMULATED: these numbers come from a model"
     simulate(tmp_path, run_info(notices=(notice,)))
     view = view_of(tmp_path / "run.tkperf")

@@ -1,4 +1,4 @@
-"""Each question has one chart: figures with the same question are views of one chart."""
+"""Each question is answered with one chart. Figures with the same question are views of this chart."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PROFILES = ("quick", "pts-2.0")
 
 @cache
 def plan_of(test: Test) -> TestPlan:
-    """Return the plan of a test with the sections that it has in any of these profiles."""
+    """Return the plan of a test with all sections that the test has in any of these profiles."""
     profiles = (load_profile(name) for name in PROFILES)
     names = [
         name
@@ -46,7 +46,7 @@ def plan_of(test: Test) -> TestPlan:
 
 
 def charts_of(figures: tuple[Figure, ...]) -> dict[str, list[Figure]]:
-    """Return the figures of each question, in their order."""
+    """Return the figures for each question, in their order."""
     questions: dict[str, list[Figure]] = {}
     for figure in figures:
         if figure.kind not in TABLE_KINDS:
@@ -60,8 +60,8 @@ def name_of(test: Test) -> str:
 
 @pytest.mark.parametrize("test", TESTS, ids=name_of)
 def test_every_chart_of_every_test_answers_a_question(test: Test) -> None:
-    """Every chart of every test answers a question. The names of its views tell them apart, and all have as many parts
-    as the chart has switches.
+    """Every chart of every test has a question. The names of its views are distinct and have as many parts as the chart
+    has switches.
     """
     plan = plan_of(test)
     for figures in (plan.figures, *(section.figures for section in plan.sections)):
@@ -125,7 +125,7 @@ def shown(view: ReportView) -> Iterator[tuple[str, ChartView]]:
 
 
 def test_the_plots_of_the_specification_are_printed(view: ReportView) -> None:
-    """The print contains each plot that PTS 1.1 asks of TKperf's four tests."""
+    """The printed report contains each plot that PTS 1.1 requires for TKperf's four tests."""
     printed: dict[str, list[str]] = {}
     for test, chart in shown(view):
         printed.setdefault(test, []).extend(each.key for each in chart.on_paper)
@@ -133,7 +133,7 @@ def test_the_plots_of_the_specification_are_printed(view: ReportView) -> None:
 
 
 def test_a_run_of_four_tests_has_half_as_many_charts(view: ReportView) -> None:
-    """A run of four tests has 17 charts. The other plots are views of these charts."""
+    """A run of four tests has 17 charts. All other plots are views of these charts."""
     charts = [chart for _, chart in shown(view)]
     assert len(charts) == 17
     questions = {(test, chart.question) for test, chart in shown(view)}
@@ -143,8 +143,8 @@ def test_a_run_of_four_tests_has_half_as_many_charts(view: ReportView) -> None:
 
 
 def test_block_sizes_share_one_table_and_one_convergence_chart(view: ReportView) -> None:
-    """Block sizes of a test share one table and one convergence chart, with a row and a curve each. Each section keeps
-    how its steady state was determined.
+    """The block sizes of a test share one table and one convergence chart, with a row and a curve for each size. Each
+    section keeps its own determination of steady state.
     """
     (test,) = [each for each in view.tests if each.key == "tp"]
     (table,) = test.tables
@@ -158,7 +158,7 @@ def test_block_sizes_share_one_table_and_one_convergence_chart(view: ReportView)
 
 
 def test_a_block_size_that_is_not_complete_is_named(run: Path) -> None:
-    """A block size that is not complete is named, and the table contains its figures so far. The bars show only
+    """A block size that is not complete is named as such, and the table contains its figures so far. The bars show only
     complete block sizes.
     """
     with RunFile(run) as file:
@@ -176,7 +176,7 @@ def test_a_block_size_that_is_not_complete_is_named(run: Path) -> None:
 
 
 def test_periodic_spikes_come_first(tmp_path: Path) -> None:
-    """Periodic spikes are a headline, and the chart that opens the page shows the maximum."""
+    """Periodic spikes are the first headline, and the first chart of the page then shows the maximum latency."""
     result = simulate(tmp_path, run_info(), suite={"writesat": SSD_TESTS["writesat"]})
     (test,) = result.tests
     (section,) = test.sections
@@ -211,7 +211,9 @@ def _view(result: RunResult) -> ReportView:
 
 
 def test_a_fill_of_a_single_second_has_no_chart_of_its_own(tmp_path: Path) -> None:
-    """A fill of a single second has no chart of its own, because one point tells nothing more than the whole test."""
+    """A fill of a single second has no separate chart, because a single point shows no more than the chart of the whole
+    test.
+    """
     simulate(tmp_path, run_info(active_range_length_bytes=64 << 20), suite={"iops": SSD_TESTS["iops"]})
     keys = [each.key for _, chart in shown(view_of(tmp_path / "run.tkperf")) for each in chart.views]
     assert "iopstimeline" in keys
@@ -219,8 +221,8 @@ def test_a_fill_of_a_single_second_has_no_chart_of_its_own(tmp_path: Path) -> No
 
 
 def test_a_plan_without_questions_has_a_chart_for_each_figure(run: Path) -> None:
-    """A plan without questions has a chart for each figure, and no chart is a view of another. An unknown test is shown
-    by the plan in its file.
+    """A plan without questions leads to a separate chart for each figure. An unknown test is shown according to the
+    plan in its file.
     """
     stored = {
         "title": "Of another version",
@@ -295,7 +297,8 @@ def test_views_whose_names_are_the_same_are_numbered() -> None:
     ("values", "shades"),
     [
         ((0.0, 5.0, 10.0), (0.0, 0.5, 1.0)),
-        ((1.0, 10.0, 100.0), (0.0, 0.5, 1.0)),  # 100 times the least value, on a logarithmic scale
+        # The scale is logarithmic, because the greatest value is 100 times the least value.
+        ((1.0, 10.0, 100.0), (0.0, 0.5, 1.0)),
         ((0.0, None, 100.0), (0.0, None, 1.0)),
         ((500.0, 505.0, 510.0), (0.0, 0.01, 0.02)),  # a difference of 2 % is hardly visible
         ((7.0, 7.0, 7.0), (None, None, None)),
@@ -303,7 +306,9 @@ def test_views_whose_names_are_the_same_are_numbered() -> None:
     ],
 )
 def test_a_cell_is_shaded_by_its_value(values: tuple[float | None, ...], shades: tuple[float | None, ...]) -> None:
-    """A cell is shaded by its value. A cell without a value has no colour, and neither have cells of equal values."""
+    """A cell is shaded according to its value. A cell without a value has no colour, and neither have cells with equal
+    values.
+    """
     assert [list(row) for row in shade([values])] == [pytest.approx(list(shades))]
 
 
