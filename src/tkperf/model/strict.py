@@ -110,7 +110,9 @@ def describe_mistake(mistake: msgspec.ValidationError, type_: Any, value: object
 
 
 def quote_value(value: object) -> str:
-    """Return a value as shortened JSON text. A number with thousands of digits cannot be converted to text at all."""
+    """Return a value as shortened JSON text for an error message. A table or list is described by the number of
+    entries, and a very large number is not written out.
+    """
     if isinstance(value, dict):
         return f"a table of {len(value):,}"
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
-"""Judge readings: changes between two readings, throttled times and steps, write amplification, warnings.
+"""Analysis of readings: changes between two readings, throttled times and steps, write amplification, and warnings.
 
-A drive's log covers a minute. Its data may therefore arrive after a step was stored, so steps are marked when a run is
-read.
+A reading of a drive's log covers about the last minute, so it may arrive after a step was stored. Therefore, steps are
+marked as throttled when a run file is read.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.record import RunRecord, StepRecord, TestRecord
 from tkperf.model.telemetry.drive_reading import TEMPERATURE_WARNING, DriveFacts, Reading
 
-# A counter may be wrong by one unit at both ends. With fewer units, a ratio is wrong by more than 5 %.
+# The growth of a counter may be wrong by one unit. If a counter grows by fewer units than this limit, a ratio may be
+# wrong by more than 5 %.
 LEAST_UNITS = 20
-# The values of a reading that show heat, with the meaning of their growth.
+# The values of a reading that show throttling because of heat. The text states what an increase of the value means.
 _HEAT = {
     "thermal_1_count": "it slowed down for heat, lightly",
     "thermal_2_count": "it slowed down for heat, heavily",
@@ -33,28 +34,32 @@ _heat_values = attrgetter(*_HEAT)
 
 
 class Intervals:
-    """Intervals that may overlap. The time of a search grows with the logarithm of the number of intervals."""
+    """Intervals that may overlap. A search is fast even with many intervals, because its time grows with the logarithm
+    of their number.
+    """
 
     def __init__(self, pairs: Iterable[tuple[float, float]]) -> None:
         ordered = sorted(pairs)
         self._begins = [begin for begin, _ in ordered]
-        # For each interval, the latest end of this interval and of all earlier intervals.
+        # Each entry is the latest end among an interval and all earlier intervals.
         self._ends = list(accumulate((end for _, end in ordered), max))
 
     def overlap(self, begin: float, end: float) -> bool:
-        """Return whether any interval overlaps the given part. A common border is not an overlap."""
+        """Return whether any interval overlaps the range from ``begin`` to ``end``. A common border is not an
+        overlap.
+        """
         before = bisect_left(self._begins, end)
         return before > 0 and self._ends[before - 1] > begin
 
     def contain(self, value: float) -> bool:
-        """Return whether a value lies in any interval, or on its border."""
+        """Return whether a value lies within any interval, or on the border of an interval."""
         before = bisect_right(self._begins, value)
         return before > 0 and self._ends[before - 1] >= value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttled:
-    """A stretch of time, between two readings, in which a drive was throttled, and the evidence for it."""
+    """A period between two readings in which a drive was throttled, and the evidence for the throttling."""
 
     drive: str
     began_s: float
@@ -63,7 +68,7 @@ class Throttled:
 
 
 def by_drive(readings: Iterable[Reading]) -> dict[str, list[Reading]]:
-    """Return the readings of each drive, in the order of their time."""
+    """Return the readings of each drive in the order of time, by the names of the drives."""
     drives: dict[str, list[Reading]] = {}
     for reading in sorted(readings, key=lambda reading: reading.at_s):
         drives.setdefault(reading.drive, []).append(reading)
@@ -71,10 +76,11 @@ def by_drive(readings: Iterable[Reading]) -> dict[str, list[Reading]]:
 
 
 def find_throttling(readings: Iterable[Reading], pauses: Sequence[tuple[float, float]] = ()) -> Iterator[Throttled]:
-    """Yield each stretch of time in which a drive was throttled.
+    """Yield each period between two readings in which a drive was throttled.
 
     Args:
-        pauses: begin and end of each pause of the run. Readings before and after a pause are not compared.
+        pauses: begin and end of each pause of the run, in s. A reading before a pause is not compared with a reading
+            after the pause.
     """
     paused = Intervals(pauses)
     for of_drive in by_drive(readings).values():
@@ -84,9 +90,11 @@ def find_throttling(readings: Iterable[Reading], pauses: Sequence[tuple[float, f
 
 
 def find_heat(before: Reading, after: Reading) -> str:
-    """Return the evidence that a drive was throttled between two readings; empty if there is none."""
+    """Return the evidence that a drive was throttled between two readings, in words. If there is no evidence, the
+    result is empty.
+    """
     reasons = []
-    if _heat_values(before) != _heat_values(after):  # which is rare, and a day has many readings
+    if _heat_values(before) != _heat_values(after):  # a cheap comparison first, because a day has many readings
         reasons = [words for name, words in _HEAT.items() if (counter_delta(before, after, name) or 0) > 0]
     warned = (before.critical_warning or 0) | (after.critical_warning or 0)
     if warned & TEMPERATURE_WARNING:
@@ -97,7 +105,7 @@ def find_heat(before: Reading, after: Reading) -> str:
 
 
 def counter_delta(before: Reading, after: Reading, name: str) -> int | None:
-    """Return the growth of a counter. None: not known, or the counter decreased, for example after a reset."""
+    """Return the increase of a counter. None: not known, or the counter decreased, for example after a reset."""
     first, last = getattr(before, name), getattr(after, name)
     return None if first is None or last is None or last < first else int(last - first)
 
@@ -105,7 +113,7 @@ def counter_delta(before: Reading, after: Reading, name: str) -> int | None:
 def find_amplification(before: Reading, after: Reading, facts: DriveFacts | None = None) -> float | None:
     """Return the write amplification between two readings: the bytes written to the flash for each byte from the host.
 
-    None: the drive does not count both, or wrote too little in relation to its counting units.
+    None: the drive does not count both values, or wrote too few counting units for a reliable ratio.
     """
     host, nand = (counter_delta(before, after, name) for name in ("host_written_bytes", "nand_written_bytes"))
     if not host or nand is None:
@@ -116,16 +124,16 @@ def find_amplification(before: Reading, after: Reading, facts: DriveFacts | None
     return nand / host
 
 
-# A reading that was requested at the beginning or end of a test may arrive this much later and still belong to it.
+# A reading still counts as the reading at the beginning or end of a test if it was made within this time, in s.
 EDGE_S = 30.0
 
 
 def find_edges(readings: Sequence[Reading], began_s: float, ended_s: float) -> tuple[Reading, Reading] | None:
-    """Return the two full readings of a drive that are nearest to the beginning and the end of a stretch of time, such
-    as a test.
+    """Return the two full readings of a drive that are nearest to the beginning and the end of a period, such as a
+    test.
 
-    If no reading arrived in time at an end, the first or the last full reading within the stretch replaces it. None:
-    there are not two readings.
+    If no reading was made near the beginning or the end, the first or last full reading within the period is used
+    instead. None: the period does not have two such readings.
     """
     beyond_s = EDGE_S + 1.0
     full = [
@@ -141,7 +149,7 @@ def find_edges(readings: Sequence[Reading], began_s: float, ended_s: float) -> t
 
 
 def _nearest(readings: Sequence[Reading], at_s: float) -> Reading | None:
-    """Return the reading that was requested at a moment; None if no reading arrived in time."""
+    """Return the reading that is nearest to a moment; None: no reading was made within ``EDGE_S`` of this moment."""
     near = [reading for reading in readings if abs(reading.at_s - at_s) <= EDGE_S]
     return min(near, key=lambda reading: abs(reading.at_s - at_s), default=None)
 
@@ -156,7 +164,9 @@ def with_throttled_steps(record: RunRecord) -> RunRecord:
 
 
 def count_throttled_steps(record: RunRecord, *, most: int) -> int:
-    """Return how many marks ``with_throttled_steps`` would make. The count ends beyond ``most``."""
+    """Return the number of marks that ``with_throttled_steps`` would set. Counting stops as soon as the number exceeds
+    ``most``.
+    """
     stretches, count = find_stretches(record), 0
     for test in record.tests if stretches else ():
         for step in test.steps:
@@ -171,7 +181,7 @@ def count_throttled_steps(record: RunRecord, *, most: int) -> int:
 
 
 def find_stretches(record: RunRecord) -> list[list[Throttled]]:
-    """Return the stretches in which each drive was throttled."""
+    """Return the periods in which drives were throttled, as one list for each throttled drive."""
     stretches: dict[str, list[Throttled]] = {}
     for stretch in find_throttling(record.telemetry, find_pauses(record.resumptions)):
         stretches.setdefault(stretch.drive, []).append(stretch)
@@ -179,12 +189,12 @@ def find_stretches(record: RunRecord) -> list[list[Throttled]]:
 
 
 def is_throttled(stretches: Sequence[Sequence[Throttled]], began_s: float, ended_s: float) -> bool:
-    """Return whether any drive was throttled, or may have been throttled, during this time."""
+    """Return whether any drive was throttled, or may have been throttled, between ``began_s`` and ``ended_s``."""
     return any(any(_overlapping(of_drive, began_s, ended_s)) for of_drive in stretches)
 
 
 class Pause(Protocol):
-    """A resumption, in the form of a record or of a result."""
+    """A resumption of a run, in the form of a record or of a result."""
 
     @property
     def stopped_s(self) -> float: ...
@@ -194,7 +204,7 @@ class Pause(Protocol):
 
 
 def find_pauses(resumptions: Iterable[Pause]) -> tuple[tuple[float, float], ...]:
-    """Return begin and end of each pause of the run."""
+    """Return the begin and the end of each pause of the run, in s."""
     return tuple((resumption.stopped_s, resumption.resumed_s) for resumption in resumptions)
 
 
@@ -203,8 +213,8 @@ def _test(test: TestRecord, stretches: Sequence[Sequence[Throttled]]) -> TestRec
 
 
 def _overlapping(stretches: Sequence[Throttled], began_s: float, ended_s: float) -> Iterator[Throttled]:
-    """Yield the stretches of one drive that overlap a time. They are in order; a day may have one stretch for each
-    minute.
+    """Yield the periods of one drive that overlap a time. ``stretches`` must be in the order of time. A search by
+    halves finds the first period, because a day may have one period for each minute.
     """
     first = bisect_right(stretches, began_s, key=lambda stretch: stretch.ended_s)
     yield from takewhile(lambda stretch: stretch.began_s < ended_s, islice(stretches, first, None))
@@ -227,7 +237,8 @@ def _step(step: StepRecord, stretches: Sequence[Sequence[Throttled]]) -> StepRec
     return replace(step, disturbances=(*(step.disturbances or ()), *found)) if found else step
 
 
-# A constant temperature is stored once per ``STILL_S``. A change by a degree is stored at once.
+# A constant temperature is stored once in ``STILL_S`` seconds. A change by at least ``LEAST_CHANGE_C`` degrees is
+# stored immediately.
 STILL_S = 60.0
 LEAST_CHANGE_C = 1.0
 
@@ -237,18 +248,20 @@ MEDIA_ERRORS = "media-errors"
 
 @dataclass(slots=True)
 class TelemetryLog:
-    """Receives each reading in the order of its time."""
+    """State that decides which readings are stored and which warnings are new. It receives all readings in the order of
+    time.
+    """
 
     _kept: dict[str, Reading] = field(default_factory=dict)
     _full: dict[str, Reading] = field(default_factory=dict)
     _warned: set[tuple[str, str]] = field(default_factory=set)
 
     def test_begins(self) -> None:
-        """Begin a test. Each drive and each kind gives at most one warning in a test."""
+        """Begin a test. In each test, a drive causes at most one warning of each kind."""
         self._warned = set()
 
     def is_news(self, reading: Reading) -> bool:
-        """Return whether a reading is worth storing. If so, the reading counts as stored."""
+        """Return whether a reading must be stored. If so, later calls treat the reading as stored."""
         kept = self._kept.get(reading.drive)
         temperature_c = reading.temperature_c
         if kept is not None and reading.is_full and kept.is_full and reading.at_s <= kept.at_s:
@@ -266,8 +279,8 @@ class TelemetryLog:
         return not still
 
     def find_warnings(self, reading: Reading) -> Iterator[tuple[str, str]]:
-        """Yield code and text of each new warning in a full reading, compared with the previous full reading; once in
-        each test.
+        """Yield the code and the text of each new warning. A warning follows from a comparison of a full reading with
+        the previous full reading of the drive, and is given once in each test.
         """
         if not reading.is_full:
             return

@@ -1,4 +1,4 @@
-"""Sizes, times and their text forms. This is the only module that turns text into numbers and back.
+"""Sizes, times and their text forms. Only this module converts text into such values and back.
 
 Block sizes and offsets are binary (KiB = 1024), capacities and rates are decimal (MB = 10^6), as in the PTS (PTS User
 Guide, section 2, note on units).
@@ -41,13 +41,13 @@ _TOO_LARGE = 1 << 63
 
 NOT_MEASURED = "-"
 NOT_FOUND = "not found"
-"""Text for a value that was searched for among the measured values and not found."""
+"""Text for a value that was searched among the measured values and not found."""
 
 
 def parse_size_bytes(text: str) -> int:
     """Return the bytes of a size such as ``512MiB``, ``1g``, ``960GB`` or ``4096``.
 
-    A bare letter is binary, as fio reads it; ``kB MB GB TB`` are decimal.
+    A single letter is a binary unit, as in fio. ``kB MB GB TB`` are decimal units.
 
     Raises:
         UsageError: the text is not a size, or the size is not positive.
@@ -56,7 +56,8 @@ def parse_size_bytes(text: str) -> int:
     if match is None or match[2].lower() not in _FACTORS:
         raise UsageError(f"'{text[:40]}' is not a size. Write, for example, 512MiB, 16GiB, 960GB or a number of bytes")
     amount = Decimal(match[1])
-    # The comparison comes first, because a product with more digits than the precision of Decimal raises another error.
+    # Too large amounts must not be multiplied: a product with more digits than the precision of Decimal raises another
+    # exception.
     size_bytes = _TOO_LARGE if amount >= _TOO_LARGE else int(amount * _FACTORS[match[2].lower()])
     if size_bytes <= 0:
         raise UsageError(f"'{text[:40]}' is not a size, because a size must be more than 0 bytes")
@@ -73,7 +74,7 @@ def format_block_size(block_size_bytes: int) -> str:
 
 
 def format_block_size_kib(block_size_bytes: int) -> str:
-    """Return a block size in KiB without trailing zeroes, for table heads: ``1024``, ``4``, ``0.5``."""
+    """Return a block size in KiB without trailing zeros, for table heads: ``1024``, ``4``, ``0.5``."""
     return f"{block_size_bytes / KIB:g}"
 
 
@@ -97,25 +98,27 @@ def format_duration(duration_s: float) -> str:
 
 
 def format_durations(shortest_s: float, longest_s: float) -> str:
-    """Return a range of durations: ``2 h 10 min to 3 h 05 min``; one duration if both texts are equal."""
+    """Return a range of durations, such as ``2 h 10 min to 3 h 05 min``. If both texts are equal, return a single
+    duration.
+    """
     shortest, longest = format_duration(shortest_s), format_duration(longest_s)
     return shortest if shortest == longest else f"{shortest} to {longest}"
 
 
 def format_count(count: int, what: str) -> str:
-    """Return a count of something with a regular plural: ``1 slice``, ``1,440 slices``."""
+    """Return a count with its noun: ``1 slice``, ``1,440 slices``. The noun must have a regular plural."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def format_window(numbers: Sequence[int]) -> str:
-    """Return consecutive rounds: ``round 1``, ``rounds 4–8``."""
+    """Return consecutive round numbers in words: ``round 1``, ``rounds 4–8``."""
     if len(numbers) == 1:
         return f"round {numbers[0]}"
     return f"rounds {numbers[0]}–{numbers[-1]}"
 
 
 def spaced(size: str) -> str:
-    """Return a size that a user wrote in the form for people: ``100 %`` for ``100%``, ``1 GiB`` for ``1GiB``."""
+    """Return a size that a user wrote with a blank before the unit: ``100 %`` for ``100%``, ``1 GiB`` for ``1GiB``."""
     return re.sub(r"(?<=\d)(?=[A-Za-z%])", " ", size.strip())
 
 
@@ -128,7 +131,9 @@ _COPIED = re.compile(r"\s*[a-z ]+: +(tkperf [a-z].*|\S+)$")
 
 
 def is_copied(line: str) -> bool:
-    """Return whether a line is a label with a command or a path. Users copy such a line as a whole."""
+    """Return whether a line consists of a label and a command or path. Such a line must not be broken, because users
+    copy the command or path.
+    """
     return _COPIED.match(line) is not None
 
 
@@ -137,12 +142,12 @@ _COMMAND = re.compile(r"'(?:sudo )?tkperf [^']*'")
 
 def wrap_words(text: str, width: int, *, indent: int = 0, hanging: int = 0, break_long_words: bool = True) -> list[str]:
     """Break a text into lines of whole words. A quoted command that fits on a line is not broken, because users copy
-    it.
+    the command.
 
     Args:
         indent: number of blanks before the first line.
         hanging: number of blanks before the other lines.
-        break_long_words: whether a word that is longer than a line continues in the next line.
+        break_long_words: whether a word that is longer than a line continues on the next line.
     """
 
     def bind(command: re.Match[str]) -> str:
@@ -161,34 +166,35 @@ def wrap_words(text: str, width: int, *, indent: int = 0, hanging: int = 0, brea
 
 
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters other than tab and line feed, characters that change the direction of the
-following text, and halves of a surrogate pair.
+"""Pattern of characters that no output contains: control characters other than tab and line feed, characters that
+change the direction of text, and halves of a surrogate pair.
 
-No output contains such a character: a terminal would obey it, and a name could look like another
-name.
+A terminal would execute control characters, and with direction characters a name could look like another name.
 """
 
 
 def escape_controls(json_text: str) -> str:
-    """Return a JSON text in which control characters are escaped (RFC 8259). The values stay the same."""
+    """Return a JSON text in which control characters are escaped (RFC 8259). The values in the JSON text stay the
+    same.
+    """
     return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
 
 
 def drop_controls(text: str) -> str:
-    """Return text from outside without control characters and direction characters. Line ends and no-break spaces
-    stay.
+    """Return text from another source without control characters and direction characters. Line ends and no-break
+    spaces remain.
     """
-    if text.replace("\n", "").isprintable():  # as nearly all is
+    if text.replace("\n", "").isprintable():  # true for nearly all texts
         return text
     return "".join(each for each in text if each.isprintable() or each in "\n\u00a0")
 
 
-@lru_cache(maxsize=1 << 13)  # most percentiles in a day's minutes are equal
+@lru_cache(maxsize=1 << 13)  # most percentiles in the minutes of a day are equal
 def format_number(value: float | None, digits: int | None = None) -> str:
-    """Return a number as people read it.
+    """Return a number as text for people.
 
     Args:
-        digits: digits after the decimal point, for an exact number such as a count; default: as many as a measured
+        digits: digits after the decimal point, for an exact number such as a count; None: as many digits as a measured
             figure needs (``find_digit_place``).
     """
     if value is None or isnan(value):
@@ -197,10 +203,10 @@ def format_number(value: float | None, digits: int | None = None) -> str:
 
 
 def find_digit_place(value: float) -> int:
-    """Return the place of the last digit that a measured figure shows: 2 for hundreds, -1 for tenths.
+    """Return the place of the last digit that is shown of a measured value: 2 for hundreds, -1 for tenths.
 
-    A figure has three digits, or four if the first digit is 1. Figures with equal texts therefore differ by less than 1
-    %, and by 0.1 % on average. See docs/reference/reports.md, Digits.
+    Three digits are shown, or four digits if the first digit is 1. Values with equal texts therefore differ by less
+    than 1 %, and by 0.1 % on average. See the section "Digits" in docs/reference/reports.md.
     """
     if not value or not isfinite(value):
         return 0
@@ -210,15 +216,17 @@ def find_digit_place(value: float) -> int:
 
 
 def format_to_place(value: float, place: int) -> str:
-    """Return a rounded number: ``88,800`` for 88,821.6 and place 2; ``12.30`` at place -2, hundredths."""
+    """Return a number that is rounded to a place: ``88,800`` for 88,821.6 and place 2 (hundreds), ``12.30`` for 12.3
+    and place -2 (hundredths).
+    """
     if not isfinite(value):
         return str(value)
-    rounded = round(value, -place) or 0.0  # no -0
+    rounded = round(value, -place) or 0.0  # 0.0 instead of -0.0
     return f"{rounded:,.{max(-place, 0)}f}"
 
 
 def format_exact(value: float) -> str:
-    """Return a number with all its significant digits: ``88,821.6``."""
+    """Return a number with all significant digits, such as ``88,821.6``."""
     if not isfinite(value):
         return str(value)
     text = f"{value:,.4f}" if abs(value) >= 1 else f"{value:.6g}"
@@ -226,13 +234,13 @@ def format_exact(value: float) -> str:
 
 
 def format_quantity(value: float | None, unit: str, digits: int | None = None) -> str:
-    """Return a number with its unit; a dash alone if the number was not measured."""
+    """Return a number with its unit. If the number was not measured, return only a dash."""
     number = format_number(value, digits)
     return number if number == NOT_MEASURED else f"{number} {unit}".rstrip()
 
 
 def format_latency(latency_us: float) -> str:
-    """Return a latency in the most suitable unit: ``37.2 µs``, ``1.204 ms``, ``2.10 s``."""
+    """Return a latency with the most suitable unit: ``37.2 µs``, ``1.204 ms``, ``2.10 s``."""
     for factor, unit in ((1e6, "s"), (1e3, "ms")):
         if latency_us >= factor:
             return f"{format_number(latency_us / factor)} {unit}"
@@ -240,9 +248,10 @@ def format_latency(latency_us: float) -> str:
 
 
 def find_latency_unit(latencies_us: Iterable[float | None]) -> tuple[str, float]:
-    """Return the unit that suits all of several latencies, and its length in us.
+    """Return a unit that suits all latencies of a table or chart, and the length of this unit in µs.
 
-    The greatest has one unit or more, and the least a tenth of it: ``0.276`` and ``72.9`` are both easy to read in ms.
+    The greatest latency must be at least one unit, and the least latency at least a tenth of the unit. For example,
+    ``0.276`` and ``72.9`` are both easy to read in ms.
     """
     known = [value for value in latencies_us if value]
     for factor, unit in ((1e6, "s"), (1e3, "ms")):
@@ -252,7 +261,7 @@ def find_latency_unit(latencies_us: Iterable[float | None]) -> tuple[str, float]
 
 
 def unit_for_people(unit: str) -> str:
-    """Return ``µs`` for ``us``, the unit in data files; any other unit stays."""
+    """Return a unit for people: ``µs`` instead of ``us``, which data files use. Any other unit stays the same."""
     return "µs" if unit == "us" else unit
 
 
@@ -262,16 +271,18 @@ def format_mix(read_percent: int) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Return a name from outside on one line, without control characters. White space becomes single blanks."""
+    """Return a name from another source on one line, without control characters. Each sequence of white space becomes a
+    single blank.
+    """
     return " ".join(drop_controls(text).split())
 
 
 MOST_NAMED_RUNS = 4
-"""The largest number of runs that a sentence names."""
+"""The largest number of run names that a sentence lists."""
 
 
 def format_ranges(numbers: Iterable[int]) -> str:
-    """Return numbers as a list such as ``0-3,8``."""
+    """Return numbers as a text with ranges, such as ``0-3,8``."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][-1] + 1:
@@ -282,7 +293,7 @@ def format_ranges(numbers: Iterable[int]) -> str:
 
 
 def list_names(names: Sequence[str]) -> str:
-    """Join names: ``A, B``; many names become ``A, B, C, D and 12 more``."""
+    """Return names as a list: ``A, B``. A long list is shortened: ``A, B, C, D and 12 more``."""
     left = len(names) - MOST_NAMED_RUNS
     if left < 2:
         return ", ".join(names)

@@ -1,4 +1,4 @@
-"""Workloads and steps of a test. This module contains no I/O, no clock and nothing of fio."""
+"""Workloads and steps of a test. This module does no I/O, reads no clock, and does not depend on fio."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from typing import NamedTuple
 from tkperf.model.errors import UsageError
 from tkperf.model.units import KIB, format_block_size, format_capacity, format_count, format_mix
 
-# The name of a mix of more sizes contains only the smallest and the largest size.
+# The name of a mix with more block sizes than this number contains only the smallest and the largest size.
 LONGEST_MIX_LISTED = 4
-# The alignment of the I/Os of a mix of block sizes, including the smaller I/Os.
+# All I/Os of a mix of block sizes have this alignment, including the smaller I/Os.
 MIX_ALIGNMENT_BYTES = 4 * KIB
 
 
-# The name of a stream, None for a load alone and for a combination, and whether its flushes are meant.
+# The name of a stream, and whether the flushes are meant instead of the I/Os. The name is None for a single load and
+# for a whole combination.
 PartKey = tuple[str | None, bool]
 WHOLE_LOAD: PartKey = (None, False)
 
 
 class Access(StrEnum):
-    """Order of block addresses, in the PTS's words."""
+    """Order of block addresses, in the words of the PTS."""
 
     RANDOM = "random"
     SEQUENTIAL = "sequential"
 
     @property
     def order(self) -> str:
-        """Return ``RND`` or ``SEQ``."""
+        """Return the abbreviation of the PTS for the order, ``RND`` or ``SEQ``."""
         return "RND" if self is Access.RANDOM else "SEQ"
 
 
@@ -50,7 +51,7 @@ class ActiveRange:
         return f"{format_capacity(self.length_bytes)} from {format_capacity(self.offset_bytes)}"
 
     def within(self, outer: ActiveRange) -> ActiveRange:
-        """Return the range that this range, counted from the start of ``outer``, occupies on the device."""
+        """Return the place on the device of this range. The offset of this range counts from the start of ``outer``."""
         return ActiveRange(offset_bytes=outer.offset_bytes + self.offset_bytes, length_bytes=self.length_bytes)
 
 
@@ -62,7 +63,7 @@ class Arrival(StrEnum):
 
 
 class BlockShare(NamedTuple):
-    """A block size, and the percentage of all I/Os that have it."""
+    """A block size, and the percentage of all I/Os that have this size."""
 
     block_size_bytes: int
     percent: int
@@ -78,7 +79,7 @@ class Zone(NamedTuple):
 
 
 class Burst(NamedTuple):
-    """A number of I/Os that a job issues, and the pause after them, in s (fio: thinktime_blocks and thinktime)."""
+    """A number of I/Os that a job issues, and the pause after these I/Os in s (fio: thinktime_blocks and thinktime)."""
 
     ios: int
     pause_s: float
@@ -86,28 +87,32 @@ class Burst(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The work of the load generator. It is also the key of the results.
+    """The I/O that the load generator does. A workload is also the key of the results.
 
-    ``jobs`` is the PTS's thread count (TC), ``io_depth`` its queue depth for each thread (QD).
+    ``jobs`` is the thread count (TC) of the PTS. ``io_depth`` is the queue depth (QD) of each thread.
 
     Attributes:
-        block_size_bytes: size of every I/O; with ``block_mix`` the largest size.
+        block_size_bytes: size of every I/O; with ``block_mix``, the largest size.
         block_mix: several block sizes and the share of each; empty: one size only.
-        zones: distribution of random accesses over the range, from its start; empty: even.
-        offered_iops: the rate that all jobs together should issue; None: as fast as the device answers.
-        arrival: distribution of an offered rate over time.
-        compressible_percent: the part of the data written that a drive's compression could save; None:
-            fresh random data, which saves nothing.
-        region: the part of the active range that the accesses stay in, counted from the start of the
-            active range; None: all of it.
-        trims: the I/Os are trims (discards) of the blocks; there are no reads and no writes.
-        random_percent: of random access, the share of accesses at a random address, in %; each of the others
-            follows the access before it. None: all are random.
-        burst: each job pauses after a number of I/Os; None: it never pauses.
-        flush_every: each job flushes the device's write cache after so many of its writes; None: never.
-        together: the streams of a combination, which start and stop together; empty: one load alone.
-        stream: of a combination, the name of the stream that this workload is; None: the combination itself.
-        flushes: a key of results alone: it stands for the flushes of the load instead of its I/Os.
+        zones: distribution of random accesses over the range, from the start of the range; empty: an even distribution.
+        offered_iops: the rate at which all jobs together should issue I/Os, in I/Os per second; None: as fast as the
+            device completes I/Os.
+        arrival: distribution of the offered I/Os over time.
+        compressible_percent: the share of the written data, in %, that compression in the drive could save; None: new
+            random data, which cannot be compressed.
+        region: the part of the active range in which the accesses stay. Its offset counts from the start of the active
+            range. None: the whole active range.
+        trims: whether all I/Os are trims (discards), without reads and writes.
+        random_percent: for random access, the share of accesses at a random address, in %. Each other access continues
+            at the end of the previous access. None: all accesses are random.
+        burst: the number of I/Os after which each job pauses, and the length of the pause; None: no job pauses.
+        flush_every: the number of its own writes after which each job flushes the write cache of the device; None:
+            never.
+        together: the streams of a combination, which start and stop together; empty: a single load.
+        stream: the name, if this workload is a stream of a combination; None: this workload is a single load or the
+            combination itself.
+        flushes: whether this workload is the key of the results of the flushes of a load, and not of its I/Os. Such a
+            workload is only a key.
     """
 
     access: Access
@@ -195,23 +200,25 @@ class Workload:
 
     @property
     def is_combination(self) -> bool:
-        """Return whether several streams run together and this workload is all of them."""
+        """Return whether this workload is a whole combination of streams that run together."""
         return bool(self.together) and self.stream is None
 
     @property
     def part_key(self) -> PartKey:
-        """Return which part of a step this workload is: all of its I/O, a stream, or flushes."""
+        """Return the part of a step that this workload describes: all I/O, a stream, or flushes."""
         return self.stream, self.flushes
 
     @property
     def is_plain(self) -> bool:
-        """Return whether it is one load that reads and writes without flushes, pauses and partly random access."""
+        """Return whether this workload is a single load of reads or writes without trims, flushes, pauses and partly
+        random access.
+        """
         kinds = (self.together, self.trims, self.random_percent, self.burst, self.flush_every)
         return kinds == ((), False, None, None, None)
 
     @property
     def kind_texts(self) -> tuple[str, ...]:
-        """Return partly random access, pauses and flushes in words."""
+        """Return a description of partly random access, pauses and flushes, as far as this workload has them."""
         texts = []
         if self.random_percent is not None:
             texts.append(f"{self.random_percent} % of the accesses random")
@@ -223,7 +230,7 @@ class Workload:
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        """Return the streams of a combination; of one load alone, that load as its only stream."""
+        """Return the streams of a combination. For a single load, return the load as the only stream."""
         return self.together if self.is_combination else (Stream(name="", workload=self),)
 
     @property
@@ -253,34 +260,33 @@ class Workload:
 
     @property
     def outstanding_bytes(self) -> int:
-        """Return the most bytes of reads and writes outstanding at a time."""
+        """Return the largest number of bytes that reads and writes can have outstanding at the same time."""
         loads = (each.workload for each in self.streams)
         return sum(load.jobs * load.io_depth * load.block_size_bytes for load in loads if not load.trims)
 
     @property
     def lead_in_s(self) -> float:
-        """Return the time from the start until all streams of a combination run; 0 for one load alone."""
+        """Return the time, in s, from the start until all streams of a combination run; 0 for a single load."""
         return max(each.delay_s for each in self.streams)
 
     @property
     def pauses(self) -> bool:
-        """Return whether some threads do no I/O for a time by plan."""
+        """Return whether some threads plan a time without I/O, because of bursts or of a delayed start."""
         return any(each.delay_s > 0 or each.workload.burst is not None for each in self.streams)
 
     @property
     def mean_block_bytes(self) -> float:
-        """Return the mean size of an I/O."""
+        """Return the mean size of an I/O in bytes."""
         if not self.block_mix:
             return self.block_size_bytes
         return sum(share.block_size_bytes * share.percent for share in self.block_mix) / 100
 
     def arrivals_deviation(self, due_ios: float) -> float:
-        """Return the standard deviation of the number of I/Os that are offered in a time in which ``due_ios`` are due
-        on average.
+        """Return the standard deviation of the number of offered I/Os, if ``due_ios`` I/Os are due on average.
 
-        The number of random arrivals varies by definition. A mix of block sizes is offered evenly
-        in bytes, while fio draws the size of each I/O: the number of I/Os varies with the sizes.
-        Otherwise I/Os are evenly spaced.
+        The number of random arrivals varies according to the Poisson process. A mix of block sizes is offered evenly in
+        bytes, but fio draws the size of each I/O at random, so the number of I/Os varies. In all other cases, the I/Os
+        are evenly spaced and the result is 0.
         """
         if self.arrival is Arrival.POISSON:
             return math.sqrt(due_ios)
@@ -290,7 +296,9 @@ class Workload:
 
     @property
     def mix_and_size(self) -> str:
-        """Return ``0/100 4k``, which distinguishes the workloads of most tests; of a combination its streams."""
+        """Return the mix and the block size, such as ``0/100 4k``, which distinguish the workloads of most tests. For a
+        combination, return the streams.
+        """
         if self.is_combination or self.flushes:
             return str(self)
         if self.trims:
@@ -299,8 +307,8 @@ class Workload:
 
     @property
     def blocks_name(self) -> str:
-        """Return ``blocks_text``, or for a long mix its smallest and largest size and the mean: ``12 sizes 512-64k,
-        mean 7.6k``.
+        """Return ``blocks_text``. For a mix of many sizes, return the number, the range and the mean of the sizes, such
+        as ``12 sizes 512-64k, mean 7.6k``.
         """
         if len(self.block_mix) <= LONGEST_MIX_LISTED:
             return self.blocks_text
@@ -310,7 +318,7 @@ class Workload:
 
     @property
     def blocks_text(self) -> str:
-        """Return ``4k``, or ``4k 60 % + 64k 40 %``."""
+        """Return the block size or the mix of block sizes, such as ``4k`` or ``4k 60 % + 64k 40 %``."""
         if not self.block_mix:
             return format_block_size(self.block_size_bytes)
         return " + ".join(f"{format_block_size(share.block_size_bytes)} {share.percent} %" for share in self.block_mix)
@@ -340,13 +348,15 @@ class Workload:
 
     @property
     def zones_text(self) -> str:
-        """Return ``50/5 30/15 20/80``: percent of accesses / percent of the range."""
+        """Return the zones as pairs of percent of accesses / percent of the range, such as ``50/5 30/15 20/80``."""
         return " ".join(f"{zone.access_percent}/{zone.range_percent}" for zone in self.zones)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """One of several loads that run together. ``delay_s`` is the time from the common start to its first I/O."""
+    """One of several loads that run together. ``delay_s`` is the time from the common start to the first I/O of this
+    load.
+    """
 
     name: str
     workload: Workload
@@ -362,12 +372,12 @@ class Stream:
 def combine(streams: Sequence[Stream]) -> Workload:
     """Return the combination of streams that start and stop together.
 
-    The fields of the combination are bounds: all jobs together, the deepest queue, the largest block. A
-    combination that reads and writes has a ``read_percent`` of 50, because its mix is known only
-    afterwards.
+    The fields of the combination are upper limits: the sum of the jobs, the deepest queue and the largest block size. A
+    combination that reads and writes has a ``read_percent`` of 50, because the real mix is known only after the
+    measurement.
 
     Raises:
-        ValueError: there are less than two streams, or two have one name.
+        ValueError: there are fewer than two streams, or two streams have the same name.
     """
     if len(streams) < 2:
         raise ValueError("a combination needs at least two streams")
@@ -385,25 +395,29 @@ def combine(streams: Sequence[Stream]) -> Workload:
 
 
 def key_of_flushes(workload: Workload) -> Workload:
-    """Return the key of the flushes of a load."""
+    """Return the key under which the results of the flushes of a load are listed."""
     return replace(workload, flushes=True, offered_iops=None, burst=None)
 
 
 def key_of_stream(combination: Workload, name: str) -> Workload:
-    """Return the key of a stream's results: its own workload, as a part of the combination."""
+    """Return the key under which the results of a stream are listed: the workload of the stream, marked as a part of
+    the combination.
+    """
     stream = next(each for each in combination.together if each.name == name)
     return replace(stream.workload, together=combination.together, stream=name)
 
 
 def list_streams(combination: Workload) -> tuple[Workload, ...]:
-    """Return the keys of the streams of a combination in its order; none for any other load."""
+    """Return the keys of the streams of a combination in order. For any other load, the result is empty."""
     if not combination.is_combination:
         return ()
     return tuple(key_of_stream(combination, stream.name) for stream in combination.together)
 
 
 def list_loads(workload: Workload) -> tuple[Workload, ...]:
-    """Return the key of a load, followed by those of its streams, each before the key of its flushes."""
+    """Return the keys of a load and of all its streams. The key of the flushes follows directly after the key of each
+    load with flushes.
+    """
     loads = (workload, *list_streams(workload))
     return tuple(key for load in loads for key in ((load, key_of_flushes(load)) if load.flush_every else (load,)))
 
@@ -433,7 +447,7 @@ def split_regions(active_range: ActiveRange, jobs: int, block_size_bytes: int) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One workload for one length of time."""
+    """One workload that runs for a given time."""
 
     workload: Workload
     duration_s: float

@@ -1,3 +1,3 @@
-"""Data that drives report about themselves: temperature, throttling, wear, bytes written. The modules have no side
-effects; see docs/explanation/telemetry.md.
+"""Parse the data that drives report about themselves: temperature, throttling, wear and bytes written. These modules
+only parse and have no side effects. See docs/explanation/telemetry.md.
 """

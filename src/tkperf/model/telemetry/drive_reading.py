@@ -1,4 +1,4 @@
-"""Parse the log of a drive, also in part, into units that do not depend on the bus or the maker."""
+"""Parse the log of a drive into units that do not depend on the bus or the maker. The log may be incomplete."""
 
 from __future__ import annotations
 
@@ -12,34 +12,36 @@ from typing import Any, Protocol
 from tkperf.model.units import drop_controls
 
 KELVIN_OF_0_C = 273
-# NVM Express 1.4, 5.14.1.2: a data unit consists of a thousand units of 512 bytes.
+# According to NVM Express 1.4, section 5.14.1.2, a data unit consists of a thousand units of 512 bytes.
 DATA_UNIT_BYTES = 512_000
-# Bit 1 of the critical warning: the temperature is at or above an upper threshold, or below a lower one.
+# Bit 1 of the critical warning means that the temperature is at or above an upper threshold, or at or below a lower
+# threshold.
 TEMPERATURE_WARNING = 1 << 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The log of a drive at one moment. None: the drive does not report the value, or the value was not read.
+    """The log of a drive at one moment. A value is None if the drive does not report the value, or if tkperf did not
+    read the value.
 
-    Counters cover the whole life of the drive. Minutes, seconds and counts only grow.
+    Counters cover the whole life of the drive. Minutes, seconds and counts only increase.
 
     Attributes:
         at_s: time of the reading on the run's clock.
         drive: the node of the drive, such as ``/dev/nvme0n1``; each member of a set has its own readings.
         source: ``nvme``, ``smartctl``, ``hwmon`` (temperature alone) or ``simulated``.
-        host_read_bytes, host_written_bytes: according to the drive's count of the host's requests.
-        nand_written_bytes: bytes written to the flash, including the drive's own copies.
+        host_read_bytes, host_written_bytes: bytes of the host's requests, as the drive counts them.
+        nand_written_bytes: bytes written to the flash, including data that the drive itself copies.
         media_errors: number of times that the drive could not read data or keep it undamaged.
-        percentage_used: used share of the life that the maker promises; it may exceed 100.
-        spare_percent: remaining share of the spare blocks of the new drive.
-        critical_warning: bits as in NVM Express; 0: none.
+        percentage_used: used share of the rated life, in %. The value may exceed 100.
+        spare_percent: remaining share of the spare blocks that the new drive had, in %.
+        critical_warning: the bits defined by NVM Express; 0: no warning.
         warning_minutes, critical_minutes: time above the drive's own temperature limits.
         thermal_1_count, thermal_2_count: number of times that the drive throttled itself lightly, and heavily, to
             keep the temperatures that the host set (NVM Express: host controlled thermal management).
         thermal_1_s, thermal_2_s: duration of light, and of heavy, throttling.
         throttle_events: number of times that the drive throttled itself because of heat (OCP's log).
-        throttling: the drive throttles itself now.
+        throttling: whether the drive throttles itself at the time of the reading.
         power_state: number of the power state; 0 is the fastest.
     """
 
@@ -68,8 +70,8 @@ class Reading:
 
     @property
     def is_full(self) -> bool:
-        """Return whether this is a reading of the drive's log, and not only of its temperature."""
-        # This is written out because a loop over the names takes five times as long.
+        """Return whether this reading contains values of the drive's log, and not only the temperature."""
+        # All names are listed in one attrgetter, because a loop over the names takes five times as long.
         return _values_of_log(self) != _NONE_OF_LOG
 
     @property
@@ -85,16 +87,18 @@ _NONE_OF_LOG = (None,) * len(_OF_LOG)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveFacts:
-    """Fixed facts about a drive's telemetry.
+    """Facts about the telemetry of a drive that do not change during a run.
 
     Attributes:
         model, serial, firmware: the values in the log of the drive.
-        sources: the sources with their versions, such as ``nvme-cli 2.3: smart-log, OCP log``.
+        sources: the programs and logs that give the values, with versions, such as
+            ``nvme-cli 2.3: smart-log, OCP log``.
         warning_c, critical_c: the temperature limits of the drive.
         host_unit_bytes, nand_unit_bytes: the units in which the drive counts writes of the host and writes to the
             flash.
-        gaps: unknown values, with the reason.
-        contradictions: counters of the drive that contradict each other, and which of them is used.
+        gaps: values that are not known, with the reasons.
+        contradictions: sentences about counters that contradict each other. Each sentence states which counter tkperf
+            uses.
     """
 
     drive: str
@@ -111,14 +115,16 @@ class DriveFacts:
 
 
 class Telemetry(Protocol):
-    """Reads the logs of drives during a run, and never delays the run. Times are those of the run's clock."""
+    """Reader of the drives' logs. It reads during a run without delaying the run. All times are those of the run's
+    clock.
+    """
 
     def take(self) -> Sequence[Reading]:
         """Return the readings since the last call, oldest first."""
         ...
 
     def take_troubles(self) -> Sequence[str]:
-        """Return the read failures since the last call; each is reported once."""
+        """Return the read failures since the last call. Each failure is reported once."""
         ...
 
     def ask(self) -> None:
@@ -135,16 +141,18 @@ class Telemetry(Protocol):
 
 
 LogDocument = Mapping[str, Any]
-# The limit of the columns of a run file. No drive counts higher.
+# The largest number that a column of a run file can store. No counter of a drive reaches this number.
 _MOST = 2**63 - 1
-# No thermometer measures values beyond these. A drive that reports 0 K does not know its temperature.
+# Temperatures outside these limits are not real. A drive reports 0 K if the temperature is not known.
 LEAST_C, MOST_C = -60.0, 250.0
 # The maximum length of a useful name, number or error.
 _LONGEST = 200
 
 
 def count(value: object) -> int | None:
-    """Return a counter. Some versions of the tools write numbers of 128 bits as text, with or without separators."""
+    """Return a counter as an integer; None: the value is not a counter. Some versions of the tools write numbers of 128
+    bits as text, with or without separators.
+    """
     if isinstance(value, str):
         digits = value.replace(",", "").replace(" ", "")
         value = int(digits) if digits.isdecimal() and len(digits) < 40 else None
@@ -156,25 +164,25 @@ def count(value: object) -> int | None:
 
 
 def scaled(value: object, unit_bytes: int) -> int | None:
-    """Return a counter in bytes; None if no drive could have written so many."""
+    """Return a counter in bytes; None: the value is not a counter, or no drive could have written so many bytes."""
     number = count(value)
     return None if number is None else count(number * unit_bytes)
 
 
 def read_temperature(value: object) -> float | None:
-    """Return degrees Celsius; None if no drive can have this temperature."""
+    """Return a temperature in degrees Celsius; None: no drive can have this temperature."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if LEAST_C <= value <= MOST_C else None
 
 
 def table(value: object) -> LogDocument:
-    """Return a JSON object; an empty one if the value is anything else."""
+    """Return the value if it is a JSON object. Otherwise, return an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def rows(value: object) -> list[LogDocument]:
-    """Return the objects of a JSON list."""
+    """Return the objects in a JSON list. If the value is not a list, the result is empty."""
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
@@ -188,15 +196,18 @@ def read_word(value: object) -> str | None:
 
 
 SOURCE = "nvme"
-# "get-feature:0x02 (Power Management), Current value:0x00000000"; newer versions write it in JSON.
+# Older versions of nvme-cli print "get-feature:0x02 (Power Management), Current value:0x00000000". Newer versions print
+# the value in JSON.
 _POWER = re.compile(r"(?:Current value|\"?Result\"?)\s*:\s*\"?(?:0x)?([0-9a-fA-F]+)")
 _POWER_STATE_BITS = 0x1F
 
 
 def parse_smart_log(document: LogDocument, *, at_s: float, drive: str) -> Reading:
-    """Return the reading of a SMART / health log (02h). The reading is empty if the document is not such a log."""
+    """Return the reading of a SMART / health log (02h). If the document is not such a log, the reading contains no
+    values.
+    """
     warning = document.get("critical_warning")
-    if isinstance(warning, dict):  # with --verbose, and in some versions always
+    if isinstance(warning, dict):  # nvme-cli with --verbose, and some versions always
         warning = warning.get("value")
     return Reading(
         at_s=at_s,
@@ -234,25 +245,28 @@ def with_ocp_log(reading: Reading, document: LogDocument) -> Reading:
 
 
 def is_ocp_log(document: LogDocument) -> bool:
-    """Return whether a drive answered with OCP's log, and not with the page of another maker that has the same
-    number.
-    """
+    """Return whether a document is OCP's log. Other makers use the same log page number for other data."""
     guid = _of(document, "Log page GUID", "log_page_guid")
     return isinstance(guid, str) and guid.lower().removeprefix("0x").endswith(_OCP_GUID)
 
 
-# The GUID is AFD514C97C6F4F9CA4F2BFEA2810AFC5h. No version prints the leading zeros of its halves.
+# The GUID of OCP's log is AFD514C97C6F4F9CA4F2BFEA2810AFC5h. No version of nvme-cli prints leading zeros of the two
+# halves.
 _OCP_GUID = "afd514c97c6f4f9ca4f2bfea2810afc5"
 
 
 def parse_power_state(text: str) -> int | None:
-    """Return the number of the power state, from ``nvme get-feature --feature-id=2``."""
+    """Return the number of the power state from the output of ``nvme get-feature --feature-id=2``; None: the output
+    contains no such number.
+    """
     found = _POWER.search(text)
     return None if found is None else int(found[1], 16) & _POWER_STATE_BITS
 
 
 def parse_controller(document: LogDocument, *, drive: str) -> DriveFacts:
-    """Return the identity of the controller and its temperature limits (WCTEMP, CCTEMP; 0: no limit)."""
+    """Return the identity and the temperature limits of a controller. The fields WCTEMP and CCTEMP contain 0 if no
+    limit exists.
+    """
     return DriveFacts(
         drive=drive,
         model=read_word(document.get("mn")),
@@ -265,7 +279,7 @@ def parse_controller(document: LogDocument, *, drive: str) -> DriveFacts:
 
 
 def _celsius(kelvin: object) -> float | None:
-    """Return degrees Celsius; a drive reports 0 K if it does not know its temperature."""
+    """Return a temperature in degrees Celsius; None: the temperature is not known. A drive reports 0 K in this case."""
     if isinstance(kelvin, bool) or not isinstance(kelvin, int | float):
         return None
     return read_temperature(kelvin - KELVIN_OF_0_C)
@@ -276,7 +290,7 @@ def _of(document: LogDocument, *names: str) -> object:
 
 
 def _wide(value: object) -> int | None:
-    """Return a number of 128 bits. The document contains either two halves or one number."""
+    """Return a number of 128 bits. The document contains the number either as two halves or as a single number."""
     halves = table(value)
     if not halves:
         return count(value)

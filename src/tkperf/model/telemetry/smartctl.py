@@ -1,8 +1,8 @@
-"""The JSON of smartctl (7.2 and newer) for ATA, SCSI and NVMe drives.
+"""Parse the JSON output of smartctl (7.2 and newer) for ATA, SCSI and NVMe drives.
 
-Each maker chooses the units of its ATA attributes. A counter is used only if its name in smartctl's database contains
-the unit; otherwise it is not known. The units of device statistics are defined by the standard. If the statistics
-contradict an attribute, tkperf uses the statistics.
+Each maker chooses the units of its ATA attributes. tkperf uses a counter only if the name in smartctl's database
+contains the unit. Otherwise, the value is not known. The ATA standard defines the units of device statistics. If the
+statistics contradict an attribute, tkperf uses the statistics.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from tkperf.model.telemetry.drive_reading import (
 
 SOURCE = "smartctl"
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "GB": 10**9}
-# Host_Writes_32MiB, Lifetime_Writes_GiB, NAND_Writes_1GiB, Total_NAND_Writes_GiB, NAND_GB_Written_TLC ...
+# These patterns match names such as Host_Writes_32MiB, Lifetime_Writes_GiB, NAND_Writes_1GiB, Total_NAND_Writes_GiB and
+# NAND_GB_Written_TLC.
 _AMOUNT = re.compile(
     r"(?P<whose>Host|Lifetime|Total|NAND|Flash|Total_NAND|TLC|SLC)_(?P<what>Writes|Reads)_"
     r"(?P<number>\d*)(?P<unit>MiB|GiB|GB)"
@@ -35,7 +36,7 @@ _AMOUNT = re.compile(
 _NAND_GB = re.compile(r"(?:NAND_GB_Written_(?P<cells>TLC|SLC)|(?P<before>TLC|SLC)_NAND_GB_Writes)")
 _OF_HOST = ("Host", "Lifetime", "Total")
 _BY_LBA = {"Total_LBAs_Written": "Writes", "Total_LBAs_Read": "Reads"}
-# ACS-4, 9.5 (device statistics): names as smartctl prints them.
+# Names of device statistics (ACS-4, section 9.5) as smartctl prints them, with the names of the values in a reading.
 _STATISTICS = {
     "Logical Sectors Written": "host_written",
     "Logical Sectors Read": "host_read",
@@ -44,12 +45,13 @@ _STATISTICS = {
     "Percentage Used Endurance Indicator": "percentage_used",
 }
 NO_SMART = "it has no SMART"
-# The beginning of smartctl's message for a drive behind an unknown bridge.
+# The beginning of smartctl's message for a drive behind an unknown USB bridge.
 UNKNOWN_BRIDGE = "Unknown USB bridge"
-# Bits 0 and 1 of the exit status of smartctl: the call was wrong, or the drive could not be opened.
+# Bits 0 and 1 of the exit status of smartctl mean that the call was wrong, or that the drive could not be opened.
 _NOT_READ = 0b11
 _MOST_MESSAGES = 3
-# An attribute in GB that really counts GiB is wrong by 7 %. Counters of a drive may be read some units apart.
+# An attribute that is named GB but counts GiB is wrong by 7 %, which is more than the first limit. The second limit, in
+# units, allows for writes between the readings of two counters.
 _MOST_DIFFERENCE = 0.05
 _MOST_STEPS = 2
 # A drive may include its standby hours in only one of the two counters.
@@ -58,7 +60,7 @@ _MOST_HOURS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """A counter in bytes, with the size of its unit, and its name."""
+    """A counter converted to bytes, with the size of the counting unit and the name of the counter."""
 
     bytes: int
     unit_bytes: int
@@ -80,7 +82,8 @@ def find_failure(document: LogDocument) -> str | None:
     status = count(run.get("exit_status"))
     if status is not None and status & _NOT_READ:
         return "; ".join(messages[:_MOST_MESSAGES]) or f"exit status {status}"
-    # A SCSI drive without the mode page of informational exceptions still has its log pages.
+    # smartctl reports no SMART support for a SCSI drive without the mode page of informational exceptions, but such a
+    # drive has log pages.
     has_log = bool(table(document.get("scsi_error_counter_log")))
     if table(document.get("smart_support")).get("available") is False and not has_log:
         return NO_SMART
@@ -88,7 +91,7 @@ def find_failure(document: LogDocument) -> str | None:
 
 
 def parse_version(document: LogDocument) -> str:
-    """Return the version of smartctl, such as ``smartctl 7.3``."""
+    """Return the name and version of the program, such as ``smartctl 7.3``."""
     version = table(document.get("smartctl")).get("version")
     numbers = version if isinstance(version, list) else []
     return f"smartctl {'.'.join(str(count(part)) for part in numbers)}".strip()
@@ -104,12 +107,12 @@ def parse_drive_facts(document: LogDocument, *, drive: str) -> DriveFacts:
         drive=drive,
         model=read_word(document.get("model_name")) or read_word(document.get("scsi_model_name")),
         serial=read_word(document.get("serial_number")),
-        # smartctl 7.2 prints the names of SCSI values without a prefix.
+        # smartctl 7.2 prints the revision of SCSI drives without the prefix "scsi_".
         firmware=read_word(document.get("firmware_version"))
         or read_word(document.get("scsi_revision"))
         or read_word(document.get("revision")),
-        # A drive may suffer damage above op_limit_max. SCSI defines the temperature at which the drive reports a
-        # failure.
+        # smartctl reports the highest recommended temperature as op_limit_max. For SCSI drives, the critical limit is
+        # the temperature at which the drive reports a failure.
         warning_c=read_temperature(limits.get("op_limit_max")),
         critical_c=read_temperature(limits.get("limit_max", limits.get("drive_trip"))),
         host_unit_bytes=DATA_UNIT_BYTES if is_nvme else _unit(written),
@@ -119,7 +122,7 @@ def parse_drive_facts(document: LogDocument, *, drive: str) -> DriveFacts:
 
 
 def needs_statistics(document: LogDocument) -> bool:
-    """Return whether the statistics log must be read during the run.
+    """Return whether tkperf must read the device statistics log during the run.
 
     Reading is necessary if no attribute counts the writes of the host in a known unit, or if an attribute contradicts
     the statistics.
@@ -160,14 +163,15 @@ def _hours(document: LogDocument) -> int | None:
 
 
 def parse(document: LogDocument, *, at_s: float, drive: str) -> Reading:
-    """Return a reading; it is empty if the document has no data.
+    """Return the reading in a document of smartctl. If the document contains no data, the reading contains no values.
 
-    The document contains device statistics only if they are needed. The statistics then have priority, so all readings
-    of a drive use the same source for a counter.
+    The document contains device statistics only if ``needs_statistics`` requires them. In this case, the statistics
+    have priority over attributes, so that all readings of a drive use the same source for a counter.
     """
     health = table(document.get("nvme_smart_health_information_log"))
     if health:
-        # This log resembles the log of nvme-cli, except that the temperature is in degrees Celsius.
+        # The NVMe log of smartctl has the same fields as the log of nvme-cli, but the temperature is in degrees
+        # Celsius.
         of_log = drive_reading.parse_smart_log(health, at_s=at_s, drive=drive)
         return replace(of_log, source=SOURCE, temperature_c=read_temperature(health.get("temperature")))
     written = _amount(document, "Writes", statistics_first=True)
@@ -204,7 +208,7 @@ def _first(*values: int | None) -> int | None:
 
 
 def _amount(document: LogDocument, what: str, *, statistics_first: bool) -> Amount | None:
-    """Return the bytes that the host wrote or read."""
+    """Return the number of bytes that the host wrote or read, depending on ``what``."""
     attribute, statistics = (_attribute_amount(document, what), _statistics_amount(document, what))
     first, second = (statistics, attribute) if statistics_first else (attribute, statistics)
     return first or second or _scsi_amount(document, what)
@@ -215,7 +219,9 @@ def _sector_bytes(document: LogDocument) -> int | None:
 
 
 def _attributes(document: LogDocument) -> Iterator[tuple[str, int]]:
-    """Yield names and raw values of attributes whose names come from the database for this drive."""
+    """Yield the names and raw values of the SMART attributes. Only attributes with a name in smartctl's database for
+    this drive are included.
+    """
     if document.get("in_smartctl_database") is not True:
         return
     for row in rows(table(document.get("ata_smart_attributes")).get("table")):
@@ -245,8 +251,8 @@ def _statistics_amount(document: LogDocument, what: str) -> Amount | None:
 
 
 def _scsi_amount(document: LogDocument, what: str) -> Amount | None:
-    """Return the amount in the error counter log of SPC: billions of bytes, with three digits after the decimal
-    point.
+    """Return the number of bytes from the error counter log (SCSI standard SPC). smartctl prints the number in units of
+    10^9 bytes, with three digits after the decimal point.
     """
     log = table(document.get("scsi_error_counter_log"))
     text = table(log.get("write" if what == "Writes" else "read")).get("gigabytes_processed")
@@ -261,8 +267,8 @@ def _amount_of(steps: int, unit_bytes: int, name: str) -> Amount | None:
 
 
 def _nand(document: LogDocument) -> Amount | None:
-    """Return the amount written to the flash. If cells of one bit and cells of several bits are counted separately,
-    return their sum.
+    """Return the number of bytes written to the flash. If the drive counts writes to SLC and TLC cells separately,
+    return the sum.
     """
     parts: dict[str, Amount] = {}
     for name, raw in _attributes(document):
