@@ -1,3 +1,3 @@
-"""Results from records: functions without side effects, from which tables, charts and exports take all their
-numbers.
+"""Functions that compute results from the records of a run. Tables, charts and exports take all numbers from these
+results. The functions have no side effects.
 """

@@ -1,5 +1,5 @@
-"""Judge a batch of drives by the stages of the drives, their runs, claims and outliers; find its exit code and its
-remaining time.
+"""Judge a batch of drives according to the stages, runs, claims and outliers of the drives. Compute the exit code and
+the remaining time of the batch.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ _RUNS = {
     VerdictState.CAUTIONS: BatchCode.RUN_WITH_CAUTIONS,
 }
 _CLAIMS = {ClaimKind.FAILED: BatchCode.CLAIM_FAILED, ClaimKind.NOT_JUDGED: BatchCode.CLAIM_NOT_JUDGED}
-# Exit codes of drives, the gravest first. Any other number is graver, because it does not come from tkperf.
+# Exit codes of drives, the gravest first. A code that is not listed is even graver, because tkperf does not use such a
+# code.
 _GRAVITY = (
     ExitCode.DEFECT,
     ExitCode.REFUSED,
@@ -73,9 +74,10 @@ class BatchDriveResult:
     """A drive of a batch with its results.
 
     Attributes:
-        result: the results of the run; None: there is no run file yet, or the file cannot be read, for the reason in
-            ``error``.
-        checked: the result of the claims of the batch; None: there are no claims, or ``not_checked`` gives the reason.
+        result: the results of the run. None: no run file exists yet, or the run file cannot be read. In the second
+            case, ``error`` contains the reason.
+        checked: the result of the claims of the batch. None: the batch has no claims, or the claims could not be
+            checked. In the second case, ``not_checked`` contains the reason.
         report: the file of the drive's report next to the page of the batch; empty: there is no report.
     """
 
@@ -105,7 +107,7 @@ class BatchDriveResult:
 
     @property
     def file(self) -> CheckedFile:
-        """Return the drive in the form of a check of many runs."""
+        """Return the results of the drive in the form that a check of several run files uses."""
         error = self.error or self.not_checked
         if self.checked is None and not error:
             error = self.state.outcome
@@ -126,13 +128,13 @@ class BatchDriveResult:
 
     @property
     def is_done(self) -> bool:
-        """Return whether the drive was measured to its end, and its results can be read."""
+        """Return whether the run of the drive is complete and the results can be read."""
         return self.state.stage is DriveStage.DONE and self.result is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelGroup:
-    """The cohort of those drives of one model and capacity that were measured to their end.
+    """The cohort of all drives of one model and capacity with complete runs.
 
     Attributes:
         drives: the drives in the order of the cohort's runs.
@@ -152,9 +154,9 @@ class BatchResult:
 
     Attributes:
         drives: the drives in the order of the batch.
-        groups: the groups, the largest first; empty: no model has enough drives, or the drives have no results in
+        groups: the cohorts, the largest first. Empty: no model has enough drives, or the drives have no results in
             common.
-        not_compared: the reason why drives are not compared.
+        not_compared: the reason why drives are not compared; empty: they are compared.
     """
 
     state: BatchState
@@ -179,19 +181,19 @@ class BatchResult:
 
     @property
     def damaged(self) -> tuple[BatchDriveResult, ...]:
-        """The drives that were measured to their end, but whose run files are damaged. They are in no group."""
+        """The drives with a complete run but a damaged run file. No group contains these drives."""
         return tuple(one for one in self.done if one.result and count_damages(one.result))
 
     @property
     def without_group(self) -> tuple[BatchDriveResult, ...]:
-        """The drives that were measured to their end and are in no group."""
+        """The drives with a complete run that no group contains."""
         numbers = {one.number for group in self.groups for one in group.drives}
         return tuple(one for one in self.done if one.number not in numbers)
 
     @property
     def outliers(self) -> Mapping[int, tuple[tuple[Outlier, CohortValue], ...]]:
-        """The outliers of each drive by its number, the farthest first, with their figures. The order is that of the
-        numbers.
+        """The outliers of each drive with their figures, by the number of the drive. The drives are in the order of
+        their numbers, and the farthest outlier of a drive is first.
         """
         found: dict[int, list[tuple[Outlier, CohortValue]]] = {}
         for group in self.groups:
@@ -204,10 +206,10 @@ class BatchResult:
 
 
 def compare_drives(drives: Sequence[BatchDriveResult], names: Mapping[int, str]) -> tuple[tuple[ModelGroup, ...], str]:
-    """Return the cohorts of all models that have enough drives measured to their end, the largest first.
+    """Return the cohorts of all models that have enough drives with complete runs, the largest first.
 
-    A drive with a damaged run file is in no cohort, because the figures that the drive lacks would be missing for all
-    drives of the cohort. If there are no cohorts, also return the reason.
+    A drive with a damaged run file is not part of a cohort, because any figure that this drive lacks would be missing
+    for the whole cohort. If there are no cohorts, the second value is the reason.
 
     Args:
         names: names of the drives by their numbers.
@@ -235,11 +237,11 @@ def compare_drives(drives: Sequence[BatchDriveResult], names: Mapping[int, str])
 
 
 def sort_drives(batch_result: BatchResult) -> list[BatchDriveResult]:
-    """Return the drives, with those that need attention first.
+    """Return the drives in the order in which the user should look at them.
 
-    The groups are: drives that failed, that miss a claim, that were not measured to their end, that have a claim which
-    is not judged, the others, and those that have not finished yet. In each group the drive with the least margin comes
-    first; without claims, the drive that is farthest from the others.
+    The order is: drives that failed, drives that miss a claim, drives whose run ended early, drives with a claim that
+    is not judged, all other finished drives, and drives that have not finished yet. Within each group, the drive with
+    the least margin is first. Without claims, the drive that is farthest from the other drives is first.
     """
     scores = {number: abs(found[0][0].score) for number, found in batch_result.outliers.items()}
 
@@ -265,13 +267,13 @@ def sort_drives(batch_result: BatchResult) -> list[BatchDriveResult]:
 
 
 def is_simulated(state: BatchState) -> bool:
-    """Return whether one of the drives is a model."""
+    """Return whether any drive of the batch is simulated."""
     return any(drive.shown.is_simulated for drive in state.drives)
 
 
 def judge_stages(state: BatchState) -> Judgement[NamedReason]:
-    """Return the verdict on a batch according to the stages of its drives alone. The names are the numbers of the
-    drives.
+    """Return the verdict on a batch according only to the stages of the drives. The names in the reasons are the
+    numbers of the drives.
     """
     found: dict[VerdictCode, list[str]] = {}
     for drive in state.drives:
@@ -281,7 +283,9 @@ def judge_stages(state: BatchState) -> Judgement[NamedReason]:
 
 
 def judge_batch(batch_result: BatchResult) -> Judgement[NamedReason]:
-    """Return the verdict on a batch with its results. The names are the numbers of the drives."""
+    """Return the verdict on a batch according to all results. The names in the reasons are the numbers of the
+    drives.
+    """
     found: dict[VerdictCode, list[str]] = {}
     for one in batch_result.drives:
         for code in dict.fromkeys(_codes_of(one)):
@@ -302,7 +306,7 @@ def _judge(
 def _codes_of(one: BatchDriveResult) -> Iterator[VerdictCode]:
     if (code := _STAGES.get(one.state.stage)) is not None:
         yield code
-        # The results before the end can still miss a claim.
+        # A drive whose run ended early can still miss a claim with the results before the end.
         if one.misses:
             yield BatchCode.CLAIM_FAILED
         return
@@ -321,10 +325,10 @@ def _codes_of(one: BatchDriveResult) -> Iterator[VerdictCode]:
 def exit_code_of(state: BatchState, *, claims_pass: bool | None = None) -> int:
     """Return the exit code of a batch.
 
-    0: all drives are done. 1: all drives are done, and a claim is not met or not judged. Otherwise the exit code is the
-    gravest code of the drives that are not done, in this order: a number that tkperf does not use, 70, 3, 4, 5, 6, 2,
-    130. A drive counts as stopped if its process was killed or stopped, if its consent has ended, or if its run has not
-    ended. ``tkperf resume`` continues with such drives.
+    The exit code is 0 if all drives are done, and 1 if all drives are done but a claim is not met or not judged.
+    Otherwise, the exit code is the gravest code of the drives that are not done. The order, from the gravest code on,
+    is: a number that tkperf does not use, 70, 3, 4, 5, 6, 2, 130. A drive counts as stopped if its process was killed
+    or stopped, if its consent has ended, or if its run has not ended. ``tkperf resume`` continues with such drives.
 
     Args:
         claims_pass: whether every drive meets all claims; None: the batch has no claims.
@@ -342,7 +346,7 @@ def _code_of(drive: DriveState) -> int:
 
 
 def find_gravity(code: int) -> int:
-    """Return the rank of an exit code. The lowest rank is the gravest."""
+    """Return the rank of an exit code. The gravest code has the lowest rank."""
     return _GRAVITY.index(ExitCode(code)) if code in _GRAVITY else -1
 
 
@@ -351,13 +355,13 @@ def find_batch_remaining_s(
 ) -> tuple[float, float] | None:
     """Return the shortest and the longest time until all drives are done; None: not known.
 
-    The function assumes that a waiting drive begins when a running one has ended, and takes as long as the longest of
-    ``whole``.
+    The function assumes that a waiting drive begins when a running drive has ended, and that the waiting drive takes as
+    long as the longest time in ``whole``.
 
     Args:
-        running: the remaining times of the drives that run; None: not known.
+        running: the shortest and the longest remaining time of each running drive, in s; None: not known.
         waiting: the number of drives that wait for their turn.
-        whole: the times of whole runs, as far as they are known.
+        whole: the shortest and the longest time of whole runs, in s, as far as the times are known.
     """
     known = [each for each in running if each is not None]
     wholes = list(whole)

@@ -39,19 +39,23 @@ SecondsOfSteps = Mapping[StepPlace, Seconds]
 
 
 def find_seconds(step: StepRecord, seconds: SecondsOfSteps) -> Seconds:
-    """Return the seconds of a step, or of a part of a step; none if they were not stored."""
+    """Return the seconds of a step, or of a part of a step. If the seconds were not stored, the result is empty."""
     return seconds.get(step.place, Seconds()).of(step.workload)
 
 
 def needs_seconds(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
-    """Return whether a figure depends on one step, a whole stream, areas that differ, or an offered rate."""
+    """Return whether the seconds are needed for the uncertainty of a figure. This is the case for a single step, a
+    whole stream, areas that differ, or an offered rate.
+    """
     of_cells = find_window_steps(steps, section.window)
     once = any(len(of_cell) == 1 or workload.offered_iops is not None for workload, of_cell in of_cells.items())
     return once or section.areas is not None or _is_one(section, steps)
 
 
 def _is_one(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
-    """Return whether slices are parts of one measurement. With idle time between them, each slice is a measurement."""
+    """Return whether the slices are parts of one measurement. If the device was idle between the slices, each slice is
+    a separate measurement.
+    """
     return is_whole_stream(steps, section.window) and not has_idle(
         [one.start_s for one in section.slices], [one.duration_s for one in section.slices]
     )
@@ -86,9 +90,10 @@ def with_uncertainty(section: SectionResult, steps: Sequence[StepRecord], second
 
 
 def rounds_before(window: Sequence[int]) -> tuple[int, ...]:
-    """Return as many rounds before a window as the window contains, with the same distance between them.
+    """Return the numbers of the rounds before a window. The result contains as many rounds as the window, with the same
+    distance between the rounds.
 
-    The distance matters for a stream, in which not every slice is a round.
+    In a stream, only some slices count as rounds, so the distance may be greater than 1.
     """
     if len(window) < 2:
         return ()
@@ -106,7 +111,8 @@ def _of_cell(
     *,
     whole: bool,
 ) -> CellUncertainty:
-    # Areas differ from each other and slices follow each other, so their differences are not the spread of rounds.
+    # Areas of a disk differ systematically, and the slices of a stream follow each other. Their differences are
+    # therefore not the spread of repeated rounds.
     apart = whole or section.areas is not None
     within: dict[str, Spread | None] = {}
     if apart or len(steps) == 1:
@@ -125,7 +131,7 @@ def _of_cell(
         of_chance = {**means, **_of_percentiles(cell, window, histograms, basis)}
         if not level:
             of_chance = dict.fromkeys(of_chance, Uncertainty(reason=NOT_LEVEL))
-        if section.steady_of(cell.workload) is False:  # the figure has no level yet
+        if section.steady_of(cell.workload) is False:  # without steady state, the figure has no level
             of_chance = {key: replace(one, level=None) for key, one in of_chance.items()}
         found[direction.value] = {**_of_others(cell, window), **of_chance}
     return CellUncertainty(**found)
@@ -136,7 +142,9 @@ def _changes(section: SectionResult, workload: Workload) -> bool:
 
 
 def _within(pieces: Sequence[Seconds], *, as_one: bool) -> dict[str, Spread | None]:
-    """Return the spread of each mean from the seconds of each step; empty if a step has no seconds."""
+    """Return the spread of each mean, computed from the seconds of each step. If a step has no seconds, the result is
+    empty.
+    """
     if not all(len(piece) for piece in pieces):
         return {}
     if as_one:
@@ -174,7 +182,7 @@ def _of_percentiles(
 
 
 def _of_others(cell: CellResult, window: Window) -> dict[str, Uncertainty]:
-    """Return the reasons why extremes and counts have no uncertainty."""
+    """Return an entry for each extreme and count, with the reason why no uncertainty is computed."""
     return {
         quantity.key: Uncertainty(reason=_WHY_NONE.get(quantity, EXTREME))
         for quantity in QUANTITIES.values()

@@ -1,9 +1,10 @@
-"""Characteristics of the course of a section, each with a unit: recovery, saturation, levels, spikes.
+"""Characteristics of the course of a section, such as recovery time, saturation, levels and spikes. Each characteristic
+has a unit.
 
-All outputs take the characteristics from this module. A characteristic that the analysis looked for and did not find
-has the value None, often with a bound: a device that had not recovered after 8 hours takes longer than 8 hours, and a
-device without a backlog at any level saturates above the last level. A section has no characteristic that the analysis
-did not look for.
+All outputs take the characteristics from this module. If the analysis searched for a characteristic and did not find
+it, the value is None, often with a bound. For example, a device that had not recovered after 8 hours takes longer than
+8 hours, and a device without a backlog at any level saturates above the last level. A characteristic for which the
+analysis did not search is absent.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ READS_WITHIN_LIMIT = Measure(
 LATENCY_FACTOR = Measure(
     key="read_p99_factor", label="p99 of the reader next to it, against the reader alone", unit="×", better=NEITHER
 )
-"""A drive that is fast alone has a greater factor at the same latency, so the factor does not rank drives."""
+"""The factor does not rank drives: of two drives with the same latency next to a neighbour, the drive that is faster
+alone has the greater factor.
+"""
 RECOVERY = Measure(key="recovery_s", label="recovery time", unit="s", better=LOWER, digits=1)
 AFTER_RECOVERY = Measure(key="least_after_recovery_percent", label="least after recovery", unit="%", better=HIGHER)
 FRESH = Measure(key="fresh_iops", label="fresh-out-of-box level", unit="IOPS", better=HIGHER)
@@ -61,7 +64,7 @@ STEADY_FROM = {
     Recorded.SLICES: Measure(key="steady_from_s", label="steady from", unit="s", better=NEITHER, digits=1),
 }
 DROPS = Measure(key="sudden_drops", label="sudden drops", unit="", better=LOWER, digits=0)
-"""Number of sudden drops. 0 means that the analysis looked for drops and found none."""
+"""Number of sudden drops. 0 means that the analysis searched for drops and found none."""
 SPIKE_PERIODS = {
     (quantity, recorded): Measure(
         key=f"{quantity.removesuffix('_us')}_spike_period_{suffix}",
@@ -76,7 +79,9 @@ SPIKE_PERIODS = {
 
 
 SOUGHT_ALWAYS = (NO_BACKLOG, SATURATED, SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY, READS_WITHIN_LIMIT, LATENCY_FACTOR)
-"""Characteristics that a test is designed to find. The others appear only in a series that is not level throughout."""
+"""Characteristics that a test is designed to find. All other characteristics appear only in a series that does not stay
+at one level.
+"""
 
 CHARACTERISTICS: dict[str, Measure] = {
     measure.key: measure
@@ -106,7 +111,7 @@ class Characteristic:
 
     Attributes:
         workload: the workload that shows the characteristic; for an offered rate, the workload without this rate.
-        value: the value; None: the analysis looked for the characteristic and did not find it.
+        value: the value; None: the analysis searched for the characteristic and did not find it.
         at_least, at_most: bounds of a value that was not found; None: not known.
         uncertainty: uncertainty of the value, or the reason why the value has none; None: there is no value.
     """
@@ -123,8 +128,8 @@ class Characteristic:
         return CHARACTERISTICS[self.key]
 
     def text(self) -> str:
-        """Return the value as text. If there is no value, return its bound, such as ``at least 28,800.0``, or else
-        ``not found``.
+        """Return the value as text. If no value was found, return the bound, such as ``at least 28,800.0``, or
+        ``not found`` if no bound is known.
         """
         digits = self.measure.digits
         if self.value is not None:

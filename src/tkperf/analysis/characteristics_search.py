@@ -1,5 +1,5 @@
-"""Find the characteristics of sections: recovery, saturation, levels, drops, spikes; and the cache of a drive, in the
-rate of its writes.
+"""Find the characteristics of sections: recovery, saturation, levels, drops and spikes. Also find the write cache of a
+drive in the course of its write rate.
 """
 
 from __future__ import annotations
@@ -39,35 +39,36 @@ from tkperf.model.workload import Arrival, Workload
 from tkperf.procedures.building_blocks import ARRIVALS_SPREAD
 
 LEAST_DONE = 0.99
-"""A level without a backlog has done at least this share of the offered I/Os.
+"""If a level has no backlog, the device has done at least this share of the offered I/Os.
 
-The same share decides whether a level missed its offer.
+The same share decides whether the device did too few of the offered I/Os.
 """
 MOST_SATURATED_RANGE = 0.20
-"""Saturated levels differ by at most this share of their mean, the range that the PTS allows within a steady window.
+"""Saturated levels may differ by at most this share of their mean. The PTS allows the same range within a steady
+window.
 
-Rates that differ by more fall with each higher offer, so their mean is no rate of the drive.
+If the rates differ by more, they fall with each higher offered rate, and their mean is not a useful rate of the drive.
 """
 LEAST_BEHIND_S = 0.01
-"""Time whose offered I/Os may wait without a backlog: ten times the resolution of fio's clock."""
-NOISE_SIGMAS = 3.0
-"""Number of standard deviations by which noise may increase the number of I/Os that wait at the end
-of a level.
+"""The I/Os that are offered in this time, in s, may wait without counting as a backlog. The time is ten times the
+resolution of fio's clock.
 """
+NOISE_SIGMAS = 3.0
+"""Noise may increase the number of I/Os that wait at the end of a level by this number of standard deviations."""
 RECOVERED_WITHIN = 0.05
-"""A rate counts as recovered if it is within this share of the earlier rate."""
+"""A rate counts as recovered if the difference from the earlier rate is at most this share of the earlier rate."""
 RECOVERED_SIGMAS = 50.0
-"""The same limit in standard deviations of the earlier slices. The smaller of the two limits counts.
+"""The same limit in standard deviations of the earlier slices. The smaller of the two limits applies.
 
-A rate that never varied must be reached exactly.
+If the earlier rate never varied, a rate must reach the earlier rate exactly.
 """
 CLOCK_S = 0.001
-"""Resolution of the end of a slice: fio gives times in ms."""
+"""Resolution of the end of a slice in s, because fio reports times in ms."""
 RANDOM_RATE_ERROR = 0.01
 """Relative error of fio's rate of random arrivals in relation to the offered rate."""
 
 _Measured = dict[tuple[Workload, Recorded], list[tuple[float, float, CellResult]]]
-"""For each workload: begin, end and values of each slice or round."""
+"""Begin, end and values of each slice or round, by workload and kind of record."""
 
 _BY_RULE = Uncertainty(reason="found by a rule, not measured")
 
@@ -94,7 +95,9 @@ def with_characteristics(test: TestResult) -> TestResult:
 
 
 def find_characteristic(section: SectionResult, measure: Measure) -> Characteristic | None:
-    """Return the first characteristic of this measure in a section; None: the analysis did not look for it."""
+    """Return the first characteristic of this measure in a section; None: the analysis did not search for this
+    characteristic.
+    """
     return next((found for found in section.characteristics if found.key == measure.key), None)
 
 
@@ -108,14 +111,14 @@ def changes(section: SectionResult, workload: Workload) -> bool:
 
 
 def has_backlog(cell: CellResult) -> bool:
-    """Return whether a level has a backlog: the device did too few of the offered I/Os, or too many
-    I/Os wait.
+    """Return whether a level has a backlog. A level has a backlog if the device did too few of the offered I/Os, or if
+    too many I/Os wait.
 
-    Too many I/Os wait if their number exceeds the sum of three numbers: the outstanding I/Os that
-    the level allows, the I/Os offered in 10 ms, and the I/Os that the noise of the seconds
-    explains. It must exceed this sum both in the median over the second half of the level and at
-    its end. A stall is not a backlog if the drive caught up with the offer. A level with few or no
-    seconds is judged by its end.
+    Too many I/Os wait if their number exceeds the sum of three numbers: the outstanding I/Os that the level allows, the
+    I/Os offered in 10 ms, and the I/Os that the noise of the seconds explains. The number of waiting I/Os must exceed
+    this sum both in the median over the second half of the level and at the end of the level. A stall is therefore not
+    a backlog if the drive later caught up with the offered rate. If a level has few or no seconds, only its end is
+    judged.
     """
     offered_iops, undone_ios = cell.workload.offered_iops, cell.value(BACKLOG)
     waiting_ios = [ios for ios in (cell.backlog_median_ios, undone_ios) if ios is not None]
@@ -135,12 +138,12 @@ def has_backlog(cell: CellResult) -> bool:
 def _saturation(section: SectionResult) -> Iterator[Characteristic]:
     """Yield the last offered rate without a backlog, and the rate at saturation, for a load at several offered rates.
 
-    A single level with a backlog is ignored if the next level has no backlog, because a drive may
-    do internal work for a while. A level is saturated if it offers more than the highest rate that
-    the drive did at any level. A level that offers more than the rate at saturation has a backlog,
-    too: the drive kept up with such an offer only for a time, for example with a cache. If the
-    rates of the saturated levels differ from each other by more than 20 %, the drive has no rate at
-    saturation, only bounds. Levels without a rate or a backlog are left out.
+    A single level with a backlog is ignored if the next level has no backlog, because a drive may do internal work for
+    a while. A level is saturated if it offers more than the highest rate that the drive did at any level. A level that
+    offers more than the rate at saturation also counts as a level with a backlog, because the drive could keep up with
+    such a rate only for a time, for example with a cache. If the rates of the saturated levels differ from each other
+    by more than 20 %, the result contains only bounds instead of a rate at saturation. Levels with an unknown rate or
+    backlog are omitted.
     """
     levels = [cell for cell in section.cells if cell.workload.offered_iops is not None]
     loads = {replace(cell.workload, offered_iops=None) for cell in levels}
@@ -174,9 +177,10 @@ def _saturation(section: SectionResult) -> Iterator[Characteristic]:
 
 
 def _no_backlog(levels: Sequence[CellResult], backlogs: Sequence[bool], first: int, load: Workload) -> Characteristic:
-    """Return the last level before the first level with a backlog, or a bound for this level.
+    """Return the offered rate of the last level before the first level with a backlog, or a bound for this rate.
 
-    If the lowest levels have a backlog but a higher level has none, no bound is true for all levels.
+    If the lowest levels have a backlog but a higher level has none, no bound is given, because no bound would be true
+    for all levels.
     """
     if not first and backlogs[0] and not all(backlogs):
         return Characteristic(key=NO_BACKLOG.key, workload=load, value=None)
@@ -193,7 +197,8 @@ def _offered(cell: CellResult) -> float:
 
 
 def _of_neighbours(test: TestResult) -> dict[str, tuple[Characteristic, ...]]:
-    """Return, by section, the characteristics of streams in comparison with the first stream with the same workload.
+    """Return the characteristics that follow from a comparison of streams with the first stream of the same workload.
+    The keys are the names of the sections.
 
     Only streams that the plan of the test compares with each other have such characteristics.
     """
@@ -234,14 +239,13 @@ def _share_of_first(cell: CellResult, mean: float, first: CellResult, level: flo
 
 
 def _recovery(section: SectionResult, first: SectionResult, rate: Quantity) -> Iterator[Characteristic]:
-    """Yield the time until a rate is reached again, and the least share of that rate in later
-    slices.
+    """Yield the time until a rate is reached again, and the least share of this rate in later slices.
 
-    The rate is the median of the first stream's slices. A slice that is within 5 % of this median
-    has reached it. A rate often approaches its old level slowly, so noise would otherwise decide
-    which slice is the first. A rate that hardly varied must come closer. The time runs from the
-    section's first I/O to the end of that slice. A slice is not subdivided, so this is the longest
-    possible recovery time.
+    The rate is the median of the first stream's slices. A slice within 5 % of this median has reached the rate. Without
+    this tolerance, noise would decide which slice is the first, because a rate often approaches the old level slowly.
+    If the rate hardly varied before, the tolerance is smaller. The recovery time is the time from the first I/O of the
+    section to the end of the first slice that reached the rate. Slices are not subdivided, so the true recovery time
+    may be shorter.
     """
     workload = section.cells[0].workload
     earlier = [value for one in first.slices if (value := one.values.value(rate)) is not None]
@@ -279,7 +283,7 @@ def _over_time(section: SectionResult) -> Iterator[Characteristic]:
 
 
 def _find_measured(section: SectionResult) -> _Measured:
-    """Return the slices and rounds of each workload. One pass over the steps serves all timelines."""
+    """Return the slices and rounds of each workload. The function passes over the steps only once for all timelines."""
     measured: _Measured = {}
     for one in section.slices:
         for cell in one.cells:
@@ -292,15 +296,15 @@ def _find_measured(section: SectionResult) -> _Measured:
 
 
 def _unit(timeline: Timeline) -> Recorded:
-    """Return the unit of the places of a timeline: rounds, or seconds for slices and for seconds."""
+    """Return the kind of record to which the places of a timeline refer: rounds, or slices for slices and seconds."""
     return Recorded.ROUNDS if timeline.recorded is Recorded.ROUNDS else Recorded.SLICES
 
 
 def _levels(section: SectionResult, timeline: Timeline, measured: _Measured) -> Iterator[Characteristic]:
     """Yield the steady level.
 
-    For a device without writes since its purge, also yield the level fresh out of box and the level
-    after it.
+    For a device to which nothing was written since the purge, also yield the level fresh out of the box and the level
+    after that level.
     """
     unit = _unit(timeline)
     fresh = next((level for level in timeline.levels if level.kind is LevelKind.FRESH), None)
@@ -347,7 +351,9 @@ def _of(timeline: Timeline, measure: Measure, value: float | None, *, at_least: 
 
 
 def _drops(timelines: Iterable[Timeline]) -> Iterator[Characteristic]:
-    """Yield the number of drops in the rate of each workload, from its seconds if these were searched."""
+    """Yield the number of drops in the rate of each workload. If the seconds were searched, the number is that of the
+    seconds.
+    """
     by_workload: dict[Workload, Timeline] = {}
     for timeline in timelines:
         if timeline.quantity == IOPS.key and timeline.bursts is None:  # the series of seconds is last
@@ -359,18 +365,21 @@ def _drops(timelines: Iterable[Timeline]) -> Iterator[Characteristic]:
 MOST_CACHED = 0.5
 """Largest share of a drive that can be its cache.
 
-Flash with two bits a cell holds half of its capacity when it is written with one bit a cell, with three bits a third.
-The free blocks of a purged drive last for at least its capacity. A fall in between has no certain cause.
+A cache in which each cell stores one bit has at most half of the capacity of flash with two bits in each cell, and a
+third with three bits. The free blocks of a purged drive last for at least the capacity of the drive. If the rate falls
+after an amount between these limits, the cause is not certain.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cache:
-    """The first level of a stream of writes that is too short to be the free blocks of a purged drive.
+    """The cache of a drive, found as the first level of a stream of writes. This level is too short to be caused by the
+    free blocks of a purged drive.
 
     Attributes:
-        start_s, end_s: the time from the start of the stream in which the rate fell to the level after the cache.
-        value, value_after: IOPS until the cache was full, and at the next level.
+        start_s, end_s: begin and end of the fall from the first level to the next level, in s from the start of the
+            stream.
+        value, value_after: IOPS of the first level, until the cache was full, and of the next level.
     """
 
     workload: Workload
@@ -382,13 +391,13 @@ class Cache:
 
 
 def find_cache(timelines: Iterable[Timeline], capacity_bytes: float) -> Cache | None:
-    """Return the cache that a stream of writes filled; None: there is no certain one."""
+    """Return the cache that a stream of writes filled; None: no level is certainly a cache."""
     for timeline in timelines:
         work = timeline.workload
         levels = [level for level in timeline.levels if level.kind is not LevelKind.TRANSITION]
         if timeline.quantity != IOPS.key or len(levels) < 2:
             continue
-        # The block size of a combination is only a bound, so its IOPS say nothing about the bytes.
+        # The block size of a combination is only an upper limit, so the bytes do not follow from the IOPS.
         if not work.writes or work.reads or work.flushes or work.is_combination:
             continue
         first, then = levels[:2]

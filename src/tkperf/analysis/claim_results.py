@@ -1,6 +1,6 @@
 """Judge a claim: the state, the margin, the certainty, and the reason for a missing value.
 
-The state depends on the value alone.
+The state of a claim depends only on the value.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ LOWER_LIMIT = "only a lower limit of the uncertainty is known"
 
 
 class ClaimKind(StrEnum):
-    """Outcome of a claim. Only a claim that is not met speaks against the drive, and only a claim that is met
-    passes.
+    """Outcome of a claim. A claim passes only if the claim is met. A claim that is not judged does not pass, but is not
+    a finding against the drive.
     """
 
     MET = "met"
@@ -44,17 +44,17 @@ class ClaimState(StrEnum):
 
     @property
     def kind(self) -> ClaimKind:
-        """Return the outcome according to the value alone."""
+        """Return the outcome according only to the value."""
         return _KINDS.get(self, ClaimKind.NOT_JUDGED)
 
 
 _KINDS = {ClaimState.MET: ClaimKind.MET, ClaimState.NOT_MET: ClaimKind.FAILED}
-# Outcomes in the order in which a page shows them.
+# Outcomes in the order in which a page shows the claims.
 _ORDER_OF_KINDS = (ClaimKind.FAILED, ClaimKind.NOT_JUDGED, ClaimKind.MET)
 
 
 class Doubt(StrEnum):
-    """Reasons why a value cannot judge a drive."""
+    """Reasons why a drive cannot be judged by a measured value."""
 
     UNDER_WAY = "under way"
     DAMAGED = "damaged"
@@ -86,15 +86,16 @@ class ClaimResult:
     Attributes:
         margin_percent: distance between the value and the limit, in percent of the limit. It is negative if the value
             is on the wrong side of the limit.
-        margin_sigmas: the same distance in standard uncertainties; None: these are not known, or the interval is not
-            symmetrical.
-        certain: whether the limit lies outside the 95 % interval of the value (with a baseline: of the difference of
-            both values); None: the value has no uncertainty, or the uncertainty gives no answer.
+        margin_sigmas: the same distance in standard uncertainties; None: the standard uncertainty is not known, or the
+            interval is not symmetrical.
+        certain: whether the limit lies outside the 95 % interval of the value. With a baseline, the interval of the
+            difference between both values counts. None: the uncertainty is not known, or does not decide.
         note: facts that a reader must know, such as that steady state was not reached.
-        is_steady: whether the value was measured in steady state; None: this was not judged.
-        load_cautions: reasons, known from the load, why the value does not show the performance of the device alone.
-        about: the claim in the form of its file.
-        workload: the workload that the claim means; None: the run has no such workload, or several.
+        is_steady: whether the value was measured in steady state; None: steady state was not judged.
+        load_cautions: properties of the load because of which the value does not show the performance of the device
+            alone.
+        about: the claim in the form of the claims file.
+        workload: the workload that the claim means; None: the run contains no such workload, or several.
     """
 
     claim: str
@@ -115,7 +116,7 @@ class ClaimResult:
 
     @property
     def title(self) -> str:
-        """Return the claim with its limit, in the words of its file."""
+        """Return the claim with the limit, in the words of the claims file."""
         return f"{self.claim} {self.limit}"
 
     @property
@@ -126,11 +127,11 @@ class ClaimResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """Findings of all claims on a run.
+    """Results of all claims for one run.
 
     Attributes:
-        baseline: the earlier run with which the run was compared; None: there is no baseline.
-        not_checked: results of the baseline that have no value in this run.
+        baseline: the earlier run with which this run was compared; None: the claims file has no baseline.
+        not_checked: results of the baseline for which this run has no value.
     """
 
     claim_results: tuple[ClaimResult, ...]
@@ -140,17 +141,17 @@ class Checked:
 
     @property
     def not_passed(self) -> tuple[ClaimResult, ...]:
-        """Claims that do not pass, because they are not met or not judged."""
+        """The claims that do not pass, because they are not met or not judged."""
         return tuple(one for one in self.claim_results if self.judge(one) is not ClaimKind.MET)
 
     @property
     def unconfirmed(self) -> tuple[ClaimResult, ...]:
-        """Claims that pass, but not beyond the uncertainty."""
+        """The claims that pass, but only within the uncertainty of the value."""
         return tuple(one for one in self.claim_results if self.judge(one) is ClaimKind.MET and not one.is_confirmed)
 
     @property
     def worst(self) -> ClaimResult | None:
-        """The claim with the least margin among those that are judged; None: no claim has a margin."""
+        """The judged claim with the least margin; None: no claim has a margin."""
         judged = [
             one
             for one in self.claim_results
@@ -160,19 +161,19 @@ class Checked:
 
     @property
     def by_title(self) -> dict[str, ClaimResult]:
-        """The claims by their titles. Of several equal titles, the last claim counts."""
+        """The claims by their titles. If several claims have the same title, the last claim counts."""
         return {one.title: one for one in self.claim_results}
 
     def count(self, kind: ClaimKind) -> int:
-        """Return the number of claims with an outcome. Equal claims count once."""
+        """Return the number of claims with this outcome. Equal claims count once."""
         return sum(self.judge(one) is kind for one in self.by_title.values())
 
     def rank(self, finding: ClaimResult) -> tuple[int, float]:
-        """Return the key that sorts claims: those that are missed, those that are not judged, the others; in each group
-        the least margin first.
+        """Return a key that sorts claims in this order: claims that are missed, claims that are not judged, all other
+        claims. Within each group, the least margin is first.
 
-        A claim without a margin in percent, such as one with a limit of 0, is the first of those that are missed, and
-        otherwise the last of its group.
+        A claim without a margin in percent, such as a claim with a limit of 0, is first among the missed claims, and
+        last in the other groups.
         """
         kind, margin = self.judge(finding), finding.margin_percent
         if margin is None:
@@ -180,7 +181,7 @@ class Checked:
         return _ORDER_OF_KINDS.index(kind), margin
 
     def find_doubts(self, finding: ClaimResult) -> tuple[Doubt, ...]:
-        """Return the reasons why the value of a claim cannot judge the drive."""
+        """Return the reasons why the drive cannot be judged by the value of a claim."""
         doubts = {
             Doubt.UNDER_WAY: self.result.status is RunStatus.RUNNING,
             Doubt.DAMAGED: bool(self.result.left_out),
@@ -198,12 +199,12 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedFile:
-    """A run file that was checked together with others.
+    """A run file that was checked together with other run files.
 
     Attributes:
         file: the name of the file, as the user gave it.
-        checked: the result; None: the file could not be checked, because of ``error``.
-        copies: further files of the same run.
+        checked: the result; None: the file could not be checked, and ``error`` contains the reason.
+        copies: other files of the same run.
     """
 
     file: str
@@ -219,8 +220,8 @@ class CheckedFile:
 
     @property
     def order(self) -> tuple[int, float]:
-        """Return the key that sorts runs: first those that miss a claim, then those with a claim that is not judged,
-        then the others. Within each group, the least margin is first.
+        """Return a key that sorts runs in this order: runs that miss a claim, runs with a claim that is not judged, all
+        other runs. Within each group, the least margin is first.
         """
         checked = self.checked
         if checked is None:
@@ -245,7 +246,7 @@ def _find_doubtful(finding: ClaimResult) -> Iterator[LoadCaution]:
 
 
 def fold_copies(files: Iterable[CheckedFile]) -> tuple[CheckedFile, ...]:
-    """Return one entry for each run. If several files belong to a run, return the one with the most steps."""
+    """Return one entry for each run. If several files belong to the same run, return the file with the most steps."""
     return tuple(map(_fold, group_by_run(files, _is_same_run)))
 
 
@@ -283,15 +284,15 @@ def build_finding(
     *,
     workload: Workload | None = None,
 ) -> ClaimResult:
-    """Build the finding of a claim whose state is known.
+    """Build the result of a claim with a known state.
 
     Args:
         named: the claim in words.
-        value: None: not measured.
+        value: the measured value; None: not measured.
         known: the uncertainty of the value.
-        of_limit: the uncertainty of the limit; None: the limit is exact. Two measured values are compared by their
-            levels.
-        by_round: for a percentile, its value in each round of the window.
+        of_limit: the uncertainty of the limit; None: the limit is exact. If the limit is also a measured value, the
+            levels of both values are compared.
+        by_round: for a percentile, the value in each round of the window.
     """
     margin, limit = None, NOT_FOUND
     sigmas: float | None = None
@@ -333,7 +334,7 @@ def build_finding(
 def _is_certain(state: ClaimState, sign: str, difference: Uncertainty) -> bool | None:
     """Return whether the whole interval of value minus limit is on the same side of zero as the value.
 
-    None: the interval or the state gives no answer.
+    None: the interval is not known, or the state is neither met nor not met.
     """
     if not difference.known or difference.low is None or state not in _JUDGED:
         return None
@@ -344,10 +345,10 @@ def _is_certain(state: ClaimState, sign: str, difference: Uncertainty) -> bool |
 
 
 def _doubt_of_lower_limit(state: ClaimState, by_round: Sequence[ClaimState]) -> str | None:
-    """Explain why an uncertainty with only a lower limit leaves a doubt, although its interval excludes the limit of
-    the claim.
+    """Return the doubt that remains if only a lower limit of the uncertainty is known, in words. The interval excludes
+    the limit of the claim, but the true interval may be wider.
 
-    None: there is no doubt, because each single round agrees with the state. No interval is necessary then.
+    None: no doubt remains, because each single round agrees with the state.
     """
     if not by_round:
         return LOWER_LIMIT
@@ -363,7 +364,7 @@ def _doubt_of_lower_limit(state: ClaimState, by_round: Sequence[ClaimState]) -> 
 
 
 def judge_claim(claim: Claim, value: float | None) -> ClaimState:
-    """Return the state of a claim with this value; None: not measured."""
+    """Return the state of a claim for this value. A value of None means that the value was not measured."""
     if value is None:
         return ClaimState.NOT_MEASURED
     good = value >= claim.at_least if claim.at_least is not None else value <= limit_of(claim)
@@ -392,8 +393,8 @@ _ENDED = {
 
 
 def explain_not_measured(claim: Claim, result: RunResult) -> str | None:
-    """Return the first of test, section, stream, mix and size that the run lacks, in words; None: the run has all of
-    them.
+    """Return the first item of the claim that the run lacks, in words. The items are test, section, stream, mix and
+    block size. None: the run contains all items.
     """
     tests = [test for test in result.tests if test.name == claim.test]
     if claim.test in result.not_begun:

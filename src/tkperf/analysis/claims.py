@@ -1,9 +1,10 @@
-"""Check claims against a run. Claims are promises of a data sheet or of an earlier run.
+"""Check claims against a run. A claim is a promise of a data sheet, or a result of an earlier run that must not become
+worse.
 
-A claims file is TOML (docs/reference/claims.md). Every claim is met, not met, not measured or inconclusive. This
-depends on the value alone. The finding also contains the margin, and says whether the opposite is possible within the
-uncertainty of the value. A claim about a cell that was not measured, or about a cell of a section that did not end, is
-never met. A baseline under other conditions is judged with a warning for each difference.
+A claims file is TOML (docs/reference/claims.md). Every claim is met, not met, not measured or inconclusive. The state
+depends only on the value. The result also contains the margin, and states whether the opposite is possible within the
+uncertainty of the value. A claim is never met if the cell was not measured or if the section of the cell did not end.
+If a baseline was measured under other conditions, the check gives a warning for each difference.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ from tkperf.model.units import NOT_FOUND, format_block_size, format_mix
 from tkperf.model.workload import Workload
 from tkperf.procedures import TESTS
 
-# Values that distinguish workloads of the same mix and block size, and their form in the name of a claim. A claim uses
-# them as keys.
+# Fields that distinguish workloads with the same mix and block size, and the form of each field in the name of a claim.
+# A claims file uses these fields as keys.
 _CONDITIONS: dict[WorkloadAxis, tuple[Callable[[Workload], object], str]] = {
     STREAM: (lambda work: name_stream(work) if work.together else None, "of stream {}"),
     ACCESS: (lambda work: work.access, "{}"),
@@ -75,11 +76,11 @@ def check_claims(claims: ClaimsFile, result: RunResult, *, load: Callable[[Path]
     """Check every claim, and then the cells of the baseline.
 
     Args:
-        load: reads the run file of the baseline.
+        load: the function that reads the run file of the baseline.
         folder: the folder to which the path of the baseline is relative.
 
     Raises:
-        UsageError, RunFileError: a claim names an unknown test, or the baseline cannot be read, contains no result to
+        UsageError, RunFileError: a claim names an unknown test. Or the baseline cannot be read, contains no result to
             check, or has no test in common with the run.
     """
     _require_tests(claims, result)
@@ -108,8 +109,8 @@ def check_claims(claims: ClaimsFile, result: RunResult, *, load: Callable[[Path]
 
 
 def _require_tests(claims: ClaimsFile, result: RunResult) -> None:
-    """Reject the name of an unknown test, which is a typo. A known test that the run lacks may belong to another
-    run.
+    """Reject the name of an unknown test, which must be a typing error. A known test that this run lacks is accepted,
+    because the claims file may be used for several runs.
     """
     tests = dict.fromkeys((*(t.name for t in TESTS), *(t.name for t in result.tests), FIO_TEST))
     for number, claim in enumerate(claims.claim, start=1):
@@ -158,7 +159,9 @@ def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim
 
 
 def _conditions_of(section: SectionResult) -> Callable[[Workload], dict[str, Any]]:
-    """Return the keys that identify one cell of the section in a claim, besides mix and block size."""
+    """Return a function that gives, for a workload, the keys that identify the cell in a claim, in addition to the mix
+    and the block size.
+    """
     axes = [axis for axis in find_axes(cell.workload for cell in section.cells) if axis in _CONDITIONS]
     return lambda workload: {axis.key: _CONDITIONS[axis][0](workload) for axis in axes}
 
@@ -172,7 +175,7 @@ def _check(
     """Check a claim about a cell.
 
     Args:
-        note: a remark with which the note of the finding begins.
+        note: a remark with which the note of the result begins.
         of_limit: the uncertainty of the limit; None: the limit is exact.
     """
     several = [candidate for candidate in _find_place(claim, cells) if _is_meant(claim, candidate[1].workload)]
@@ -210,7 +213,9 @@ def _check(
 
 
 def _find_place(claim: Claim, cells: Places) -> Sequence[tuple[SectionResult, CellResult]]:
-    """Return the cells for a claim: by mix and block size, or by section if the claim lacks one of the two."""
+    """Return the cells that a claim may mean. The search uses the mix and the block size. If the claim lacks one of
+    these keys, the search uses the section.
+    """
     read_percent, size_bytes = claim.read_percent, claim.size_bytes()
     if None not in (read_percent, size_bytes):
         return cells.get((claim.test, claim.section, read_percent, size_bytes), ())
@@ -222,7 +227,7 @@ def _find_place(claim: Claim, cells: Places) -> Sequence[tuple[SectionResult, Ce
 
 
 def _describe_cautions(section: SectionResult) -> Iterator[str]:
-    """Yield the cautions about the load of a section, for the note of a claim."""
+    """Yield the cautions about the load of a section, in the words of a claim's note."""
     return (CAUTION_WORDS[caution] for caution in section.plan.cautions)
 
 
@@ -245,7 +250,7 @@ def _by_round(section: SectionResult, cell: CellResult, quantity: Quantity, dire
 def _check_course(claim: Claim, result: RunResult) -> ClaimResult:
     """Check a claim about a characteristic of the course of a section.
 
-    If a characteristic was not found, its bounds may decide the claim.
+    If the characteristic was not found, the bounds of the value may decide the claim.
     """
     meant = _find_meant(claim, result)
     names = list(dict.fromkeys(section.name for section, _ in meant))
@@ -278,10 +283,11 @@ def _check_course(claim: Claim, result: RunResult) -> ClaimResult:
 
 
 def _holds(claim: Claim, found: Characteristic, state: ClaimState) -> bool:
-    """Return whether a finding about an unfinished section is final, whatever would have followed.
+    """Return whether a result from an unfinished section is final, so that no later measurement could have changed the
+    result.
 
-    This is so for a recovery that was seen or that took longer than the claim allows, and for a rate that
-    fell below the claim.
+    A result is final if the recovery was observed or took longer than the claim allows, or if a rate fell below the
+    claim.
     """
     if found.measure is RECOVERY:
         return not (claim.not_found and found.value is None)
@@ -307,7 +313,7 @@ def _find_meant(claim: Claim, result: RunResult) -> list[tuple[SectionResult, Ch
 
 
 def _judge_bounds(claim: Claim, found: Characteristic) -> ClaimState:
-    """Judge a characteristic without a value by its bounds: the value is at or above ``at_least`` and below
+    """Judge a characteristic without a value by the bounds: the true value is at or above ``at_least`` and below
     ``at_most``.
     """
     limit = limit_of(claim)
@@ -331,7 +337,7 @@ def _several(workloads: Iterable[Workload]) -> Iterator[str]:
 
 
 def _name(claim: Claim) -> str:
-    """Return the claim in words: ``iops 0/100 4k p99_us of writes QD1``."""
+    """Return the claim in words, such as ``iops 0/100 4k p99_us of writes QD1``."""
     size_bytes = claim.size_bytes()
     words = [
         claim.test,
@@ -360,9 +366,9 @@ Places = dict[tuple[str, str | None, int | None, int | None], list[tuple[Section
 
 
 def _by_place(result: RunResult) -> Places:
-    """Return the cells that a claim can mean, by place, without those of preconditioning.
+    """Return all cells that a claim can mean, by place. The cells of preconditioning are omitted.
 
-    A claim without a section means the first section with such cells.
+    If a claim does not name a section, the claim means the first section with such cells.
     """
     by_place: Places = {}
     for test in result.tests:

@@ -1,4 +1,4 @@
-"""Read a claims file (TOML) strictly; see docs/reference/claims.md."""
+"""Decode a claims file (TOML) strictly. See docs/reference/claims.md."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ METRICS = (
     *CHARACTERISTICS,
 )
 _PERCENTS = tuple(f"{percent:g}" for percent in REPORTED_PERCENTILES)
-# The number is limited, because each claim is searched for in the whole run.
+# The number of claims is limited, because tkperf searches the whole run for each claim.
 MOST_CLAIMS = 10_000
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A promise about one workload: the value of ``metric`` is at least, or at most, a limit.
+    """A promise about one workload: the value of ``metric`` is at least a limit, or at most a limit.
 
     The keys from ``stream`` to ``io_depth`` are necessary only if a section contains the same mix and block size with
-    several values of these keys. ``direction`` selects the reads or the writes of a mix. A characteristic of a
-    section's course (``CHARACTERISTICS``) needs no mix and block size if only one workload shows it, and neither does
-    a claim that names a stream. With ``not_found``, a claim promises that the characteristic is absent.
+    several values of these keys. ``direction`` selects the reads or the writes of a mix. A claim about a characteristic
+    of a section's course (``CHARACTERISTICS``) needs no mix and block size if only one workload has this
+    characteristic. A claim that names a stream needs no mix and block size either. With ``not_found``, a claim promises
+    that the characteristic is absent.
     """
 
     test: Annotated[str, msgspec.Meta(min_length=1)]
@@ -56,7 +57,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     source: str | None = None
 
     def size_bytes(self) -> int | None:
-        """Return the block size in bytes; None: the claim has none.
+        """Return the block size in bytes; None: the claim contains no block size.
 
         Raises:
             InputFileError: the text is not a block size.
@@ -65,9 +66,10 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A maker's promise about the latency of a workload: ``within_us`` contains a limit for each percentile.
+    """A promise about the latency of a workload. ``within_us`` contains a limit in µs for each percentile.
 
-    ``{"99" = 500, "99.9" = 1000}``: 99 % of the I/Os take at most 500 us, 99.9 % at most 1,000 us.
+    For example, ``{"99" = 500, "99.9" = 1000}`` promises that 99 % of the I/Os take at most 500 µs, and 99.9 % at most
+    1,000 µs.
     """
 
     test: Annotated[str, msgspec.Meta(min_length=1)]
@@ -91,7 +93,9 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """An earlier run. No cell of the new run may be worse by more than ``within_percent``."""
+    """An earlier run to compare with. No cell of the new run may be worse than in the earlier run by more than
+    ``within_percent``.
+    """
 
     run: str
     within_percent: Annotated[float, msgspec.Meta(gt=0, lt=100)]
@@ -104,7 +108,8 @@ class ClaimsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 def parse_claims(text: str, *, file: str) -> ClaimsFile:
-    """Decode a claims file. Errors name ``file``. Quantiles become claims after the others.
+    """Decode a claims file. Error messages contain the name ``file``. Each quantile becomes a claim, and these claims
+    follow the other claims.
 
     Raises:
         InputFileError: the text is not TOML or contains a typo, or a claim contains no promise.
@@ -152,8 +157,8 @@ def _require_limit(limit: float, where: str) -> None:
 
 
 def _require_promise(claim: Claim, where: str) -> None:
-    """Require exactly one promise (a limit or an absence) and, for a cell without a stream, the mix and the block
-    size.
+    """Check that a claim contains exactly one promise, which is a limit or an absence. A claim about a cell without a
+    stream must also contain the mix and the block size.
     """
     of_course = claim.metric in CHARACTERISTICS
     limits = sum((claim.at_least is not None, claim.at_most is not None, claim.not_found))
