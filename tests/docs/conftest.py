@@ -1,4 +1,4 @@
-"""A browser for the pages."""
+"""A browser that opens pages of the documentation."""
 
 from tests.render.conftest import browser
 

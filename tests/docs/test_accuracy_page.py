@@ -1,4 +1,6 @@
-"""The commands and cases of docs/explanation/accuracy.md exist, and the tests check the limits that the page states."""
+"""docs/explanation/accuracy.md names existing commands and cases, and the tests check the limits that the page
+states.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ PAGE = (ROOT / "docs/explanation/accuracy.md").read_text(encoding="utf-8")
 
 
 def bench(name: str) -> ModuleType:
-    """A script of bench/, which finds its neighbours as when it is run."""
+    """Import a script of bench/ so that it finds its neighbours as when it runs."""
     sys.path.insert(0, str(ROOT / "bench"))
     try:
         return import_module(name)
@@ -27,7 +29,7 @@ def bench(name: str) -> ModuleType:
 
 
 def table(heading: str) -> list[list[str]]:
-    """Rows of the first table whose header begins so, cell by cell."""
+    """Return the rows of the first table with a header that begins with this text, cell by cell."""
     lines = PAGE[PAGE.index(f"| {heading} |") :].split("\n\n")[0].splitlines()
     return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines[2:]]
 
@@ -44,7 +46,7 @@ def test_the_commands_are_those_of_the_script() -> None:
 
 
 def test_the_commands_can_be_called() -> None:
-    """The commands that the page lists can be called. Their scripts exist and accept the options."""
+    """The commands that the page lists can be called, because their scripts exist and accept the options."""
     for command in bench("accuracy").COMMANDS.values():
         _, script, *options = command.split()
         if script == "-m":
@@ -118,7 +120,9 @@ def test_what_is_known_is_what_the_cases_set() -> None:
 
 
 def test_a_trace_that_lost_events_is_none() -> None:
-    """The kernel counts what it overwrote beside what it never committed: both lines end alike."""
+    """A trace that lost events is refused. The kernel counts overwritten events and events that were never committed in
+    two lines with the same ending.
+    """
     whole = "entries: 7\noverrun: 0\ncommit overrun: 0\nbytes: 560\ndropped events: 0\n"
     block_trace.require_whole(whole)
     for lost in ("overrun", "dropped events"):

@@ -1,4 +1,4 @@
-"""docs/how-to/background.md and its unit file name what there is."""
+"""docs/how-to/background.md and its unit file name only what exists."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read_unit() -> dict[str, str]:
 
 
 def test_the_keys_of_status_are_all_explained() -> None:
-    """In the order in which they are written."""
+    """The page explains all keys of ``tkperf status`` in the order in which they are written."""
     text = (DOCS / "how-to/background.md").read_text()
     table = text[text.index("| key | meaning |") : text.index("## Stop")]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
@@ -33,7 +33,7 @@ def test_the_keys_of_status_are_all_explained() -> None:
 
 
 def test_the_unit_calls_tkperf_as_it_is() -> None:
-    """Every option exists, and none would ask anybody."""
+    """The unit file calls tkperf with existing options. None of these options would make tkperf ask a question."""
     words = read_unit()["ExecStart"].split()
     assert words[0].endswith("/bin/tkperf")
     assert words[1] == ssd.name
@@ -43,7 +43,7 @@ def test_the_unit_calls_tkperf_as_it_is() -> None:
 
 
 def test_the_unit_ends_runs_in_order_and_begins_none_by_itself() -> None:
-    """The systemd unit ends runs in order and begins none by itself, as the page says."""
+    """The systemd unit stops runs in order and starts no run by itself, as the page states."""
     unit = read_unit()
     assert (unit["KillSignal"], unit["KillMode"], unit["Restart"]) == ("SIGINT", "mixed", "no")
     assert {unit[f"Private{each}"] for each in ("Devices", "Tmp", "Mounts")} == {"no"}
@@ -56,7 +56,7 @@ def test_the_unit_ends_runs_in_order_and_begins_none_by_itself() -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze")
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
-    """systemd accepts the unit, with an existing program in place of tkperf."""
+    """systemd accepts the unit file, with an existing program in place of tkperf."""
     unit = tmp_path / "tkperf@try.service"
     unit.write_text(UNIT.read_text().replace("/usr/local/bin/tkperf", sys.executable))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False)
@@ -65,6 +65,6 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
 
 
 def test_the_number_of_runs_that_status_judges_is_right() -> None:
-    """Above this number of runs, status judges only the runs that the user names."""
+    """The page names the number of runs above which ``tkperf status`` judges only runs that the user names."""
     text = (DOCS / "how-to/background.md").read_text()
     assert re.findall(r"If there are more than (\d+) runs", text) == [str(MOST_JUDGED)]

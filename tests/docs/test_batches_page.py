@@ -1,4 +1,4 @@
-"""docs/how-to/batches.md has every key of a batch file, and its example is one."""
+"""docs/how-to/batches.md explains every key of a batch file, and its example is a valid batch file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_key_of_a_plan_is_on_the_page() -> None:
 
 
 def test_the_example_is_a_batch_file() -> None:
-    """The example of the page is a batch file with every key that the format has, and no other key."""
+    """The example on the page is a batch file with every key of the format and no other key."""
     block = PAGE.split("## The batch file\n\n")[1].split("\n\n| key")[0]
     draft = parse_batch_file(dedent(block), Path("rack7.toml"))
     assert len(draft.drives) == 5

@@ -1,4 +1,4 @@
-"""The pages of concepts and of all charts show the pictures that scripts/docs_charts.py draws."""
+"""The pages about concepts and charts show the pictures that scripts/docs_charts.py draws."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def runs() -> dict[str, str]:
 
 @pytest.mark.parametrize(("page", "folder"), [(CONCEPTS, "explanation/concepts"), (GALLERY, "reference/gallery")])
 def test_every_picture_is_shown_once_and_has_a_text(page: str, folder: str) -> None:
-    """A picture that no page shows is left over from an earlier version of the script."""
+    """Every picture is shown on a page exactly once and has a text. A picture that no page shows remains from an
+    earlier version of the script.
+    """
     shown = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", page)
     assert sorted(Path(path).name for _, path in shown) == sorted(each.name for each in (DOCS / folder).iterdir())
     assert all(text for text, _ in shown)
@@ -40,20 +42,22 @@ def test_every_chart_of_concepts_says_that_it_is_simulated() -> None:
 
 
 def test_the_commands_of_the_pages_are_those_that_measure_the_runs(runs: dict[str, str]) -> None:
-    """Each command of the script is on one of both pages, and the pages have no other run."""
+    """Each command of the script is on one of the two pages, and the pages contain no other run."""
     calls = re.findall(r"^(tkperf (?:ssd|hdd|sweep) .*?)(?:\s+#.*)?$", CONCEPTS + GALLERY, re.MULTILINE)
     assert {" ".join(call.split()) for call in calls} == set(runs.values())
 
 
 def test_the_gallery_answers_every_question_of_the_reference() -> None:
-    """A simulated drive has no host that could be at its limit."""
+    """The gallery answers every question of the reference, except the question about the limit of the host, because a
+    simulated drive has no host.
+    """
     charts = (DOCS / "reference/charts.md").read_text(encoding="utf-8")
     questions = set(re.findall(r"^\| ([^|]+\?) \|", charts, re.MULTILINE))
     assert questions - {"Was the host at its limit?"} <= set(re.findall(r"\*\*([^*]+)\*\*", GALLERY))
 
 
 def test_every_test_of_tkperf_is_reachable_from_a_question() -> None:
-    """The table of questions names each test in a command of its suite."""
+    """Every test of tkperf is named in a command in the table of questions, with its suite."""
     page = (DOCS / "how-to/which-test.md").read_text(encoding="utf-8")
     for suite in ("ssd", "hdd"):
         named = set(re.findall(rf"`sudo tkperf {suite} [^`]*--test ([\w-]+)`", page))

@@ -1,4 +1,6 @@
-"""The example files for CI measure, check, rotate the baseline, and keep it when a version is refused."""
+"""The example files for CI measure a drive, check the result and renew the baseline. They keep the baseline if a
+version is refused.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ EXAMPLE = ROOT / "docs/examples/ci"
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Path:
-    """Return a folder with a copy of the example whose limits the short profile can meet."""
+    """Return a folder with a copy of the example. The short profile can meet the limits of this copy."""
     shutil.copytree(EXAMPLE, tmp_path / "ci")
     set_least_reads(tmp_path, "75000", "60000")
     return tmp_path
@@ -42,12 +44,12 @@ def run_gate(lab: Path, version: str, **variables: str) -> int:
 
 
 def find_baseline(lab: Path) -> str:
-    """Return the version of the run that is the baseline."""
+    """Return the version of the run that is currently the baseline."""
     return os.readlink(lab / "results/baseline.tkperf").split("-")[0]
 
 
 def test_an_accepted_run_becomes_the_baseline_and_a_refused_one_does_not(lab: Path) -> None:
-    """The first job has no baseline. A job whose claims fail leaves the baseline as it is."""
+    """An accepted run becomes the baseline, and a refused run does not. The first job has no baseline."""
     assert run_gate(lab, "1.0") == 0
     assert find_baseline(lab) == "1.0"
     assert "[baseline]" not in (lab / "results/gate.toml").read_text()
@@ -63,7 +65,7 @@ def test_an_accepted_run_becomes_the_baseline_and_a_refused_one_does_not(lab: Pa
 
 
 def test_an_error_of_the_set_up_is_no_judgement(lab: Path) -> None:
-    """tkperf's own exit code leaves the script before anything is checked."""
+    """If the set-up is wrong, the script ends with tkperf's own exit code before it checks any result."""
     assert run_gate(lab, "1.0", PROFILE="no-such-profile") == 2
     assert not (lab / "results/gate.toml").exists()
 

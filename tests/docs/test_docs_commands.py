@@ -1,4 +1,4 @@
-"""Every command of tkperf in the code blocks of the pages is one that tkperf accepts."""
+"""tkperf accepts every call of tkperf in the code blocks of the documentation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tkperf.model.errors import TkperfError
 from tkperf.procedures import load_profile
 
 ROOT = Path(__file__).parents[2]
-# The reference of commands is the help of each command, which tests/cli checks.
+# The reference of commands contains the help of each command, which tests/cli checks.
 _OTHERS = {"adr", "examples", "commands.md"}
 PAGES = (ROOT / "README.md", *sorted(each for each in (ROOT / "docs").rglob("*.md") if not _OTHERS & {*each.parts}))
 _BLOCK = re.compile(r"^```(?:sh|console)?\n(.*?)^```|^((?: {4,}[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
@@ -27,7 +27,7 @@ _SYNOPSIS = re.compile(r"[\[…]|\.\.\. |\|(?=[A-Z-])")
 
 
 def find_calls(text: str) -> Iterator[str]:
-    """Yield what follows the word tkperf in each line of a code block that begins with a command."""
+    """Yield the text after the word tkperf for each line of a code block that begins with a command."""
     for block in _BLOCK.finditer(text):
         content = (block[1] or block[2]).replace("\\\n", " ")
         for line in content.splitlines():
@@ -45,7 +45,7 @@ CALLS = [
 
 
 def open_command(words: list[str]) -> tuple[click.Command, list[str]]:
-    """Return the command of a call and the words after the command's name."""
+    """Return the command of a call, and the words after the name of the command."""
     command: click.Command = cli
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         found = command.get_command(click.Context(command), words[0])
@@ -58,7 +58,7 @@ def open_command(words: list[str]) -> tuple[click.Command, list[str]]:
 def test_every_command_of_the_pages_is_accepted(
     page: Path, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every command of the pages exists with its options and values. Only the options of a synopsis are checked."""
+    """Every command on the pages exists with its options and values. For a synopsis, only the options are checked."""
     monkeypatch.chdir(tmp_path)
     if _SYNOPSIS.search(call):
         command, _ = open_command(re.findall(r"^[a-z-]+(?: batch| ssd| show| check)?", call)[0].split())
@@ -68,19 +68,19 @@ def test_every_command_of_the_pages_is_accepted(
         return
     command, words = open_command(shlex.split(call, comments=True))
     try:
-        # click keeps the help option of the first context, so the context must be that of a call.
+        # click uses the help option of the first context, so the context must be that of a call.
         parent = click.Context(cli, info_name="tkperf", **cli.context_settings)
         command.make_context(command.name, words, parent=parent)
     except click.exceptions.Exit:
-        pass  # options such as --help
+        pass  # raised for options such as --help
     except (click.UsageError, TkperfError) as error:
         message = error.format_message() if isinstance(error, click.UsageError) else str(error)
-        # The files of the example do not exist here.
+        # The files that the example names do not exist in this test.
         assert "does not exist" in message, f"{page}: {message}"
 
 
 def find_plans() -> Iterator[tuple[str, list[str]]]:
-    """Yield a plan on a simulated drive for each run in the pages, with the options that a plan takes."""
+    """Yield a plan on a simulated drive for each run on the pages, with the options that the plan command accepts."""
     for name in ("ssd", "hdd"):
         group, _ = open_command(["plan", name])
         takes = {
@@ -111,14 +111,14 @@ PLANS = list({" ".join(words): (page, words) for page, words in find_plans()}.va
 def test_every_run_of_the_pages_can_be_planned(
     page: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The profile of each command defines the command's tests and options."""
+    """The profile in each command of the pages defines the tests of the command and supports its options."""
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli, words, standalone_mode=False)
     assert done.exception is None, f"{page}: {done.exception}"
 
 
 def test_a_wrong_command_in_a_page_is_found() -> None:
-    """The stated result holds for every form of the command in the pages."""
+    """A wrong command on a page is found, in every form that the pages use for commands."""
     text = "    sudo tkperf ssd A sim:hdd --sise 3   # x\n\n```sh\nif ! .venv/bin/tkperf show A; then\n```\n"
     assert list(find_calls(text)) == ["ssd A sim:hdd --sise 3", "show A"]
 
@@ -128,12 +128,14 @@ def read_page(name: str) -> str:
 
 
 def read_prose(name: str) -> str:
-    """Return a page with each run of white space as one space, because lines may break anywhere."""
+    """Return a page with each sequence of white space replaced with one space, because lines may break anywhere."""
     return " ".join(read_page(name).split())
 
 
 def test_the_profiles_with_a_search_for_the_demand_are_named() -> None:
-    """--auto-demand with another profile is a wrong call."""
+    """The page names all profiles that define a search for the demand, because ``--auto-demand`` with another profile
+    is refused.
+    """
     defining = [name for name in built_in_profiles() if "demand_search" in load_profile(name).tables]
     named = re.search(r"Of the built-in profiles, (.*) define this search", read_prose("how-to/comparing.md"))
     assert named is not None
@@ -143,8 +145,8 @@ def test_the_profiles_with_a_search_for_the_demand_are_named() -> None:
 
 
 def test_the_claims_of_the_ci_gate_are_about_tests_that_its_job_runs() -> None:
-    """The example contains no other claims, because a claim about a test that did not run never
-    passes.
+    """The claims in the CI example are only about tests that its job runs, because a claim about another test is never
+    met.
     """
     page = read_page("how-to/ci-gate.md")
     claimed = set(re.findall(r'^test = "(\w+)"', page, re.MULTILINE))
@@ -170,7 +172,9 @@ def test_a_mistake_in_a_batch_file_is_reported_as_its_page_says(
 def test_a_simulated_drive_ignores_the_answers_to_the_question(
     options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The options have the effect that the pages on safety and on CI state."""
+    """The options that answer the question have no effect on a simulated drive, as the pages about safety and CI
+    state.
+    """
     monkeypatch.chdir(tmp_path)
     words = ["ssd", "n", "sim:sata-ssd", "--profile", str(ROOT / "tests/short.toml"), "-ssdt", "lat"]
     done = CliRunner().invoke(cli, [*words, "--no-report", "--progress", "plain", *options])
@@ -179,7 +183,9 @@ def test_a_simulated_drive_ignores_the_answers_to_the_question(
 
 
 def test_the_nightly_script_begins_a_run_each_night_and_resumes_an_interrupted_one(tmp_path: Path) -> None:
-    """The script runs with a stand-in for tkperf that keeps only the state of each run."""
+    """The nightly script on the page starts a run each night and resumes an interrupted run. A stand-in for tkperf
+    stores only the state of each run.
+    """
     script = re.search(r"```sh\n(.*?)```", read_page("reference/exit-codes.md"), re.DOTALL)
     assert script is not None
     folder, calls = tmp_path / "runs", tmp_path / "calls"

@@ -1,4 +1,4 @@
-"""Numbers, options, presets and scripts that the pages name are those of the program."""
+"""Numbers, options, presets and scripts on the pages agree with the program."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def read(page: str) -> str:
     return " ".join((ROOT / page).read_text(encoding="utf-8").split())
 
 
-# Each sentence of a page is followed by its numbers, in their order.
+# Each entry contains a page, a sentence of the page, and the numbers of the sentence in order.
 NUMBERS = [
-    # Import.
+    # Sentences about imports.
     (
         "docs/how-to/import.md",
         r"A file may have at most (\d+) MiB, and an XML file of TKperf at most (\d+) MiB",
@@ -80,7 +80,7 @@ NUMBERS = [
     ("docs/how-to/import.md", r"at most (\d+) kinds of warnings", (MOST_WARNINGS,)),
     ("docs/how-to/import.md", r"mix \(to (\d+) %\)", (fio_result.USUAL_MIX_STEP,)),
     ("docs/how-to/import.md", r"sequential blocks of (\d+) KiB and more", (fio_rounds.LARGE_BLOCK_BYTES / KIB,)),
-    # Serve.
+    # Sentences about ``tkperf serve``.
     (
         "docs/how-to/serve.md",
         r"(\d+) KiB, (\d+) headers, complete within (\d+) s",
@@ -127,7 +127,7 @@ NUMBERS = [
     ("docs/how-to/serve.md", r"The server lists at most ([\d,]+) run files", (bounds.MOST_FILES,)),
     ("docs/how-to/serve.md", r"These pages use at most (\d+) MB", (page_cache.MOST_BYTES >> 20,)),
     ("docs/how-to/serve.md", r"searches the folders every (\d+) seconds", (library.LOOK_EVERY_S,)),
-    # Run files.
+    # Sentences about run files.
     ("docs/reference/run-file.md", r"apply to files of up to (\d+) MB", (limits.USUAL_FILE_BYTES / 1e6,)),
     ("docs/reference/run-file.md", r"size of the file \| (\d+) GiB", (limits.MOST_FILE_BYTES / GIB,)),
     ("docs/reference/run-file.md", r"rows of `step`, `job` \| ([\d,]+)", (limits.MOST_ROWS["step"],)),
@@ -190,7 +190,7 @@ NUMBERS = [
     ("docs/reference/run-file.md", r"had used up its CPU time for (\d+) %", (of_host.THROTTLED_PERCENT,)),
     ("docs/reference/run-file.md", r"the hypervisor gave (\d+) %", (of_host.STEAL_PERCENT,)),
     ("docs/reference/run-file.md", r"waited for memory for (\d+) %", (of_host.MEMORY_PERCENT,)),
-    # The host.
+    # Sentences about the host.
     (
         "docs/how-to/host.md",
         r"It watches other drives on the same link for ([\d.]+) s. If a tool hangs, tkperf abandons the tool after "
@@ -216,7 +216,7 @@ NUMBERS = [
     ),
     ("docs/how-to/host.md", r"less than (\d+) % of memory is available", (100 * activity._LITTLE_MEMORY,)),
     ("docs/how-to/host.md", r"if ([\d.]+) % or more of the time was stolen since boot", (system.STOLEN_PCT,)),
-    # The next sentences are about batches, reports, mail and tests.
+    # Sentences about batches, reports, mail and tests.
     ("docs/how-to/batches.md", r"`drives` \| (\d+) to (\d+)", (1, batch_drives.MOST_DRIVES)),
     ("docs/how-to/batches.md", r"start at least ([\d.]+) s apart", (conductor.APART_S,)),
     ("docs/how-to/background.md", r"run file are attached if they fit into (\d+) MB", (MOST_ATTACHED_BYTES / 1e6,)),
@@ -244,7 +244,7 @@ NUMBERS = [
         r"over five rounds the range is within (\d+) % of the mean, and the trend rises or falls by at most (\d+) %",
         (_PTS.steady_state.max_data_excursion_percent, _PTS.steady_state.max_slope_excursion_percent),
     ),
-    # The method.
+    # Sentences about the method.
     (
         "docs/explanation/method.md",
         r"stay within (\d+) % of the median of the last quarter, or within (\d+) standard deviations",
@@ -321,7 +321,7 @@ NUMBERS = [
     ),
     ("docs/explanation/method.md", r"or ([\d,]+) MB/s\)", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
     ("docs/explanation/method.md", r"years of warranty \(default: (\d+)\)", (DEFAULT_WARRANTY_YEARS,)),
-    # Telemetry, purges, searches for data.
+    # Sentences about telemetry, purges and searches for data.
     (
         "docs/explanation/telemetry.md",
         r"log, every (\d+) s, and before and after each test \| temperature, every (\d+) s",
@@ -418,7 +418,7 @@ def test_a_duration_or_an_amount_of_a_page_is_that_of_its_plan(
 
 
 def test_the_simulated_drives_are_those_of_the_table() -> None:
-    """The table has the sizes, sectors and faults of the simulated drives, in the order of the
+    """The table on the page lists the simulated drives with their sizes, sectors and faults, in the order of the
     choices.
     """
     rows = dict(
@@ -454,9 +454,7 @@ def test_the_simulated_drives_are_those_of_the_table() -> None:
 
 
 def test_the_shipped_profiles_are_those_of_the_pages() -> None:
-    """The table of profiles.md, README and the changelog contain each profile and the defaults of
-    the commands.
-    """
+    """The table in profiles.md, README and the changelog contain each profile, and the defaults of the commands."""
     page = (ROOT / "docs/reference/profiles.md").read_text(encoding="utf-8")
     table = page[: page.index("`tkperf profiles` lists the profiles")]
     named = [
@@ -480,9 +478,7 @@ def all_commands() -> list[click.Command]:
 
 
 def options_of(command: click.Command) -> set[str]:
-    """Return the options of a command. The options of a group, such as ``batch NAME``, are also
-    those of its commands.
-    """
+    """Return the options of a command. The options of a group, such as ``batch NAME``, also belong to its commands."""
     own = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
     if isinstance(command, click.Group):
         context = click.Context(command)
@@ -491,7 +487,8 @@ def options_of(command: click.Command) -> set[str]:
     return own
 
 
-# Options of other programs that the pages name: fio, setpriv, SQLite's files, Prometheus, TKperf 2.2 and tkperf-cmp.
+# Options of other programs that the pages mention: fio, setpriv, files of SQLite, Prometheus, TKperf 2.2 and
+# tkperf-cmp.
 _OF_OTHERS = {
     "--client",
     "--part",
@@ -512,7 +509,7 @@ _OF_SCRIPTS = {"--files", "--browsers", "--loads", "--pace-s"}
 def test_every_option_that_a_page_names_exists() -> None:
     """An option in backticks belongs to a command of tkperf, or to another program that is listed here.
 
-    The page on devices is about the options of other programs.
+    The page on devices is not checked, because it describes options of other programs.
     """
     known = {"--help", "--version"}.union(*(options_of(command) for command in all_commands()))
     unknown = {
@@ -527,8 +524,8 @@ def test_every_option_that_a_page_names_exists() -> None:
 
 
 def find_command(words: list[str]) -> tuple[click.Command | None, list[str]]:
-    """Return the command that the words name, with the commands below it, and the other words. Return None if the
-    command does not exist.
+    """Return the command that the words name, including nested commands, and the remaining words. If no such command
+    exists, return None instead of the command.
     """
     command: click.Command = cli
     while isinstance(command, click.Group) and words:
@@ -540,7 +537,9 @@ def find_command(words: list[str]) -> tuple[click.Command | None, list[str]]:
 
 
 def test_every_command_in_a_sentence_is_accepted() -> None:
-    """A command in backticks exists and has the options named with it. So do the scripts and the targets of make."""
+    """Every command in backticks exists and has the options that are named with it. The scripts and the targets of make
+    also exist.
+    """
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for page in EVERY_PAGE:
         for span in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):
@@ -568,7 +567,7 @@ def test_every_simulated_drive_that_a_page_names_exists() -> None:
 
 
 def test_short_numbers_of_the_readme_are_those_of_the_measured_figures() -> None:
-    """The figures in README are rounded figures of docs/explanation/accuracy.md."""
+    """The figures in README are rounded figures from docs/explanation/accuracy.md."""
     readme, accuracy = read("README.md"), read("docs/explanation/accuracy.md")
     (day, mix) = map(float, re.findall(r"size of the run file after 24 h[^|]*\| ([\d.]+) MB; ([\d.]+) MB", accuracy)[0])
     (pause,) = re.findall(r"between two steps of a round[^|]*\|[^|]*\|[^|]*\| median ([\d.]+) ms", accuracy)
@@ -580,7 +579,7 @@ def test_short_numbers_of_the_readme_are_those_of_the_measured_figures() -> None
 
 
 def test_the_numbers_of_the_tests_in_readme_are_those_of_the_default_profile() -> None:
-    """Each row of the table has the numbers of its test in this order."""
+    """Each row of the table in README contains the numbers of its test in the default profile, in this order."""
     rows = dict(re.findall(r"^\| `(\w+)` \|(.*)\|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
     rounds, saturation = _PTS.steady_state.max_rounds, _TABLES["write_saturation"]
     tracked_kib = _IOPS.tracking_block_size_kib
@@ -595,7 +594,7 @@ def test_the_numbers_of_the_tests_in_readme_are_those_of_the_default_profile() -
 
 
 def test_other_words_of_numbers() -> None:
-    """Numbers that the pages write in words are those of the code."""
+    """Numbers that the pages write as words agree with the code."""
     assert MOST == 6
     assert "the report shows up to six figures of the tests of the run instead" in " ".join(
         read("docs/reference/reports.md").split()

@@ -14,7 +14,9 @@ PAGES = sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("test
 
 
 def find_missing(line: str) -> list[str]:
-    """Return the paths in backticks that do not exist. A name alone may lie beside another path of its line."""
+    """Return the paths in backticks that do not exist. A file name alone may be next to another path of the same
+    line.
+    """
     named = re.findall(r"`([\w.*/-]+(?:/|\.(?:py|js|md|sh|toml)))`", line)
     named = [each.rstrip("/") for each in named if "NAME" not in each]
     found = {each: [*ROOT.glob(each), *SOURCE.glob(each)] for each in named}
@@ -23,26 +25,26 @@ def find_missing(line: str) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors of a page: its headings as GitHub writes them."""
+    """Return the anchors of a page: its headings in the form that GitHub uses."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
 def test_every_path_of_the_architecture_exists() -> None:
-    """Every path that the architecture page names exists, so that no moved module remains on the map."""
+    """Every path that the architecture page names exists, so that the page does not list a module that was moved."""
     lines = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8").splitlines()
     assert [missing for line in lines for missing in find_missing(line)] == []
 
 
 def test_a_path_that_is_gone_is_found() -> None:
-    """The search finds a path in every form that the page uses."""
+    """The search for missing paths recognises a path in every form that the page uses."""
     assert find_missing("| `engine/fio.py`, `gate.py`, `cli/` | `procedures/profiles/*.toml` |") == []
     assert find_missing("| `engine/old.py`, `cli/`, `gate.py` |") == ["engine/old.py", "gate.py"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
-    """A link leads to a file of the repository, and to a heading of that file."""
+    """Every link leads to a file of the repository and, if it names a heading, to a heading in that file."""
     for link in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
         if not link.startswith("http"):
             path, _, heading = link.partition("#")
@@ -53,8 +55,8 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_no_line_of_prose_is_longer_than_100_columns(page: Path) -> None:
-    """Prose lines have at most 100 columns. Tables, code, headings and lines with one link or one piece of code may be
-    longer.
+    """A line of prose has at most 100 columns. Tables, code, headings and lines with a single link or a single piece of
+    code may be longer.
     """
     is_code = False
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):

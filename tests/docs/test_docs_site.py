@@ -1,4 +1,4 @@
-"""Every link of the documentation leads somewhere, and tkperf understands the command lines on its pages."""
+"""Every link of the documentation site leads to an existing page, and tkperf accepts the command lines on the pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tkperf.cli.main import cli
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# The examples of this page come from the help of the commands, which tests/cli checks.
+# The examples on this page are from the help of the commands, which tests/cli checks.
 PAGES.remove(ROOT / "docs/reference/commands.md")
 
 
@@ -35,7 +35,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_page_is_in_the_site_and_the_menu(site: Path) -> None:
-    """Every page of docs is in the site and in its menu. Sphinx itself reports links that lead nowhere."""
+    """Every page in docs/ is in the site and in its menu. Sphinx itself reports broken links."""
     menu = (site / "index.html").read_text(encoding="utf-8")
     for page in sorted((ROOT / "docs").glob("**/*.md")):
         name = page.relative_to(ROOT / "docs").with_suffix(".html")
@@ -61,7 +61,7 @@ def test_the_reference_has_what_the_code_has(site: Path) -> None:
 
 
 def test_the_generated_pages_of_the_reference_are_those_of_the_code(tmp_path: Path) -> None:
-    """If this fails, run scripts/docs_reference.py."""
+    """The generated pages of the reference agree with the code. If this test fails, run scripts/docs_reference.py."""
     script = ROOT / "scripts/docs_reference.py"
     subprocess.run([sys.executable, "-B", script, tmp_path], check=True)
     made = {page.name: page.read_text(encoding="utf-8") for page in tmp_path.iterdir()}
@@ -71,12 +71,12 @@ def test_the_generated_pages_of_the_reference_are_those_of_the_code(tmp_path: Pa
 
 
 def test_examples_can_be_fetched(site: Path) -> None:
-    """The site contains the examples of the repository, unchanged."""
+    """The site contains the examples of the repository unchanged."""
     for example in (ROOT / "docs/examples").iterdir():
         assert example.name == "README.md" or (site / example.name).exists()
 
 
-# Contrasts depend on the scheme alone, so the long pages are opened in one of them.
+# Contrasts depend only on the colour scheme, so the long pages are opened with one scheme.
 @pytest.mark.parametrize(
     ("scheme", "names"),
     [("light", ("index", "explanation/method", "search")), ("dark", ("index", "how-to/nvme", "reference/commands"))],
@@ -84,7 +84,7 @@ def test_examples_can_be_fetched(site: Path) -> None:
 def test_axe_finds_nothing_on_the_pages(
     browser: Browser, site: Path, scheme: Literal["light", "dark"], names: tuple[str, ...]
 ) -> None:
-    """axe finds nothing wrong on the first page, a long page, generated pages and the search."""
+    """axe-core finds no violation on the first page, a long page, the generated pages and the search."""
     page = browser.new_page(color_scheme=scheme, viewport={"width": 1440, "height": 900})
     for name in names:
         page.goto((site / f"{name}.html").as_uri())
@@ -93,7 +93,7 @@ def test_axe_finds_nothing_on_the_pages(
 
 
 def test_words_that_people_look_for_are_found(site: Path) -> None:
-    """Words that people look for are found in the index that the search of the site reads."""
+    """The search index of the site contains words that users search for."""
     index = json.loads((site / "searchindex.js").read_text("utf-8").removeprefix("Search.setIndex(").removesuffix(")"))
     names = index["docnames"]
 
@@ -108,7 +108,7 @@ def test_words_that_people_look_for_are_found(site: Path) -> None:
 
 
 def code_blocks(page: str) -> Iterator[str]:
-    """The lines of its code blocks: between fences, or indented after an empty line."""
+    """Yield the lines in the code blocks of a page: between fences, or indented after an empty line."""
     fenced = indented = False
     empty = True
     for line in page.splitlines():
@@ -125,24 +125,26 @@ def code_blocks(page: str) -> Iterator[str]:
 
 
 def command_lines() -> Iterator[tuple[str, str]]:
-    """Yield the page and the text of each line that calls tkperf, without a comment or a pipe at its end."""
+    """Yield the page and the text of each line that calls tkperf, without a comment or a pipe at the end of the
+    line.
+    """
     for page in PAGES:
         for text in code_blocks(page.read_text(encoding="utf-8")):
             ends = r"\s{2,}|\s#|\s[|>]\s?|\s\\\\?$|; "
             line = re.split(ends, text.removeprefix("sudo "))[0].strip()
-            # A synopsis, a line that is continued, or a key of a TOML file is none that could be typed. The words of a
-            # batch choose its command themselves: test_docs_commands.py calls it.
+            # A synopsis, a line that is continued, or a key in a TOML file is not a command that could be typed. In a
+            # batch, the words after its name select the command: test_docs_commands.py calls these commands.
             if line.startswith("tkperf ") and not re.search(r"^tkperf =|^tkperf (plan )?batch |\.\.\.|\[|\\$", line):
                 yield page.relative_to(ROOT).as_posix(), line
 
 
 @pytest.mark.parametrize(("page", "line"), sorted(set(command_lines())))
 def test_every_command_line_on_a_page_is_one(page: str, line: str) -> None:
-    """Every command line on a page has commands, options and a number of arguments that tkperf accepts. The test does
-    not ask whether the files exist.
+    """Every command line on a page has commands, options and a number of arguments that tkperf accepts. The named files
+    need not exist.
     """
     command: click.Command = cli
-    # TKperf's way to name several tests, which the command turns into the other.
+    # TKperf names several tests as separate words. The command converts these words into a list with commas.
     words = shlex.split(re.sub(r"(-(?:ssd|hdd)t \w+) (?=\w)", r"\1,", line))[1:]
     context = click.Context(cli, info_name="tkperf", **cli.context_settings)
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):

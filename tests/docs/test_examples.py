@@ -1,4 +1,4 @@
-"""The files of docs/examples do what the pages say."""
+"""The files in docs/examples do what the pages state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[2] / "docs/examples"
 
 
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All cells run in an empty folder, from the first to the last."""
+    """All cells of the notebook run in an empty folder, from the first to the last."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
     notebook = json.loads((EXAMPLES / "notebook.ipynb").read_text(encoding="utf-8"))
@@ -30,7 +30,7 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_profile_is_a_profile() -> None:
-    """The profile offers the tests of its tables."""
+    """The example profile is valid and offers the tests of its tables."""
     profile = load_profile(str(EXAMPLES / "profile.toml"))
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=profile)
     assert [test.test.name for test in plan.tests] == ["iops", "lat"]
@@ -43,7 +43,7 @@ def test_the_batch_is_a_batch_file() -> None:
 
 
 def test_the_rack_has_24_drives_and_the_claims_of_a_data_sheet() -> None:
-    """Every claim is one about a test that the batch runs."""
+    """The example of a rack has 24 drives, and every claim of its data sheet is about a test that the batch runs."""
     draft = read_batch_file(EXAMPLES / "data-sheet/rack.toml")
     assert len(draft.drives) == 24
     assert draft.claims_path == EXAMPLES / "data-sheet/data-sheet.toml"
@@ -69,7 +69,7 @@ def test_the_code_on_the_page_about_python_runs(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_sample_report_is_of_no_device_and_no_machine() -> None:
-    """The sample report says SIMULATED and has the four tests. It contains no facts about the host and no dates."""
+    """The sample report contains the word SIMULATED and the four tests, but no facts about a host and no dates."""
     page = (EXAMPLES / "sample-report.html").read_text(encoding="utf-8")
     assert "<strong>SIMULATED. Valid</strong>" in page
     assert re.findall(r'<section id="(iops|lat|tp|writesat)"', page) == ["iops", "lat", "tp", "writesat"]

@@ -1,4 +1,6 @@
-"""The queries of docs/how-to/many-runs.md answer a fleet's questions: DuckDB runs them over 1,000 runs."""
+"""The queries on docs/how-to/many-runs.md answer questions about a fleet of drives. DuckDB runs them over 1,000
+runs.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,14 @@ PAGE = Path(__file__).parents[2] / "docs/how-to/many-runs.md"
 RUNS = 1000
 MODELS = ("Alpha", "Beta", "Gamma", "Delta")
 MONTHS = 10
-# What the queries have to find.
+# The queries have to find these drives.
 OUTLIER, SLOW_FIRMWARE, AGEING = 40, "F2", "Gamma"
 
 
 def factor_of(number: int, key: str) -> float:
-    """How much more a run has of a figure than the simulated run that all are made of."""
+    """Return the factor between a figure of this run and the same figure of the simulated run from which all runs are
+    derived.
+    """
     model, firmware, month = MODELS[number % 4], f"F{number // 4 % 3}", number * MONTHS // RUNS
     factor = (1.0, 1.5, 2.0, 0.5)[number % 4] * (1 + 0.001 * (number * 7 % 11))
     if key == "random_write" and (model, firmware) == ("Beta", SLOW_FIRMWARE):
@@ -93,7 +97,7 @@ def put(dataset: Dataset, result: RunResult, figures: RunFigures) -> None:
 
 
 class Fleet:
-    """A data set of runs, and the answers of the page's queries by their headings."""
+    """A data set of runs, and the answers to the queries on the page by their headings."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "fleet"
@@ -116,7 +120,7 @@ class Fleet:
 
 
 def find_queries() -> Iterator[tuple[str, str]]:
-    """Each query of the page with the heading above it."""
+    """Yield each query of the page with the heading above the query."""
     for section in re.split(r"^#+ ", PAGE.read_text(encoding="utf-8"), flags=re.M):
         for block in re.findall(r"```sql\n(.*?)```", section, re.S):
             for sql in filter(str.strip, block.split(";")):
@@ -129,7 +133,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
 
 
 def test_the_best_drives_are_those_of_the_ranking(fleet: Fleet) -> None:
-    """The query has the order of ``tkperf rank``, which needs no data set."""
+    """The query for the best drives returns the order of ``tkperf rank``, which needs no data set."""
     rows = fleet.answers["Which drives are the best?"]
     ranking = rank_runs(fleet.figures, "random_read")
     assert len(ranking.ranked) == RUNS
@@ -140,7 +144,7 @@ def test_the_best_drives_are_those_of_the_ranking(fleet: Fleet) -> None:
 
 
 def test_the_outlier_is_found(fleet: Fleet) -> None:
-    """The drive that is half as fast as its model is the worst of all outliers."""
+    """The query for outliers returns the drive that is half as fast as its model as the first outlier."""
     rows = [
         row
         for row in fleet.answers["Which drives are unlike the others of their model?"]
@@ -151,14 +155,16 @@ def test_the_outlier_is_found(fleet: Fleet) -> None:
 
 
 def test_the_slow_firmware_is_found(fleet: Fleet) -> None:
-    """The figure that differs most between the firmwares of a model."""
+    """The query for firmware returns first the figure that differs most between the firmware versions of a model."""
     first = fleet.answers["Did a firmware change anything?"][0]
     assert (first["model"], first["firmware"], first["figure"]) == ("Beta", SLOW_FIRMWARE, "random_write")
     assert -21 < first["percent_from_model"] < -19
 
 
 def test_the_write_latency_over_the_months(fleet: Fleet) -> None:
-    """The value rises for one model, month after month, and does not change for the others."""
+    """The query over months shows that the write latency of one model rises month after month and does not change for
+    the other models.
+    """
     rows = fleet.answers["How did the p99.9 write latency develop over the months?"]
     assert len(rows) == len(MODELS) * MONTHS
     courses = {model: [row["p99_9_us"] for row in rows if row["model"] == model] for model in MODELS}
@@ -168,7 +174,7 @@ def test_the_write_latency_over_the_months(fleet: Fleet) -> None:
 
 
 def test_each_value_has_a_state(fleet: Fleet) -> None:
-    """Every run is counted for each of its figures."""
+    """The query for states counts every run for each of its figures."""
     rows = fleet.answers["How many values cannot be ranked, and why?"]
     counts: dict[str, int] = {}
     for row in rows:
@@ -178,15 +184,15 @@ def test_each_value_has_a_state(fleet: Fleet) -> None:
 
 
 def test_every_query_of_the_page_was_asked(fleet: Fleet) -> None:
-    """A heading with a question has a query, and no query is without an answer."""
+    """Each heading with a question on the page has a query, and each query returns an answer."""
     questions = re.findall(r"^### (.*\?)$", PAGE.read_text(encoding="utf-8"), re.M)
     assert set(questions) <= fleet.answers.keys()
     assert all(fleet.answers[question] for question in questions)
 
 
 def test_a_run_of_an_older_version_hides_no_column(fleet: Fleet, tmp_path: Path) -> None:
-    """A run that an older tkperf exported has null for the columns that it lacks. Its tables hide no column of the
-    views.
+    """A run that an older version of tkperf exported has null in the columns that it lacks. Its tables hide no column
+    of the views.
     """
     older, newer = sorted(fleet.folder.glob("run_id=*"))[:2]
     for folder in (older, newer):
@@ -207,7 +213,9 @@ def test_a_run_of_an_older_version_hides_no_column(fleet: Fleet, tmp_path: Path)
 
 
 def test_other_readers_find_the_run_of_each_row(fleet: Fleet) -> None:
-    """PyArrow takes the id from the folder, as Spark does, and takes it for a text."""
+    """Other readers also find the run of each row. PyArrow, like Spark, reads the id from the name of the folder as a
+    text.
+    """
     files = sorted(map(str, fleet.folder.glob("run_id=*/runs.parquet")))
     table = pyarrow.dataset.dataset(files, partitioning="hive").to_table()
     ids = table.column("run_id").to_pylist()

@@ -1,4 +1,4 @@
-"""The example on the page about own workloads runs, and every key has a meaning."""
+"""The example on the page about user-defined workloads runs, and every key has an explanation."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ EXAMPLE = PAGE.parents[1] / "examples/database.toml"
 
 @pytest.mark.parametrize("table", TABLES_BY_PLACE.values())
 def test_an_optional_key_says_what_is_taken_without_it(table: type[msgspec.Struct]) -> None:
-    """The meaning of an optional key contains its default. The meaning of a required key contains none."""
+    """The explanation of an optional key contains its default. The explanation of a required key contains none."""
     for field, key in zip(msgspec.structs.fields(table), explain_keys(table), strict=True):
         assert key.meaning, "every key says what it means: give its type a means(...)"
         assert ("default: " in key.meaning) is not field.required, key
 
 
 def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commands of the example do with the shipped file what the page says, and the claim is met."""
+    """The commands of the example have the results that the page states for the shipped file, and the claim is met."""
     text = PAGE.read_text("utf-8")
     claims, together = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     shutil.copy(EXAMPLE, tmp_path / "database.toml")
@@ -40,7 +40,7 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     outputs = {}
     for command in commands:
         if command.startswith("report"):
-            (tmp_path / "database.toml").unlink()  # from here on the run file is all there is
+            (tmp_path / "database.toml").unlink()  # from here on, only the run file exists
         done = CliRunner().invoke(cli, shlex.split(command), catch_exceptions=False)
         assert done.exit_code == 0, done.output
         outputs[command.split()[0]] = done.output

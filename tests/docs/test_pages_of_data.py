@@ -1,4 +1,4 @@
-"""Pages about what programs read have all of it: codes, tables and columns, keys, options."""
+"""Pages about data for programs are complete: codes, tables, columns, keys and options."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ from tkperf.runner.run_watch import HOST_LIMITED, UNREAD
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/tkperf"
-# Reported before a run, while it is running, of an imported run, or by the analysis, and in none of the run files.
+# These codes are in no run file. tkperf reports them before a run, during a run, about an imported run, or in the
+# analysis.
 TOLD_ELSEWHERE = {REFUSAL, "run-file-waiting", "not-searched"}
-# A page describes these facts as a whole, because they differ from profile to profile.
+# A page describes each of these facts as a whole, because they differ from profile to profile.
 AS_A_WHOLE = {"profile", "options", "hosts", "device", "host"}
 
 
@@ -46,7 +47,7 @@ def read(page: str) -> str:
 
 
 def rows_below(text: str, heading: str) -> list[list[str]]:
-    """Cells of each row of the first table whose head begins so."""
+    """Return the cells of each row of the first table with a head that begins with this text."""
     lines = text[text.index(f"| {heading} |") :].split("\n\n", maxsplit=1)[0].splitlines()
     return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines[2:]]
 
@@ -63,14 +64,14 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 
 
 def test_every_kind_of_disturbance_is_on_the_page() -> None:
-    """The table of run-file.md lists every kind of disturbance and no other."""
+    """The table in run-file.md lists exactly the existing kinds of disturbances."""
     page = read("reference/run-file.md")
     found = {code.strip("`") for code, _ in rows_below(page[page.index("`disturbance`:") :], "code")}
     assert found == {str(code) for code in DisturbanceCode}
 
 
 def test_every_code_of_a_warning_is_on_a_page() -> None:
-    """Every code of a warning is on a page, spelled as in the program. The codes of runs are in the table of
+    """Every warning code is on a page and spelled as in the program. The codes of runs are in the table in
     run-file.md.
     """
     made = {
@@ -109,7 +110,7 @@ def test_what_is_kept_of_the_host_is_on_the_page() -> None:
 
 
 def test_every_table_of_the_exports_is_on_the_page(result: RunResult) -> None:
-    """The page lists every table of the exports. Each name in a row is a column or another table."""
+    """The page lists every table of the exports. Each name in a row is a column of the table or another table."""
     tables = list(build_tables(result, (), lambda *_: ()))
     page = read("reference/exports.md")
     rows = rows_below(page, "table")
@@ -124,8 +125,8 @@ def test_every_table_of_the_exports_is_on_the_page(result: RunResult) -> None:
 
 
 def test_tables_of_a_data_set_are_on_the_page(result: RunResult) -> None:
-    """The page lists the tables of a data set with their columns, and no others. The tables of a run are in the table
-    above.
+    """The page lists exactly the tables of a data set, with their columns. The columns of a run's tables are in the
+    preceding table.
     """
     page = read("reference/exports.md")
     rows = rows_below(page[page.index("## A data set of many runs") :], "table")
@@ -137,7 +138,7 @@ def test_tables_of_a_data_set_are_on_the_page(result: RunResult) -> None:
 
 
 def test_every_series_is_on_the_page() -> None:
-    """The page names every series over time and no other."""
+    """The page names exactly the exported series over time."""
     page = read("reference/exports.md")
     text = page[page.index("## Series over time") : page.index("In TKperf's XML")]
     named = {each for each in in_backticks(text) if re.fullmatch(r"tkperf_\w+_\w+", each)}
@@ -161,7 +162,7 @@ def test_every_key_of_the_results_is_on_the_page(result: RunResult) -> None:
 
 
 def test_new_options_and_commands_are_named_beside_tkperfs() -> None:
-    """docs/how-to/tkperf-2.2.md names each option and command, as one of tkperf or as one of TKperf."""
+    """docs/how-to/tkperf-2.2.md names each option and command, either as one of TKperf or as a new one of tkperf."""
     page = read("how-to/tkperf-2.2.md")
     missing = [
         param.name

@@ -1,4 +1,6 @@
-"""docs/reference/progress-json.md is what --progress json writes: every event, every field, every type."""
+"""docs/reference/progress-json.md describes the output of ``--progress json``: every event, every field and every
+type.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ PLAIN = {"text": str, "integer": int, "number": int | float, "boolean": bool, "o
 
 
 def read_page() -> dict[str, dict[str, str]]:
-    """Fields and their types of each object of the page."""
+    """Return the fields and their types for each object on the page."""
     objects: dict[str, dict[str, str]] = {}
     name = ""
     for line in PAGE.read_text().splitlines():
@@ -54,12 +56,12 @@ def read_page() -> dict[str, dict[str, str]]:
 
 OBJECTS = read_page()
 KINDS = {each.__name__: each for each in get_args(Event)}
-# The objects that are no events of a run.
+# These objects are not events of a run.
 OF_A_BATCH = {"DriveStageChanged", "BatchNoted"}
 
 
 def faults(value: Any, type_: str, place: str) -> list[str]:
-    """Where a value is not of a type of the page."""
+    """Return the places at which a value does not have the type that the page states."""
     list_of = "list of "
     if type_.startswith("(") and type_.endswith(")"):
         type_ = type_[1:-1]
@@ -90,7 +92,7 @@ def faults(value: Any, type_: str, place: str) -> list[str]:
 
 
 def assert_as_on_the_page(text: str) -> set[str]:
-    """Require that each line is strict JSON as the page describes it. Return the kinds of events that occurred."""
+    """Require that each line is strict JSON as described on the page. Return the kinds of events that occurred."""
 
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} is no JSON")
@@ -105,23 +107,25 @@ def assert_as_on_the_page(text: str) -> set[str]:
 
 
 def test_the_page_has_every_event_and_no_other() -> None:
-    """The page lists every event and no other. It lists every field of the events that are written unchanged."""
+    """The page lists exactly the existing events. It also lists every field of the events that are written
+    unchanged.
+    """
     assert list(KINDS)[-1] == "EventsDropped"
     assert OBJECTS.keys() >= KINDS.keys()
-    # Written otherwise: less of a sample and a step than there is.
+    # These events are written with fewer fields than the records of samples and steps have.
     for name in KINDS.keys() - {SampleSeen.__name__, StepEnded.__name__, TestStarted.__name__}:
         assert {each.name for each in fields(KINDS[name])} == OBJECTS[name].keys(), name
     assert {each.name for each in fields(TestStarted)} - {"plan"} == OBJECTS["TestStarted"].keys()
 
 
 def test_every_object_is_used_and_every_name_explained() -> None:
-    """Every object of the page is used, and every name is explained."""
+    """The page refers to every object that it describes, and describes every object that it refers to."""
     named = {word for types in OBJECTS.values() for type_ in types.values() for word in re.findall(r"[A-Z]\w+", type_)}
     assert named == OBJECTS.keys() - KINDS.keys() - OF_A_BATCH
 
 
 def test_runs_write_what_the_page_says(tmp_path: Path) -> None:
-    """Runs of every kind of phase write what the page says, and so does a run that continues."""
+    """Runs with every kind of phase write exactly what the page describes, and so does a run that was resumed."""
     own = tmp_path / "own.toml"
     own.write_text(EVERYTHING)
     written = StringIO()
@@ -140,7 +144,9 @@ def test_runs_write_what_the_page_says(tmp_path: Path) -> None:
 
 
 def test_rare_events_are_as_the_page_says() -> None:
-    """Each optional value exists in one object, and is missing in another."""
+    """Rare events are written as the page describes. Each optional value is present in one object and missing in
+    another.
+    """
     written = StringIO()
     lines = JsonLines(written)
     outcome = SectionOutcome(
@@ -164,7 +170,7 @@ def test_rare_events_are_as_the_page_says() -> None:
 
 
 def test_a_mistake_on_the_page_would_be_found() -> None:
-    """A field too many, a missing field and a field of another type on the page would be found."""
+    """A mistake on the page would be found: an additional field, a missing field, or a field of another type."""
     right = {"samples": 3, "others": 0}
     assert faults(right, "EventsDropped", "e") == []
     assert faults({**right, "more": 1}, "EventsDropped", "e") == ["e.more: only on one side"]
@@ -176,7 +182,7 @@ def test_a_mistake_on_the_page_would_be_found() -> None:
 
 @pytest.mark.fio
 def test_a_real_run_and_its_watching_write_what_the_page_says(tmp_path: Path) -> None:
-    """A run with fio on a scratch file, and the command that watches it, write what the page says."""
+    """A real run with fio on a scratch file, and the command that watches the run, write what the page describes."""
     argv: list[str | Path] = [
         "ssd",
         "n",

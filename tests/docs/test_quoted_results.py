@@ -1,4 +1,4 @@
-"""The pages quote results that tkperf computes for the simulated drives named in README."""
+"""The results that the pages quote are those that tkperf computes for the simulated drives in README."""
 
 from __future__ import annotations
 
@@ -22,22 +22,20 @@ EXAMPLES = ROOT / "docs/examples"
 
 
 def read(page: str) -> str:
-    """Return a page as one line with single blanks, so that a search finds a sentence that spans
-    several lines.
-    """
+    """Return a page as one line with single spaces, so that a search finds a sentence that spans several lines."""
     return " ".join((ROOT / page).read_text(encoding="utf-8").split())
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A command of a page, and the output that the page shows below it."""
+    """A command on a page, and the output that the page shows below the command."""
 
     command: str
     lines: list[str]
 
 
 def shown_commands(page: str) -> list[Shown]:
-    """Return the commands of the blocks of a page that show output: those after ``$``."""
+    """Return the commands in the blocks of a page that show output. Each of these commands follows ``$``."""
     shown: list[Shown] = []
     for block in re.findall(
         r"^```console\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
@@ -52,9 +50,9 @@ def shown_commands(page: str) -> list[Shown]:
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The outputs of the commands of README by command, called one after the other in one folder.
+    """Return the output of each command in README. The commands run one after the other in one folder.
 
-    The runs of README are ``rehearsal`` of sim:sata-ssd, and ``nvme`` of sim:nvme-4kn.
+    The runs in README are ``rehearsal`` on sim:sata-ssd, and ``nvme`` on sim:nvme-4kn.
     """
     made = tmp_path_factory.mktemp("quoted")
     (made / "docs").symlink_to(ROOT / "docs")
@@ -70,7 +68,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def folder(outputs: dict[str, str]) -> Path:
-    """The folder with the runs of README."""
+    """Return the folder with the runs in README."""
     return Path(outputs[""])
 
 
@@ -80,7 +78,7 @@ def rehearsal(folder: Path) -> RunResult:
 
 
 def call(*words: str | Path) -> str:
-    """Return the output of a command as one line with single blanks."""
+    """Return the output of a command as one line with single spaces."""
     done = CliRunner().invoke(cli, [str(word) for word in words], standalone_mode=False)
     assert done.exception is None, done.exception
     return " ".join(done.output.split())
@@ -88,7 +86,7 @@ def call(*words: str | Path) -> str:
 
 @pytest.mark.parametrize("shown", shown_commands("README.md"), ids=lambda shown: shown.command)
 def test_readme_shows_the_output_of_its_commands(outputs: dict[str, str], shown: Shown) -> None:
-    """Each line below a command is in the output of the command, in this order."""
+    """README shows the real output of its commands: each line below a command is in the output, in this order."""
     rest = outputs[shown.command]
     for line in shown.lines:
         assert line in rest
@@ -96,14 +94,14 @@ def test_readme_shows_the_output_of_its_commands(outputs: dict[str, str], shown:
 
 
 def test_a_rehearsal_is_eight_hours_long(rehearsal: RunResult) -> None:
-    """README names the simulated time of the run."""
+    """The simulated duration of the rehearsal agrees with the number of hours in README."""
     duration_s = sum(test.duration_s or 0.0 for test in rehearsal.tests)
     assert f" {duration_s / 3600:.0f} hours" in read("README.md")
 
 
 def test_the_finding_on_write_saturation_is_that_of_the_program(rehearsal: RunResult) -> None:
-    """The tutorial quotes the beginning of the sentence, and the page on reports the whole
-    sentence.
+    """The finding on write saturation is quoted correctly: its beginning in the tutorial, and the whole sentence on the
+    page about reports.
     """
     (said,) = [finding.text for finding in findings(rehearsal) if finding.test == "writesat"][:1]
     (quoted,) = re.findall(r"`(Random 4 KiB writes run at [^`]*)`", read("docs/reference/reports.md"))
@@ -115,7 +113,9 @@ def test_the_finding_on_write_saturation_is_that_of_the_program(rehearsal: RunRe
 
 
 def test_the_page_of_four_tests_can_be_mailed(folder: Path, tmp_path: Path) -> None:
-    """The page of the four tests of the PTS, whose charts and cells hold every second, is smaller than 3 MB."""
+    """The page of the four PTS tests, whose charts and cells contain every second, is smaller than 3 MB, so that it can
+    be sent by mail.
+    """
     call("report", folder / "rehearsal.tkperf", "-o", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_bytes()
     assert page.count(b'data-key="') > 60
@@ -128,7 +128,7 @@ def test_the_course_of_a_stream_is_described_as_the_page_on_reports_says(folder:
 
 
 def test_the_comparison_says_what_its_page_quotes(folder: Path) -> None:
-    """The command prints the title, the lines of the decision and the verdict that the page quotes."""
+    """The command prints the title, the lines of the decision and the verdict that the page about comparing quotes."""
     said = call("compare", folder / "rehearsal.tkperf", folder / "nvme.tkperf").replace("rehearsal", "sata")
     text = read("docs/how-to/comparing.md")
     (title,) = re.findall(r"nvme is better at \d of \d figures, sata at \d", text)
@@ -144,13 +144,13 @@ def test_the_comparison_says_what_its_page_quotes(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def settled(folder: Path) -> RunResult:
-    """The run of the sample, whose profile gives write saturation more time."""
+    """Return the run of the sample report, with a profile that gives write saturation more time."""
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=str(EXAMPLES / "long-saturation.toml"))
     return tkperf.run(plan, "settled", folder=folder)
 
 
 def test_the_sample_report_has_the_words_of_the_program(settled: RunResult) -> None:
-    """The sample report contains the headlines and findings of the program. If this fails, run
+    """The sample report contains the headlines and findings that the program computes. If this test fails, run
     scripts/sample_report.py, which creates the page and its pictures again.
     """
     page = html.unescape((EXAMPLES / "sample-report.html").read_text(encoding="utf-8"))
@@ -163,7 +163,9 @@ def test_the_sample_report_has_the_words_of_the_program(settled: RunResult) -> N
 
 
 def test_the_live_view_of_readme_has_the_words_of_the_program() -> None:
-    """If this fails, run scripts/sample_report.py."""
+    """The live view in README contains the words that the program prints. If this test fails, run
+    scripts/sample_report.py.
+    """
     drawn = (ROOT / "docs/live-view.svg").read_text(encoding="utf-8")
     text = " ".join(html.unescape(re.sub(r"<[^>]+>", "", drawn)).split())
     for words in ("test 1 of 4:", "IOPS, round by round; Block size (KiB) down, R/W % across", SIMULATED_NOTICE):

@@ -1,4 +1,4 @@
-"""docs/explanation/safety.md and docs/reference/refusals.md contain what the code refuses and could not see."""
+"""docs/explanation/safety.md and docs/reference/refusals.md list what the code refuses and what it could not see."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = (ROOT / "docs/explanation/safety.md").read_text(encoding="utf-8")
 
 
 def load_script(name: str) -> ModuleType:
-    """Import a script of scripts/, which finds its neighbours as when it is run."""
+    """Import a script of scripts/ so that it finds its neighbours as when it runs."""
     sys.path.insert(0, str(ROOT / "scripts"))
     try:
         return import_module(name)
@@ -32,7 +32,7 @@ refusal_messages = load_script("refusal_messages")
 
 
 def table(heading: str, first: str) -> list[list[str]]:
-    """Cells of the rows of the table below a heading whose first column is called so."""
+    """Return the cells of the table below a heading whose first column has this title."""
     section = PAGE.split(f"\n{heading}\n")[1].split("\n## ")[0]
     rows = section.split(f"\n| {first} |")[1].split("\n\n")[0].splitlines()[2:]
     return [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows]
@@ -43,7 +43,9 @@ def quoted(cell: str) -> set[str]:
 
 
 def test_the_sentences_made_of_parts_are_those_of_the_code() -> None:
-    """The composed sentences of the reference are those of the code: for holders, the system's disks and processes."""
+    """The reference contains the sentences that the code composes from parts: about holders, the disks of the system
+    and processes.
+    """
     composed = {str(reason): set(entry.composed) for reason, entry in refusal_messages.REASONS.items()}
     source = ROOT / "src/tkperf/device"
     safety = (source / "safety.py").read_text(encoding="utf-8")
@@ -64,7 +66,9 @@ def test_the_sentences_made_of_parts_are_those_of_the_code() -> None:
 
 
 def test_every_refusal_of_the_code_has_advice_and_no_advice_is_left_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The script ends if a message has no advice, or if an advice has no message."""
+    """Every refusal in the code has advice, and each piece of advice has a refusal. Otherwise the script ends with an
+    error.
+    """
     list(refusal_messages.build_page())
     said = refusal_messages.refusals()
     monkeypatch.setattr(refusal_messages, "refusals", lambda: {*said, "a new message"})
@@ -81,13 +85,13 @@ def test_every_refusal_of_the_code_has_advice_and_no_advice_is_left_over(monkeyp
 
 
 def test_the_blind_spots_are_those_of_the_code() -> None:
-    """The page lists the code of each blind spot that the program knows."""
+    """The page lists exactly the codes of the blind spots that the program knows."""
     codes = [quoted(row[0]) for row in table("## Blind spots", "code")]
     assert set().union(*codes) == {str(code) for code in BlindSpotCode}
 
 
 def test_the_options_and_commands_are_there() -> None:
-    """An option that is renamed would be promised for nothing."""
+    """The options and commands on the page exist, so that the page promises no option that was renamed."""
     runner = CliRunner()
     helps = " ".join(runner.invoke(cli, [name, "--help"]).output for name in ("ssd", "raid"))
     for row in table("## Limits of options", "option"):

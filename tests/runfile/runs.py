@@ -1,4 +1,4 @@
-"""Runs that the tests of the run file write."""
+"""Runs for the tests of the run file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def a_step(number: int = 1, **changes: object) -> StepRecord:
 
 
 def a_run(folder: Path, steps: int = 0, observer: Observer = lambda _: None) -> tuple[Path, RunFileWriter]:
-    """A run under way with this many steps."""
+    """Return the path and the writer of a run under way with this many steps."""
     path = folder / "a.tkperf"
     writer = RunFileWriter(path, observer=observer)
     writer(RunStarted(info=run_info(), tests=("iops",)))

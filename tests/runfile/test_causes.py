@@ -1,6 +1,4 @@
-"""SQLite hides the kernel's reason for a failure. tkperf finds the reason, and waits only for free
-space.
-"""
+"""SQLite hides the kernel's reason for a failure. tkperf finds this reason, and waits only for free space."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ CANTOPEN = sqlite_error(sqlite3.SQLITE_CANTOPEN)
 
 @contextmanager
 def few_descriptors() -> Iterator[None]:
-    """The process cannot open another file."""
+    """Prevent the process from opening a further file."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest = os.dup(0)
     os.close(lowest)
@@ -53,7 +51,9 @@ def few_descriptors() -> Iterator[None]:
 
 
 def test_a_lack_of_descriptors_is_found_behind_the_words_of_sqlite(tmp_path: Path) -> None:
-    """SQLite also reports 'unable to open database file' if it cannot open the journal."""
+    """A lack of file descriptors is found although SQLite reports only 'unable to open database file', which it also
+    reports if it cannot open the journal.
+    """
     path = tmp_path / "a.tkperf"
     path.touch()
     for find in (find_write_cause, find_read_cause):
@@ -92,8 +92,8 @@ def test_without_a_cause_the_error_stays(tmp_path: Path) -> None:
 def test_a_run_waits_for_room_and_for_nothing_else(
     number: int, passes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SQLite says 'disk I/O error' for a full quota, too. A failure that does not pass ends the
-    run, and tkperf saves the whole run elsewhere.
+    """A run waits for free space and for no other failure. SQLite also reports 'disk I/O error' for a full quota. Any
+    failure that does not pass ends the run, and tkperf saves the whole run in another place.
     """
     saved = tmp_path / "saved"
     saved.mkdir()
@@ -125,7 +125,7 @@ def test_a_run_waits_for_room_and_for_nothing_else(
                     writer(StepEnded(test="iops", record=a_step(1)))
         assert not writer.keeps_up
         if not passes:
-            # tkperf can write the copy, but not the run file.
+            # tkperf can write the rescued copy, but not the run file.
             error = sqlite_error(sqlite3.SQLITE_IOERR)
             trouble.setattr(Backlog, "_try", lambda *_, **__: error)
             with pytest.raises(RunFileError, match="the whole run is saved as"):
@@ -164,7 +164,9 @@ def test_a_run_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_import_left_goes_with_the_next_one(tmp_path: Path) -> None:
-    """An import never removes the unfinished file of another import that still runs."""
+    """An import removes the unfinished file of an import that was killed, but never the unfinished file of an import
+    that still runs.
+    """
     path = tmp_path / "a.tkperf"
     dead, living = tmp_path / ".a.tkperf.1.part", tmp_path / ".a.tkperf.2.part"
     dead.write_bytes(b"x")

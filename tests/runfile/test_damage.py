@@ -1,4 +1,6 @@
-"""Damaged, edited and made-up run files: the rest is shown, what is missing named, nothing false."""
+"""Damaged, edited and made-up run files: tkperf shows the readable rest, names what is missing, and shows nothing
+false.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ LATENCIES_NS = [190_000, 200_000, 220_000]
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A run of every kind of row, with a step of five seconds."""
+    """Return a run with every kind of row and with a step of five seconds."""
     path, writer = a_run(tmp_path)
     stats = io_stats(LATENCIES_NS)
     samples = tuple(Sample(start_s=second, duration_s=1, read=NO_IO, write=stats) for second in range(5))
@@ -56,7 +58,7 @@ def change(path: Path, statement: str, *values: object) -> None:
 
 
 def read_all(path: Path, *, output: bool = True) -> str:
-    """Read all that a run contains. Return a line for each item that was left out."""
+    """Read all parts of a run file. Return a line for each item that was left out."""
     with RunFile(path) as run_file:
         record = run_file.record()
         for test in record.tests:
@@ -69,7 +71,7 @@ def read_all(path: Path, *, output: bool = True) -> str:
 
 
 def test_undamaged_it_is_read(path: Path) -> None:
-    """The run file is readable before the other tests damage it."""
+    """The undamaged run file of these tests is readable."""
     assert read_all(path) == ""
 
 
@@ -85,7 +87,9 @@ def test_undamaged_it_is_read(path: Path) -> None:
     ],
 )
 def test_what_is_no_text_costs_its_row_alone(path: Path, table: str, column: str, says: str) -> None:
-    """A text that is no UTF-8 costs only its own row. sqlite3 alone would read nothing of the rest."""
+    """A text that is not valid UTF-8 makes only its own row unreadable. With sqlite3 alone, the rest would be
+    unreadable as well.
+    """
     where = "key = 'name'" if table == "run" else "true"
     change(path, f"UPDATE {table} SET {column} = CAST(x'5b22ff225d' AS TEXT) WHERE {where}")
     assert says in read_all(path)
@@ -99,7 +103,9 @@ def test_a_file_that_sqlite_cannot_read_says_what_may_save_it(path: Path) -> Non
 
 
 def test_results_name_seconds_that_cannot_be_read(path: Path) -> None:
-    """What a figure is sure to is found in them: results without it say why."""
+    """The results of a run name seconds that cannot be read, because the uncertainty of a figure is computed from
+    them.
+    """
     assert not [each for each in find_warnings(load(path)) if each.code == "left-out"]
     change(path, "UPDATE step SET seconds = substr(seconds, 1, length(seconds) / 2)")
     result = load(path)
@@ -109,7 +115,7 @@ def test_results_name_seconds_that_cannot_be_read(path: Path) -> None:
 
 
 def change_second(path: Path, column: str, value: int) -> None:
-    """Make one number of the second second another."""
+    """Replace one number of the second second."""
     with closing(sqlite3.connect(path)) as database:
         ((blob,),) = database.execute("SELECT seconds FROM step").fetchall()
     table = unpack_integers(blob, 1000).reshape(len(SECOND_COLUMNS), -1)
@@ -125,21 +131,21 @@ def change_second(path: Path, column: str, value: int) -> None:
         ("start_us", -1, "a second has an impossible time or count"),
         ("write_bytes", -1, "a second has an impossible time or count"),
         ("write_latency_max_ns", -2, "a second has an impossible time or count"),
-        # About every I/O of a second has a latency.
+        # In a second, nearly every I/O has a latency.
         ("write_latency_ios", 1_000_000, "histograms do not fit their seconds"),
     ],
 )
 def test_a_second_that_cannot_be_is_refused(path: Path, column: str, value: int, says: str) -> None:
-    """An impossible second is refused with all seconds of its step, because without it the seconds after it would be
-    read as others.
+    """An impossible second is refused together with all seconds of its step, because without it the following seconds
+    would be misread.
     """
     change_second(path, column, value)
     assert says in read_all(path)
 
 
 def test_latency_counts_that_trail_are_kept(tmp_path: Path) -> None:
-    """Latency counts that differ from the I/O count are kept, because fio does not take both counts of a second at
-    once.
+    """Latency counts that differ from the I/O count are kept, because fio does not read both counts of a second at the
+    same time.
     """
     path, writer = a_run(tmp_path)
     whole = io_stats(LATENCIES_NS * 100)
@@ -155,7 +161,9 @@ def test_latency_counts_that_trail_are_kept(tmp_path: Path) -> None:
 
 
 def test_the_shortest_sample_has_a_length(tmp_path: Path) -> None:
-    """What is left of a step of 1.0000001 s rounds to no microsecond at all."""
+    """The shortest sample has a length of at least one microsecond. The rest of a step of 1.0000001 s would otherwise
+    be rounded to 0.
+    """
     path, writer = a_run(tmp_path)
     rest = Sample(start_s=1, duration_s=1e-7, read=NO_IO, write=io_stats([1000]))
     seen = Measurement(duration_s=1e-7, read=NO_IO, write=io_stats([1000]), samples=(rest,))
@@ -172,7 +180,9 @@ MIB = 1 << 20
     [("write_histogram", MIB), ("seconds", 150 * MIB), ("second_histograms", 2 * MIB), ("fio_json", 600 * MIB)],
 )
 def test_a_blob_that_unpacks_without_end_is_refused(path: Path, column: str, most_bytes: int) -> None:
-    """A few hundred kB of nothing but zeroes do not become as much memory as they say."""
+    """A blob that would unpack to far more bytes than a step can have is refused. Otherwise a few hundred kB of zeroes
+    would fill the memory.
+    """
     packer, zeroes = lzma.LZMACompressor(preset=0), bytes(8 * MIB)
     bomb = zlib.compress(bytes(300 * MIB))
     if column == "fio_json":
@@ -181,7 +191,7 @@ def test_a_blob_that_unpacks_without_end_is_refused(path: Path, column: str, mos
     tracemalloc.start()
     try:
         said = read_all(path, output=column == "fio_json")
-    except RunFileError as error:  # fio's output is read for itself
+    except RunFileError as error:  # the output of fio is read separately
         said = str(error)
     assert "larger than possible" in said
     peak = tracemalloc.get_traced_memory()[1]
@@ -199,8 +209,8 @@ def test_a_blob_that_unpacks_without_end_is_refused(path: Path, column: str, mos
     ],
 )
 def test_impossible_histograms_are_refused(path: Path, data: bytes, says: str) -> None:
-    """A histogram that does not have an I/O count for each of fio's buckets is refused. So is a histogram with a
-    negative count.
+    """A histogram is refused if it does not have an I/O count for each of fio's buckets, or if it has a negative
+    count.
     """
     change(path, "UPDATE step SET write_histogram = ?", zlib.compress(data))
     said = read_all(path)
@@ -210,7 +220,7 @@ def test_impossible_histograms_are_refused(path: Path, data: bytes, says: str) -
 
 @pytest.mark.parametrize("cut", [b"", b"x", b"\x00" * 4])
 def test_a_blob_is_one_whole_stream(path: Path, cut: bytes) -> None:
-    """A blob that is cut short, or that has bytes after its end, is refused."""
+    """A blob that is truncated, or that has bytes after its end, is refused."""
     with closing(sqlite3.connect(path)) as database:
         ((blob,),) = database.execute("SELECT write_histogram FROM step").fetchall()
     change(path, "UPDATE step SET write_histogram = ?", blob + cut if cut else blob[:-1])
@@ -262,7 +272,7 @@ def test_a_blob_is_one_whole_stream(path: Path, cut: bytes) -> None:
     ],
 )
 def test_what_tkperf_never_writes_is_refused(path: Path, statement: str, says: str) -> None:
-    """The error names the file, the table and the key."""
+    """A value that tkperf never writes is refused, and the error names the file, the table and the key."""
     change(path, statement)
     assert says in read_all(path)
     with RunFile(path) as run_file:
@@ -299,7 +309,9 @@ def nested(depth: int) -> str:
     ],
 )
 def test_facts_that_are_reckoned_with_are_checked(path: Path, fact: str, value: str, says: str) -> None:
-    """Others may be what they are, as long as they are not nested without end."""
+    """Facts that tkperf computes with are checked. All other facts may have any value, unless they are nested without
+    limit.
+    """
     change(path, "UPDATE run SET value = ? WHERE key = ?", value, fact)
     assert says in read_all(path)
     with RunFile(path) as run_file:
@@ -309,7 +321,7 @@ def test_facts_that_are_reckoned_with_are_checked(path: Path, fact: str, value: 
 
 
 def test_facts_of_a_host_are_checked_too(path: Path) -> None:
-    """Damaged facts of a host are found. The other facts can be read without them."""
+    """Damaged facts of a host are found, and the other facts remain readable."""
     change(path, "UPDATE host SET facts = ?", nested(900))
     assert read_all(path)
     with RunFile(path) as run_file:
@@ -317,7 +329,9 @@ def test_facts_of_a_host_are_checked_too(path: Path) -> None:
 
 
 def test_facts_of_every_depth_that_is_written_are_read(path: Path) -> None:
-    """Nested facts are read back unchanged: members of a set with sources and gaps, and infinite limits."""
+    """Nested facts that tkperf writes are read back unchanged: members of a set with sources and gaps, and infinite
+    limits.
+    """
     member = {"capacity_bytes": 5, "sources": {"model": "smartctl"}, "gaps": ["none"]}
     device: dict[str, object] = {"capacity_bytes": None, "members": [member], "sources": {}, "gaps": []}
     profile = {"steady_state": {"max_slope_excursion_percent": float("inf")}, "hard_disk": None}
@@ -330,7 +344,7 @@ def test_facts_of_every_depth_that_is_written_are_read(path: Path) -> None:
 
 
 def test_a_verdict_has_a_value_for_each_round() -> None:
-    """Valid from construction, so that charts and texts need not look."""
+    """A verdict has a value for each round from its construction on, so that charts and texts need not check this."""
     verdict = judge([1, 2], [5.0, 6.0], tracking="t", unit="u")
     facts = {name: getattr(verdict, name) for name in SteadyStateVerdict.__dataclass_fields__}
     for changed in ({"rounds": ()}, {"values": (1.0,)}, {"rounds": (), "values": ()}):
@@ -340,7 +354,9 @@ def test_a_verdict_has_a_value_for_each_round() -> None:
 
 @pytest.mark.parametrize("window", [[1, 1], [2, 1]])
 def test_a_window_whose_rounds_do_not_ascend_is_left_out(path: Path, window: list[int]) -> None:
-    """No test ends with one: a file that another program changed has it."""
+    """An outcome with a window whose rounds do not ascend is left out, because only a file that another program changed
+    can contain such a window.
+    """
     change(path, "UPDATE outcome SET outcome = json_set(outcome, '$.window', json(?))", str(window))
     assert "outcome" in read_all(path)
     analyse(read_run(path))

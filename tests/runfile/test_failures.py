@@ -1,4 +1,6 @@
-"""The run file when things go wrong: killed, interrupted, full, locked, damaged, not ours."""
+"""The run file after failures: a killed or interrupted run, a full disk, a locked or damaged file, or a file of another
+program.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ from tkperf.runner.events import RunEnded, RunStarted, StepEnded, TestStarted
 
 
 def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
-    """A NAME that exists is refused and stays as it is."""
+    """If a file with this name exists, a new run is refused and the file does not change."""
     path = tmp_path / "a.tkperf"
     path.write_text("precious")
     with pytest.raises(RunFileError, match="not overwritten"):
@@ -37,14 +39,14 @@ def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_does_not_exist_is_a_clear_error(tmp_path: Path) -> None:
-    """The error names the file and the reason."""
+    """A folder that does not exist causes an error that names the file and the reason."""
     with pytest.raises(RunFileError, match=r"cannot create .*none/a.tkperf: No such file"):
         RunFileWriter(tmp_path / "none" / "a.tkperf")
 
 
 def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
-    """A folder that cannot be written to causes a clear error that says what to do. The test uses a path that is
-    forbidden even to root.
+    """A folder that cannot be written to causes a clear error, which tells the user what to do. The test uses a path
+    that even root cannot write to.
     """
     (tmp_path / "file").touch()
     with pytest.raises(RunFileError, match=r"cannot be created: Not a directory. Choose a folder"):
@@ -54,7 +56,7 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> Non
 def test_a_file_that_could_not_be_made_does_not_stand_in_the_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a failed start the same NAME can be used."""
+    """If a run file could not be created, the same name can be used again."""
 
     def fail(_: sqlite3.Connection) -> None:
         raise sqlite3.OperationalError("database or disk is full")
@@ -83,7 +85,7 @@ for number in range(1, 100000):
 
 @pytest.mark.parametrize("after", [1, 7, 40])
 def test_kill_9_loses_at_most_the_step_under_way(tmp_path: Path, after: int) -> None:
-    """After kill -9, the file contains every step that was acknowledged before, and says what happened."""
+    """After ``kill -9``, the run file contains every step that was acknowledged before and records what happened."""
     path = tmp_path / "a.tkperf"
     root = str(Path(__file__).parents[2])
     writer = subprocess.Popen([sys.executable, "-c", WRITE_FOR_EVER, path, root], stdout=subprocess.PIPE, text=True)
@@ -125,7 +127,7 @@ writer(StepEnded(test="iops", record=a_step(4, engine_output=os.urandom(3_000_00
 
 @pytest.fixture
 def half_written(tmp_path: Path) -> Path:
-    """A file whose writer was killed with the fourth step half in it."""
+    """Return a file that was half written: its writer was killed while it wrote the fourth step."""
     root = str(Path(__file__).parents[2])
     command = [sys.executable, "-c", KILLED_WHILE_WRITING, str(tmp_path), root]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
@@ -135,8 +137,8 @@ def half_written(tmp_path: Path) -> Path:
 
 
 def test_a_step_half_written_is_taken_back(half_written: Path) -> None:
-    """A step that was being written at the kill is rolled back. The file then contains the steps before it and has no
-    journal.
+    """A step that was being written when the writer was killed is rolled back. The file then contains the earlier steps
+    and has no journal.
     """
     with RunFile(half_written) as run_file:
         numbers = [step.number for step in run_file.record().tests[0].steps]
@@ -147,10 +149,10 @@ def test_a_step_half_written_is_taken_back(half_written: Path) -> None:
 def test_a_half_written_file_that_cannot_be_mended_says_what_to_do(
     half_written: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A half-written file that the reader may not repair is an error. It says that the journal next to it must be
-    copied too.
+    """A half-written file that the reader may not repair causes an error. The error tells the user to copy the journal
+    next to the file as well.
     """
-    monkeypatch.setattr(os, "access", lambda *_: False)  # root may always write
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root could always write
     with pytest.raises(RunFileError, match=r"a\.tkperf-journal next to it belongs to it: copy both"):
         read_run(half_written)
 
@@ -159,7 +161,7 @@ def test_a_half_written_file_that_cannot_be_mended_says_what_to_do(
 def test_ctrl_c_while_writing_loses_no_finished_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """A step whose writing was interrupted is written with the next event, once."""
+    """If Ctrl-C interrupts the writing of a finished step, the step is written with the next event, exactly once."""
     path, writer = a_run(tmp_path, steps=1)
 
     def interrupt(_: object) -> None:
@@ -177,8 +179,8 @@ def test_ctrl_c_while_writing_loses_no_finished_step(
 
 
 def test_a_lock_of_another_program_has_its_own_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file becomes readable when that program ends, so tkperf must not remember the file as
-    unreadable.
+    """A file that another program has locked causes a specific error. The file becomes readable when that program ends,
+    so tkperf must not remember the file as unreadable.
     """
     monkeypatch.setattr(limits, "LOCKED_S", 0.0)
     path, writer = a_run(tmp_path, 1)
@@ -194,7 +196,9 @@ def test_a_lock_of_another_program_has_its_own_error(tmp_path: Path, monkeypatch
 
 
 def test_the_lock_tells_a_running_run_from_a_killed_one(tmp_path: Path) -> None:
-    """The writer holds the file's lock for as long as it lives."""
+    """The lock on the file distinguishes a running run from a killed run, because the writer holds the lock as long as
+    it exists.
+    """
     path = tmp_path / "a.tkperf"
     writer = RunFileWriter(path)
     with path.open("rb") as file, pytest.raises(BlockingIOError):
@@ -205,8 +209,8 @@ def test_the_lock_tells_a_running_run_from_a_killed_one(tmp_path: Path) -> None:
 
 
 def test_a_file_has_one_writer(tmp_path: Path) -> None:
-    """A run file has one writer, because two would mix two runs. After the first writer has closed,
-    another may write.
+    """A run file has only one writer, because two writers would mix two runs. After the first writer has closed the
+    file, another writer may open it.
     """
     path, writer = a_run(tmp_path, steps=1)
     with pytest.raises(RunFileError, match="is being written"):
@@ -216,7 +220,7 @@ def test_a_file_has_one_writer(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_runs_are_named_as_such(tmp_path: Path) -> None:
-    """A file that is missing, empty, foreign, cut short or of a newer version causes a clear error."""
+    """A file that is missing, empty, truncated, written by a newer version or no run file causes a clear error."""
     path = tmp_path / "a.tkperf"
     with pytest.raises(RunFileError, match="there is no run file"):
         RunFile(path)
@@ -242,8 +246,8 @@ def test_files_that_are_not_runs_are_named_as_such(tmp_path: Path) -> None:
 
 
 def test_a_format_of_before_the_first_release_is_named(tmp_path: Path) -> None:
-    """A format from before the first release is refused with the version that wrote it, even if it has the number of
-    the release's format.
+    """A format from before the first release is refused with the version that wrote it, even if the format has the same
+    number as that of the release.
     """
     path, writer = a_run(tmp_path, steps=1)
     writer.close()
@@ -256,7 +260,7 @@ def test_a_format_of_before_the_first_release_is_named(tmp_path: Path) -> None:
 
 
 def test_a_file_cut_short_is_a_clear_error(tmp_path: Path) -> None:
-    """A copy that lost its end does not become a traceback."""
+    """A truncated copy of a run file causes a clear error instead of a traceback."""
     path = tmp_path / "a.tkperf"
     writer = RunFileWriter(path)
     writer(RunStarted(info=run_info(), tests=("iops",)))
@@ -271,7 +275,7 @@ def test_a_file_cut_short_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_damaged_bytes_never_become_a_traceback(tmp_path: Path) -> None:
-    """Changed bytes in a file give values or an error of tkperf, and never a traceback."""
+    """Changed bytes in a file lead to other values or to an error of tkperf, but never to a traceback."""
     path, writer = a_run(tmp_path, steps=6)
     writer.close()
     whole = path.read_bytes()

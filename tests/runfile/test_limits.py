@@ -1,4 +1,6 @@
-"""A small run file that says it is large: one clear error, or what it holds, at the cost of its size."""
+"""A small run file that claims to be large causes one clear error or is read, with time and memory in proportion to its
+size.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ Change = Callable[[sqlite3.Connection], None]
 
 
 def many_steps(db: sqlite3.Connection, count: int, **changes: str) -> None:
-    """Add copies of the only step; ``changes`` are SQL with ``n``, the number of the copy."""
+    """Add copies of the only step. ``changes`` are SQL expressions that may contain ``n``, the number of the copy."""
     columns = [row[1] for row in db.execute("PRAGMA table_info(step)")]
     values = {name: name for name in columns} | {"sequence": "n + 1"}
     chosen = ", ".join((values | changes)[name] for name in columns)
@@ -67,7 +69,9 @@ def many_steps(db: sqlite3.Connection, count: int, **changes: str) -> None:
 
 
 def full_seconds(db: sqlite3.Connection) -> None:
-    """Steps of seconds in which every bucket is filled once: 60 MB each of a few hundred kB."""
+    """Add steps with seconds in which every bucket contains one I/O. Each step needs 60 MB of memory but only a few
+    hundred kB in the file.
+    """
     seconds = 1000
     table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
     table[1], table[[2, 4, 8, 10]] = 1, BUCKETS
@@ -149,7 +153,7 @@ def many_drives(db: sqlite3.Connection) -> None:
 
 
 def heat_of_all_time(db: sqlite3.Connection) -> None:
-    """1,001 steps that last as long as 1,000 readings, each of which shows heat."""
+    """Add 1,001 steps that last as long as 1,000 readings, each of which shows throttling."""
     many_steps(db, 1000, number="n", duration_s="1e6")
     db.execute(
         f"{NUMBERS.format(1000)} INSERT INTO telemetry (host_id, at_s, drive, source, thermal_1_s, "
@@ -158,20 +162,20 @@ def heat_of_all_time(db: sqlite3.Connection) -> None:
 
 
 def set_plan(db: sqlite3.Connection, times: int, *, quantities: int = 1, groups: int = 0) -> None:
-    """Give the only test a plan with a figure that is repeated."""
+    """Set the plan of the only test to a plan with a repeated figure."""
     figure = {"kind": "matrix", "quantities": ["iops"] * quantities, "groups": [["IOPS"] * groups]}
     section = {"name": "IOPS", "quantities": ["iops"] * quantities, "figures": [figure] * times}
     db.execute("UPDATE test SET plan = ?", (json.dumps({"title": "IOPS", "sections": [section]}),))
 
 
 def figures_of_workloads(db: sqlite3.Connection) -> None:
-    """101 figures of 1,000 workloads."""
+    """Set a plan with 101 figures of 1,000 workloads."""
     many_steps(db, 999, number="1", position="n", block_size_bytes="512 * n")
     set_plan(db, 101)
 
 
 def figures_of_rounds(db: sqlite3.Connection) -> None:
-    """20 figures, each with 101 curves of 1,000 rounds."""
+    """Set a plan with 20 figures, each with 101 curves over 1,000 rounds."""
     many_steps(db, 999, number="1 + n")
     set_plan(db, 20, groups=101)
 
@@ -222,7 +226,7 @@ def many_objects(db: sqlite3.Connection) -> None:
     ],
 )
 def test_more_than_a_file_can_hold_is_refused(tmp_path: Path, change: Change, says: str) -> None:
-    """A file that holds more than its limits is refused within a limited memory."""
+    """A file with content beyond the limits is refused within a limited amount of memory."""
     path = made(tmp_path, change)
     assert path.stat().st_size < 8e6
     said = run_limited(lambda: read_all(path))
@@ -232,8 +236,8 @@ def test_more_than_a_file_can_hold_is_refused(tmp_path: Path, change: Change, sa
 
 @pytest.mark.parametrize("table", ["warning", "note", "run", "host"])
 def test_a_table_with_more_rows_than_a_run_has(tmp_path: Path, table: str) -> None:
-    """The error names the table, the number of its rows and the limit. A file with one row less can
-    be read.
+    """A table with more rows than a run can have is refused, and the error names the table, the number of rows and the
+    limit. With one row less, the file can be read.
     """
     most = MOST_ROWS[table]
     rows = {
@@ -260,8 +264,8 @@ def test_a_table_with_more_rows_than_a_run_has(tmp_path: Path, table: str) -> No
 
 
 def test_the_limits_are_ten_times_what_the_longest_day_needs() -> None:
-    """The limits are ten times what the longest day needs, for steps, seconds, minutes and memory. The day is the
-    busiest of all tests of each shipped profile.
+    """The limits are ten times the need of the longest day, for steps, seconds, minutes and memory. This day contains
+    the busiest tests of all shipped profiles.
     """
     for name in PROFILES:
         profile = load_profile(name)
@@ -286,16 +290,18 @@ def test_the_limits_are_ten_times_what_the_longest_day_needs() -> None:
         assert 10 * len(workloads) <= MOST_CELLS, name
     assert MOST_SECONDS >= 10 * 24 * 3600
     assert MOST_ROWS["under_way_part"] >= 10 * 24 * 60
-    # 16 drives have a reading each minute. A verdict belongs to a round of at least two minutes.
+    # 16 drives have a reading each minute. Each verdict belongs to a round of at least two minutes.
     assert MOST_ROWS["telemetry"] >= 10 * READINGS_OF_A_DAY
     assert MOST_ROWS["verdict"] >= 10 * 24 * 30
-    # Each test has each kind of disturbance and warning once.
+    # Each kind of disturbance and warning occurs at most once in a test.
     assert 10 * len(DisturbanceCode) * len(TESTS) <= MOST_ROWS["warning"]
     assert MOST_ROWS["step"] == MOST_RESULTS
 
 
 def steps_of_a_day() -> float:
-    """The most steps of all tests of a shipped profile in 24 hours, the densest tests first."""
+    """Return the largest number of steps that the tests of a shipped profile can have in 24 hours. The tests with the
+    most steps per hour count first.
+    """
     most = 0.0
     for name in PROFILES:
         profile = load_profile(name)
@@ -308,12 +314,12 @@ def steps_of_a_day() -> float:
     return most
 
 
-# A step of 16 loads at the same time has rows of each load, and of their sum.
+# A step of 16 loads at the same time has rows for each load and for their sum.
 LOADS_AT_ONCE = 16 + 1
-# A day of one stream, measured with bench/run_file_size.py (docs/reference/run-file.md).
+# Size of a file with a day of one stream, measured with bench/run_file_size.py (docs/reference/run-file.md).
 BYTES_OF_A_DAY = 9_100_000
-# Tables whose number of rows grows with the duration of a run. The other tables grow with the
-# number of tests and sections.
+# The number of rows in these tables grows with the duration of a run. In the other tables, it grows with the number of
+# tests and sections.
 GROWING = ("step", "job", "verdict", "disturbance", "note", "warning")
 
 
@@ -328,7 +334,7 @@ def test_a_run_of_all_tests_needs_a_tenth_of_each_limit(tmp_path: Path) -> None:
         path = tmp_path / f"{suite}.tkperf"
         with RunFile(path) as run_file:
             meter = run_file._meter
-            with run_file._reading(2**63 - 1):  # all but the log
+            with run_file._reading(2**63 - 1):  # all except the log
                 constant_bytes = MEMORY_BYTES - meter._memory_left
             record = run_file.record()
             log_bytes = MEMORY_BYTES - meter._memory_left - constant_bytes
@@ -339,8 +345,8 @@ def test_a_run_of_all_tests_needs_a_tenth_of_each_limit(tmp_path: Path) -> None:
         work = WORK + WORK_PER_BYTE * path.stat().st_size - work
         steps = [(test.name, step) for test in record.tests for step in test.steps]
         times = max(1.0, day_steps / len(steps))
-        # The limit of memory grows with the file. Ten such days make a file of this size: a day has the steps of
-        # this run, and 86,400 seconds with their histograms.
+        # The memory limit grows with the size of the file. Ten such days lead to a file of this size: a day has the
+        # steps of this run, and 86,400 seconds with their histograms.
         ten_days = Meter(int(10 * (times * path.stat().st_size + BYTES_OF_A_DAY)))
         with closing(sqlite3.connect(path)) as db:
             rows = {table: db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in MOST_ROWS}
@@ -364,13 +370,13 @@ def test_a_run_of_all_tests_needs_a_tenth_of_each_limit(tmp_path: Path) -> None:
             assert 10 * characters <= limit, (table, column)
         assert 10 * (times * log_bytes + constant_bytes) <= ten_days.most(MEMORY_BYTES)
         assert 10 * times * work <= ten_days._work_left
-        # A day has 86,400 seconds, whatever its steps.
+        # A day has 86,400 seconds, however many steps it has.
         seconds = sum(step.measurement.duration_s for _, step in steps)
         assert 10 * unpacked_bytes * 86_400 / seconds <= ten_days._unpacked_left
 
 
 def longest_texts(db: sqlite3.Connection) -> dict[tuple[str, str], int]:
-    """The characters of the longest text in each column."""
+    """Return the number of characters of the longest text in each column."""
     longest = {}
     for table in MOST_ROWS:
         for column in [row[1] for row in db.execute(f"PRAGMA table_info({table})")]:
@@ -380,7 +386,7 @@ def longest_texts(db: sqlite3.Connection) -> dict[tuple[str, str], int]:
 
 
 def test_loads_at_the_same_time_make_a_file_whose_limits_grow() -> None:
-    """Ten days of 16 loads at the same time fit into one file. Such runs cannot be measured yet, so the test only
+    """Ten days with 16 loads at the same time fit into one file. Such runs cannot be measured yet, so the test only
     computes their size.
     """
     file_bytes = 10 * LOADS_AT_ONCE * BYTES_OF_A_DAY
@@ -395,7 +401,7 @@ def test_loads_at_the_same_time_make_a_file_whose_limits_grow() -> None:
 
 
 def workloads_of(procedure: Generator[Any, Any, None]) -> set[tuple[str, Workload]]:
-    """Return the workloads of each section; the areas of a disk have the same."""
+    """Return the workloads of each section. All areas of a disk have the same workloads."""
     return {
         (phase.section, replace(step.workload, region=None))
         for phase in phases_of(procedure, _Imagination(Case.BEST, 10**12))
@@ -405,7 +411,7 @@ def workloads_of(procedure: Generator[Any, Any, None]) -> set[tuple[str, Workloa
 
 
 def steps_of(procedure: Generator[Any, Any, None]) -> tuple[int, float]:
-    """The number of steps of a test, in the best case, and the time of the test."""
+    """Return the number of steps of a test in the best case, and the duration of the test in seconds."""
     imagine, steps, took_s = _Imagination(Case.BEST, 10**12), 0, 1.0
     for phase in phases_of(procedure, imagine):
         steps += len(phase.steps) if isinstance(phase, Round) else 1
@@ -425,7 +431,7 @@ def made(folder: Path, change: Change) -> Path:
 
 
 def read_all(path: Path) -> str:
-    """All that there is to read, and what the error said."""
+    """Read all parts of the file and return the text of the error."""
     try:
         with RunFile(path) as run_file:
             record = run_file.record()
@@ -441,7 +447,9 @@ def read_all(path: Path) -> str:
 
 
 def test_a_page_that_is_listed_many_times_is_noticed(tmp_path: Path) -> None:
-    """An inner page whose children are all one page has more rows than the file has bytes."""
+    """A damaged file in which an inner page refers to the same page many times is noticed, because it would have more
+    rows than the file has bytes.
+    """
     path = made(tmp_path, lambda db: many_steps(db, 3000))
     with closing(sqlite3.connect(path)) as db:
         (root,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'step'").fetchone()
@@ -461,7 +469,9 @@ def test_a_page_that_is_listed_many_times_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_journal_that_names_another_file_is_not_played_back(tmp_path: Path) -> None:
-    """SQLite would remove that file, as root any at all."""
+    """A journal that names another file is refused, because SQLite would remove that file, and with the rights of root
+    this could be any file.
+    """
     path, writer = a_run(tmp_path, 1)
     writer.close()
     journal = path.with_name("a.tkperf-journal")
@@ -471,13 +481,13 @@ def test_a_journal_that_names_another_file_is_not_played_back(tmp_path: Path) ->
 
 
 def test_what_tkperf_writes_is_far_below_the_limits(tmp_path: Path) -> None:
-    """Steps that all say the same pack best of all, and are read."""
+    """Many equal steps, which pack better than all others, are within the limits and can be read."""
     path = made(tmp_path, lambda db: many_steps(db, 2000, number="n"))
     assert run_limited(lambda: read_all(path)) == "read"
 
 
 def test_a_long_text_is_found_in_any_row_and_column() -> None:
-    """A long text is found in any row and column, even if no earlier row of the table has a text in that column."""
+    """A long text is found in any row and column, even if no earlier row of the table has a text in this column."""
     meter = Meter(0)
     for value in (None, 1, b"x" * 100_000, "short"):
         meter.count_row("note", {"id": 1, "text": value})
@@ -489,7 +499,9 @@ def test_a_long_text_is_found_in_any_row_and_column() -> None:
 
 @pytest.mark.parametrize(("length", "name"), [(255, "x" * 255), (256, "a"), (1_000_000, "a")])
 def test_a_run_has_the_name_of_its_file_if_no_file_can_have_its_name(tmp_path: Path, length: int, name: str) -> None:
-    """Each table of a comparison repeats the name, so a name of a million characters took more than a minute."""
+    """If a run has a name that no file can have, the run is shown with the name of its file. Each table of a comparison
+    repeats the name, so a name of a million characters would take more than a minute.
+    """
 
     def rename(db: sqlite3.Connection) -> None:
         db.execute("UPDATE run SET value = ? WHERE key = 'name'", (f'"{"x" * length}"',))
@@ -503,7 +515,8 @@ def test_a_run_has_the_name_of_its_file_if_no_file_can_have_its_name(tmp_path: P
 
 @pytest.mark.parametrize("name", ["name", "section", "drive", "source", "code", "test"])
 def test_names_are_shorter_than_other_texts(name: str) -> None:
-    """Charts and tables repeat names: 95 tests with names of 64,000 characters took 3.6 GB in a report.
+    """Names must be shorter than other texts, because charts and tables repeat them. With names of 64,000 characters, a
+    report of 95 tests needed 3.6 GB.
 
     The path of a device has at most 4,096 characters.
     """
@@ -514,7 +527,9 @@ def test_names_are_shorter_than_other_texts(name: str) -> None:
 
 
 def test_a_plan_that_repeats_a_quantity_is_left_out(tmp_path: Path) -> None:
-    """A list of 60,000 quantities of one section took almost a minute, and 1.3 GB in a report."""
+    """A plan that repeats a quantity in a section is left out. With a list of 60,000 quantities, a report would need
+    almost a minute and 1.3 GB.
+    """
     for quantities, is_read in ((1, True), (2, False)):
         folder = tmp_path / str(quantities)
         folder.mkdir()

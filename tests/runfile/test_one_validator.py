@@ -1,4 +1,6 @@
-"""Writer and reader share one validator: what no reader would take is not written, and said."""
+"""The writer and the reader of a run file share one validator. The writer does not write what a reader would refuse,
+and reports this.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ SEEN = a_step().measurement
 
 
 def write(folder: Path, *steps: StepRecord) -> tuple[Path, list[str]]:
-    """A run of these steps, and what its writer said."""
+    """Write a run with these steps. Return its path and the warnings of its writer."""
     said: list[Event] = []
     path = folder / "a.tkperf"
     writer = RunFileWriter(path, observer=said.append)
@@ -43,7 +45,7 @@ def write(folder: Path, *steps: StepRecord) -> tuple[Path, list[str]]:
 
 
 def test_negative_cpu_use_costs_only_itself(tmp_path: Path) -> None:
-    """fio has reported a negative usr_cpu: the step is kept, its CPU use is not known."""
+    """If fio reports a negative usr_cpu, the step is stored without its CPU use."""
     odd = replace(SEEN, cpu=CpuUse(busiest_thread_percent=-3.5, all_threads_percent=40.0))
     path, said = write(tmp_path, a_step(1), a_step(2, measurement=odd))
     record = read_run(path)
@@ -57,7 +59,9 @@ def test_negative_cpu_use_costs_only_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [-5, -1, 2**63, -(2**70)])
 def test_impossible_extremes_cost_only_themselves(tmp_path: Path, value: int) -> None:
-    """An impossible extreme, such as a negative lat_ns.min, is dropped alone. The other values of the step are kept."""
+    """An impossible extreme, such as a negative lat_ns.min, is the only value that is dropped. All other values of the
+    step are kept.
+    """
     stats = replace(io_stats([1000, 2000]), latency_min_ns=value)
     second = Sample(start_s=0, duration_s=1, read=NO_IO, write=stats)
     odd = replace(SEEN, write=stats, samples=(second,))
@@ -72,8 +76,8 @@ def test_impossible_extremes_cost_only_themselves(tmp_path: Path, value: int) ->
 
 
 def test_a_step_that_cannot_be_is_said_not_to_be_kept(tmp_path: Path) -> None:
-    """An impossible step is not kept, and a warning says so. Its round lacks it, and the steps before and after are
-    kept.
+    """An impossible step is not stored, and a warning reports this. The round then lacks this step, but the steps
+    before and after it are kept.
     """
     odd = replace(SEEN, write=replace(SEEN.write, ios=-7))
     path, said = write(tmp_path, a_step(1), a_step(2, measurement=odd), a_step(3))
@@ -86,7 +90,7 @@ def test_a_step_that_cannot_be_is_said_not_to_be_kept(tmp_path: Path) -> None:
 
 
 def test_the_same_oddity_is_said_once(tmp_path: Path) -> None:
-    """A thousand steps with a negative CPU time are one warning."""
+    """The same oddity in many steps, such as a negative CPU time, causes only one warning."""
     odd = replace(SEEN, cpu=CpuUse(busiest_thread_percent=-1, all_threads_percent=-1))
     path, said = write(tmp_path, *(a_step(number, measurement=odd) for number in range(1, 9)))
     assert len(said) == 1
@@ -138,7 +142,7 @@ odd_steps = st.builds(
 
 @given(steps=st.lists(odd_steps, max_size=3))
 def test_whatever_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, steps: list[StepRecord]) -> None:
-    """No value that a step could have makes a file that a reader has to leave something out of."""
+    """Whatever values a step has, the reader never has to leave out a part of the written file."""
     path, said = write(tmp_path_factory.mktemp("run"), *steps)
     with RunFile(path) as run_file:
         record = run_file.record()
@@ -154,7 +158,9 @@ def test_whatever_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, s
 
 @pytest.mark.parametrize("value", [2**63, 2**70, 1e300])
 def test_numbers_wider_than_a_column_end_no_run(tmp_path: Path, value: float) -> None:
-    """SQLite's own error for them is none that waiting would help against."""
+    """Numbers that exceed the width of a column do not end a run, although SQLite refuses them with an error for which
+    waiting would not help.
+    """
     cpu = CpuUse(busiest_thread_percent=0, all_threads_percent=value)
     second = Sample(start_s=value, duration_s=1, read=NO_IO, write=SEEN.write)
     odd = replace(SEEN, cpu=cpu, samples=(*SEEN.samples, second))
@@ -167,7 +173,9 @@ def test_numbers_wider_than_a_column_end_no_run(tmp_path: Path, value: float) ->
 
 
 def test_facts_that_no_reader_takes_are_not_kept(tmp_path: Path) -> None:
-    """Facts that no reader accepts are not stored. The other facts are, those of the same device too."""
+    """Facts that no reader would accept are not stored. All other facts are stored, including other facts about the
+    same device.
+    """
     path = tmp_path / "a.tkperf"
     writer = RunFileWriter(path)
     device = {"model": "M", "capacity_bytes": -5}
@@ -180,7 +188,7 @@ def test_facts_that_no_reader_takes_are_not_kept(tmp_path: Path) -> None:
 
 
 def test_a_run_cut_off_before_its_first_record_is_shown(tmp_path: Path) -> None:
-    """A run that was cut off before its first record is shown as an empty run."""
+    """A run that was interrupted before its first record is shown as an empty run."""
     path = tmp_path / "early.tkperf"
     writer = RunFileWriter(path)
     assert read_run(path).status is RunStatus.RUNNING
@@ -192,7 +200,7 @@ def test_a_run_cut_off_before_its_first_record_is_shown(tmp_path: Path) -> None:
     analyse(record)
 
 
-# What is left out is in no figure, and no figure pretends.
+# Values that were left out count in no figure, and no figure hides this.
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +211,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def damaged(path: Path, folder: Path, statement: str) -> tuple[RunResult, RunResult]:
-    """The results before and after a statement."""
+    """Return the results before and after a statement damaged the file."""
     copy = folder / "run.tkperf"
     copy.write_bytes(path.read_bytes())
     with closing(sqlite3.connect(copy)) as database, database:
@@ -223,7 +231,9 @@ STEP_OF = (
 
 @pytest.mark.parametrize("change", ["write_ios = -1", "duration_s = 'x'", "number = -3"])
 def test_a_cell_that_lacks_a_round_has_no_mean(whole_run: Path, tmp_path: Path, change: str) -> None:
-    """A mean over four rounds would pass for one over five. Cells that lack none are as before."""
+    """A cell without a value in one round has no mean, because a mean over four rounds would be mistaken for a mean
+    over five. Cells with all rounds do not change.
+    """
     window = section(analyse(read_run(whole_run)), "iops").window
     where = STEP_OF.format("iops", "round", window[1], 2)
     before, after = damaged(whole_run, tmp_path, f"UPDATE step SET {change} WHERE sequence = {where}")
@@ -245,7 +255,9 @@ def test_a_cell_that_lacks_a_round_has_no_mean(whole_run: Path, tmp_path: Path, 
 
 
 def test_a_stream_that_lacks_a_slice_has_no_whole(whole_run: Path, tmp_path: Path) -> None:
-    """A stream that lacks a slice has no total, because the written amount and the percentiles need every slice."""
+    """A stream without one of its slices has no total, because the written amount and the percentiles need every
+    slice.
+    """
     where = STEP_OF.format("writesat", "continuous", 2, 0)
     before, after = damaged(whole_run, tmp_path, f"UPDATE step SET write_bytes = -1 WHERE sequence = {where}")
     old, new = section(before, "writesat"), section(after, "writesat")
@@ -258,7 +270,7 @@ def test_a_stream_that_lacks_a_slice_has_no_whole(whole_run: Path, tmp_path: Pat
 
 
 def test_a_percentile_of_some_rounds_is_none(whole_run: Path, tmp_path: Path) -> None:
-    """A histogram that cannot be read takes the percentiles of its cell with it, nothing else."""
+    """An unreadable histogram of one round removes only the percentiles of its cell."""
     window = section(analyse(read_run(whole_run)), "lat").window
     where = STEP_OF.format("lat", "round", window[0], 0)
     before, after = damaged(
@@ -285,7 +297,7 @@ def test_a_percentile_of_some_rounds_is_none(whole_run: Path, tmp_path: Path) ->
     ],
 )
 def test_each_row_is_left_out_alone(whole_run: Path, tmp_path: Path, statement: str, says: str) -> None:
-    """A damaged row is left out alone. Its tests keep their cells and rounds."""
+    """A damaged row is left out alone. All other cells and rounds of its test remain."""
     before, after = damaged(whole_run, tmp_path, statement)
     assert any(says in warning.text for warning in find_warnings(after))
     for old, new in zip(before.tests, after.tests, strict=True):

@@ -1,4 +1,4 @@
-"""A run file that another user can have written is shown, and nothing is done by what it says."""
+"""A run file that another user could have written is shown, but tkperf takes no action that its content requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tkperf.model.errors import RefusedError, RunFileError
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import require_resumable
 
-__all__ = ["half_written"]  # a fixture
+__all__ = ["half_written"]  # contains a fixture
 NOBODY = 65534
 Change = Callable[[Path], object]
 root = pytest.mark.root
@@ -24,7 +24,7 @@ root = pytest.mark.root
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A run file two folders below one that is nobody else's."""
+    """Return a run file in a folder in another folder. No other user can write to any of them."""
     folder = tmp_path / "upper/folder"
     folder.mkdir(parents=True)
     path, writer = a_run(folder, 1)
@@ -39,7 +39,7 @@ def give_away(path: Path) -> None:
 
 
 def lay(ending: str, mode: int, *, nobodys: bool) -> Change:
-    """Something next to the file."""
+    """Return a function that creates a file next to the run file."""
 
     def change(path: Path) -> None:
         beside = path.with_name(path.name + ending)
@@ -75,7 +75,9 @@ def lay_link(path: Path) -> None:
 def test_a_strangers_file_is_not_resumed(
     change: Change, says: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The user behind sudo is no exception: what root does is more than that user may."""
+    """A run file that another user can change is not resumed. The user who called sudo is no exception, because root
+    may do more than this user.
+    """
     RunFile(path, own=True)
     require_resumable(path)
     monkeypatch.setenv("SUDO_UID", str(NOBODY))
@@ -88,7 +90,7 @@ def test_a_strangers_file_is_not_resumed(
 
 @root
 def test_a_strangers_file_is_shown(path: Path) -> None:
-    """A stranger's file is shown. Showing it changes neither the file nor its owner."""
+    """A run file of another user is shown. Showing it changes neither the file nor its owner."""
     give_away(path)
     path.chmod(0o666)
     path.parent.chmod(0o777)
@@ -98,7 +100,7 @@ def test_a_strangers_file_is_shown(path: Path) -> None:
 
 
 def test_a_link_leads_to_where_the_file_lies(path: Path, tmp_path: Path) -> None:
-    """The folders of the file itself count."""
+    """If the run file is given as a link, the folders of the file itself are checked."""
     link = tmp_path / "link.tkperf"
     link.symlink_to(path)
     RunFile(link, own=True)
@@ -111,8 +113,8 @@ def test_a_link_leads_to_where_the_file_lies(path: Path, tmp_path: Path) -> None
     "change", [lambda path: path.parent.chmod(0o1777), pytest.param(lambda path: give_away(path.parent), marks=root)]
 )
 def test_a_folder_in_which_nobody_can_exchange_content_is_taken(change: Change, path: Path) -> None:
-    """A run file is accepted in a folder such as /tmp, or in the home of the user who calls sudo, because nobody else
-    can exchange its content there.
+    """A run file is accepted in a folder in which no other user can exchange its content, such as /tmp or the home
+    folder of the user who called sudo.
     """
     change(path)
     with RunFile(path, own=True) as run_file:
@@ -131,8 +133,8 @@ def test_what_was_checked_is_what_is_read(path: Path) -> None:
 
 @pytest.mark.parametrize("change", [lambda _: None, pytest.param(lambda path: give_away(path.parent), marks=root)])
 def test_a_step_half_written_is_taken_back_by_our_own_journal(change: Change, half_written: Path) -> None:
-    """A half-written step is rolled back from the user's own journal before the content is read, also in the home of
-    the user who calls sudo.
+    """A half-written step is rolled back with the user's own journal before the content is read, also in the home
+    folder of the user who called sudo.
     """
     change(half_written)
     half_written.chmod(0o644)
@@ -146,8 +148,8 @@ def test_a_step_half_written_is_taken_back_by_our_own_journal(change: Change, ha
     "change", [lambda path: give_away(path.with_name(f"{path.name}-journal")), lambda path: path.parent.chmod(0o777)]
 )
 def test_a_journal_that_others_can_have_laid_is_not_played_back(change: Change, half_written: Path) -> None:
-    """A journal that another user may have placed is not played back by a reader. The file, and the owner of the
-    journal, remain as they were.
+    """A reader does not play back a journal that another user may have placed. The file and the owner of the journal do
+    not change.
     """
     change(half_written)
     before = half_written.read_bytes()
@@ -164,7 +166,7 @@ def test_a_journal_that_others_can_have_laid_is_not_played_back(change: Change, 
 
 @pytest.mark.parametrize("ending", ["-wal", "-shm"])
 def test_a_log_of_sqlite_is_not_taken_for_content(ending: str, path: Path) -> None:
-    """A log of SQLite is not accepted as content, because tkperf never writes one."""
+    """A log of SQLite next to the file is not accepted as content, because tkperf never writes such a log."""
     beside = path.with_name(path.name + ending)
     beside.write_bytes(bytes(64))
     beside.chmod(0o644)
@@ -176,8 +178,8 @@ def test_a_log_of_sqlite_is_not_taken_for_content(ending: str, path: Path) -> No
 
 
 def test_a_database_in_wal_mode_is_refused_untouched(path: Path) -> None:
-    """Even to read a database in WAL mode, SQLite would create files next to it and leave them
-    there. The message says how to make the file readable.
+    """A database in WAL mode is refused without a change, because even for reading, SQLite would create files next to
+    it and leave them there. The message tells the user how to make the file readable.
     """
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA journal_mode = WAL")

@@ -1,4 +1,4 @@
-"""The run file: nothing lost, nothing invented, nothing changed by reading."""
+"""A run file contains everything that was written, nothing else, and reading does not change it."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ steps = st.builds(
 
 
 def coarse(sample: Sample) -> Sample:
-    """A sample as the file keeps it."""
+    """Return a sample in the form in which the file stores it."""
     read = replace(sample.read, histogram=coarsen(sample.read.histogram))
     write = replace(sample.write, histogram=coarsen(sample.write.histogram))
     return replace(sample, read=read, write=write)
@@ -159,7 +159,7 @@ warnings = st.builds(RunNote, code=text, text=text, test=st.none() | text, at_s=
 
 
 def record_of(events: list[Event], status: RunStatus) -> TestRecord:
-    """What the file must say of a test with these events."""
+    """Return the record that the file must contain after these events of a test."""
     kept = [each.record for each in events if isinstance(each, StepEnded)]
     return TestRecord(
         name="iops",
@@ -193,7 +193,7 @@ def test_a_run_is_read_back_as_it_was_written(
     status: RunStatus,
     because: str | None,
 ) -> None:
-    """Any run returns equal, its log in the order in which it happened."""
+    """Any run is read back unchanged, and its log has the order in which the events happened."""
     path = tmp_path_factory.mktemp("run") / "a.tkperf"
     info = run_info(notices=("SIMULATED",), device={"model": "\x00<b>", "nothing": None})
     writer = RunFileWriter(path)
@@ -226,7 +226,9 @@ def test_a_run_is_read_back_as_it_was_written(
 
 
 def test_each_fill_of_a_section_has_its_own_seconds_and_output(tmp_path: Path) -> None:
-    """A workload file may name several fills before one section: only their times tell them apart."""
+    """Each fill of a section has its own seconds and output. A workload file may contain several fills before one
+    section, and only their times distinguish them.
+    """
     path, writer = a_run(tmp_path)
     fills = [
         a_step(
@@ -249,7 +251,7 @@ def test_each_fill_of_a_section_has_its_own_seconds_and_output(tmp_path: Path) -
         (test,) = run_file.record().tests
         for step, columns, fill in zip(test.steps, run_file.seconds(test), fills, strict=True):
             written = fill.measurement.samples[0].write.ios
-            assert columns.iops.tolist() == [written]  # of one second
+            assert columns.iops.tolist() == [written]  # from one second
             assert [sample.write.ios for sample in run_file.samples("iops", step)] == [written]
             assert run_file.engine_output("iops", step) == fill.engine_output
 
@@ -257,7 +259,9 @@ def test_each_fill_of_a_section_has_its_own_seconds_and_output(tmp_path: Path) -
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(step=steps)
 def test_samples_and_output_of_a_step_are_read_back(tmp_path_factory: pytest.TempPathFactory, step: StepRecord) -> None:
-    """Every second is read back equal except for its coarser histogram. fio's output is read back byte for byte."""
+    """Every second is read back unchanged except for its coarser histogram. The output of fio is read back byte for
+    byte.
+    """
     path = tmp_path_factory.mktemp("run") / "a.tkperf"
     writer = RunFileWriter(path)
     writer(RunStarted(info=run_info(), tests=("iops",)))
@@ -275,7 +279,7 @@ def test_samples_and_output_of_a_step_are_read_back(tmp_path_factory: pytest.Tem
 
 
 def assert_same(columns: Seconds, samples: tuple[Sample, ...]) -> None:
-    """The columns say what the samples say, NaN for None."""
+    """Require that the columns contain the values of the samples, with NaN for None."""
 
     def us(values_ns: Iterable[float | None]) -> list[float]:
         return [math.nan if value is None else value / 1000 for value in values_ns]
@@ -295,7 +299,9 @@ def assert_same(columns: Seconds, samples: tuple[Sample, ...]) -> None:
 
 @given(latencies=latency_lists)
 def test_coarse_buckets_are_at_most_a_sixteenth_wide(latencies: list[int]) -> None:
-    """No I/O moves by more than 1/16 of its latency, and none is lost."""
+    """Coarse buckets are at most a sixteenth wide: no I/O moves by more than 1/16 of its latency, and no I/O is
+    lost.
+    """
     for latency_ns in latencies:
         fine = io_stats([latency_ns]).histogram
         (before,), (after,) = fine.buckets(), coarsen(fine).buckets()
@@ -305,7 +311,9 @@ def test_coarse_buckets_are_at_most_a_sixteenth_wide(latencies: list[int]) -> No
 
 
 def test_what_was_not_measured_is_null(tmp_path: Path) -> None:
-    """A verdict over NaN is JSON that SQLite reads, and NaN again when read back."""
+    """A value that was not measured is stored as null. A verdict with NaN is JSON that SQLite can read, and is NaN
+    again when it is read back.
+    """
     path, writer = a_run(tmp_path)
     verdict = judge([1, 2], [5.0, math.nan], tracking="t", unit="u")
     writer(Judged(test="iops", section="IOPS", number=2, verdict=verdict))
@@ -322,7 +330,7 @@ def test_what_was_not_measured_is_null(tmp_path: Path) -> None:
 
 
 def test_text_that_is_not_unicode_does_not_end_a_run(tmp_path: Path) -> None:
-    """A path with odd bytes is spelled out."""
+    """Text that is not valid Unicode, such as a path with odd bytes, is written with escapes and does not end a run."""
     path, writer = a_run(tmp_path)
     odd = os.fsdecode(b"/x/\xff")
     writer(Warned(warning=RunNote(code="c", text=odd)))
@@ -333,7 +341,9 @@ def test_text_that_is_not_unicode_does_not_end_a_run(tmp_path: Path) -> None:
 
 
 def test_a_stream_keeps_only_its_newest_document(tmp_path: Path) -> None:
-    """fio's document of a stream is cumulative: one is enough, 1,440 would be 1,440 times as many."""
+    """A stream stores only its newest output of fio, because this output is cumulative. The 1,440 outputs of a day
+    would need 1,440 times the space.
+    """
     path = tmp_path / "a.tkperf"
     writer = RunFileWriter(path)
     writer(RunStarted(info=run_info(), tests=("writesat",)))
@@ -349,7 +359,7 @@ def test_a_stream_keeps_only_its_newest_document(tmp_path: Path) -> None:
 
 
 def test_a_run_is_readable_while_it_is_written(tmp_path: Path) -> None:
-    """A run file can be read while it is written, so tkperf show works during a run."""
+    """A run file can be read while it is written, so ``tkperf show`` works during a run."""
     path = tmp_path / "a.tkperf"
     writer = RunFileWriter(path)
     writer(RunStarted(info=run_info(), tests=("iops",)))
@@ -362,8 +372,8 @@ def test_a_run_is_readable_while_it_is_written(tmp_path: Path) -> None:
 
 
 def test_an_import_was_not_watched(tmp_path: Path) -> None:
-    """An imported run has unknown disturbances, which differ from no disturbances, because nobody looked for them.
-    Every output says so.
+    """The disturbances of an imported run are unknown, which is different from no disturbances, because no program
+    watched the run. Every output states this.
     """
     path, writer = a_run(tmp_path, steps=2)
     writer.close()
@@ -378,7 +388,7 @@ def test_an_import_was_not_watched(tmp_path: Path) -> None:
 
 
 def test_a_finished_file_is_mailed_alone(tmp_path: Path) -> None:
-    """A copy of the one file, read-only, in another folder, holds the run."""
+    """A copy of the finished file alone, read-only and in another folder, contains the whole run."""
     path, writer = a_run(tmp_path, steps=2)
     writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc="u"))
     writer.close()

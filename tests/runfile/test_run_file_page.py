@@ -1,4 +1,4 @@
-"""docs/reference/run-file.md is true."""
+"""The statements in docs/reference/run-file.md are true."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def documented(language: str) -> list[str]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return a run of five rounds, of reads and writes and of writes alone. Each has 150 seconds."""
+    """Return a run with five rounds. Each round has reads and writes and then only writes, with 150 seconds each."""
     path = tmp_path / "run.tkperf"
     writer = RunFileWriter(path)
     writer(RunStarted(info=run_info(), tests=("iops",)))
@@ -44,7 +44,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def page(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """Yield the names that the Python of the page defines for a run file of the name that it has there."""
+    """Yield the names that the Python code on the page defines, for a run file with the name on the page."""
     monkeypatch.chdir(path.parent)
     names: dict[str, Any] = {}
     for code in documented("python"):
@@ -91,7 +91,7 @@ def test_every_table_is_documented(tmp_path: Path) -> None:
 
 
 def test_the_version_is_documented() -> None:
-    """docs/reference/run-file.md names the version of the schema that is written."""
+    """docs/reference/run-file.md names the schema version that tkperf writes."""
     document = DOCUMENT.read_text()
     assert f"the version of the schema. The current version is {VERSION}." in " ".join(document.split())
 
@@ -104,7 +104,9 @@ def test_histograms_of_steps_are_decoded_by_the_documentation(page: dict[str, An
 
 
 def test_ten_lines_of_the_documentation_read_every_second(path: Path, page: dict[str, Any]) -> None:
-    """Every number and every histogram, as tkperf itself reads them and as they were written."""
+    """Ten lines of Python from the documentation read every number and every histogram of every second, with the same
+    result as tkperf itself.
+    """
     lines = [line for line in documented("python")[0].splitlines() if line.strip()]
     assert len(lines) <= 10
     steps = page["steps"]

@@ -1,4 +1,6 @@
-"""Pages of a run file that cannot be read cost the rows on them: all others are shown, what is lost is named."""
+"""An unreadable page of a run file makes only its own rows unreadable. All other rows are shown, and the lost rows are
+named.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writer import PAGE_BYTES, RunFileWriter
 from tkperf.runner.events import RunEnded, RunStarted, StepEnded, TestEnded, TestStarted, Warned
 
-# The first bytes of SQLite's pages (fileformat2.html, 1.6). An overflow page begins with a page number.
+# The first byte of each kind of page in SQLite (fileformat2.html, 1.6). An overflow page begins with a page number
+# instead.
 INNER, LEAF, OVERFLOW, INDEX = 5, 13, 0, (2, 10)
 TESTS = ("iops", "lat")
 EVERY = 5
@@ -27,7 +30,7 @@ EVERY = 5
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two tests of 100 steps each: a table of several inner pages."""
+    """Return a file with two tests of 100 steps each. The table of steps has several inner pages."""
     path = tmp_path_factory.mktemp("whole") / "run.tkperf"
     writer = RunFileWriter(path)
     writer(RunStarted(info=run_info(), tests=TESTS))
@@ -47,15 +50,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def schema_pages(tmp_path_factory: pytest.TempPathFactory) -> int:
-    """Return the number of pages in a file that contains only tables."""
+    """Return the number of pages in a file without rows."""
     path = tmp_path_factory.mktemp("empty") / "run.tkperf"
     RunFileWriter(path).close()
     return path.stat().st_size // PAGE_BYTES
 
 
 def damaged(whole: Path, folder: Path, fill: bytes) -> Iterator[tuple[int, bytes, Path]]:
-    """Yield the file with one page replaced, for each fifth page: the number of the page from 0, its old content, and
-    the file.
+    """Yield the file with one page replaced, for each fifth page. Each item contains the page number counted from 0,
+    the old content of the page, and the path.
     """
     data, path = whole.read_bytes(), folder / "run.tkperf"
     for page in range(0, len(data) // PAGE_BYTES, EVERY):
@@ -74,7 +77,9 @@ def steps_of(record: RunRecord) -> dict[tuple[str, int], StepRecord]:
     ids=["zeroes", "ones", "noise"],
 )
 def test_a_page_costs_the_rows_on_it(whole: Path, schema_pages: int, fill: bytes, tmp_path: Path) -> None:
-    """What is left is what it was, and every step that is not is named with its test and round."""
+    """A damaged page makes only its own rows unreadable. All other rows are unchanged, and every lost step is named
+    with its test and round.
+    """
     with RunFile(whole) as run_file:
         before = steps_of(run_file.record())
     assert len(before) == 200
@@ -106,7 +111,8 @@ def test_a_page_costs_the_rows_on_it(whole: Path, schema_pages: int, fill: bytes
             if replace(step, job_file=before[key].job_file) != before[key]
             and not any(row.number == step.number for row in left_out)
         ]
-        # SQLite has no checksums: noise where the numbers of a long row go on may be read as others.
+        # SQLite has no checksums, so noise at the place where a long row refers to its next page may be read as other
+        # content.
         assert len(changed) <= (was[0] == OVERFLOW)
         if any(step.job_file != before[key].job_file for key, step in after.items()):
             assert was[0] == OVERFLOW or any("fio job " in row.what for row in left_out)
@@ -114,8 +120,8 @@ def test_a_page_costs_the_rows_on_it(whole: Path, schema_pages: int, fill: bytes
 
 
 def test_what_is_lost_is_disclosed(whole: Path, schema_pages: int, tmp_path: Path) -> None:
-    """Lost steps are disclosed with a notice and warnings, and show ends with exit code 0. The test damages every leaf
-    page of the steps.
+    """Lost steps are disclosed with a notice and warnings, and ``tkperf show`` ends with exit code 0. The test damages
+    every leaf page of the steps.
     """
     for page, was, path in damaged(whole, tmp_path, bytes(PAGE_BYTES)):
         if was[0] != LEAF or page < schema_pages:
@@ -133,7 +139,9 @@ def test_what_is_lost_is_disclosed(whole: Path, schema_pages: int, tmp_path: Pat
 
 
 def test_tests_whose_rows_are_lost_are_found_by_their_order(whole: Path, tmp_path: Path) -> None:
-    """A small table has one page: with it no step would have a test."""
+    """If the page with the rows of the tests is lost, the tests are found by their order. This small table has only one
+    page, without which no step would belong to a test.
+    """
     data = whole.read_bytes()
     at = next(
         at

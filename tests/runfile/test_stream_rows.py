@@ -1,4 +1,6 @@
-"""Streams that run together, and loads that trim, flush, pause or are partly random, come back from the run file."""
+"""Streams that run together, and loads that trim, flush, pause or are partly random, are read back from the run file
+unchanged.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,7 @@ def combined_step() -> StepRecord:
 
 
 def test_streams_come_back_with_all_their_ios(tmp_path: Path) -> None:
-    """Each stream comes back with its load, delay, I/Os, flushes, trims and mark, also second by second."""
+    """Each stream is read back with its load, delay, I/Os, flushes, trims and mark, also second by second."""
     step = combined_step()
     file, read = write_and_read(tmp_path, step)
     assert read.workload == COMBINATION
@@ -92,7 +94,7 @@ def test_streams_come_back_with_all_their_ios(tmp_path: Path) -> None:
 
 
 def test_a_load_alone_that_trims_comes_back(tmp_path: Path) -> None:
-    """A load alone that trims has its trims in the step and in every second."""
+    """A load that trims and runs alone has its trims in the step and in every second."""
     seconds = (Sample(start_s=0.0, duration_s=1.0, read=io_stats([]), write=io_stats([]), trim=TRIMS),)
     measured = Measurement(duration_s=1.0, read=io_stats([]), write=io_stats([]), trim=TRIMS, samples=seconds)
     file, read = write_and_read(tmp_path, replace(a_step(1), workload=TRIMMER, measurement=measured))
@@ -104,7 +106,9 @@ def test_a_load_alone_that_trims_comes_back(tmp_path: Path) -> None:
 
 
 def test_a_step_that_lost_a_stream_is_left_out(tmp_path: Path) -> None:
-    """Nobody knows the load of a step whose streams are not all there: it must not count as another load."""
+    """A step that lost one of its streams is left out, because its load is not known and the step must not count as
+    another load.
+    """
     file, _ = write_and_read(tmp_path, combined_step())
     with sqlite3.connect(tmp_path / "a.tkperf") as db:
         path = db.execute("PRAGMA database_list").fetchone()[2]
@@ -116,7 +120,7 @@ def test_a_step_that_lost_a_stream_is_left_out(tmp_path: Path) -> None:
 
 
 def test_more_streams_than_any_step_has_are_not_read(tmp_path: Path) -> None:
-    """A file that claims and holds more streams than a step can have is refused before they fill the memory."""
+    """A file with more streams than a step can have is refused before the streams fill the memory."""
     write_and_read(tmp_path, combined_step())
     db = sqlite3.connect(tmp_path / "a.tkperf")
     columns = ", ".join(row[1] for row in db.execute("PRAGMA table_info(stream)") if row[1] != "number")
@@ -132,7 +136,9 @@ def test_more_streams_than_any_step_has_are_not_read(tmp_path: Path) -> None:
 
 
 def test_fio_output_of_a_combination_is_kept_once(tmp_path: Path) -> None:
-    """Of steps with the same streams, only the newest keeps fio's last document: it has half a megabyte."""
+    """Of steps with the same streams, only the newest step keeps the last output of fio, because this output has half a
+    megabyte.
+    """
     path, writer = a_run(tmp_path)
     for number in (1, 2):
         writer(StepEnded(test="iops", record=replace(combined_step(), number=number, engine_output=b"{}")))
@@ -144,7 +150,9 @@ def test_fio_output_of_a_combination_is_kept_once(tmp_path: Path) -> None:
 
 
 def test_a_file_without_streams_is_read(tmp_path: Path) -> None:
-    """A run file of a tkperf that ran one load at a time has neither the column nor the tables of streams."""
+    """A run file of a version of tkperf that ran only one load at a time, without the column and the tables of streams,
+    can be read.
+    """
     path, writer = a_run(tmp_path, steps=1)
     writer.close()
     db = sqlite3.connect(path)
@@ -164,8 +172,8 @@ def test_a_file_without_streams_is_read(tmp_path: Path) -> None:
 
 
 def test_the_seconds_of_a_running_combination_are_read_with_its_streams(tmp_path: Path) -> None:
-    """A view of a run that another process measures reads the load of each stream and its newest seconds. The end of
-    the step empties the tables of the running step.
+    """The view of a run that another process measures reads the load of each stream and its newest seconds. At the end
+    of the step, the tables of the running step are emptied.
     """
     path, writer = a_run(tmp_path)
     begun = StepStarted(

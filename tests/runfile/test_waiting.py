@@ -1,4 +1,4 @@
-"""A run file that cannot be written for a while: the run continues, and nothing is lost."""
+"""If a run file cannot be written for a while, the run continues and no data are lost."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ COMPLETE = RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc="u")
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every event tries again, and the end waits for a second."""
+    """Make every event try again to write, and limit the waiting time at the end to one second."""
     monkeypatch.setattr(backlog, "REWRITE_EVERY_S", 0.01)
     monkeypatch.setattr(backlog, "RESCUE_AFTER_S", 0.2)
     monkeypatch.setattr(backlog, "LAST_WAIT_S", 1.0)
@@ -66,7 +66,7 @@ def numbers(path: Path) -> list[int]:
 
 
 class Trouble:
-    """Every write fails with this error until it is over; as SQLite fails, too, if it says so."""
+    """While an error is set, every write fails with this error, in the same way as SQLite fails."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.error: Exception | None = None
@@ -74,7 +74,7 @@ class Trouble:
 
         def fail(db: sqlite3.Connection, statements: Iterable[backlog.SqlStatement]) -> None:
             if self.error is not None:
-                # SQLite takes back the whole transaction by itself when a disk is full.
+                # When a disk is full, SQLite itself rolls back the whole transaction.
                 db.execute("ROLLBACK")
                 raise self.error
             execute(db, statements)
@@ -98,8 +98,8 @@ def trouble(monkeypatch: pytest.MonkeyPatch) -> Trouble:
 )
 @pytest.mark.usefixtures("at_once")
 def test_trouble_that_ends_costs_nothing(tmp_path: Path, trouble: Trouble, error: Exception) -> None:
-    """Two steps that wait in memory while the file cannot be written are stored in order with the third. The trouble
-    and its end are reported.
+    """Two steps that wait in memory while the file cannot be written are stored in order with the third step. The
+    failure and its end are reported.
     """
     told: list[Event] = []
     path = tmp_path / "a.tkperf"
@@ -127,7 +127,7 @@ def test_trouble_that_ends_costs_nothing(tmp_path: Path, trouble: Trouble, error
 
 
 class InterruptedCommit:
-    """A database in which Ctrl-C comes just after the first COMMIT."""
+    """A database that is interrupted with Ctrl-C directly after the first COMMIT."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -144,7 +144,9 @@ class InterruptedCommit:
 
 
 def test_ctrl_c_just_after_a_commit_keeps_no_entry_twice() -> None:
-    """What the transaction wrote is in the file, so the next attempt writes only the later entries."""
+    """Ctrl-C directly after a commit stores no entry twice. The file contains what the transaction wrote, so the next
+    attempt writes only the later entries.
+    """
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         db.execute("CREATE TABLE kept (number)")
         entries = Backlog(
@@ -160,7 +162,7 @@ def test_ctrl_c_just_after_a_commit_keeps_no_entry_twice() -> None:
 
 
 def test_each_commit_survives_a_power_cut(tmp_path: Path) -> None:
-    """Each commit survives a power cut, because SQLite also syncs the folder after each commit (EXTRA, which is 3).
+    """Each commit survives a power cut, because SQLite also syncs the folder after each commit (EXTRA, value 3).
     Otherwise the journal could reappear.
     """
     lock, db = create_run_file(tmp_path / "a.tkperf")
@@ -175,7 +177,9 @@ def wait_for_retry() -> None:
 
 
 def test_it_is_not_tried_again_with_every_event(tmp_path: Path, trouble: Trouble) -> None:
-    """A hundred events in a second are one attempt, not a hundred, and one warning."""
+    """While the file cannot be written, tkperf does not try again with every event: a hundred events in a second lead
+    to one attempt and one warning.
+    """
     told: list[Event] = []
     writer = RunFileWriter(tmp_path / "a.tkperf", observer=told.append)
     writer(RunStarted(info=run_info(), tests=("iops",)))
@@ -195,8 +199,8 @@ def test_it_is_not_tried_again_with_every_event(tmp_path: Path, trouble: Trouble
 def test_waiting_has_limits(
     tmp_path: Path, trouble: Trouble, monkeypatch: pytest.MonkeyPatch, limit: str, value: float
 ) -> None:
-    """Waiting for a file that cannot be written has limits, so that memory does not fill up and no run continues for
-    ever without a file.
+    """Waiting for a file that cannot be written has limits, so that the memory does not fill up and no run continues
+    forever without a file.
     """
     monkeypatch.setattr(backlog, limit, value)
     _, writer = a_run(tmp_path, steps=1)
@@ -212,16 +216,16 @@ def test_waiting_has_limits(
 def test_a_run_that_cannot_be_kept_is_saved_elsewhere(
     tmp_path: Path, rescues: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that cannot be stored is saved elsewhere as a whole: the stored steps and those that waited. The error
-    names the file.
+    """A run that cannot be stored is saved in another place as a whole: the stored steps and the steps that waited. The
+    error names the new file.
     """
     path, writer = a_run(tmp_path, steps=2)
-    writer._db.execute("PRAGMA max_page_count = 1")  # as full as a disk can be
+    writer._db.execute("PRAGMA max_page_count = 1")  # as on a full disk
     large = a_step(3, engine_output=os.urandom(100_000))
     writer(StepEnded(test="iops", record=large))
     with pytest.raises(RunFileError, match=r"full; the last 2 entries .* saved as") as raised:
         writer(COMPLETE)
-    writer(RunEnded(status=RunStatus.FAILED, because="x", ended_utc="u"))  # as the runner does
+    writer(RunEnded(status=RunStatus.FAILED, because="x", ended_utc="u"))  # the runner does the same
     writer.close()
     assert numbers(path) == [1, 2]
     (saved,) = rescues.glob("*/a.tkperf")
@@ -235,8 +239,8 @@ def test_a_run_that_cannot_be_kept_is_saved_elsewhere(
 def test_even_a_file_that_cannot_be_read_any_more_leaves_the_rest(
     tmp_path: Path, rescues: Path, trouble: Trouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When the run file cannot be read any more, for instance because its disk died, the events in memory are saved as
-    a run of their own with its facts.
+    """If the run file becomes unreadable, for instance because its disk failed, the events in memory are saved as a
+    separate run with the facts of the original.
     """
     _, writer = a_run(tmp_path, steps=2)
     trouble.error = sqlite3.OperationalError("disk I/O error")
@@ -269,7 +273,7 @@ def test_even_a_file_that_cannot_be_read_any_more_leaves_the_rest(
 
 @pytest.mark.usefixtures("at_once")
 def test_room_made_at_the_last_moment_leaves_no_copies(tmp_path: Path, rescues: Path) -> None:
-    """A run that can be written after all at its end leaves no copies elsewhere."""
+    """If a run can be written after all at its end, no copy remains in another place."""
     path, writer = a_run(tmp_path, steps=1)
     writer._db.execute("PRAGMA max_page_count = 1")
     writer(StepEnded(test="iops", record=a_step(2, engine_output=os.urandom(100_000))))
@@ -295,7 +299,9 @@ print("reads", flush=True); sys.stdin.readline()
 
 @pytest.fixture
 def other_reader(tmp_path: Path) -> Iterator[Callable[[Path], subprocess.Popen[str]]]:
-    """A process that holds a transaction of a run file until its stdin says otherwise."""
+    """Return a function that starts a process. The process holds a transaction on a run file open until a line arrives
+    on its standard input.
+    """
     started: list[subprocess.Popen[str]] = []
 
     def start(path: Path) -> subprocess.Popen[str]:
@@ -317,7 +323,9 @@ def other_reader(tmp_path: Path) -> Iterator[Callable[[Path], subprocess.Popen[s
 def test_a_reader_that_stays_at_the_end_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other_reader: Callable[[Path], subprocess.Popen[str]]
 ) -> None:
-    """What was measured while another process reads is there when that has ended."""
+    """At the end of a run, tkperf waits for another process that reads the file. When the reader has ended, the file
+    contains everything that was measured.
+    """
     monkeypatch.setattr(backlog, "REWRITE_EVERY_S", 0.01)
     monkeypatch.setattr(backlog, "RESCUE_AFTER_S", 0.1)
     monkeypatch.setattr(backlog, "READER_WAIT_S", 0.05)
@@ -359,7 +367,7 @@ def test_a_reader_that_never_leaves_is_named(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 2 MiB: ext4 on a loop device."""
+    """Create a file system of 2 MiB: ext4 on a loop device."""
     if os.geteuid() != 0:
         pytest.skip("needs root to mount a file system")
     folder, image = tmp_path / "disk", tmp_path / "image"
@@ -375,7 +383,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(folder: Path) -> Path:
-    """Take all the room there is."""
+    """Fill all free space of the file system."""
     ballast = folder / "ballast"
     with ballast.open("wb", buffering=0) as file:
         try:
@@ -388,7 +396,7 @@ def fill(folder: Path) -> Path:
 @pytest.mark.root
 @pytest.mark.usefixtures("at_once")
 def test_a_disk_really_full_for_a_while(small_disk: Path) -> None:
-    """Steps that found no room are in the file once there is some, whole and in order."""
+    """Steps that did not fit on a full disk are in the file as soon as space is free, complete and in order."""
     path, writer = a_run(small_disk, steps=2)
     ballast = fill(small_disk)
     for number in (3, 4):
@@ -407,7 +415,9 @@ def test_a_disk_really_full_for_a_while(small_disk: Path) -> None:
 @pytest.mark.root
 @pytest.mark.usefixtures("at_once")
 def test_a_disk_really_full_to_the_end(small_disk: Path, rescues: Path) -> None:
-    """A disk that stays full is an error and no loss. The stored steps remain, and the whole run is saved elsewhere."""
+    """A disk that stays full causes an error but no loss. The stored steps remain, and the whole run is saved in
+    another place.
+    """
     path, writer = a_run(small_disk, steps=2)
     fill(small_disk)
     large = a_step(3, engine_output=os.urandom(200_000))
@@ -420,7 +430,7 @@ def test_a_disk_really_full_to_the_end(small_disk: Path, rescues: Path) -> None:
     assert numbers(saved) == [1, 2, 3]
 
 
-# The step under way.
+# Workload of the step under way.
 
 FILL = Workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=1)
 
@@ -447,15 +457,15 @@ def second(number: int) -> SampleSeen:
 
 
 def test_a_fill_that_is_killed_leaves_what_it_wrote(tmp_path: Path) -> None:
-    """A killed fill of two and a half minutes leaves at least the amount written until its last whole minute. It is no
-    step of any result.
+    """A fill that was killed after two and a half minutes leaves at least the amount written until its last whole
+    minute. It is not a step of any result.
     """
     path, writer = a_run(tmp_path)
     writer(begun())
     for number in range(150):
         writer(second(number))
     going_on = read_run(path)
-    writer.close()  # as a kill does: nothing more is written
+    writer.close()  # as after a kill, nothing more is written
     for record, state in ((going_on, "still going on"), (read_run(path), "cut off")):
         (test,) = record.tests
         assert test.steps == ()
@@ -475,7 +485,7 @@ def test_a_fill_that_is_killed_leaves_what_it_wrote(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_step_keeps_all_its_seconds(tmp_path: Path) -> None:
-    """A step that is interrupted with Ctrl-C keeps all its seconds, those since the last whole minute too."""
+    """A step that was interrupted with Ctrl-C keeps all its seconds, including those since the last whole minute."""
     path, writer = a_run(tmp_path)
     writer(begun())
     for number in range(95):
@@ -489,7 +499,9 @@ def test_an_interrupted_step_keeps_all_its_seconds(tmp_path: Path) -> None:
 
 
 def test_a_step_that_ended_is_no_longer_under_way(tmp_path: Path) -> None:
-    """A step that ended has no more parts in the file. A repeated step does not mix with its first attempt."""
+    """The file contains no parts of a step that ended. A repeated step is therefore not mixed with its first
+    attempt.
+    """
     path, writer = a_run(tmp_path)
     for attempt in (begun(), begun(500.0)):
         writer(attempt)
@@ -506,8 +518,8 @@ def test_a_step_that_ended_is_no_longer_under_way(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_shortly_before_a_hand_over(tmp_path: Path) -> None:
-    """Nothing is written shortly before a hand-over, because a slow disk must not delay the release
-    of the next step.
+    """Nothing is written shortly before a hand-over, because a slow disk must not delay the release of the next
+    step.
     """
     path, writer = a_run(tmp_path)
     writer(begun(planned_s=62.0))
@@ -519,7 +531,7 @@ def test_nothing_is_written_shortly_before_a_hand_over(tmp_path: Path) -> None:
 
 def test_nothing_is_written_shortly_before_the_end_of_a_fill(tmp_path: Path) -> None:
     """Nothing is written shortly before the end of a fill, because the next step begins then. The end is predicted from
-    the amount written.
+    the written amount.
     """
     path, writer = a_run(tmp_path)
     writer(begun(planned_bytes=62 * 8 * 131072))
@@ -532,8 +544,8 @@ def test_nothing_is_written_shortly_before_the_end_of_a_fill(tmp_path: Path) -> 
 def test_what_a_drive_told_during_a_step_outlives_the_parts_of_it(
     tmp_path: Path, at_once: None, trouble: Trouble
 ) -> None:
-    """A drive's readings during a step are kept although the parts of the step are dropped when
-    nothing can be written.
+    """The readings of a drive during a step are kept, even if the parts of the step are dropped because nothing can be
+    written.
     """
     path, writer = a_run(tmp_path)
     writer(begun())

@@ -1,4 +1,4 @@
-"""Whatever a workload is made of comes back from the run file, and tells results apart."""
+"""Every part of a workload is read back from the run file and distinguishes results."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ODD = (
 
 
 def measure(path: Path, workloads: tuple[Workload, ...]) -> SectionResult:
-    """Measure one round of the workloads on a simulated drive, and return the section as read from the run file."""
+    """Measure one round of the workloads on a simulated drive. Return the section as read from the run file."""
 
     def procedure(_profile: Profile, _bytes: int) -> Procedure:
         steps = tuple(Step(workload=each, duration_s=2) for each in workloads)
@@ -73,20 +73,20 @@ def section(tmp_path_factory: pytest.TempPathFactory) -> SectionResult:
 
 
 def test_all_of_a_workload_comes_back(section: SectionResult) -> None:
-    """A workload is read back with all its parts, because they are the key of its results."""
+    """A workload is read back with all its parts, because the workload is the key of its results."""
     assert tuple(cell.workload for cell in section.cells) == ODD
 
 
 def test_workloads_that_differ_in_anything_are_results_of_their_own(section: SectionResult) -> None:
-    """Workloads that differ in anything, such as threads, depth or arrival, have results of their own."""
+    """Workloads that differ in any part, such as threads, depth or arrival, have separate results."""
     values = {cell.workload: cell.value(IOPS) for cell in section.cells}
     assert len(values) == len(ODD)
     assert values[work(jobs=2)] != values[work()]
 
 
 def test_a_grid_of_threads_and_depths_is_a_table_without_a_line_of_its_own(tmp_path: Path) -> None:
-    """A workload in a grid is shown with its thread count down and its queue depth across, without
-    a line of its own.
+    """A grid of thread counts and queue depths is shown as a table with a row for each thread count and a column for
+    each queue depth. A workload in the grid needs no separate line.
     """
     grid = tuple(work(jobs=jobs, io_depth=depth) for jobs in (1, 4) for depth in (1, 8, 32))
     section = measure(tmp_path / "a.tkperf", grid)
@@ -112,7 +112,7 @@ def test_a_grid_of_threads_and_depths_is_a_table_without_a_line_of_its_own(tmp_p
     ],
 )
 def test_a_workload_that_cannot_be_is_left_out_with_its_reason(tmp_path: Path, column: str, value: object) -> None:
-    """An impossible workload is left out with its reason. The others remain."""
+    """An impossible workload is left out with the reason, and the other workloads remain."""
     path = tmp_path / "a.tkperf"
     measure(path, (work(), work(jobs=2)))
     with sqlite3.connect(path) as database:
