@@ -61,11 +61,11 @@ def lay_link(path: Path) -> None:
     ("change", "says"),
     [
         pytest.param(give_away, "belongs to uid 65534", marks=root),
-        (lambda path: path.chmod(0o664), r"others can write to .*a\.tkperf:"),
-        (lambda path: path.chmod(0o646), r"others can write to .*a\.tkperf:"),
-        (lambda path: path.parent.chmod(0o777), "write to the folder .*/upper/folder:"),
-        (lambda path: path.parent.chmod(0o775), "write to the folder .*/upper/folder:"),
-        (lambda path: path.parent.parent.chmod(0o777), "write to the folder .*/upper:"),
+        (lambda path: path.chmod(0o664), r"others can write to .*a\.tkperf\. Run"),
+        (lambda path: path.chmod(0o646), r"others can write to .*a\.tkperf\. Run"),
+        (lambda path: path.parent.chmod(0o777), r"write to the folder .*/upper/folder\. Run"),
+        (lambda path: path.parent.chmod(0o775), r"write to the folder .*/upper/folder\. Run"),
+        (lambda path: path.parent.parent.chmod(0o777), r"write to the folder .*/upper\. Run"),
         pytest.param(lay("-journal", 0o644, nobodys=True), "-journal belongs to uid 65534", marks=root),
         pytest.param(lay_link, "-journal belongs to uid 65534", marks=root),
         (lay("-journal", 0o666, nobodys=False), "others can write to .*-journal"),
@@ -105,7 +105,7 @@ def test_a_link_leads_to_where_the_file_lies(path: Path, tmp_path: Path) -> None
     link.symlink_to(path)
     RunFile(link, own=True)
     path.parent.chmod(0o777)
-    with pytest.raises(RefusedError, match=r"write to the folder .*/upper/folder:"):
+    with pytest.raises(RefusedError, match=r"write to the folder .*/upper/folder\. Run"):
         RunFile(link, own=True)
 
 
