@@ -290,7 +290,7 @@ def nested(depth: int) -> str:
 @pytest.mark.parametrize(
     ("fact", "value", "says"),
     [
-        ("profile", "[" * 100_000, "recursion"),
+        ("profile", "[" * 100_000, "while decoding a JSON array"),
         ("profile", nested(900), "key"),
         ("device", json.dumps({"members": ["x"]}), "device.members 1: "),
         ("device", json.dumps({"members": 5}), "key device.members"),

@@ -231,14 +231,14 @@ def test_files_that_are_not_runs_are_named_as_such(tmp_path: Path) -> None:
     with pytest.raises(RunFileError, match="not a run file"):
         RunFile(path)
     path.unlink()
-    with sqlite3.connect(path) as other:
+    with closing(sqlite3.connect(path)) as other, other:
         other.execute("CREATE TABLE t (x)")
     other.close()
     with pytest.raises(RunFileError, match="not a run file"):
         RunFile(path)
     path.unlink()
     RunFileWriter(path).close()
-    with sqlite3.connect(path) as newer:
+    with closing(sqlite3.connect(path)) as newer, newer:
         newer.execute("PRAGMA user_version = 999")
     newer.close()
     with pytest.raises(RunFileError, match=r"by tkperf .*, which is newer \(format 999, but this tkperf reads"):

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -215,7 +216,7 @@ def test_a_run_is_read_back_as_it_was_written(
         planned=("iops",),
         warnings=tuple(said),
     )
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         order = database.execute(
             "SELECT 'StepEnded', sequence FROM step UNION SELECT 'PurgeEnded', sequence FROM purge "
             "UNION SELECT 'Judged', sequence FROM verdict "
@@ -318,7 +319,7 @@ def test_what_was_not_measured_is_null(tmp_path: Path) -> None:
     verdict = judge([1, 2], [5.0, math.nan], tracking="t", unit="u")
     writer(Judged(test="iops", section="IOPS", number=2, verdict=verdict))
     writer.close()
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         query = "SELECT json_extract(verdict, '$.average'), json_valid(verdict) FROM verdict"
         assert database.execute(query).fetchall() == [(None, 1)]
     database.close()

@@ -5,6 +5,7 @@ unchanged.
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -110,7 +111,7 @@ def test_a_step_that_lost_a_stream_is_left_out(tmp_path: Path) -> None:
     another load.
     """
     file, _ = write_and_read(tmp_path, combined_step())
-    with sqlite3.connect(tmp_path / "a.tkperf") as db:
+    with closing(sqlite3.connect(tmp_path / "a.tkperf")) as db, db:
         path = db.execute("PRAGMA database_list").fetchone()[2]
         db.execute("DELETE FROM stream WHERE name = 'log'")
     db.close()

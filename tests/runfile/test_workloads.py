@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,7 +116,7 @@ def test_a_workload_that_cannot_be_is_left_out_with_its_reason(tmp_path: Path, c
     """An impossible workload is left out with the reason, and the other workloads remain."""
     path = tmp_path / "a.tkperf"
     measure(path, (work(), work(jobs=2)))
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute(f"UPDATE step SET {column} = ? WHERE jobs = 2", (value,))
     database.close()
     record = read_run(path)

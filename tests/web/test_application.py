@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     simulate(folder, run_info(name="twice", uuid=TWICE, device={"model": "original"}), suite={"iops": IOPS_TEST})
     (folder / "run.tkperf").rename(folder / "original.tkperf")
     shutil.copy(folder / "original.tkperf", folder / "copy.tkperf")
-    with sqlite3.connect(folder / "copy.tkperf") as db:
+    with closing(sqlite3.connect(folder / "copy.tkperf")) as db, db:
         changed = json.dumps({"model": "of-the-copy"})
         db.execute("UPDATE run SET value = ? WHERE key = 'device'", (changed,))
     for size in (1, 100, 5000, len(content) // 2):
@@ -151,7 +152,7 @@ def test_downloads_are_saved_under_the_name_of_the_run_file(client: TestClient, 
 def test_the_run_file_can_be_saved_whole(client: TestClient, tmp_path: Path) -> None:
     saved = tmp_path / "saved.tkperf"
     saved.write_bytes(client.get(f"/runs/{RUN_ID}/run").content)
-    with sqlite3.connect(saved) as db:
+    with closing(sqlite3.connect(saved)) as db, db:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert load(saved).info.uuid == UUID
 

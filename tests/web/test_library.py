@@ -274,7 +274,7 @@ def test_a_damaged_index_is_made_again(tmp_path: Path) -> None:
     index.put((1, 2, 3, 4), a_row())
     index.close()
     assert Index(path).find((1, 2, 3, 4)) == a_row()
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE file SET row = x'00'")
     assert Index(path).rows == {}
     nowhere = Index(tmp_path / "index.sqlite" / "below")
@@ -466,7 +466,7 @@ def test_the_row_of_a_run_has_what_its_report_says(tmp_path: Path) -> None:
     assert row.entries > 20
     with RunFile(Path(shutil.copy(path, tmp_path / "copy.tkperf"))) as opened:
         assert read_run_row(opened) == row
-    with sqlite3.connect(tmp_path / "copy.tkperf") as db:
+    with closing(sqlite3.connect(tmp_path / "copy.tkperf")) as db, db:
         db.execute("VACUUM")
     with RunFile(tmp_path / "copy.tkperf") as opened:
         assert read_run_row(opened) == row
@@ -491,7 +491,7 @@ def test_each_difference_in_content_is_another_digest(tmp_path: Path, change: st
     path = tmp_path / "run.tkperf"
     with RunFile(path) as opened:
         digest = opened.digest()
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute(change)
     with RunFile(path) as opened:
         assert opened.digest() != digest
