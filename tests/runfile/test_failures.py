@@ -40,7 +40,7 @@ def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
 
 def test_a_folder_that_does_not_exist_is_a_clear_error(tmp_path: Path) -> None:
     """A folder that does not exist causes an error that names the file and the reason."""
-    with pytest.raises(RunFileError, match=r"cannot create .*none/a.tkperf: No such file"):
+    with pytest.raises(RunFileError, match=r"none/a.tkperf cannot be created: No such file"):
         RunFileWriter(tmp_path / "none" / "a.tkperf")
 
 
