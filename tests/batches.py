@@ -1,4 +1,4 @@
-"""Batches made by hand."""
+"""Batches with made-up drives and results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def drive(
     model: str | None = "MODEL",
     serial: str | None = None,
 ) -> DriveState:
-    """A drive in the slot of its number, unless another one or None is given."""
+    """Return a drive. It is in the slot with its number, unless another slot or None is given."""
     return DriveState(
         shown=DriveShown(
             number=number,
@@ -51,7 +51,7 @@ def batch(*drives: DriveState, supervisor: int | None = None) -> BatchState:
 
 
 def measured(number: int, value: float, *, model: str = "MODEL") -> BatchDriveResult:
-    """A drive that is done, with one figure of 4 KiB writes."""
+    """Return a drive that is done, with results for 4 KiB writes and reads."""
     section = made_up_section("IOPS", {work(): [value] * 5, work(100): [2 * value] * 5})
     device = {"model": model, "serial": f"S{number}", "capacity_bytes": 10**9}
     result = made_up_run(f"lot-{number:02}", {"iops": [section]}, device=device)
@@ -59,14 +59,14 @@ def measured(number: int, value: float, *, model: str = "MODEL") -> BatchDriveRe
 
 
 def answer_of(*drives: BatchDriveResult) -> BatchResult:
-    """The answer of a batch without claims."""
+    """Return the result of a batch without claims."""
     names = {one.number: one.state.shown.label for one in drives}
     groups, why = compare_drives(drives, names)
     return BatchResult(state=batch(*(one.state for one in drives)), drives=drives, groups=groups, not_compared=why)
 
 
 def claims_of(*limits: tuple[int, float]) -> str:
-    """Claims of IOPS at least, each for a share of reads."""
+    """Return claims with a minimum for IOPS, one for each share of reads."""
     return "".join(
         f'[[claim]]\ntest = "iops"\nmetric = "iops"\nread_percent = {reads}\nblock_size = "4k"\nat_least = {limit}\n'
         for reads, limit in limits
@@ -74,7 +74,7 @@ def claims_of(*limits: tuple[int, float]) -> str:
 
 
 def checked_answer(drives: Sequence[BatchDriveResult], claims: str) -> BatchResult:
-    """The answer of a batch with claims."""
+    """Return the result of a batch with claims."""
     read = parse_claims(claims, file="claims.toml")
 
     def check(one: BatchDriveResult) -> BatchDriveResult:

@@ -35,7 +35,7 @@ latency_lists = st.lists(st.integers(min_value=1, max_value=10**9), min_size=1, 
 
 
 def io_stats(latencies_ns: list[int], block_size_bytes: int = 4096) -> IoStats:
-    """Statistics of I/Os with exactly these latencies."""
+    """Return statistics of I/Os with exactly these latencies."""
     dense = np.zeros(BUCKETS, dtype=np.int64)
     for value in latencies_ns:
         dense[bucket_of_ns(value)] += 1
@@ -51,7 +51,7 @@ def io_stats(latencies_ns: list[int], block_size_bytes: int = 4096) -> IoStats:
 
 
 def run_info(**changes: object) -> RunInfo:
-    """A run's facts, with changes."""
+    """Return the facts of a run, with changes."""
     facts: dict[str, object] = {
         "name": "test",
         "suite": "ssd",
@@ -72,14 +72,14 @@ def run_info(**changes: object) -> RunInfo:
 
 
 def work(read_percent: int = 0, block_size_bytes: int = 4096, *, jobs: int = 1, io_depth: int = 1) -> Workload:
-    """A random workload."""
+    """Return a workload with random access."""
     return Workload(
         access=Access.RANDOM, read_percent=read_percent, block_size_bytes=block_size_bytes, jobs=jobs, io_depth=io_depth
     )
 
 
 def at(section: SectionResult | RoundResult, read_percent: int, block_size_bytes: int) -> CellResult:
-    """The only cell of a section with this mix and block size."""
+    """Return the only cell of a section with this mix and block size."""
     (found,) = [
         cell
         for cell in section.cells
@@ -90,7 +90,7 @@ def at(section: SectionResult | RoundResult, read_percent: int, block_size_bytes
 
 @dataclass
 class FreeTarget:
-    """Counts what is done to the device."""
+    """A target that records what is done to the device."""
 
     acts: list[str] = field(default_factory=list)
 
@@ -98,10 +98,10 @@ class FreeTarget:
         self.acts.append("recheck")
 
     def make_ready_to_fill(self) -> None:
-        """Always is."""
+        """Do nothing, because this target is always ready."""
 
     def make_ready(self, **_: object) -> None:
-        """Always is."""
+        """Do nothing, because this target is always ready."""
 
     def purge(self, **_: object) -> PurgeResult:
         self.acts.append("purge")
@@ -116,7 +116,7 @@ def simulate(
     suite: Mapping[str, procedures.Test] | None = None,
     observer: Observer = lambda _: None,
 ) -> RunResult:
-    """Run on a simulated drive into ``run.tkperf``. Without a suite, run the tests that an SSD gets by default."""
+    """Measure a simulated drive into ``run.tkperf``. Without a suite, the default tests for SSDs run."""
     by_default = (test for test in SSD_TESTS.values() if test.by_default)
     engine = SimulatedEngine(PRESET_MODELS[preset], info.active_range_length_bytes or 0)
     writer = RunFileWriter(folder / "run.tkperf")
@@ -136,8 +136,8 @@ def simulate(
 
 
 def view_of(path: Path, user_facts: UserFacts = NO_USER_FACTS) -> ReportView:
-    """The report of a run file as data, with what lies behind its cells."""
-    from tkperf.page.view import build_view  # only tests of reports need all of it
+    """Return the report of a run file as data, including the details of its cells."""
+    from tkperf.page.view import build_view  # only tests of reports need this module
 
     with RunFile(path) as run_file:
         record = run_file.record()
@@ -150,14 +150,14 @@ def view_of(path: Path, user_facts: UserFacts = NO_USER_FACTS) -> ReportView:
 
 
 def number_of(fact: str) -> float:
-    """A figure without its interval, which it is rounded to."""
+    """Return a figure without its interval. The figure is rounded to the interval."""
     return float(fact.split(" ", maxsplit=1)[0].replace(",", ""))
 
 
 def forget_renderers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let renderers be loaded again, so that they miss a package that a test has taken away.
+    """Forget the loaded renderers. They are then loaded again, without a package that a test has hidden.
 
-    ``reports`` stays, as tests patch it by its name; it loads the others when it is called.
+    ``reports`` is not forgotten, because tests patch it by its name. It loads the other renderers when it is called.
     """
     for name in list(sys.modules):
         if name.startswith("tkperf.render.") and name != "tkperf.render.reports":

@@ -1,4 +1,4 @@
-"""A host on which somebody uses the CPUs in steps that a test chooses, beside a simulated drive."""
+"""A host with a simulated drive on which another program uses the CPUs in steps that a test selects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from tkperf.runner.runner import RunParts, execute_run
 
 @dataclass
 class BusyHost:
-    """A host with two CPUs. In chosen steps a burner uses one of them, and fio waits half of the time."""
+    """A host with two CPUs. In selected steps, another program uses one of them, and fio waits for a CPU half of the
+    time.
+    """
 
     clock: Callable[[], float]
     chosen: Callable[[StepStarted], bool]
@@ -27,7 +29,7 @@ class BusyHost:
     began: list[StepStarted] = field(default_factory=list)
 
     def __call__(self, event: Event) -> None:
-        """Observe an event. A step that begins decides whether the host is busy."""
+        """Observe an event. When a step begins, decide whether the host is busy."""
         if isinstance(event, StepStarted):
             self._pass()
             self.began.append(event)
@@ -74,7 +76,7 @@ def run_beside(
     strict: bool = False,
     active_range_bytes: int = 1 << 30,
 ) -> BusyHost:
-    """A run on such a host."""
+    """Run tests on such a host."""
     host = BusyHost(engine.clock, chosen)
     execute_run(
         RunParts(

@@ -1,4 +1,4 @@
-"""Charts of pages as rows, for tests to compare."""
+"""Charts of pages as rows that tests can compare."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def distribution_of(view: ChartView) -> Distribution:
 
 
 def rows_of(chart: ChartView | Chart) -> list[dict[str, Any]]:
-    """Each point of its curves, with the facts that are shown of it by their titles."""
+    """Return each point of the curves of a chart, with the displayed facts about the point by their titles."""
     drawn = curves_of(chart) if isinstance(chart, ChartView) else chart
     return [
         {

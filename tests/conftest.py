@@ -19,11 +19,11 @@ from tkperf.host.audit import Audit
 from tkperf.system import process
 from tkperf.system.process import FIO_VARIABLE
 
-# The cases of the lab have no properties, and in the lab machine it takes five seconds to load Hypothesis.
+# The test cases of the lab use no Hypothesis, and loading it in the lab machine takes five seconds.
 if "TKPERF_LAB" not in os.environ:
     from hypothesis import HealthCheck, settings
 
-    # Machines are noisy: how long an example takes says nothing.
+    # Examples have no time limit, because their duration depends on how busy the machine is.
     settings.register_profile("tkperf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("tkperf")
 
@@ -32,7 +32,9 @@ OWN_CACHE = "TKPERF_TESTS_CACHE"
 
 
 def _find_fio_by_path() -> None:
-    """Put the fio that TKPERF_FIO names first on the PATH: tests run it by its name, and stand-ins hide it there."""
+    """Put the fio that TKPERF_FIO names first on the PATH, because tests call fio by its name and hide it with
+    stand-ins on the PATH.
+    """
     named = os.environ.pop(FIO_VARIABLE, None)
     if named is not None:
         folder = Path(tempfile.mkdtemp(prefix="tkperf-tests-fio-"))
@@ -45,13 +47,13 @@ _find_fio_by_path()
 
 
 def _use_own_cache() -> None:
-    """Give all tests of this call a cache folder of their own, which they leave empty to the next call.
+    """Give all tests of this call a separate cache folder, so that each call starts with an empty cache.
 
-    Thousands of entries in the user's cache would make every run and every page slower. ``uv`` and ``pip`` keep theirs:
-    it has the packages from which tests make archives.
+    Thousands of entries in the user's cache would make every run and every page slower. ``uv`` and ``pip`` keep the
+    user's cache, because it contains the packages from which tests make archives.
     """
     if OWN_CACHE in os.environ:
-        return  # a worker of pytest-xdist: it has the folder of its parent
+        return  # a worker of pytest-xdist uses the folder of its parent
     of_user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     for program in ("uv", "pip"):
         os.environ.setdefault(f"{program.upper()}_CACHE_DIR", str(of_user / program))
@@ -69,16 +71,16 @@ _use_own_cache()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that run fio, because they take longest and wait most of this time."""
+    """Run the files that use fio first, because they take longest and mostly wait."""
     waiting = {item.path for item in items if item.get_closest_marker("fio")}
     items.sort(key=lambda item: item.path not in waiting)
 
 
 @pytest.fixture(autouse=True)
 def _quiet_host(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Runs of tests find nothing to say of the host: how busy it is must not decide a test.
+    """Let the audit of the host find nothing, because the result of a test must not depend on how busy the host is.
 
-    What the audit says is tested in tests/host/, and where a test is marked ``audited``.
+    Tests in tests/host/ and tests with the marker ``audited`` test the audit itself.
     """
     if request.node.get_closest_marker("audited") is None:
         monkeypatch.setattr("tkperf.pipeline.run_plan.audit_for", lambda *_, **__: Audit())
@@ -86,7 +88,7 @@ def _quiet_host(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest)
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
-    """A file of 64 MiB full of one byte, so that any erasure shows."""
+    """Return a file of 64 MiB that is filled with one byte value, so that any erasure is visible."""
     path = tmp_path / "scratch.img"
     path.write_bytes(b"\xa5" * (64 * MIB))
     return path
@@ -106,7 +108,7 @@ def why_no_loop_devices() -> str | None:
 
 @contextmanager
 def loop_numbers() -> Iterator[None]:
-    """Keep other tests, of any checkout, from taking a free loop device meanwhile."""
+    """Prevent other tests, from any checkout, from attaching a free loop device at the same time."""
     with Path(tempfile.gettempdir(), "tkperf-tests-loop.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -119,7 +121,7 @@ def attach_loop(*options: str | Path) -> Path:
 
 
 def attach_again(device: Path, *options: str | Path) -> None:
-    """Put something else behind a loop device of the same name."""
+    """Attach another file to the loop device with this name."""
     with loop_numbers():
         run_tool("losetup", "--detach", device)
         run_tool("losetup", *options[:-1], device, options[-1])
@@ -140,7 +142,8 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
         made.append(device)
         scheduler = Path("/sys/block", device.name, "queue/scheduler")
         before[scheduler] = scheduler.read_text().partition("[")[2].partition("]")[0]
-        # A loop device keeps this over its back ends: whoever had it before may have switched it off.
+        # A loop device keeps this setting when it is attached to another file, so an earlier user may have switched it
+        # off.
         with suppress(OSError):  # sysfs may be read-only
             Path("/sys/block", device.name, "queue/iostats").write_text("1\n")
         return device
@@ -157,7 +160,7 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
     params=["that cannot start", "for which no thread is left", "that ends at once", "that is killed", "that hangs"]
 )
 def failing_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes of our own that do not do what they are asked for."""
+    """Make tkperf's own helper processes fail to do what they are asked to do."""
     start_module = process.start_module
 
     def no_thread(_: object) -> None:

@@ -1,4 +1,4 @@
-"""Run files of many drives: copies of one run, each with facts and a date of its own."""
+"""Run files of many drives: copies of one run, each with different facts and a different date."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 
 
 def vary_run_file(source: Path, target: Path, *, device: Mapping[str, object], **facts: object) -> Path:
-    """Copy a run file with other facts: those of ``device`` replace facts of the drive, the others those of the run.
+    """Copy a run file with other facts. ``device`` replaces facts about the drive, and the other arguments replace
+    facts about the run.
 
-    Its measurements stay the same.
+    The measurements do not change.
     """
     shutil.copy(source, target)
     db = sqlite3.connect(target)

@@ -1,5 +1,5 @@
-"""Hosts of their own for tests: network namespaces with a real sshd, a user who may run tkperf as root, and disks of
-their own.
+"""Simulated hosts for tests: each has network namespaces, a real sshd, a user who may run tkperf as root, and its own
+disks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def find(program: str) -> str | None:
 
 @dataclass
 class Host:
-    """A host by its namespaces. ``name``: as SSH takes it."""
+    """A host in its own namespaces. ``name`` is the name that SSH accepts."""
 
     name: str
     address: str
@@ -65,7 +65,7 @@ class Host:
 
     @property
     def batches(self) -> Path:
-        """The folder of batches there, seen from here."""
+        """Return the folder of batches on the host, as a path outside the host."""
         return self.root / "var/lib/tkperf"
 
     def enter(self, *words: str | Path) -> list[str]:
@@ -76,7 +76,7 @@ class Host:
 
     @property
     def processes(self) -> list[int]:
-        """Processes on this host but the one that keeps it."""
+        """Return the ids of all processes on this host, except the process that keeps its namespaces."""
         own = os.readlink(f"/proc/{self.keeper.pid}/ns/net")
         found = []
         for entry in Path("/proc").iterdir():
@@ -103,7 +103,7 @@ class Host:
         )
 
     def kill_sshd(self) -> None:
-        """Kill sshd with all its connections. The programs that they began continue."""
+        """Kill sshd with all its connections. Programs that were started through them continue."""
         for pid in self.processes:
             with suppress(OSError):
                 if Path(f"/proc/{pid}/comm").read_text() == "sshd\n":
@@ -112,7 +112,7 @@ class Host:
             self.sshd.wait()
 
     def boot(self) -> None:
-        """Lose everything that runs, as in a power cut, and start again."""
+        """Kill everything that runs, as a power cut does, and start again."""
         self.kill_all()
         self.set_boot_id(os.urandom(16).hex())
         self.start_sshd()
@@ -121,7 +121,7 @@ class Host:
         (self.folder / "boot_id").write_text(f"{text}\n")
 
     def set_tkperf(self, script: str) -> None:
-        """Put another tkperf there: a shell script."""
+        """Replace tkperf with a shell script."""
         path = self.folder / "bin/tkperf"
         new = path.with_name("new")
         new.write_text(script)
@@ -134,7 +134,7 @@ class Host:
 
 @dataclass
 class Lab:
-    """A host from which batches are conducted, and hosts that it reaches by SSH."""
+    """A host from which batches are conducted, and other hosts that it reaches over SSH."""
 
     folder: Path
     here: Host
@@ -142,11 +142,11 @@ class Lab:
 
     @property
     def tkperf(self) -> Path:
-        """The path of tkperf on each host."""
+        """Return the path of tkperf on each host."""
         return self.folder / "bin/tkperf"
 
     def call(self, *words: str | Path, cwd: Path) -> list[str]:
-        """Return the call of tkperf here, in a folder."""
+        """Return the words of a call of tkperf on the conducting host, in a folder."""
         return self.here.enter("env", f"--chdir={cwd}", sys.executable, "-P", "-m", "tkperf", *words)
 
     def run(self, *words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -161,14 +161,14 @@ class Lab:
         )
 
     def start(self, *words: str | Path, cwd: Path, log: Path) -> subprocess.Popen[bytes]:
-        """Start tkperf with its output in a file."""
+        """Start tkperf and write its output to a file."""
         with log.open("ab") as output:
             return subprocess.Popen(
                 self.call(*words, cwd=cwd), stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=ENV
             )
 
     def cut(self, host: Host) -> None:
-        """Let no packet through any more."""
+        """Let no further packet reach the host."""
         self.here.run("ip", "link", "set", host.link, "down")
 
     def join(self, host: Host) -> None:
@@ -184,7 +184,7 @@ def wait_until(holds: Callable[[], object], what: Callable[[], str], within_s: f
 
 @contextmanager
 def make_lab(names: Sequence[str] = ("lab3", "lab4")) -> Iterator[Lab]:
-    """Make hosts, and end all that runs on them afterwards."""
+    """Create hosts. Afterwards, end all processes that run on them."""
     folder = Path(tempfile.mkdtemp(prefix="tkperf-lab-"))
     folder.chmod(0o755)
     made: list[Host] = []
@@ -216,7 +216,7 @@ def _make_key(path: Path) -> str:
     return path.with_name(f"{path.name}.pub").read_text()
 
 
-# Mounts are this namespace's own: the machine keeps its files.
+# The mounts belong only to this namespace, so the files of the machine do not change.
 _PREPARE = """set -e
 mount --make-rprivate /
 cp -a /etc "$2/etc" && mount --bind "$2/etc" /etc
@@ -277,7 +277,7 @@ def _connect(here: Host, host: Host, number: int) -> None:
 
 
 def _admit(host: Host, folder: Path, key: str) -> None:
-    """Let the user in by a key, and let this user run tkperf's one command as root."""
+    """Permit the user to log in with a key, and to run only tkperf's command as root."""
     etc, home = host.folder / "etc", host.folder / "home"
     home.mkdir()
     os.chown(home, _UID, _UID)
@@ -309,7 +309,7 @@ def make_host_key(host: Host) -> None:
 
 
 def _configure(here: Host, hosts: Sequence[Host], folder: Path) -> None:
-    """Write the user's own configuration of SSH. No command line of tkperf contains any of it."""
+    """Write the SSH configuration of the user. The command lines of tkperf contain no part of this configuration."""
     ssh = here.folder / "etc/ssh"
     text, known = "", ""
     for host in hosts:

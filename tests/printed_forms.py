@@ -1,5 +1,5 @@
-"""Forms that external programs print, with the source of each. ``tests/golden/tools/README.md``
-explains the keys.
+"""The forms in which external programs print their output, with the source of each form.
+``tests/golden/tools/README.md`` explains the keys.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FIELD = re.compile(r"\{\{([A-Z0-9_]+)\}\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printed:
-    """The output of a program, with its exit status."""
+    """The output of a program and its exit status."""
 
     status: int
     stdout: str
@@ -27,9 +27,9 @@ class Printed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """What a program prints in one situation, from the first to the last of ``versions``.
+    """The output of a program in one situation, for all versions from the first to the last in ``versions``.
 
-    ``fields`` are regular expressions for the parts that vary, which are ``{{NAME}}`` in the texts.
+    ``fields`` contains regular expressions for the variable parts, which are written as ``{{NAME}}`` in the texts.
     """
 
     program: str
@@ -42,7 +42,7 @@ class Form:
     fields: Mapping[str, str]
 
     def fill(self, **values: object) -> Printed:
-        """Return the form with a value for each of its fields."""
+        """Return the output with a value for each variable field."""
         texts = {name: str(value) for name, value in values.items()}
         assert texts.keys() == self.fields.keys(), f"{self.program} {self.name}: {self.fields}"
         for name, text in texts.items():
@@ -52,7 +52,7 @@ class Form:
 
 
 def programs() -> tuple[str, ...]:
-    """Return the programs that have forms."""
+    """Return the programs for which forms exist."""
     return tuple(sorted(path.stem for path in FORMS.glob("*.toml")))
 
 
@@ -64,7 +64,7 @@ def load_forms(program: str) -> Mapping[str, Form]:
 
 
 def find_form(program: str, situation: str, version: str) -> Form:
-    """Return what a version prints in a situation, whose forms are named ``SITUATION@VERSION``."""
+    """Return the form that a version prints in a situation. Such forms are named ``SITUATION@VERSION``."""
     for name, form in load_forms(program).items():
         first, last = (_as_numbers(each) for each in form.versions)
         if name.partition("@")[0] == situation and first <= _as_numbers(version) <= last:

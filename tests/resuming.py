@@ -1,4 +1,6 @@
-"""Runs cut off at any moment, and what must be true of them once they continued, found by SQL alone."""
+"""Runs that were interrupted at any moment, and rules that must hold after they continued. The rules are checked only
+with SQL.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from typing import Any
 
 from tkperf.runner.events import Event
 
-# A row of the log counts unless an interruption of its test set it aside, or the test was repeated.
+# A row of the log counts unless an interruption of its test replaced it or the test was repeated.
 COUNTED = """
     NOT EXISTS (SELECT 1 FROM resumption r WHERE r.test_id = {t}.test_id
                 AND {t}.sequence BETWEEN r.set_aside_from AND r.set_aside_to)
@@ -21,7 +23,9 @@ COUNTED = """
 
 
 def cuts(path: Path, folder: Path) -> Callable[[Event], None]:
-    """An observer behind the writer: after each event the file as a kill -9 would leave it."""
+    """Return an observer that is called after the writer. After each event, it copies the file as ``kill -9`` would
+    leave it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     before: list[int] = []
 
@@ -35,11 +39,11 @@ def cuts(path: Path, folder: Path) -> Callable[[Event], None]:
 
 
 def find_faults(path: Path, before: Path | None = None, *, passes: int | None = None) -> list[str]:
-    """What is not as it must be in a run that has ended.
+    """Return the faults of a run that has ended.
 
     Args:
-        before: the file when it was cut off.
-        passes: of preconditioning, if not the profile's.
+        before: the file at the time of the interruption.
+        passes: number of passes of preconditioning, if it differs from the profile.
     """
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
         faults = [*_of_the_run(db), *_of_rounds(db), *_of_windows(db), *_of_fills(db, passes)]
@@ -78,7 +82,7 @@ def _of_the_run(db: sqlite3.Connection) -> Iterator[str]:
 
 
 def _of_rounds(db: sqlite3.Connection) -> Iterator[str]:
-    """Each step counts once, each round is whole, none is missing."""
+    """Yield faults of rounds: each step counts once, and each round is complete."""
     counted = COUNTED.format(t="step")
     for row in db.execute(
         f"SELECT test_id, section, kind, number, position, count(*) FROM step WHERE {counted} "
@@ -97,7 +101,7 @@ def _of_rounds(db: sqlite3.Connection) -> Iterator[str]:
 
 
 def _of_windows(db: sqlite3.Connection) -> Iterator[str]:
-    """A window's rounds were measured, in one piece."""
+    """Yield faults of windows: all rounds of a window were measured, and without an interruption between them."""
     for test_id, name, times in db.execute(
         f"SELECT test_id, section, count(*) FROM outcome WHERE {COUNTED.format(t='outcome')} "
         "GROUP BY 1, 2 HAVING count(*) > 1"
@@ -116,7 +120,7 @@ def _of_windows(db: sqlite3.Connection) -> Iterator[str]:
                 "r.test_id = step.test_id AND sequence BETWEEN r.set_aside_from AND r.set_aside_to)",
                 (test_id, section["section"], *window),
             ).fetchone()
-            if not numbers:  # A hard disk has areas instead of rounds, so there is no window to check.
+            if not numbers:  # A hard disk has areas instead of rounds, so it has no window to check.
                 continue
             if numbers != len(window):
                 yield f"{section['section']}: {numbers} of the window {window}"
@@ -130,7 +134,7 @@ def _of_windows(db: sqlite3.Connection) -> Iterator[str]:
 
 
 def _of_fills(db: sqlite3.Connection, passes: int | None) -> Iterator[str]:
-    """Preconditioning is whole, right after its purge, and both in one piece."""
+    """Yield faults of preconditioning: it is complete, follows its purge directly, and neither was interrupted."""
     passes = passes or _fact(db, "profile")["preconditioning"]["passes"]
     assert passes is not None
     whole_bytes = passes * _fact(db, "active_range_length_bytes")
@@ -149,13 +153,13 @@ def _of_fills(db: sqlite3.Connection, passes: int | None) -> Iterator[str]:
 
 
 def _of_what_was_there(db: sqlite3.Connection, before: Path) -> Iterator[str]:
-    """Nothing that was measured before is lost or changed."""
+    """Yield rows of earlier measurements that were lost or changed."""
     db.execute("ATTACH ? AS before", (f"{before.as_uri()}?mode=ro",))
     for table in ("purge", "step", "verdict", "outcome", "disturbance", "resumption"):
         columns = ", ".join(
             name
             for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))
-            # Only the newest slice of a stream keeps fio's report.
+            # Only the newest slice of a stream keeps the report of fio.
             if name != "fio_json"
         )
         (lost,) = db.execute(
@@ -166,7 +170,7 @@ def _of_what_was_there(db: sqlite3.Connection, before: Path) -> Iterator[str]:
 
 
 def written_bytes(path: Path) -> int:
-    """Everything that was written, whether it counts in a result or not."""
+    """Return the number of all bytes that were written, whether they count in a result or not."""
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
         (steps,) = db.execute("SELECT sum(write_bytes) FROM step").fetchone()
         (cut_off,) = db.execute("SELECT ifnull(sum(cut_off_written_bytes), 0) FROM resumption").fetchone()

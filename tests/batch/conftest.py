@@ -7,5 +7,5 @@ from tkperf.batch import drive_processes
 
 @pytest.fixture
 def plain_fork(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fork although pytest may have a thread of its own."""
+    """Permit a fork even if pytest has a thread."""
     monkeypatch.setattr(drive_processes, "fork_early", os.fork)

@@ -1,4 +1,4 @@
-"""A confirmed batch, with processes that measure nothing."""
+"""A confirmed batch with processes that measure nothing."""
 
 import os
 from collections.abc import Callable
@@ -24,7 +24,9 @@ Behave = Callable[[int, Channel], int]
 
 
 class Batch:
-    """A batch whose drives are only processes. Each process notes its end in the ledger, like that of a real drive."""
+    """A batch whose drives are only processes. Each process records its end in the ledger, as the process of a real
+    drive does.
+    """
 
     def __init__(self, folder: Path, behave: Behave, *, count: int = 2, parallel: int = 1) -> None:
         run = RunRequest(suite="ssd", device="sim:sata-ssd")
@@ -46,7 +48,7 @@ class Batch:
         return work
 
     def conduct(self) -> Ledger:
-        """Conduct the batch to its end. Return its ledger, still open."""
+        """Conduct the batch to its end and return its ledger, which is still open."""
         held = [one.found for one in self.processes.members]
         neighbours = Neighbours(request=self.request, held=held, allowed=frozenset({0}), cores={})
         ledger = Ledger.create(self.path, self.request, ())
@@ -59,7 +61,7 @@ class Batch:
 
 
 def hold(number: int, channel: Channel) -> Go:
-    """Hold a drive as its process does. Return the word to begin."""
+    """Hold a drive as its process does and return the message that permits the start."""
     name = f"b-{number}"
     shown = DriveShown(number=number, name=name, path="sim:sata-ssd", capacity_bytes=1)
     way = DrivePath(drive=name)
@@ -166,13 +168,15 @@ def test_the_ledger_that_is_held_counts_and_not_another_file_of_its_name(
     assert batch.path.read_text() == "of the user"
     assert len(batch.warnings) == 1
     assert f"{batch.path} was removed or replaced" in batch.warnings[0]
-    # The ledger remains for the process that continues the batch.
+    # The ledger still exists for the process that continues the batch.
     assert list(read_log(tmp_path / "b-kept.batch").began) == [1, 2, 3]
     ledger.close()
 
 
 def test_no_drive_begins_while_the_ledger_s_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The drive keeps its consent while it waits, and begins when the disk has room again."""
+    """While the disk of the ledger is full, no drive starts. A drive keeps its consent while it waits, and starts when
+    the disk has free space again.
+    """
     write = Ledger.write
     refused: list[Line] = []
 

@@ -1,5 +1,5 @@
-"""All drives of a batch are confirmed at once: by a file with a line for each, or by the name of the batch and the
-number of its drives.
+"""All drives of a batch are confirmed together: either with a file that contains a line for each drive, or with the
+name of the batch and the number of its drives.
 """
 
 from __future__ import annotations
@@ -40,9 +40,11 @@ def write(folder: Path, *lines: str) -> Path:
     st.sampled_from(["", "  # bay 7", "\t# first"]),
 )
 def test_a_line_for_each(lines: list[str], others: list[str], ending: str) -> None:
-    """The lines may be in any order, with comments, blank lines and surrounding spaces."""
+    """A file with a line for each drive confirms the drives. The lines may be in any order, with comments, blank lines
+    and surrounding spaces.
+    """
     first, *rest = lines
-    # A path may contain the sign that begins a comment.
+    # A path may contain the character that begins a comment.
     after = "" if "#" in first else ending
     text = "\n".join([*others, f"  {first}{after}  ", *rest, *others])
     assert not list(find_faults(text, SHOWN))
@@ -50,7 +52,7 @@ def test_a_line_for_each(lines: list[str], others: list[str], ending: str) -> No
 
 @given(st.sets(st.sampled_from(LINES)), st.lists(st.sampled_from(LINES), max_size=3))
 def test_nothing_else_confirms(lines: set[str], more: list[str]) -> None:
-    """The file must name exactly the drives that are erased, each once."""
+    """Nothing else confirms the drives: the file must name exactly the drives that are erased, each once."""
     text = "\n".join([*sorted(lines), *more])
     sound = sorted([*lines, *more]) == sorted(LINES)
     assert sound is not any(find_faults(text, SHOWN))
@@ -86,7 +88,7 @@ def test_a_file_of_the_user(tmp_path: Path) -> None:
 
 
 def test_drives_that_cannot_be_told_apart(tmp_path: Path) -> None:
-    """One line of consent does not confirm two drives that cannot be distinguished."""
+    """Two drives that cannot be distinguished are not confirmed by one line."""
     twin = msgspec.structs.replace(SHOWN[1], number=7, path="/dev/sdx")
     with pytest.raises(RefusedError, match="drives 2 and 7 both report PHYH850500YB"):
         confirm_by_file(write(tmp_path, *LINES), (*SHOWN, twin))
@@ -94,7 +96,7 @@ def test_drives_that_cannot_be_told_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
 def test_a_file_that_others_can_write(tmp_path: Path, mode: int) -> None:
-    """Another user may then have written the lines."""
+    """A file that other users can write to is refused, because another user may have written its lines."""
     path = write(tmp_path, *LINES)
     path.chmod(mode)
     with pytest.raises(
@@ -104,7 +106,9 @@ def test_a_file_that_others_can_write(tmp_path: Path, mode: int) -> None:
 
 
 def test_a_folder_that_others_can_write_to(tmp_path: Path) -> None:
-    """Other users can then replace the file, even if a link of the caller leads to it."""
+    """A file in a folder that other users can write to is refused, even through a link of the caller, because other
+    users could replace the file.
+    """
     folder = tmp_path / "shared"
     folder.mkdir()
     path = write(folder, *LINES)
@@ -127,7 +131,7 @@ def test_a_file_of_another_user(tmp_path: Path) -> None:
 
 
 def test_no_regular_file(tmp_path: Path) -> None:
-    """tkperf cannot know who writes to a pipe."""
+    """Only a regular file confirms drives, because tkperf cannot know which user writes to a pipe."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe, 0o600)
     with pytest.raises(RefusedError, match="not a regular file"):

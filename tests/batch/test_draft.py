@@ -1,4 +1,4 @@
-"""A batch file is read strictly: every mistake is named with the file and its key, before a drive is looked at."""
+"""A batch file is read strictly: every mistake is reported with the file and the key before tkperf looks at a drive."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def refused(folder: Path, text: str, name: str = "lab") -> str:
 
 
 def test_every_key(tmp_path: Path) -> None:
-    """Every key of the batch file reaches the request. Relative paths begin in the folder of the file."""
+    """Every key of a batch file becomes part of the request. Relative paths start in the folder of the file."""
     (tmp_path / "claims.toml").write_text(CLAIMS)
     request = settle(
         tmp_path,
@@ -87,7 +87,7 @@ def test_every_key(tmp_path: Path) -> None:
 
 
 def test_options_are_the_fields_of_a_run(tmp_path: Path) -> None:
-    """The keys have no second list."""
+    """The options in a batch file are exactly the fields of a run request, so no second list of keys exists."""
     words = refused(tmp_path, 'suite = "ssd"\ndrives = ["sim:sata-ssd"]\n[options]\nio_deph = 3\n')
     listed = words.partition("choose from ")[2].partition(";")[0].split(", ")
     elsewhere = {"suite", "device", "tests", "profile", "raid", "remove_set"}
@@ -165,7 +165,7 @@ def test_mistakes(tmp_path: Path, text: str, says: str) -> None:
 
 
 def test_claims_with_a_mistake(tmp_path: Path) -> None:
-    """Claims are read before anything is measured."""
+    """Claims are read before anything is measured, and a mistake in them is reported with its key."""
     (tmp_path / "claims.toml").write_text(CLAIMS.replace("at_least", "at_leats"))
     path = tmp_path / "lab.toml"
     path.write_text(f'claims = "claims.toml"\n{SSD}')
@@ -178,7 +178,9 @@ def test_claims_with_a_mistake(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o620, 0o602])
 def test_a_file_that_others_can_write(tmp_path: Path, mode: int) -> None:
-    """A batch file may name a command that runs as root."""
+    """A batch file that other users can write to is refused, because a batch file may name a command that runs as
+    root.
+    """
     path = tmp_path / "lab.toml"
     path.write_text(SSD)
     path.chmod(mode)
@@ -211,7 +213,7 @@ KEYS = ("suite", "drives", "tests", "profile", "parallel", "stagger", "options",
 
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6))
 def test_anything_is_read_or_refused(data: dict[str, object]) -> None:
-    """A file of any content is a draft or one of tkperf's own errors."""
+    """A batch file with any content is either accepted or refused with an error of tkperf."""
     said = "/nowhere/lab.toml"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tkperf.batch.draft.tomllib.loads", lambda _: dict(data))

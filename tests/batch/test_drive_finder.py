@@ -1,5 +1,5 @@
-"""The drives of a batch are found by path, link and serial number. A drive that is given twice, in whatever way, is
-refused with both names.
+"""The drives of a batch are found by path, link and serial number. A drive that is given twice, in any form, is refused
+with both names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tkperf.pipeline.run_request import RunRequest
 
 
 class Host:
-    """A host with disks in a sysfs of its own. The nodes of these disks are never opened."""
+    """A host with disks in a separate sysfs tree. The device nodes of these disks are never opened."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -31,7 +31,7 @@ class Host:
         self._count = 0
 
     def add(self, name: str, *, under: str = "", **attributes: str | None) -> Path:
-        """Add a disk, or a partition ``under`` a disk. Return its node."""
+        """Add a disk, or a partition of the disk ``under``, and return its device node."""
         self._count += 1
         number = f"4000:{self._count}"
         folder = self.root / "sys/devices" / under / name
@@ -68,7 +68,7 @@ def assert_fault(drive: FoundDrive, kind: type[Exception], *words: str) -> None:
 
 
 def test_names_of_every_kind(host: Host) -> None:
-    """A name of any kind leads to its own drive. A whole drive has its serial number."""
+    """A name of any kind leads to the right drive. A whole drive has its serial number."""
     disks = [host.add(name, device__serial=f"S{name}") for name in ("sda", "sdb", "sdc")]
     link = host.root / "dev/disk/by-id/ata-C"
     link.symlink_to(disks[2])
@@ -90,7 +90,9 @@ def test_names_of_every_kind(host: Host) -> None:
 
 
 def test_a_serial_number_that_no_drive_has(host: Host) -> None:
-    """The message lists the found serial numbers, and the nearest one."""
+    """If no drive has the given serial number, the message lists the serial numbers that were found, and names the most
+    similar one.
+    """
     host.add("sda", device__serial="PHYH850500YA")
     (drive,) = host.find("PHYH850500YB")
     assert_fault(drive, DeviceError, "PHYH850500YA (sda)", "Did you mean PHYH850500YA?")
@@ -105,7 +107,9 @@ def test_a_serial_number_of_several(host: Host) -> None:
 
 
 def test_a_serial_number_names_whole_drives_only(host: Host) -> None:
-    """A set, a hidden path, a slot without a medium and a partition have no serial number."""
+    """Only whole drives are found by serial number: not a set, a hidden path, a slot without a medium or a
+    partition.
+    """
     host.add("md0", md__uuid="U1", slaves__sda__dev="1:1")
     host.add("nvme0c0n1", device__serial="N1", hidden="1")
     host.add("nvme0n1", device__serial="N1")
@@ -120,7 +124,9 @@ def test_a_serial_number_names_whole_drives_only(host: Host) -> None:
 
 
 def test_a_word_that_is_a_file_and_a_serial_number(host: Host) -> None:
-    """tkperf does not guess which drive to erase."""
+    """If a word is both a file and a serial number, it is refused, because tkperf does not guess which drive to
+    erase.
+    """
     host.add("sda", device__serial="X1")
     (host.root / "here/X1").write_bytes(b"x")
     assert_fault(host.find("X1")[0], UsageError, "may mean any of", "/dev/sda", "/here/X1")
@@ -185,7 +191,9 @@ def one_new_file_by_two_names(host: Host) -> tuple[str, str, str]:
     ],
 )
 def test_a_drive_given_twice(host: Host, make: Callable[[Host], tuple[str, str, str]]) -> None:
-    """The message contains both names, whatever the second name is."""
+    """A drive that is given twice is refused, and the message contains both names, whatever kind of name the second one
+    is.
+    """
     first, second, reason = make(host)
     other, drive = host.find(first, second)
     assert other.fault is None
@@ -193,7 +201,9 @@ def test_a_drive_given_twice(host: Host, make: Callable[[Host], tuple[str, str, 
 
 
 def test_equal_serial_numbers_of_two_models(host: Host) -> None:
-    """Two models may have equal serial numbers, because makers number their models independently."""
+    """Equal serial numbers of two models do not mean the same drive, because manufacturers number their models
+    independently.
+    """
     first, second = (host.add(name, device__serial="0001", device__model=f"M{name}") for name in ("sda", "sdb"))
     assert not any(drive.fault for drive in host.find(str(first), str(second)))
 
@@ -213,8 +223,8 @@ def test_two_loop_devices_on_one_file(loop_device: Callable[..., Path], tmp_path
 
 
 def test_names_of_runs(host: Host) -> None:
-    """The name of a run has the serial number, in characters that a file name allows. If there is no serial number of
-    its own, the name has the place.
+    """The name of a run contains the serial number in characters that a file name permits. If the drive has no unique
+    serial number, the name contains its place.
     """
     serials = ("PHYH 85/1", "PHYH.85.1", "PHYH-85-1", None, "\u00e4", "X" * 300)
     disks = [host.add(f"sd{letter}", device__serial=serial) for letter, serial in zip("abcdef", serials, strict=True)]
@@ -234,7 +244,7 @@ def test_names_of_runs(host: Host) -> None:
 
 
 def test_a_drive_given_twice_in_a_batch(host: Host) -> None:
-    """The message is about the drive, and not about the names of its runs."""
+    """If a drive is given twice in a batch, the message is about the drive, and not about the names of its runs."""
     disk = host.add("sda", device__serial="PHYH1")
     draft = BatchDraft(
         common={"suite": "ssd", "profile": "quick"},
@@ -245,7 +255,7 @@ def test_a_drive_given_twice_in_a_batch(host: Host) -> None:
 
 
 def test_a_drive_that_the_kernel_has_named_anew(host: Host) -> None:
-    """A resumed batch finds a renamed drive by its serial number. It never takes a partition for its disk."""
+    """A resumed batch finds a renamed drive by its serial number, and never mistakes a partition for its disk."""
     disks = [host.add(name, device__serial=f"S{name}") for name in ("sda", "sdb")]
     part = host.add("sda1", under="sda")
     drives = tuple(
@@ -284,7 +294,7 @@ def test_how_many(host: Host, count: int) -> None:
 
 
 def test_names_that_no_file_system_takes(host: Host) -> None:
-    """A name that no file system accepts is an error about that name, and no defect of tkperf."""
+    """A name that no file system accepts causes an error about this name, not an exception."""
     with pytest.raises(UsageError, match="zero byte"):
         host.find("a\0b")
     assert_fault(host.find("x" * 5000)[0], DeviceError)

@@ -1,4 +1,4 @@
-"""Processes of drives: none of them ever continues as the batch itself."""
+"""Processes of drives: none of them ever continues as the process of the batch."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""tkperf trusts nothing that a host sends."""
+"""tkperf trusts no data that a host sends."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def held(number: int = 1, name: str = "b-07") -> Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scripted(RemoteHost):
-    """A host that a shell script plays."""
+    """A host that is simulated with a shell script."""
 
     script: Path
 
@@ -83,12 +83,12 @@ def work_with(
     hello: Hello | str = HELLO,
     then: str = 'while read -r more; do case "$more" in *Answer*) exit 0;; esac; done',
 ) -> HostWork:
-    """The seventh drive of a batch, which is the first one of its host.
+    """Return the work of a host in a batch. The seventh drive of the batch is the first drive of the host.
 
     Args:
-        begins: what its host says to the order to begin.
-        follows: what it does at that to follow.
-        then: what it does afterwards.
+        begins: what the host sends after the order to begin.
+        follows: what the host does after the order to follow.
+        then: what the host does after that.
     """
     request = BatchRequest(
         name="b",
@@ -112,7 +112,7 @@ def work_with(
 
 
 def news_of(work: HostWork, kind: Callable[[HostNews], bool]) -> list[HostNews]:
-    """The news up to the first one of a kind."""
+    """Return the messages of the host up to the first message of a kind."""
     found: list[HostNews] = []
     while not (found and kind(found[-1])):
         found.append(work.news.get(timeout=20))
@@ -120,7 +120,7 @@ def news_of(work: HostWork, kind: Callable[[HostNews], bool]) -> list[HostNews]:
 
 
 def follow(work: HostWork) -> None:
-    """Start it, and give the answer."""
+    """Start the work and send the answer."""
     work.start()
     (ready,) = news_of(work, lambda _: True)
     assert isinstance(ready, HostReady), ready
@@ -170,7 +170,7 @@ def test_an_end_of_the_connection_before_the_answer_is_a_fault(tmp_path: Path) -
 
 
 def _copy_of(content: bytes, sha256: str | None = None) -> str:
-    """A host whose drive is done, with content for the run file of the drive."""
+    """Return the script of a host whose drive is done, with this content for the run file of the drive."""
     head = Snapshot(size_bytes=len(content), sha256=sha256 or hashlib.sha256(content).hexdigest())
     done = _say(NOW, DriveReport(number=1, stage=DriveStage.DONE, exit_code=0))
     return f"{done}\nread -r fetch\n{_say(head)}\nprintf '%s' {quote(content.decode())}"
@@ -206,7 +206,9 @@ def test_after_consent_such_a_host_is_asked_again_and_leaves_no_file_here(
 
 
 def test_news_have_the_number_of_the_whole_batch_and_times_of_the_clock_here(tmp_path: Path) -> None:
-    """The host's clock is an hour ahead."""
+    """News of a host contain the drive numbers of the whole batch and times according to the local clock, even if the
+    clock of the host is an hour ahead.
+    """
     now_s = time.time()
     follows = _say(
         Clock(utc_s=now_s + 3600),
@@ -254,7 +256,7 @@ def test_what_greets_in_place_of_this_version_is_named_with_its_host(
 
 
 def _first_and_later(tmp_path: Path, first: str, later: str) -> str:
-    """A host that does something else at the first order to follow than at later ones."""
+    """Return the script of a host that behaves differently for the first order to follow and for later orders."""
     mark = quote(str(tmp_path / "followed"))
     return f"if mkdir {mark} 2>/dev/null; then\n{first}\nexit 0\nfi\n{later}"
 
@@ -277,7 +279,9 @@ def test_a_wish_to_stop_that_a_cut_connection_swallowed_is_sent_again(tmp_path: 
 
 
 def test_an_answer_that_is_still_on_its_way_is_waited_for(tmp_path: Path) -> None:
-    """A host that has no batch yet holds its drives until it has heard nothing for a while."""
+    """If a host does not know the batch yet, tkperf waits, because the answer may still be on its way. The host holds
+    its drives until it has received nothing for a while.
+    """
     first = _say(NOW, Refused(exit_code=6, text="there is no batch"))
     later = _say(NOW, STOPPED, BatchEnded())
     work = work_with(tmp_path, follows=_first_and_later(tmp_path, first, later))
@@ -290,8 +294,8 @@ def test_an_answer_that_is_still_on_its_way_is_waited_for(tmp_path: Path) -> Non
 def test_connections_that_end_at_once_are_made_with_growing_pauses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The pauses between connections that end at once grow. Such connections occur if a host
-    crashes at each snapshot.
+    """Connections that end immediately are made again with growing pauses. A host that crashes at each snapshot causes
+    such connections.
     """
     pauses: list[float] = []
     take = HostWork._take_order
@@ -311,8 +315,8 @@ def test_connections_that_end_at_once_are_made_with_growing_pauses(
 
 
 def test_each_reason_for_silence_is_said(tmp_path: Path) -> None:
-    """Each reason for the silence of a host is reported, because the user may have to act: the host may be another
-    machine or have another version.
+    """Each reason why a host is silent is reported, because the user may have to act: the host may be another machine
+    or have another version of tkperf.
     """
     work = work_with(tmp_path, follows=f"{_say(NOW, RUNNING)}\nexit 0")
     script = tmp_path / "host.sh"
@@ -359,7 +363,9 @@ def test_a_flood_of_messages_in_place_of_a_snapshot_ends_the_connection(tmp_path
 
 
 def test_input_files_have_names_of_their_content(tmp_path: Path) -> None:
-    """Another batch of the same NAME, which a host refuses, puts no other profile in place of this one."""
+    """The names of input files depend on their content, so that another batch with the same name, which a host refuses,
+    cannot replace a profile of this batch.
+    """
     sent = []
     for text in ("a = 1", "a = 2"):
         path = tmp_path / "p.toml"
@@ -379,7 +385,9 @@ def _two_hosts() -> BatchRequest:
 
 
 def test_of_a_confirmed_drive_without_news_nobody_says_that_it_is_untouched(tmp_path: Path) -> None:
-    """The batch was killed between answer and news: the host may have begun."""
+    """If the batch was killed between the answer and the first news, tkperf never states that a confirmed drive is
+    untouched, because the host may have started.
+    """
     path = tmp_path / "b.batch"
     shown = msgspec.structs.replace(held(1).shown, host="lab3")
     ledger = Ledger.create(path, _two_hosts(), ())
@@ -391,7 +399,7 @@ def test_of_a_confirmed_drive_without_news_nobody_says_that_it_is_untouched(tmp_
 
 
 def _resume(folder: Path, **given: Any) -> BatchHosts:
-    """A batch of a drive on each of two hosts, of which one has begun."""
+    """Return a resumed batch with a drive on each of two hosts. Only one of the hosts had started."""
     request = _two_hosts()
     log = BatchLog(
         begun=BatchBegun(format=1, tkperf_version="", command_line=(), request=request),
@@ -403,14 +411,14 @@ def _resume(folder: Path, **given: Any) -> BatchHosts:
 def test_a_host_without_any_wanted_drive_is_left_alone(tmp_path: Path) -> None:
     batch_hosts = _resume(tmp_path, without=("b-lab4",))
     assert [work.host for work in batch_hosts._works] == ["lab3"]
-    # Nothing has started, as if Ctrl-C came first.
+    # No connection was started, as if Ctrl-C had come first.
     batch_hosts.dismiss()
 
 
 def test_a_batch_whose_files_a_host_has_lost_is_not_begun_anew_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch does not begin again on a host that lost its run files, for instance with a reboot, and creates no folder
+    """A batch does not start again on a host that lost its run files, for instance in a reboot, and creates no folder
     there.
     """
     lab3, lab4 = (work.begin for work in _resume(tmp_path)._works)
@@ -422,7 +430,9 @@ def test_a_batch_whose_files_a_host_has_lost_is_not_begun_anew_there(
 
 
 def test_a_run_of_sudo_erases_drives_and_runs_no_other_program(tmp_path: Path) -> None:
-    """The line in sudoers would make its user root otherwise."""
+    """A run through sudo may erase drives but runs no other program, because otherwise the line in sudoers would give
+    the user all rights of root.
+    """
     run = RunRequest(suite="ssd", device="/dev/sda", purge_command="touch {device}")
     drives = (BatchDrive(name="b-01", request=run, given="/dev/sda"),)
     order = Begin(request=BatchRequest(name="b", drives=drives), files={}, options=Options())
@@ -469,15 +479,15 @@ EXECUTE = "is not allowed to execute '/usr/local/bin/tkperf on-host' as root"
     ],
 )
 def test_a_host_that_does_not_answer_is_explained(printed: Printed, says: str) -> None:
-    """tkperf recognises the messages of each version of ssh, of the remote shell, of sudo and of
-    sudo-rs.
+    """tkperf recognises the messages of each version of ssh, the remote shell, sudo and sudo-rs, and explains why a
+    host does not answer.
     """
     assert says in str(SITE.explain(printed.stderr, printed.status))
 
 
 def test_the_line_for_sudoers_names_the_user_of_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the name of the host contains no user, the line names the user from the configuration of
-    ssh.
+    """The proposed line for sudoers names the user of ssh. If the name of the host contains no user, the user is taken
+    from the configuration of ssh.
     """
     printed = said("ssh", "config", HOST="lab3", USER="measure")
 
@@ -503,8 +513,8 @@ def test_the_line_for_sudoers_names_the_user_of_ssh(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_words_that_explain_nothing_are_passed_on(words: str, says: str) -> None:
-    """The error shows the last line, without control characters and warnings. If ssh printed
-    nothing, the error shows the exit status of ssh.
+    """A message that tkperf does not recognise is passed on: the error contains its last line, without control
+    characters and warnings. If ssh printed nothing, the error contains the exit status of ssh.
     """
     error: TkperfError = SITE.explain(words, 255)
     assert says in str(error)
@@ -538,7 +548,7 @@ def test_one_drive_on_two_hosts_is_found() -> None:
     assert "world-wide name 0x5" in found
     numbers = {"a": on("a", model="X", serial="1"), "b": on("b", model="X", serial="1")}
     assert "serial number 1" in (find_same(numbers) or "")
-    # Makers number their models independently.
+    # Manufacturers number their models independently.
     assert find_same({**numbers, "b": on("b", model="Y", serial="1")}) is None
 
 

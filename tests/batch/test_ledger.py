@@ -96,7 +96,9 @@ def test_only_one_process_goes_on_with_a_batch(ledger: Ledger) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_a_strangers_ledger_is_not_gone_on_with(ledger: Ledger) -> None:
-    """A ledger may name a purge command, which root would run."""
+    """A ledger of another user is not used to continue a batch, because it may name a purge command, which root would
+    run.
+    """
     ledger.close()
     os.chown(ledger.path, 12345, -1)
     with pytest.raises(RefusedError, match="12345"):
@@ -245,7 +247,7 @@ def test_a_drive_s_end_goes_into_no_other_file_that_has_the_ledger_s_name(tmp_pa
         append_end(path, ended(1, 4))
         path.unlink()
     os.mkfifo(path)
-    append_end(path, ended(1, 4))  # waits for no reader
+    append_end(path, ended(1, 4))  # does not wait for a reader
     assert other.read_text() == "of someone"
 
 
@@ -270,7 +272,9 @@ def test_a_drive_whose_process_has_ended_does_not_run_though_nobody_asked_for_it
 
 
 def test_a_drive_whose_process_has_gone_before_its_turn_says_why(ledger: Ledger) -> None:
-    """A kill is no defect: the drive counts as one whose process was killed after the batch's own."""
+    """A drive whose process was killed before its turn has a reason, and its exit code is that of a killed process
+    after the process of the batch ended.
+    """
     ledger.write(ended(3, 137, "its process was killed by signal 9"))
     state = read_batch(ledger.path)
     third = state.drives[2]
@@ -287,7 +291,9 @@ def test_a_drive_whose_run_file_has_gone_since_says_so(ledger: Ledger) -> None:
 
 
 def test_a_full_disk_is_reported_while_a_drive_runs(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run file that cannot be written does not show the end of the run."""
+    """A full disk is reported while a drive runs, because a run file that cannot be written does not show the end of
+    the run.
+    """
     ledger.write(began(1, pid=os.getpid(), pid_started=find_start(os.getpid())))
     assert read_batch(ledger.path).notes == ()
     usage = shutil.disk_usage(ledger.path)._replace(free=4096)

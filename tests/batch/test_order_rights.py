@@ -1,5 +1,5 @@
-"""If sudo lets a user run 'tkperf on-host', the user cannot read or write other files of root, or
-run another program as root.
+"""A user who may run 'tkperf on-host' through sudo can neither read or write other files of root nor run another
+program as root.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def request_of(**run: Any) -> BatchRequest:
 
 
 def call(order: PlanBatch | Begin, folder: Path, **variables: str) -> tuple[int, list[dict[str, Any]]]:
-    """Run ``tkperf on-host`` as sudo would for an ordinary user; return its exit code and its messages."""
+    """Run ``tkperf on-host`` as sudo would for an ordinary user. Return its exit code and its messages."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "tkperf", "on-host"],
         input=msgspec.json.encode(order) + b"\n",
@@ -65,8 +65,8 @@ def plan_of(request: BatchRequest, files: dict[str, str] | None = None) -> PlanB
 
 
 def test_a_profile_by_its_path_on_the_host_is_refused_and_not_read(tmp_path: Path) -> None:
-    """A profile that is named by a path on the host is refused and not read. An error about its content would quote a
-    line of root's file.
+    """An order with a profile that is named by a path on the host is refused, and the file is not read. An error about
+    its content would reveal a line of a file of root.
     """
     (tmp_path / "secret.toml").write_text(SECRET)
     code, messages = call(plan_of(request_of(profile=str(tmp_path / "secret.toml"))), tmp_path)
@@ -89,8 +89,8 @@ def test_a_profile_by_its_path_on_the_host_is_refused_and_not_read(tmp_path: Pat
     ],
 )
 def test_no_path_of_the_host_names_an_input(named: dict[str, Any]) -> None:
-    """No form of a path is accepted: an absolute or relative path, a path through a link, or the
-    name of a file from an earlier order.
+    """An order may not name an input by any form of path on the host: an absolute or relative path, a path through a
+    link, or the name of a file from an earlier order.
     """
     with pytest.raises(RefusedError, match="path on this host"):
         require_sent_inputs(request_of(**named), {})
@@ -98,14 +98,16 @@ def test_no_path_of_the_host_names_an_input(named: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["../x.toml", "input-0123456789abcdef.toml", "profile.toml", "begun-by-uid", ""])
 def test_an_input_file_has_the_name_that_its_content_gives(name: str) -> None:
-    """A file with another name could replace a file of a running batch."""
+    """The name of an input file must follow from its content, because a file with another name could replace a file of
+    a running batch.
+    """
     with pytest.raises(RefusedError, match="not the name of an input file"):
         require_sent_inputs(request_of(), {name: "title = 1"})
 
 
 def test_what_is_sent_or_shipped_is_accepted(tmp_path: Path) -> None:
-    """An order may contain the content or the shipped name of a profile, or no profile. It may also contain the content
-    of a workload.
+    """An order may contain the content of a profile, the name of a shipped profile, or no profile. It may also contain
+    the content of a workload file.
     """
     text = QUICK.read_text()
     name = name_input(text)
@@ -118,8 +120,8 @@ def test_what_is_sent_or_shipped_is_accepted(tmp_path: Path) -> None:
 
 
 def test_the_environment_of_the_caller_has_no_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """tkperf drops variables that name programs, folders or modules, and leaves the folder of the
-    call.
+    """The environment of the caller has no effect: tkperf drops variables that name programs, folders or modules, and
+    leaves the current folder.
     """
     monkeypatch.chdir(tmp_path)
     before = dict(os.environ)
@@ -139,7 +141,9 @@ def test_the_environment_of_the_caller_has_no_effect(tmp_path: Path, monkeypatch
 
 
 def test_a_program_of_the_caller_is_not_run_as_root(tmp_path: Path) -> None:
-    """tkperf uses the host's own fio, even if PATH and TKPERF_FIO name another program."""
+    """A program of the caller is never run as root: tkperf uses the fio of the host, even if PATH and TKPERF_FIO name
+    another program.
+    """
     trap, touched = tmp_path / "fio", tmp_path / "touched"
     trap.write_text(f"#!/bin/sh\ntouch {touched}\necho fio-3.99\n")
     trap.chmod(0o755)
@@ -190,9 +194,11 @@ def begin(name: str, caller_uid: int) -> None:
 def test_a_batch_of_another_user_is_neither_followed_nor_resumed(
     use: Callable[[str, int], None], owner: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Results, runs and input files of a batch belong to root or to the user who began it."""
+    """A batch of another user is neither followed nor resumed, because its results, runs and input files belong to root
+    or to the user who started it.
+    """
     monkeypatch.setattr(remote_orders, "HOSTS_FOLDER", tmp_path)
-    # Otherwise all later tests of this process would have the lowest priority.
+    # Otherwise all later tests in this process would run with the lowest priority.
     monkeypatch.setattr(os, "nice", lambda _: 19)
     folder = tmp_path / "nightly"
     folder.mkdir()
@@ -215,8 +221,8 @@ def test_a_batch_is_for_root_and_the_user_who_began_it(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_marked_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder does not remain. Otherwise the user could not use the name again, for example
-    after the disk was full for a moment.
+    """If a new folder for a batch cannot be marked with its user, the folder is removed. Otherwise the user could not
+    use the name again, for example after the disk was full for a moment.
     """
 
     def fail(self: Path, *_: object, **__: object) -> int:

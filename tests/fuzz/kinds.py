@@ -1,4 +1,4 @@
-"""Every kind of input file: what a good one holds, and what tkperf does with one."""
+"""All kinds of input files: the content of a valid file, and the function with which tkperf reads the file."""
 
 from __future__ import annotations
 
@@ -55,14 +55,16 @@ from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runner.events import Judged, PurgeEnded, RunEnded, SectionEnded, StepEnded, TestEnded, TestStarted, Warned
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-# Drawing a page takes as long as reading ten files, printing it on a terminal as long as reading two.
+# Drawing a page takes as long as reading ten files. Printing a page on a terminal takes as long as reading two.
 EVERY_PAGE = 8
 EVERY_PRINT = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """``try_case`` makes the case of a number, hands it to tkperf, and lets all errors through."""
+    """A kind of input file. ``try_case`` makes the case with a number, passes it to tkperf, and does not catch
+    errors.
+    """
 
     try_case: Callable[[random.Random, int], None]
 
@@ -76,7 +78,7 @@ def _text(seeds: Callable[[], tuple[bytes, ...]], read: Callable[[bytes], None])
 
 @cache
 def _good_run() -> bytes:
-    """Rows of every table, rounds and a stream, in as little as possible."""
+    """Return a small run file that contains rows of every table, rounds and a stream."""
     with tempfile.TemporaryDirectory() as folder:
         path, writer = a_run(Path(folder))
         stats = io_stats([190_000, 200_000, 220_000])
@@ -187,7 +189,9 @@ def _read_profile(data: bytes) -> None:
 
 @cache
 def _forecast_all_cases(test: Test, *tables: ProfileTable) -> None:
-    """Look ahead through a test. A mutation changes few tables, so most tests have been looked at with theirs."""
+    """Compute the forecasts of a test. A mutation changes few tables, so the forecasts of most tests are already known
+    for their tables.
+    """
     length_bytes = 10**11
     profile = Profile(name="mine", title="", notice="", tables={table.key: table for table in tables})
     for case in Case:
@@ -199,7 +203,7 @@ def _read_workload(data: bytes) -> None:
     profile = with_workload(load_profile("quick"), "ssd", table, file="mine.toml")
     (test,) = own_tests(profile)
     test.describe(profile, Circumstances())
-    # The range is as large as the range of the forecast, because parts of a smaller range may be empty.
+    # The range is as large as in the forecast, because parts of a smaller range may be empty.
     length_bytes = 1 << 40
     forecast(test.procedure(profile, length_bytes), (), Case.BEST, active_range_bytes=length_bytes)
 
@@ -226,7 +230,7 @@ def _fio_stream() -> bytes:
 
 
 def _shorter_stream() -> tuple[bytes, ...]:
-    """fio's documents with few of their buckets, as most of a document are those."""
+    """Return the reports of fio with only a few buckets, because buckets make up most of a report."""
     documents = []
     for document in DocumentSplitter().feed(_fio_stream()):
         value = msgspec.json.decode(document)

@@ -1,4 +1,4 @@
-"""Input files made wrong: the same seed makes the same files."""
+"""Mutations of input files. The same seed leads to the same mutations."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 def mutate_bytes(rng: random.Random, data: bytes) -> bytes:
-    """A few bytes, or a piece, changed, left out, doubled or moved."""
+    """Change, remove, double or move a few bytes or a piece of the data."""
     changed = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 5, 20))):
         at = rng.randrange(len(changed) + 1)
@@ -117,7 +117,9 @@ def mutate_bytes(rng: random.Random, data: bytes) -> bytes:
 
 
 def mutate_text(rng: random.Random, data: bytes) -> bytes:
-    """Change a text: numbers become odd, odd text is inserted, lines disappear or are doubled, or bytes change."""
+    """Mutate a text: replace numbers with unusual numbers, insert unusual text, remove or double lines, or change
+    bytes.
+    """
     if rng.random() < 0.2:
         return mutate_bytes(rng, data)
     for _ in range(rng.choice((1, 1, 2, 4))):
@@ -139,7 +141,7 @@ def mutate_text(rng: random.Random, data: bytes) -> bytes:
 
 
 def mutate_database(rng: random.Random, path: Path) -> None:
-    """The file at ``path``: bytes, whole pages, or values of its tables."""
+    """Mutate the database at ``path``: change bytes, whole pages, or values in its tables."""
     kind = rng.randrange(10)
     if kind == 0:
         path.write_bytes(mutate_bytes(rng, path.read_bytes()))
@@ -150,7 +152,7 @@ def mutate_database(rng: random.Random, path: Path) -> None:
         piece = data[other : other + page] if rng.random() < 0.6 else rng.randbytes(page)
         data[one : one + page] = piece
         path.write_bytes(data)
-    elif kind == 2:  # where pages say what they hold
+    elif kind == 2:  # the header of a page, which describes its content
         data = bytearray(path.read_bytes())
         page = int.from_bytes(data[16:18], "big")
         at = rng.randrange(len(data) // page) * page + rng.randrange(60)
@@ -186,7 +188,7 @@ def _change_row(rng: random.Random, db: sqlite3.Connection) -> None:
             db.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (odd,))
         case 1 | 2 | 3 if isinstance(value, bytes):
             odd_blob = mutate_bytes(rng, value)
-            with suppress(zlib.error):  # inside, as zlib has a checksum
+            with suppress(zlib.error):  # change the unpacked data, because zlib has a checksum
                 if rng.random() < 0.7:
                     odd_blob = zlib.compress(mutate_bytes(rng, zlib.decompress(value)))
             db.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (odd_blob,))

@@ -1,4 +1,5 @@
-"""Mutated input files of every kind: a value or our own error, in bounded time and memory.
+"""Read mutated input files of every kind. Each must lead to a value or to an error of tkperf, in limited time and
+memory.
 
 python -m tests.fuzz.run --mutations 20000 --seed 7 --kind run-file
 python -m tests.fuzz.run --seed 7 --kind run-file --only 1234     one case, with its traceback
@@ -20,19 +21,19 @@ from tests.fuzz.kinds import KINDS
 from tkperf.model.errors import TkperfError
 
 MUTATIONS, SEED = 1000, 1
-# The limit of a case is in CPU time, so that a busy machine does not look like a hang.
+# The time limit for a case is in CPU time, so that a busy machine does not look like a hang.
 MOST_CPU_S = 10.0
-# Beyond what Python and its libraries have mapped before.
+# Limit for memory in addition to what Python and its libraries have mapped before.
 MOST_BYTES = 1 << 30
 MOST_SHOWN = 5
 
 
 class TooSlowError(Exception):
-    """A case took its time and did not end."""
+    """A case exceeded its time limit without an end."""
 
 
 def find_failures(kind: str, numbers: Sequence[int], seed: int) -> list[str]:
-    """What went wrong, by case. In a child process, which may use up its memory or die."""
+    """Return the failures by case. The cases run in a child process, which may exhaust its memory or crash."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -55,7 +56,7 @@ def find_failures(kind: str, numbers: Sequence[int], seed: int) -> list[str]:
 
 
 def run_limited(act: Callable[[], str]) -> str:
-    """What ``act`` returned, or how it failed, under the limits of a case."""
+    """Return the result of ``act``, or the way in which it failed, under the limits of a case."""
 
     def too_slow(*_: object) -> None:
         raise TooSlowError
@@ -82,7 +83,7 @@ def run_limited(act: Callable[[], str]) -> str:
 
 
 def _limit_time() -> None:
-    """Limit the time of Python code with a signal. The kernel ends what hangs in a library."""
+    """Limit the time of Python code with a signal. The kernel ends library code that hangs."""
     signal.setitimer(signal.ITIMER_VIRTUAL, MOST_CPU_S)
     used_s = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     resource.setrlimit(resource.RLIMIT_CPU, (int(used_s + 3 * MOST_CPU_S) + 1, -1))

@@ -13,8 +13,8 @@ from tests.fuzz.run import MUTATIONS, SEED, find_failures
 
 @pytest.mark.parametrize("kind", kinds.KINDS)
 def test_no_mutation_gets_through(kind: str) -> None:
-    """No mutation of an input file causes a failure. The mutations are the same in every run, and tests/fuzz/run.py
-    makes more.
+    """No mutation of an input file causes a failure. The mutations are the same in every test run, and
+    tests/fuzz/run.py makes more of them.
     """
     failures = find_failures(kind, range(MUTATIONS), SEED)
     assert not failures, "\n".join(failures[:3])
@@ -29,7 +29,9 @@ def test_no_mutation_gets_through(kind: str) -> None:
     ],
 )
 def test_a_defect_would_be_found(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], says: str) -> None:
-    """A defect that is planted would be found, because a fuzzer that finds nothing proves something only then."""
+    """A defect that is planted on purpose is found, because only then does a fuzz test without findings prove
+    anything.
+    """
 
     def try_case(_: random.Random, number: int) -> None:
         if number == 1:

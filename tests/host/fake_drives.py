@@ -1,4 +1,4 @@
-"""Drives in a folder: sysfs as far as the paths of drives read it."""
+"""Simulated drives: a folder with the part of sysfs from which the paths of drives are read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FakeDrives:
         file.write_text(content + "\n")
 
     def pci(self, folder: str, kind: str, speed: str | None = None, width: int | None = None, *, node: int = 0) -> str:
-        """Add a PCI function of a class. Without a speed, the kernel shows no link of the function."""
+        """Add a PCI function of a class. Without a speed, the function shows no link."""
         self.write(f"{folder}/class", kind)
         self.write(f"{folder}/numa_node", str(node))
         (self.root / "bus/pci").mkdir(parents=True, exist_ok=True)
@@ -40,19 +40,19 @@ class FakeDrives:
     def nvme(
         self, folder: str, number: int, speed: str | None = "16.0 GT/s PCIe", width: int = 4, node: int = 0
     ) -> DeviceIdentity:
-        """Add an NVMe drive with its PCI function at a folder."""
+        """Add an NVMe drive and its PCI function in a folder."""
         self.pci(folder, "0x010802", speed, width, node=node)
         controller = f"{folder}/nvme/nvme{number}"
         self.write(f"{controller}/transport", "pcie")
         return self.disk(f"{controller}/nvme{number}n1", device=controller)
 
     def scsi(self, above: str, address: str, name: str) -> DeviceIdentity:
-        """Add a SCSI disk below a target's folder, an ATA port's host or an end device."""
+        """Add a SCSI disk below the folder of a target, the host of an ATA port, or an end device."""
         device = f"{above}/target{address.rpartition(':')[0]}/{address}"
         return self.disk(f"{device}/block/{name}", device=device)
 
     def sas_port(self, above: str, host: str, name: str, phys: int, rate: str = "12.0 Gbit") -> str:
-        """Add a port with so many phys below a host or an expander."""
+        """Add a port with this number of phys below a host or an expander."""
         port = f"{above}/port-{name}"
         for number in range(phys):
             self.write(f"{port}/phy-{host}:{number}/sas_phy/phy-{host}:{number}/negotiated_linkrate", rate)
@@ -78,7 +78,7 @@ class FakeDrives:
 
 
 def nvme_behind_switch(fake: FakeDrives, count: int = 4) -> list[DeviceIdentity]:
-    """Gen 4 x4 drives behind a switch whose uplink is gen 4 x8."""
+    """Add gen 4 x4 drives behind a switch that has a gen 4 x8 uplink."""
     root = fake.bridge(f"{ROOT_BUS}/0000:00:01.0", "16.0 GT/s PCIe", 8)
     switch = fake.bridge(f"{root}/0000:01:00.0", "16.0 GT/s PCIe", 8)
     drives = []
@@ -89,7 +89,9 @@ def nvme_behind_switch(fake: FakeDrives, count: int = 4) -> list[DeviceIdentity]
 
 
 def sata_behind_expander(fake: FakeDrives, count: int = 24) -> list[DeviceIdentity]:
-    """SATA drives of 6 Gbit/s behind an expander at four phys of 12 Gbit/s, on an adapter with PCIe gen 3 x8."""
+    """Add SATA drives of 6 Gbit/s behind an expander. The expander is connected with four phys of 12 Gbit/s to an
+    adapter on PCIe gen 3 x8.
+    """
     root = fake.bridge(f"{ROOT_BUS}/0000:00:02.0", "8.0 GT/s PCIe", 8)
     adapter = fake.pci(f"{root}/0000:0a:00.0", "0x010700", "8.0 GT/s PCIe", 8)
     port = fake.sas_port(f"{adapter}/host6", "6", "6:0", 4)
@@ -104,7 +106,7 @@ def sata_behind_expander(fake: FakeDrives, count: int = 24) -> list[DeviceIdenti
 
 
 def sata_on_chipset(fake: FakeDrives) -> list[DeviceIdentity]:
-    """Two SATA drives of 6 Gbit/s on ports of the chipset."""
+    """Add two SATA drives of 6 Gbit/s on ports of the chipset."""
     ahci = fake.pci(f"{ROOT_BUS}/0000:00:17.0", "0x010601")
     drives = []
     for number in (1, 2):

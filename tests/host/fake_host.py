@@ -1,4 +1,6 @@
-"""A host in a folder: sysfs and procfs as far as the audit reads them, all of it as it should be."""
+"""A simulated host: a folder with the part of sysfs and procfs that the audit reads. All settings are as the audit
+recommends.
+"""
 
 from __future__ import annotations
 
@@ -140,8 +142,8 @@ _LINKS = {
 
 
 def list_timers(next_s: dict[str, float | None]) -> str:
-    """Return the output of systemctl for timers that are due at these times since 1970. A timer with None has no next
-    time.
+    """Return the output of systemctl for timers that are due at these times in seconds since 1970. A timer with None
+    has no next time.
     """
     rows = []
     for unit, at_s in next_s.items():
@@ -157,7 +159,9 @@ TIMERS = list_timers({"man-db.timer": None})
 
 
 def make_host(root: Path, changes: Files | None = None) -> Path:
-    """A host as it should be, with changes: path -> text, or None for what is not there."""
+    """Create a well-configured host with changes. A change maps a path to its text, or to None for a file that does not
+    exist.
+    """
     (root / "sys/bus/pci").mkdir(parents=True, exist_ok=True)
     for name, content in {**GOOD, **(changes or {})}.items():
         path = root / name
@@ -175,7 +179,7 @@ def make_host(root: Path, changes: Files | None = None) -> Path:
 
 
 def answering(*answers: Completed | EngineError) -> Callable[..., Completed]:
-    """A stand-in for tools: the answers in turn, the last one again and again."""
+    """Return a function that replaces tools. It returns the answers one after the other and repeats the last answer."""
     left = list(answers)
 
     def run(argv: list[str], *, timeout_s: float) -> Completed:
@@ -205,7 +209,9 @@ def drive_of(root: Path, disk: str = NVME, name: str = "/dev/nvme0n1") -> Audite
 
 
 def audit(root: Path, *, disk: str = NVME, meanwhile: Callable[[], None] = lambda: None, **settings: object) -> Audit:
-    """Return the audit of a run on one drive; ``meanwhile`` is what happens while neighbours are watched."""
+    """Return the audit of a run on one drive. ``meanwhile`` is called while the audit watches the neighbours of the
+    drive.
+    """
     return audit_host(
         site_of(root, **settings),
         [drive_of(root, disk)],

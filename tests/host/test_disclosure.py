@@ -1,4 +1,4 @@
-"""The findings of the audit that a run keeps, and the places that show them."""
+"""The findings of the audit that a run stores, and the outputs that show them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def printed(result: RunResult) -> str:
 
 
 def test_a_run_shows_all_that_was_found_in_its_order(tmp_path: Path) -> None:
-    """A run shows all findings of the audit in their order: in the set-up of every output, and in JSON."""
+    """A run shows all findings of the audit in their order, in the set-up of every output and in JSON."""
     bad = {"proc/pressure/cpu": "some avg10=50.0", f"{NVME}/queue/wbt_lat_usec": None}
     audited = audit(make_host(tmp_path / "host", bad))
     state = HostState(audit=audited, changes=(TUNED,))
@@ -67,7 +67,7 @@ def test_older_runs_are_not_called_audited(tmp_path: Path) -> None:
 
 
 def test_several_drives_are_told_apart() -> None:
-    """Findings of several drives contain the name of the drive. Entries of a file that make no sense are skipped."""
+    """Findings about several drives contain the name of the drive. Meaningless entries in a file are skipped."""
     rows = [{"subject": "link", "device": f"/dev/sd{name}", "found": "x"} for name in "ab"]
     host: dict[str, object] = {"audit": [*rows, 3, {"level": "ok"}]}
     assert [one.title for one in host_findings(host)] == ["link of /dev/sda", "link of /dev/sdb"]
@@ -76,7 +76,9 @@ def test_several_drives_are_told_apart() -> None:
 
 
 def test_what_was_set_can_be_compared(tmp_path: Path) -> None:
-    """Settings of the host can be compared after an interruption. The momentary load is not one of them."""
+    """The settings of the host can be compared after an interruption. The momentary load of the host is not a
+    setting.
+    """
     host = make_host(tmp_path)
     before = found_settings({"audit": audit(host, disk=SATA).as_plain_data()})
     make_host(tmp_path, {f"{SATA}/queue/scheduler": "none [bfq]", "proc/pressure/cpu": "rubbish"})

@@ -1,4 +1,6 @@
-"""Paths of drives from sysfs: the parts up to the CPU, what each carries, and what is not known."""
+"""Paths of drives from sysfs: the parts between the drive and the CPU, the bandwidth of each part, and unknown
+bandwidths.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from tkperf.model.sharing import DrivePath, LinkGap, Part, PartKind, PathGap, Sh
 
 
 def shown(path: DrivePath) -> list[tuple[str, str | None, object]]:
-    """Kind, link and MB/s of each part."""
+    """Return the kind, the link and the MB/s of each part of a path."""
     return [
         (part.kind.value, part.link, None if part.bytes_per_s is None else part.bytes_per_s / 1e6)
         for part in path.parts
@@ -25,8 +27,8 @@ def shown(path: DrivePath) -> list[tuple[str, str | None, object]]:
 
 
 def test_each_link_of_a_switch_counts_once(tmp_path: Path) -> None:
-    """Each link of a switch counts once although both ends show it. The drive's link and the switch's uplink are two
-    parts.
+    """Each link of a switch counts once, although both of its ends show it. The link of the drive and the uplink of the
+    switch are two parts.
     """
     fake = FakeDrives(tmp_path)
     path = read_path(nvme_behind_switch(fake)[1], sys_root=tmp_path)
@@ -40,7 +42,9 @@ def test_each_link_of_a_switch_counts_once(tmp_path: Path) -> None:
 
 
 def test_phys_of_a_wide_port_add_up(tmp_path: Path) -> None:
-    """Drive, expander with all phys of its port to the adapter, and the adapter's PCIe link."""
+    """The phys of a wide port are added up. The path consists of the drive, the expander with all phys of its port to
+    the adapter, and the PCIe link of the adapter.
+    """
     path = read_path(sata_behind_expander(FakeDrives(tmp_path))[11], sys_root=tmp_path)
     assert shown(path) == [
         ("drive's link", "SAS 6 Gbit/s x1", 600),
@@ -52,7 +56,9 @@ def test_phys_of_a_wide_port_add_up(tmp_path: Path) -> None:
 
 
 def test_expanders_one_after_the_other(tmp_path: Path) -> None:
-    """Each of two expanders in a row is a part. The bandwidth of one with a link partly down is not known."""
+    """Each of two consecutive expanders is a part of the path. If a link of an expander is partly down, its bandwidth
+    is not known.
+    """
     fake = FakeDrives(tmp_path)
     adapter = fake.pci(f"{ROOT_BUS}/0000:00:02.0", "0x010700", "8.0 GT/s PCIe", 8)
     first = f"{fake.sas_port(f'{adapter}/host6', '6', '6:0', 8)}/expander-6:0"
@@ -67,7 +73,9 @@ def test_expanders_one_after_the_other(tmp_path: Path) -> None:
 
 
 def test_a_chipset_does_not_show_its_way_to_the_cpu(tmp_path: Path) -> None:
-    """Drives on it share its controller, and its bandwidth is not known, with the reason."""
+    """Drives on a chipset share its controller. The bandwidth from the chipset to the CPU is not known, and the path
+    names the reason.
+    """
     first, second = (read_path(drive, sys_root=tmp_path) for drive in sata_on_chipset(FakeDrives(tmp_path)))
     assert shown(first) == [("drive's link", "SATA 6 Gbit/s", 600), ("controller", None, None)]
     assert first.parts[1].gap is LinkGap.INTEGRATED
@@ -95,7 +103,9 @@ def test_a_chipset_does_not_show_its_way_to_the_cpu(tmp_path: Path) -> None:
 def test_what_was_negotiated_counts(
     tmp_path: Path, speed: str | None, width: int, above: str | None, mb_s: float | None
 ) -> None:
-    """The negotiated speed and width of the drive's link count. The port's values count if the drive shows none."""
+    """The negotiated speed and width of the drive's link count. If the drive shows none, the values of the port
+    count.
+    """
     fake = FakeDrives(tmp_path)
     port = fake.bridge(f"{ROOT_BUS}/0000:00:01.0", above, 4)
     path = read_path(fake.nvme(f"{port}/0000:01:00.0", 0, speed, width), sys_root=tmp_path)
@@ -110,7 +120,7 @@ def test_what_was_negotiated_counts(
 
 
 def test_functions_of_one_card_share_its_link(tmp_path: Path) -> None:
-    """An adapter with two functions has one link."""
+    """The functions of one adapter card share the link of the card."""
     fake = FakeDrives(tmp_path)
     port = fake.bridge(f"{ROOT_BUS}/0000:00:03.0", "8.0 GT/s PCIe", 8)
     keys = set()
@@ -122,7 +132,7 @@ def test_functions_of_one_card_share_its_link(tmp_path: Path) -> None:
 
 
 def test_a_port_multiplier_shares_its_port(tmp_path: Path) -> None:
-    """Drives at one SATA port share that port's link."""
+    """Drives behind a port multiplier share the link of their SATA port."""
     fake = FakeDrives(tmp_path)
     port = f"{fake.pci(f'{ROOT_BUS}/0000:00:17.0', '0x010601')}/ata7"
     fake.write(f"{port}/link7/ata_link/link7/sata_spd", "3.0 Gbps")
@@ -132,8 +142,8 @@ def test_a_port_multiplier_shares_its_port(tmp_path: Path) -> None:
 
 
 def test_drives_behind_a_volume_management_device(tmp_path: Path) -> None:
-    """The bridges of a volume management device are in a PCI domain of their own. The function that creates the domain
-    is no bridge.
+    """The bridges of a volume management device are in a separate PCI domain. The function that creates this domain is
+    not a bridge.
     """
     fake = FakeDrives(tmp_path)
     domain = f"{fake.pci(f'{ROOT_BUS}/0000:64:05.5', '0x010400')}/pci10000:00"
@@ -143,7 +153,7 @@ def test_drives_behind_a_volume_management_device(tmp_path: Path) -> None:
 
 
 def test_slots_of_enclosures(tmp_path: Path) -> None:
-    """The name of a slot is the enclosure's name, if there is one, and otherwise the expander's number."""
+    """The name of a slot is the name in the enclosure. Without an enclosure, the name is the number in the expander."""
     fake = FakeDrives(tmp_path)
     drive = sata_behind_expander(fake, 1)[0]
     (device,) = tmp_path.glob("devices/**/6:0:0:0")
@@ -152,7 +162,7 @@ def test_slots_of_enclosures(tmp_path: Path) -> None:
 
 
 def test_slots_of_pcie(tmp_path: Path) -> None:
-    """A drive's slot by the number on the chassis, where the firmware gives it."""
+    """The slot of a PCIe drive is the number on the chassis, if the firmware provides it."""
     fake = FakeDrives(tmp_path)
     port = fake.bridge(f"{ROOT_BUS}/0000:00:01.0")
     drive = fake.nvme(f"{port}/0000:01:00.0", 0)
@@ -162,7 +172,9 @@ def test_slots_of_pcie(tmp_path: Path) -> None:
 
 
 def test_virtual_drives_show_no_bandwidth(tmp_path: Path) -> None:
-    """The links that a virtual machine shows for its own devices are no hardware's."""
+    """Virtual drives show no bandwidth, because the links that a virtual machine shows for its devices do not exist in
+    hardware.
+    """
     fake = FakeDrives(tmp_path)
     port = fake.bridge(f"{ROOT_BUS}/0000:00:04.0", "16.0 GT/s PCIe", 32)
     function = fake.pci(f"{port}/0000:01:00.0", "0x010000", "2.5 GT/s PCIe", 1)
@@ -179,7 +191,7 @@ def test_virtual_drives_show_no_bandwidth(tmp_path: Path) -> None:
 
 
 def test_usb_hubs_are_shared(tmp_path: Path) -> None:
-    """The link of a USB hub is a shared part. The root hub is as wide as its ports."""
+    """The link of a USB hub is a shared part. The root hub has the bandwidth of its ports."""
     fake = FakeDrives(tmp_path)
     xhci = fake.pci(f"{ROOT_BUS}/0000:00:14.0", "0x0c0330")
     for place, kind, mbps in (("usb2", "09", 10000), ("usb2/2-1", "09", 5000), ("usb2/2-1/2-1.3", "00", 5000)):
@@ -195,7 +207,7 @@ def test_usb_hubs_are_shared(tmp_path: Path) -> None:
 
 
 def test_a_controller_that_hides_its_links(tmp_path: Path) -> None:
-    """A RAID controller shows its own link, and none of its drives."""
+    """A RAID controller hides the links of its drives and shows only its own link."""
     fake = FakeDrives(tmp_path)
     port = fake.bridge(f"{ROOT_BUS}/0000:00:03.0", "8.0 GT/s PCIe", 8)
     adapter = fake.pci(f"{port}/0000:05:00.0", "0x010400", "8.0 GT/s PCIe", 8)
@@ -218,7 +230,7 @@ def test_a_controller_that_hides_its_links(tmp_path: Path) -> None:
     ],
 )
 def test_what_has_no_path(tmp_path: Path, folder: str, files: tuple[str, ...], gap: PathGap) -> None:
-    """Devices that are no drive of their own have none, with the reason."""
+    """Devices that are not separate drives have no path, and the reason is given."""
     fake = FakeDrives(tmp_path)
     identity = fake.disk(folder)
     for file in files:
@@ -228,9 +240,7 @@ def test_what_has_no_path(tmp_path: Path, folder: str, files: tuple[str, ...], g
 
 
 def test_drives_over_a_network_have_no_path(tmp_path: Path) -> None:
-    """A drive over a network has no path, because the path leads through a network adapter, which the kernel does not
-    show.
-    """
+    """A drive over a network has no path, because the kernel does not show its way through a network adapter."""
     fake = FakeDrives(tmp_path)
     controller = "devices/virtual/nvme-fabrics/ctl/nvme2"
     fake.write(f"{controller}/transport", "tcp")
@@ -240,13 +250,13 @@ def test_drives_over_a_network_have_no_path(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "gap"), [(TargetKind.FILE, PathGap.FILE), (TargetKind.SIMULATED, PathGap.SIMULATED)])
 def test_files_and_simulated_drives_have_no_path(tmp_path: Path, kind: TargetKind, gap: PathGap) -> None:
-    """Files and simulated drives have no path, because their load uses no link."""
+    """Files and simulated drives have no path, because their load uses no known link."""
     identity = DeviceIdentity(path="x", kind=kind, capacity_bytes=1 << 30, logical_block_bytes=512)
     assert read_path(identity, sys_root=tmp_path) == DrivePath(drive="x", gap=gap)
 
 
 def test_a_drive_that_is_gone(tmp_path: Path) -> None:
-    """A drive whose folder in sysfs has disappeared has no path."""
+    """A drive without a folder in sysfs, because it was removed, has no path."""
     identity = FakeDrives(tmp_path).disk("devices/virtual/block/nothing")
     gone = replace(identity, major_minor="9:9")
     assert read_path(gone, sys_root=tmp_path).gap is PathGap.NO_HARDWARE
@@ -264,20 +274,22 @@ def test_a_drive_that_is_gone(tmp_path: Path) -> None:
 def test_cpus_near_a_drive(
     tmp_path: Path, nodes: dict[int, str], node: int, expected: tuple[int | None, tuple[int, ...]]
 ) -> None:
-    """A host with one NUMA node has that node for every drive. With several nodes, the firmware must name the node."""
+    """On a host with one NUMA node, every drive has this node. With several nodes, the firmware must name the node of a
+    drive.
+    """
     fake = FakeDrives(tmp_path, nodes=nodes)
     path = read_path(fake.nvme(f"{ROOT_BUS}/0000:00:01.0", 0, node=node), sys_root=tmp_path)
     assert (path.numa_node, path.near_cpus) == expected
 
 
 def test_paths_can_be_kept(tmp_path: Path) -> None:
-    """A path is the same after it was written and read."""
+    """A path is unchanged after it was written and read."""
     path = read_path(sata_behind_expander(FakeDrives(tmp_path), 1)[0], sys_root=tmp_path)
     assert msgspec.json.decode(msgspec.json.encode(path), type=DrivePath) == path
 
 
 def test_cores(tmp_path: Path) -> None:
-    """The CPUs of one core are grouped. A CPU that is off belongs to no core."""
+    """The CPUs of one core are grouped. A CPU that is offline belongs to no core."""
     fake = FakeDrives(tmp_path)
     for cpu, siblings in ((0, "0,4"), (4, "0,4"), (1, "1")):
         fake.write(f"devices/system/cpu/cpu{cpu}/topology/thread_siblings_list", siblings)
@@ -286,8 +298,8 @@ def test_cores(tmp_path: Path) -> None:
 
 
 def test_slots_of_a_chipset_share_its_link_which_is_not_seen(tmp_path: Path) -> None:
-    """Slots of an Intel chipset share a link that the kernel does not show; their addresses are fixed. Slots of the CPU
-    do not share this link.
+    """Slots of an Intel chipset, which have fixed addresses, share a link that the kernel does not show. Slots of the
+    CPU do not share this link.
     """
     fake = FakeDrives(tmp_path)
     paths = []

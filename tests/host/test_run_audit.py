@@ -48,7 +48,9 @@ OK, NOTE, ADVICE, DISTURBS, UNKNOWN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A host with ``changes``; ``found`` begins the finding, and ``command`` is part of the command that changes it."""
+    """A host with ``changes`` to its files. ``found`` is the beginning of the finding, and ``command`` is part of the
+    command that corrects the setting.
+    """
 
     subject: str
     changes: Files = field(default_factory=dict)
@@ -547,7 +549,9 @@ CASES = (
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.subject}: {case.found}"[:60])
 def test_a_host_is_found_as_it_is(case: Case, tmp_path: Path) -> None:
-    """The audit of a host gives each subject its level, what was found with units, and the command that changes it."""
+    """Each finding of an audit has a level, the found value with its unit, and the command that corrects the
+    setting.
+    """
     audited = audit(make_host(tmp_path, case.changes), disk=case.disk, **case.settings)
     finding = find(audited, case.subject)
     assert finding.level is case.level, finding
@@ -560,14 +564,16 @@ def test_a_host_is_found_as_it_is(case: Case, tmp_path: Path) -> None:
 
 
 def test_of_a_good_host_nothing_is_advised_or_unknown(tmp_path: Path) -> None:
-    """A good host has no advice and nothing unknown, so what another case finds is what it changed."""
+    """An audit of a good host has no advice and no unknown finding, so the findings in other cases follow from their
+    changes.
+    """
     audited = audit(make_host(tmp_path))
     assert audited.at_levels(ADVICE, DISTURBS) == ()
     assert audited.at_levels(UNKNOWN) == ()
 
 
 def test_of_nothing_nothing_is_ok(tmp_path: Path) -> None:
-    """If nothing can be read, no setting is called ok or a note, and nothing fails."""
+    """If nothing can be read, the audit does not fail and calls no setting OK."""
     host = AuditedHost(
         engine="fio", ioengines=IO_ENGINES, root=tmp_path, cpus=frozenset({0}), run=answering(EngineError("gone"))
     )
@@ -596,7 +602,9 @@ def test_of_nothing_nothing_is_ok(tmp_path: Path) -> None:
     ],
 )
 def test_neighbours_are_watched_for_a_moment(stat: str, level: AuditLevel, found: str, tmp_path: Path) -> None:
-    """What another drive of the controller does between two looks, by this clock two seconds apart."""
+    """Neighbours are watched for a moment: the audit reports the I/O of another drive on the same controller between
+    two readings, two seconds apart.
+    """
     make_host(tmp_path)
 
     def meanwhile() -> None:
@@ -608,7 +616,9 @@ def test_neighbours_are_watched_for_a_moment(stat: str, level: AuditLevel, found
 
 
 def test_a_neighbour_that_is_tested_as_well_is_watched(tmp_path: Path) -> None:
-    """Drives of a set, or tested at the same time, share their controller's bandwidth like any others."""
+    """A neighbour that is tested as well is watched too. Drives of a set, or drives that are tested at the same time,
+    share the bandwidth of their controller.
+    """
     make_host(tmp_path)
     drives = [drive_of(tmp_path, SATA, "/dev/sda"), drive_of(tmp_path, SATA_TWO, "/dev/sdb")]
 
@@ -625,7 +635,9 @@ def test_a_neighbour_that_is_tested_as_well_is_watched(tmp_path: Path) -> None:
 
 
 def test_an_md_check_of_neighbours_disturbs(tmp_path: Path) -> None:
-    """The check of a set disturbs if a member shares the controller of the drive. Otherwise it is advice."""
+    """The check of an MD set disturbs if a member shares the controller of the tested drive. Otherwise it is only
+    advice.
+    """
     make_host(tmp_path, {"sys/block/md0/md/sync_action": "resync"})
     slaves = tmp_path / "sys/block/md0/slaves"
     slaves.mkdir()
@@ -651,7 +663,7 @@ def test_a_scrub_of_zfs_is_found(tmp_path: Path) -> None:
 
 
 def test_rubbish_of_an_odd_kernel_is_not_known(tmp_path: Path) -> None:
-    """If one check raises an error, only its finding is missing."""
+    """If an unusual kernel shows unreadable values, only the affected findings are unknown."""
     make_host(tmp_path, {"sys/devices/system/node/node1/cpulist": "four", "proc/irq/40/effective_affinity_list": "x-y"})
     audited = audit(tmp_path)
     assert find(audited, "NUMA node").level is UNKNOWN
@@ -668,8 +680,8 @@ def test_rubbish_of_an_odd_kernel_is_not_known(tmp_path: Path) -> None:
     ],
 )
 def test_what_systemctl_prints_harms_no_run(stdout: str, stderr: str, found: str, tmp_path: Path) -> None:
-    """Odd output of systemctl never ends the audit, and no part of it reaches a file or a terminal unchanged if they
-    cannot take it.
+    """Unusual output of systemctl never ends the audit. No part of it reaches a file or a terminal in a form that could
+    cause harm.
     """
     run = answering(Completed(exit_status=0, stdout=stdout, stderr=stderr))
     make_host(tmp_path)
@@ -684,7 +696,7 @@ def test_a_pipe_among_crons_scripts_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_plain_data_says_all(tmp_path: Path) -> None:
-    """What goes into the run file: texts, and nothing that JSON does not have."""
+    """The findings in a run file are plain data, which consist of texts and other types that JSON supports."""
     rows = audit(make_host(tmp_path)).as_plain_data()
     scheduler = next(row for row in rows if row["subject"] == "I/O scheduler")
     assert scheduler == {
@@ -700,7 +712,7 @@ def test_plain_data_says_all(tmp_path: Path) -> None:
 
 
 def test_every_subject_is_on_the_page() -> None:
-    """docs/how-to/host.md has each as the audit prints it, without what it is of."""
+    """docs/how-to/host.md lists each subject of the audit as the audit prints it, without the name of the device."""
     page = (Path(__file__).parents[2] / "docs/how-to/host.md").read_text(encoding="utf-8").lower()
     subjects = {re.sub(r" of md\d+$", " of", case.subject).lower() for case in CASES}
     assert {subject for subject in subjects if subject not in page} == set()

@@ -1,4 +1,4 @@
-"""Settings for a measurement: what is wanted, set, verified, and put back whatever happens between."""
+"""Host settings for a measurement: tkperf determines, changes and verifies them, and restores them in any case."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tkperf.model.errors import DeviceError, UsageError
 UNTUNED = {
     **{f"{POLICY}{n}/scaling_governor": "powersave" for n in (0, 1)},
     **{f"{POLICY}{n}/energy_performance_preference": "default" for n in (0, 1)},
-    f"{NVME}/queue/scheduler": "none",  # a fake file takes what is written, as the kernel does not
+    f"{NVME}/queue/scheduler": "none",  # a simulated file accepts any text, unlike the kernel
 }
 GOVERNOR = "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
 WBT, AFFINITY = ("/sys/block/nvme0n1/queue/wbt_lat_usec", "/sys/block/nvme0n1/queue/rq_affinity")
@@ -39,7 +39,7 @@ def settings_of(host: Path, drive: AuditedDrive | None = None) -> tuple[Setting,
 
 
 def values(host: Path) -> dict[str, str]:
-    """All files below sys, by path."""
+    """Return the contents of all files below sys by path."""
     return {
         str(path.relative_to(host)): path.read_text().strip()
         for path in sorted((host / "sys").rglob("*"))
@@ -48,8 +48,8 @@ def values(host: Path) -> dict[str, str]:
 
 
 def test_what_is_wanted_of_an_nvme_drive(host: Path) -> None:
-    """An NVMe drive gets settings for governor and preference of each CPU policy and for its own queue. Other drives
-    keep their settings.
+    """For an NVMe drive, tkperf changes the governor and the energy preference of each CPU policy, and settings of the
+    drive's own queue. The settings of other drives remain.
     """
     wanted = [(s.path, s.now, s.wanted) for s in settings_of(host) if s.is_changed]
     policies = "/sys/devices/system/cpu/cpufreq/policy"
@@ -67,13 +67,13 @@ def test_what_is_wanted_of_an_nvme_drive(host: Path) -> None:
     ("now", "disk", "wanted"),
     [
         ("none [mq-deadline] kyber", NVME, "none"),
-        ("none [mq-deadline] kyber", SATA_TWO, None),  # rotates: its usual one stays
+        ("none [mq-deadline] kyber", SATA_TWO, None),  # the disk rotates, so its usual scheduler remains
         ("none mq-deadline [bfq]", SATA_TWO, "none"),
-        ("mq-deadline [bfq]", NVME, None),  # the kernel offers no other
+        ("mq-deadline [bfq]", NVME, None),  # the kernel offers no better scheduler
     ],
 )
 def test_the_scheduler_that_is_wanted(now: str, disk: str, wanted: str | None, host: Path) -> None:
-    """The wanted scheduler is none if the kernel offers it. A hard disk may keep mq-deadline."""
+    """The wanted scheduler is ``none`` if the kernel offers it. A hard disk may keep mq-deadline."""
     make_host(host, {f"{disk}/queue/scheduler": now})
     settings = settings_of(host, drive_of(host, disk))
     (scheduler,) = [s for s in settings if s.path.endswith("/scheduler")]
@@ -81,13 +81,15 @@ def test_the_scheduler_that_is_wanted(now: str, disk: str, wanted: str | None, h
 
 
 def test_of_a_file_only_the_cpus_are_set(host: Path) -> None:
-    """A file gets only settings of CPUs, because its drive has other users."""
+    """For a file, only CPU settings are changed, because the drive below the file also serves other users."""
     settings = settings_of(host, replace(drive_of(host), is_file=True))
     assert {s.subject for s in settings} == {"CPU governor", "energy preference"}
 
 
 def test_set_verified_and_put_back(host: Path) -> None:
-    """Afterwards every file says what it said before, and nothing is on record."""
+    """Settings are changed, verified and restored. Afterwards, every file contains its original value and no record
+    remains.
+    """
     before = values(host)
     changes = apply_settings(settings_of(host), root=host)
     assert f"{GOVERNOR}: powersave -> performance" in changes
@@ -110,7 +112,9 @@ def test_applied_twice_the_first_values_come_back(host: Path) -> None:
 
 
 def test_what_was_is_on_record_before_anything_is_changed(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kill between any two writes leaves what puts everything back."""
+    """The original values are recorded before any setting is changed, so that a kill between two writes leaves enough
+    information to restore everything.
+    """
     before = values(host)
     real, writes = tuning._set, 0
 
@@ -144,7 +148,7 @@ with tuned(find_settings(site_of(host), [drive_of(host)]), root=host):
 
 
 def test_after_a_kill_restore_puts_back(host: Path) -> None:
-    """Restore finds the settings of a killed run and restores them."""
+    """After a kill, ``restore`` finds the settings that the killed run changed, and restores them."""
     before = values(host)
     done = subprocess.run([sys.executable, "-c", KILLED, host], check=False, cwd=HOME)
     assert done.returncode == -signal.SIGKILL
@@ -168,7 +172,7 @@ def test_a_run_puts_back_whatever_ends_it(end: BaseException | None, host: Path)
 
 
 def test_settings_stay_for_whoever_still_wants_them(host: Path) -> None:
-    """Two runs, the first to end puts nothing back that the other continues with."""
+    """If two runs need the same settings, the first run that ends restores no setting that the other run still uses."""
     before = values(host)
     process = host / f"proc/{os.getpid()}"
     process.mkdir()
@@ -192,8 +196,8 @@ def test_what_somebody_changed_meanwhile_is_left(host: Path) -> None:
 
 
 def test_another_drive_by_that_name_is_not_touched(host: Path) -> None:
-    """The settings of another drive with the same name are not changed back, because drives are distinguished by the
-    kernel's sequence number.
+    """Settings of another drive that now has the same name are not restored. Drives are distinguished by the kernel's
+    sequence number.
     """
     apply_settings(settings_of(host), root=host)
     (host / NVME / "diskseq").write_text("8")
@@ -212,7 +216,7 @@ def test_after_a_reboot_there_is_nothing_to_put_back(host: Path) -> None:
 
 
 def test_what_the_kernel_does_not_take_is_named(host: Path) -> None:
-    """A setting that the kernel refuses is named. The other settings are changed and restored."""
+    """A setting that the kernel refuses is named in the message. All other settings are changed and restored."""
     before = values(host)
     settings = settings_of(host)
     (host / GOVERNOR[1:]).unlink()
@@ -237,7 +241,7 @@ def test_what_the_kernel_does_not_take_is_named(host: Path) -> None:
     ],
 )
 def test_a_damaged_record_is_refused(content: str, says: str, host: Path) -> None:
-    """A damaged record of changed settings is refused. As root, tkperf writes only settings that it knows."""
+    """A damaged record of changed settings is refused. As root, tkperf writes only to settings that it knows."""
     if content.startswith("/"):
         kept = {"path": content, "before": "x", "changed_to": "y", "owners": []}
         content = json.dumps({"boot": "boot-1", "settings": [kept]})

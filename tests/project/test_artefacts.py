@@ -1,4 +1,4 @@
-"""make wheel: the sdist and the wheel, which the same commit always gives with the same bytes."""
+"""``make wheel`` builds the sdist and the wheel. The same commit always leads to the same bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tkperf.model.choices import built_in_profiles
 
 SOURCES = Path(__file__).parents[2]
 BUILT = "tkperf/model/built_version.py"
-# The least of the checkout that can be built, so that a test may tag and commit it.
+# The smallest part of the checkout that can be built, so that a test can tag and commit it.
 LEAST = (
     ".git_archival.txt",
     ".gitattributes",
@@ -36,14 +36,14 @@ LEAST = (
 
 @dataclass(frozen=True, kw_only=True)
 class Artefacts:
-    """The sdist, the wheel, and the environment with which they can be built again."""
+    """The sdist, the wheel, and the environment in which both can be built again."""
 
     sdist: Path
     wheel: Path
     environment: dict[str, str]
 
     def members(self) -> set[str]:
-        """Return the files of the sdist, without the folder that contains all of them."""
+        """Return the files in the sdist, without the folder that contains all of them."""
         with tarfile.open(self.sdist) as opened:
             return {name.partition("/")[2] for name in opened.getnames()}
 
@@ -54,7 +54,7 @@ class Artefacts:
 
 
 def build(sources: Path, kind: str, folder: Path, **environment: str) -> Path:
-    """Build the sdist or the wheel of a folder. Return the file."""
+    """Build the sdist or the wheel from a folder and return the file."""
     uv = subprocess.check_output(["sh", SOURCES / "scripts/uv.sh", SOURCES / ".tools"], text=True).strip()
     subprocess.run(
         [uv, "build", "--quiet", f"--{kind}", "--out-dir", folder, sources],
@@ -89,7 +89,9 @@ def unpacked(artefacts: Artefacts, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_the_wheel_contains_all_that_is_needed(artefacts: Artefacts) -> None:
-    """The wheel contains templates, profiles and man pages, and no path of the machine that built it."""
+    """The wheel contains the templates, profiles and man pages. It contains no path of the machine on which it was
+    built.
+    """
     with zipfile.ZipFile(artefacts.wheel) as opened:
         names = set(opened.namelist())
         for name in names:
@@ -107,7 +109,7 @@ def test_the_wheel_contains_all_that_is_needed(artefacts: Artefacts) -> None:
 
 
 def test_the_metadata_names_license_and_python(artefacts: Artefacts) -> None:
-    """The metadata names the license and its files, and each Python with which the tests ran."""
+    """The metadata names the license, its files, and each version of Python with which the tests ran."""
     metadata = artefacts.metadata()
     assert metadata["License-Expression"] == "Apache-2.0 AND OFL-1.1"
     files = metadata.get_all("License-File") or []
@@ -121,21 +123,23 @@ def test_the_metadata_names_license_and_python(artefacts: Artefacts) -> None:
 
 
 def test_the_same_commit_gives_the_same_bytes(artefacts: Artefacts, tmp_path: Path) -> None:
-    """An sdist that is built again, with another umask, is the same file."""
+    """An sdist that is built again from the same commit, with another umask, has the same bytes."""
     environment = {**artefacts.environment, "TKPERF_MAN_PAGES": str(_man_pages_of(artefacts, tmp_path / "man"))}
     again = build(SOURCES, "sdist", tmp_path / "again", **environment)
     assert (again.name, again.read_bytes()) == (artefacts.sdist.name, artefacts.sdist.read_bytes())
 
 
 def test_a_wheel_of_the_checkout_is_that_of_the_sdist(artefacts: Artefacts, tmp_path: Path) -> None:
-    """make wheel builds the wheel from the sdist. A wheel that is built from the checkout is the same file."""
+    """A wheel that is built from the checkout has the same bytes as the wheel from the sdist, which ``make wheel``
+    builds.
+    """
     environment = {**artefacts.environment, "TKPERF_MAN_PAGES": str(_man_pages_of(artefacts, tmp_path / "man"))}
     direct = build(SOURCES, "wheel", tmp_path / "direct", **environment)
     assert (direct.name, direct.read_bytes()) == (artefacts.wheel.name, artefacts.wheel.read_bytes())
 
 
 def test_an_unpacked_sdist_gives_the_same_wheel(artefacts: Artefacts, unpacked: Path, tmp_path: Path) -> None:
-    """Any tool builds the same wheel from the sdist, without git and without the scripts of tkperf."""
+    """Any tool can build the same wheel from an unpacked sdist, without git and without the scripts of tkperf."""
     wheel = build(unpacked, "wheel", tmp_path / "wheel", **artefacts.environment)
     assert (wheel.name, wheel.read_bytes()) == (artefacts.wheel.name, artefacts.wheel.read_bytes())
 
@@ -150,8 +154,8 @@ def _man_pages_of(artefacts: Artefacts, folder: Path) -> Path:
 
 
 def test_the_sdist_contains_tests_that_need_nothing_else(artefacts: Artefacts) -> None:
-    """The sdist contains documentation, scripts and tests. scripts/try-wheel.sh runs these tests without network, fio
-    and root.
+    """The sdist contains the documentation, the scripts and those tests that need no other files. scripts/try-wheel.sh
+    runs these tests without network, fio and root.
     """
     members = artefacts.members()
     assert {"README.md", "docs/index.md", "uv.lock", "tests/conftest.py", "man/tkperf.1", f"src/{BUILT}"} <= members
@@ -163,7 +167,7 @@ def test_the_sdist_contains_tests_that_need_nothing_else(artefacts: Artefacts) -
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A repository that can be built, with one commit and without a tag."""
+    """Return a repository that can be built, with one commit and without a tag."""
     folder = tmp_path / "repository"
     for name in LEAST:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -180,7 +184,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 def version_of(sources: Path, folder: Path) -> str:
-    """Return the version of a build, which its file name and its module both contain."""
+    """Return the version of a build, which both its file name and its module contain."""
     sdist = build(sources, "sdist", folder)
     version = sdist.name.removeprefix("tkperf-").removesuffix(".tar.gz")
     with tarfile.open(sdist) as opened:
@@ -191,8 +195,8 @@ def version_of(sources: Path, folder: Path) -> str:
 
 
 def test_the_tag_is_the_version(repository: Path, tmp_path: Path) -> None:
-    """A tagged commit has the version of the tag. The next commit has a development version, which names the commit.
-    The sdist has the version of the repository from which it was built.
+    """A tagged commit has the version of its tag. The next commit has a development version, which names the commit. An
+    sdist has the version of the repository from which it was built.
     """
     git(repository, "tag", "v3.2.1")
     assert version_of(repository, tmp_path / "tagged") == "3.2.1"
@@ -206,8 +210,8 @@ def test_the_tag_is_the_version(repository: Path, tmp_path: Path) -> None:
 
 
 def test_an_untagged_commit_is_no_release(repository: Path, tmp_path: Path) -> None:
-    """A repository without a tag has a development version, which names the commit. Changes that are not committed add
-    the date.
+    """A commit without a tag has a development version, which names the commit. Uncommitted changes add the date to
+    this version.
     """
     commit = git(repository, "rev-parse", "--short=7", "HEAD")
     assert version_of(repository, tmp_path / "untagged").startswith(f"3.0.0.dev1+g{commit}")
@@ -216,7 +220,7 @@ def test_an_untagged_commit_is_no_release(repository: Path, tmp_path: Path) -> N
 
 
 def test_sources_without_git_have_the_version_of_their_tag(repository: Path, tmp_path: Path) -> None:
-    """An archive that git made of a tag has the version of the tag. Sources from elsewhere are no release."""
+    """An archive that git made from a tag has the version of the tag. Other sources without git are no release."""
     git(repository, "tag", "v3.2.1")
     git(repository, "archive", "--prefix", "archive/", "--output", str(tmp_path / "archive.tar"), "HEAD")
     with tarfile.open(tmp_path / "archive.tar") as opened:

@@ -1,4 +1,6 @@
-"""Only a test's own module, and the codec of TKperf's format, know a test by its name."""
+"""Only two places refer to a test by its name: the module of the test, and the code that reads and writes the format of
+TKperf.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +25,19 @@ TABLES = {table.key for test in TESTS for table in test.tables}
 SECTIONS = {
     name for test in TESTS for name in section_names(test.procedure(PROFILE, GIB), active_range_bytes=GIB)
 } - NAMES
-# The title of a test or section that is also that of a quantity.
+# Titles of tests or sections that are also titles of quantities.
 QUANTITY_WORDS = {*QUANTITIES, *(each.label for each in QUANTITIES.values())}
 ALLOWED = (
     "procedures/",
-    # What the command line offers by name, which loads no test: tests/model/test_choices.py compares.
+    # The names that the command line offers without loading the tests: tests/model/test_choices.py compares them.
     "model/choices.py",
-    # The codec of TKperf's format, in which a value's test is its element.
+    # The code for the format of TKperf, in which the test of a value is an XML element.
     "render/export_tkperf.py",
     "interop/tkperf_xml.py",
     "interop/__init__.py",
     "page/comparison/build_page.py",
 )
-# The same words for something else: keys of fio's documents, programs, commands, quantities, charts.
+# The same words with another meaning: keys in the output of fio, programs, commands, quantities and charts.
 OTHER_MEANINGS = {
     ("interop/fio_result.py", "lat"),
     ("pipeline/diagnosis.py", "fio"),
@@ -53,7 +55,7 @@ OTHER_MEANINGS = {
 
 
 def strings(node: ast.AST | None) -> Iterator[str]:
-    """The words of an expression that is looked at: itself, or those of a list of them."""
+    """Yield the string of an expression, or the strings of a list of expressions."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.Tuple | ast.List | ast.Set):
@@ -62,7 +64,7 @@ def strings(node: ast.AST | None) -> Iterator[str]:
 
 
 def deciding(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Words that something is compared with, found by, or matched."""
+    """Yield the strings with which the code compares, looks up or matches a value."""
     for node in ast.walk(tree):
         found: list[ast.AST | None] = []
         match node:
@@ -92,7 +94,7 @@ def documentation(tree: ast.AST) -> set[int]:
 
 
 def find_names(text: str) -> Iterator[tuple[int, str]]:
-    """Line and word of each place that knows a test, a section or a table of one by its name."""
+    """Yield the line and the word of each place that refers to a test, a section or the table of a test by its name."""
     tree = ast.parse(text)
     docs = documentation(tree)
     unmistakable = (NAMES | SECTIONS | TABLES) - QUANTITY_WORDS - {FIO_TEST}
@@ -119,15 +121,15 @@ def places() -> list[str]:
 
 
 def test_no_other_module_knows_a_tests_name() -> None:
-    """No other module contains the name of a test. A descriptor says what a test is, and the records say what was
+    """No other module contains the name of a test. A descriptor describes the test, and the records contain what was
     measured.
     """
     assert places() == []
 
 
 def test_every_other_meaning_is_there() -> None:
-    """Each listed word with another meaning still exists in its module, so that an outdated entry of the list hides no
-    new word.
+    """Each listed word with another meaning still exists in its module, because an outdated entry in the list could
+    hide a new use of the word.
     """
     for name, word in OTHER_MEANINGS:
         assert word in {each for _, each in find_names((SOURCE / name).read_text())}
@@ -149,10 +151,10 @@ def test_every_other_meaning_is_there() -> None:
     ],
 )
 def test_a_branch_by_a_tests_name_is_found(code: str) -> None:
-    """The check finds every way in which the code once branched by the name of a test."""
+    """The check finds every form in which code could branch according to the name of a test."""
     assert list(find_names(code))
 
 
 def test_a_quantity_is_not_a_test() -> None:
-    """The key of a quantity is not taken for the name of a test, even if both are the same word."""
+    """The check does not mistake the key of a quantity for the name of a test, even if both are the same word."""
     assert not list(find_names('"""About iops."""\nmatrices = ("iops", "latency_mean_us")'))

@@ -1,4 +1,4 @@
-"""make install, make uninstall, make archive: tkperf away from its sources."""
+"""``make install``, ``make uninstall`` and ``make archive`` provide a tkperf that does not need its sources."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ HOME = Path("lib/tkperf")
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """A prefix that tkperf was installed into, what make said, and what it did besides."""
+    """A prefix into which tkperf was installed, with the output of make and with the files in the checkout before the
+    installation.
+    """
 
     prefix: Path
     said: str
@@ -29,7 +31,7 @@ class Made:
 
 
 def make(target: str, *, check: bool = True, **variables: str | Path) -> str:
-    """What make says, on both streams. With the modes that careful administrators have."""
+    """Return the output of make on both streams. The umask is strict, as careful administrators set it."""
     done = subprocess.run(
         [
             *("sh", "-c", 'umask 077; exec make -C "$0" "$@"', str(SOURCES)),
@@ -48,7 +50,7 @@ def make(target: str, *, check: bool = True, **variables: str | Path) -> str:
 
 
 def run(*argv: str | Path, cwd: Path) -> str:
-    """Return a program's output. Its environment is that of a new user."""
+    """Return the output of a program that runs in the environment of a new user."""
     done = subprocess.run(
         [str(word) for word in argv],
         check=False,
@@ -62,24 +64,26 @@ def run(*argv: str | Path, cwd: Path) -> str:
 
 
 def source_files() -> set[Path]:
-    """What lies in the checkout where nobody but its owner should write; other tests may compile modules meanwhile."""
+    """Return the files in the checkout to which only its owner should write. Compiled modules are left out, because
+    other tests may compile modules at the same time.
+    """
     below = {path for name in ("scripts", "src") for path in (SOURCES / name).rglob("*")}
     return {path for path in below if "__pycache__" not in path.parts} | {*SOURCES.iterdir()}
 
 
 def index_file() -> tuple[int, int] | None:
-    """Return the identity and time of git's index, which belongs to whoever wrote it last."""
+    """Return the identity and the time of git's index, which belongs to the user who wrote it last."""
     try:
         facts = (SOURCES / ".git/index").stat()
-    except (FileNotFoundError, NotADirectoryError):  # an archive of the sources, or a second work tree
+    except (FileNotFoundError, NotADirectoryError):  # the checkout is an archive of the sources or a second work tree
         return None
     return facts.st_ino, facts.st_mtime_ns
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """An installation into a new folder, by root from the checkout of another user, which git calls "dubious
-    ownership".
+    """Return an installation into a new folder. Root makes it from the checkout of another user, for which git reports
+    "dubious ownership".
     """
     folder = tmp_path_factory.mktemp("make install")
     prefix = folder / "a prefix"
@@ -92,7 +96,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 def test_what_was_installed_measures_and_reports(made: Made, tmp_path: Path) -> None:
-    """An installed tkperf measures and reports without the checkout and without the user's environment."""
+    """An installed tkperf measures and reports without the checkout and without the environment of the user."""
     tkperf = made.prefix / "bin/tkperf"
     assert f"done: {tkperf}" in made.said
     assert run(tkperf, "--version", cwd=tmp_path).startswith("tkperf, version ")
@@ -110,7 +114,7 @@ def test_what_was_installed_measures_and_reports(made: Made, tmp_path: Path) -> 
 
 
 def test_all_users_can_read_it(made: Made) -> None:
-    """All users can read an installation, whatever umask the installing user had."""
+    """All users can read an installation, whatever umask the user who made it had."""
     for path in (made.prefix, *made.prefix.rglob("*")):
         if not path.is_symlink():
             wanted = 0o755 if path.is_dir() else 0o644
@@ -118,7 +122,7 @@ def test_all_users_can_read_it(made: Made) -> None:
 
 
 def test_nothing_installed_depends_on_the_checkout(made: Made) -> None:
-    """No installed file names the checkout or the build folder. The checkout is unchanged."""
+    """No installed file refers to the checkout or to the build folder, and the checkout does not change."""
     words = [str(SOURCES).encode(), b"tkperf-install-"]
     for path in made.prefix.rglob("*"):
         assert path.name not in {"direct_url.json", "uv_cache.json"}
@@ -144,26 +148,30 @@ def test_the_version_is_that_of_the_commit(made: Made, tmp_path: Path) -> None:
 
 
 def test_man_and_shells_find_their_files(made: Made, tmp_path: Path) -> None:
-    """man and the shells find their files at the places below the prefix where they look."""
+    """The man pages and shell completions are at the places below the prefix where man and the shells search for
+    them.
+    """
     for page in ("tkperf", *(f"tkperf-{name}" for name in COMMANDS)):
         assert (made.prefix / f"share/man/man1/{page}.1").read_text().startswith(".TH TKPERF")
     bash = made.prefix / "share/bash-completion/completions/tkperf"
     run("bash", "-n", bash, cwd=tmp_path)
     assert (made.prefix / "share/zsh/site-functions/_tkperf").read_text().startswith("#compdef")
     assert (made.prefix / "share/fish/vendor_completions.d/tkperf.fish").is_file()
-    # What pressing the tab key calls.
+    # The shell runs these commands when the user presses the tab key.
     words = f"PATH='{made.prefix}/bin':$PATH; . '{bash}'; COMP_LINE='tkperf do'; COMP_POINT=9; "
     words += '_tkperf_completion tkperf; printf "%s\\n" "${COMPREPLY[@]}"'
     assert run("bash", "-c", words, cwd=tmp_path).split() == ["doctor"]
 
 
 def test_a_run_under_way_keeps_its_tree(made: Made) -> None:
-    """A running run keeps its tree through an upgrade, so that it can load the rest. The tree is not removed."""
+    """During an upgrade, a running tkperf keeps its installation, so that it can load further modules. This
+    installation is not removed.
+    """
     old = (made.prefix / HOME / "current").resolve()
     reading, writing = os.pipe()
     process = None
     try:
-        _fill(writing)  # nobody takes what it prints: it stays
+        _fill(writing)  # no process reads the output, so tkperf does not end
         process = subprocess.Popen([made.prefix / "bin/tkperf", "--help"], stdout=writing)
         while Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(b"/bin/sh"):
             os.sched_yield()
@@ -186,7 +194,7 @@ def test_a_run_under_way_keeps_its_tree(made: Made) -> None:
 
 
 def _fill(pipe: int) -> None:
-    """Leave no room for a single byte."""
+    """Fill a pipe so that not a single byte can be written to it."""
     os.set_blocking(pipe, False)
     for chunk in (b"." * 4096, b"."):
         try:
@@ -198,8 +206,8 @@ def _fill(pipe: int) -> None:
 
 
 def test_uninstall_leaves_nothing_of_its_own_and_all_else(made: Made) -> None:
-    """Uninstall removes all that was installed and leaves files that others put there. A second uninstall finds
-    nothing.
+    """``make uninstall`` removes everything that was installed, and leaves files that other users put there. A second
+    uninstallation finds nothing to remove.
     """
     tree = (made.prefix / HOME / "current").resolve()
     theirs = [made.prefix / "bin/other", tree / "notes.txt"]
@@ -217,8 +225,8 @@ def test_uninstall_leaves_nothing_of_its_own_and_all_else(made: Made) -> None:
 
 
 def test_uninstall_takes_the_folders_that_it_made(tmp_path: Path) -> None:
-    """Files gathered with DESTDIR are used from PREFIX and contain no path of the gathering folder. After uninstall,
-    none of them is left.
+    """An installation that was collected with DESTDIR runs from PREFIX and contains no path of the collecting folder.
+    After uninstallation, no folder of the installation remains.
     """
     gathered = tmp_path / "gathered"
     said = make("install", DESTDIR=gathered, PREFIX="/opt/x y", EXTRAS="")
@@ -235,8 +243,8 @@ def test_uninstall_takes_the_folders_that_it_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bin/tkperf", "lib/tkperf/bin", "share/zsh/site-functions/_tkperf"])
 def test_files_of_others_are_not_replaced(tmp_path: Path, name: str) -> None:
-    """An installation does not replace files of others, such as TKperf 2.2's tkperf. It creates
-    nothing in that case.
+    """An installation does not replace files of other programs, such as the tkperf of TKperf 2.2. In this case, it
+    creates nothing.
     """
     (tmp_path / name).parent.mkdir(parents=True)
     (tmp_path / name).write_text("of somebody else")
@@ -248,8 +256,8 @@ def test_files_of_others_are_not_replaced(tmp_path: Path, name: str) -> None:
 
 
 def test_an_installation_that_failed_leaves_what_worked(tmp_path: Path) -> None:
-    """A failed installation, here for lack of its packages, leaves the working one. Neither its own files nor those of
-    an installation that a power cut ended remain.
+    """A failed installation, in this test without its packages, leaves the working installation. Neither its own files
+    nor those of an installation that a power cut interrupted remain.
     """
     old = tmp_path / HOME / "tree-1"
     (old / "half").mkdir(parents=True)
@@ -263,7 +271,9 @@ def test_an_installation_that_failed_leaves_what_worked(tmp_path: Path) -> None:
 
 
 def test_a_damaged_list_is_not_guessed_at(tmp_path: Path) -> None:
-    """Without it, what make install made is not known: nothing is removed."""
+    """Without a readable list of installed files, nothing is removed, because tkperf does not guess which files ``make
+    install`` created.
+    """
     (tmp_path / HOME / "tree-1").mkdir(parents=True)
     (tmp_path / HOME / "installed.json").write_text("{")
     for target in ("install", "uninstall"):
@@ -273,7 +283,7 @@ def test_a_damaged_list_is_not_guessed_at(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["../../etc", "/etc", "lib/tkperf/../../x", "lib/tkperf"])
 def test_a_list_that_leads_elsewhere_removes_nothing(tmp_path: Path, path: str) -> None:
-    """Only trees directly in lib/tkperf are ever removed, whatever the list says."""
+    """Only folders directly in lib/tkperf are ever removed, whatever the list of installed files contains."""
     (tmp_path / "prefix" / HOME).mkdir(parents=True)
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/precious").touch()
@@ -284,7 +294,9 @@ def test_a_list_that_leads_elsewhere_removes_nothing(tmp_path: Path, path: str) 
 
 
 def test_a_python_in_a_home_is_refused(tmp_path: Path) -> None:
-    """Others cannot rely on it: the folder may be closed to them, and goes with its user."""
+    """A Python in the home folder of a user is refused, because other users may not have access to it and it disappears
+    with its user.
+    """
     own = tmp_path / "python3"
     own.symlink_to(Path(sys.executable).resolve())
     script = (
@@ -300,8 +312,9 @@ def test_a_python_in_a_home_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_archives_tree_runs_wherever_it_is_put(tmp_path: Path) -> None:
-    """The tree of the archive runs with its own Python from a moved folder with a space and through a link. It contains
-    no path of the machine that built it. scripts/try-archive.sh tests the whole archive without network.
+    """The folder from the archive runs with its own Python after it was moved to a path with a space, and through a
+    link. It contains no path of the machine on which it was built. scripts/try-archive.sh tests the whole archive
+    without network.
     """
     script = (
         "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; import archive\n"
@@ -316,7 +329,7 @@ def test_the_archives_tree_runs_wherever_it_is_put(tmp_path: Path) -> None:
     )
     tree = Path(built.stdout.strip()).rename(tmp_path / "moved to")
     (tmp_path / "tkperf").symlink_to(tree / "bin/tkperf")
-    # A module in the current folder must not be taken for one of Python's.
+    # A module in the current folder must not replace a module of Python.
     (tmp_path / "json.py").write_text("raise SystemExit('a stranger file was run')")
     tkperf = tmp_path / "tkperf"
     assert run(tkperf, "--version", cwd=tmp_path).startswith("tkperf, version ")

@@ -1,4 +1,4 @@
-"""Man pages: everything that the command line takes, and nothing that man stumbles over."""
+"""The man pages describe everything that the command line accepts, and contain no errors for man."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shown(page: Path) -> str:
-    """A page as its reader sees it, each run of spaces as one."""
+    """Return a page as its reader sees it, with each sequence of spaces as one space."""
     done = subprocess.run(
         ["mandoc", "-T", "utf8", "-O", "width=1000", page], check=True, capture_output=True, text=True
     )
@@ -51,7 +51,7 @@ def test_there_is_a_page_of_each_command(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_option_is_in_its_page_as_it_is_in_the_help(folder: Path, name: str) -> None:
-    """The man page contains each option with all its spellings, its value and the text of --help."""
+    """The man page contains each option with all its spellings, its value and the text of ``--help``."""
     context = click.Context(cli, info_name="tkperf", **cli.context_settings)
     command = cli.get_command(context, name)
     assert command is not None
@@ -68,12 +68,12 @@ def test_each_option_is_in_its_page_as_it_is_in_the_help(folder: Path, name: str
 
 
 def test_no_page_has_a_fault_of_roff(folder: Path) -> None:
-    """mandoc and groff, on which man may be built, find no fault in any page."""
+    """mandoc and groff, the programs that display man pages, find no error in any page."""
     pages = sorted(folder.iterdir())
     lint = subprocess.run(
         ["mandoc", "-T", "lint", "-W", "warning", *pages], check=False, capture_output=True, text=True
     )
-    # A date would differ from one build to the next.
+    # The pages contain no date, because it would differ between builds.
     complaints = [line for line in lint.stdout.splitlines() if "missing date" not in line]
     assert complaints == []
     for page in pages:
@@ -82,14 +82,14 @@ def test_no_page_has_a_fault_of_roff(folder: Path) -> None:
 
 
 def test_pages_are_the_same_each_time(folder: Path, tmp_path: Path) -> None:
-    """The pages are the same whatever the terminal, language, time zone and order of hashing."""
+    """The pages do not depend on the terminal, the language, the time zone or the order of hashing."""
     again = make_pages(tmp_path / "again", COLUMNS="40", LC_ALL="C", TZ="Asia/Tokyo", PYTHONHASHSEED="7", TERM="dumb")
     assert again == {path.name: path.read_text(encoding="ascii") for path in folder.iterdir()}
 
 
 def test_what_roff_would_take_as_a_command_is_text(tmp_path: Path) -> None:
-    """A point or an apostrophe at the beginning of a line, a backslash and a hyphen are text in a man page, and no
-    command of roff.
+    """A point or an apostrophe at the beginning of a line, a backslash and a hyphen are shown as text in a man page and
+    are not commands of roff.
     """
     (tmp_path / "odd.py").write_text(
         f"import sys; sys.path.insert(0, {str(SCRIPT.parent)!r})\n"

@@ -1,4 +1,4 @@
-"""make release-check and the workflow files: every check runs, and a failure is seen."""
+"""``make release-check`` and the workflow files run every check and report every failure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def git(folder: Path, *words: str) -> None:
 
 @pytest.fixture
 def release(check: Any, tmp_path: Path) -> Any:
-    """Return a release of a repository with the words of version 3.0.0, without its tag."""
+    """Return a release from a repository with the texts of version 3.0.0 but without its tag."""
     checkout = tmp_path / "checkout"
     (checkout / "scripts").mkdir(parents=True)
     (checkout / "CHANGELOG.md").write_text("# Changelog\n\n## 3.0.0 (2027-01-01)\n")
@@ -53,7 +53,7 @@ def release(check: Any, tmp_path: Path) -> Any:
 
 
 def test_the_tree_must_be_clean(check: Any, release: Any) -> None:
-    """A release contains only files that are committed."""
+    """A release requires a clean work tree, because it contains only committed files."""
     check.check_tree(release)
     (release.checkout / "forgotten.py").touch()
     with pytest.raises(check.CheckError, match=r"forgotten\.py"):
@@ -61,7 +61,7 @@ def test_the_tree_must_be_clean(check: Any, release: Any) -> None:
 
 
 def test_the_commit_must_have_a_tag(check: Any, release: Any) -> None:
-    """Only a commit with the tag of a release is a release, and the next commit is none."""
+    """Only a commit with the tag of a release is a release. The commit after it is not."""
     with pytest.raises(check.CheckError, match="no tag"):
         check.check_tag(release)
     git(release.checkout, "tag", "v3.0.0")
@@ -75,7 +75,9 @@ def test_the_commit_must_have_a_tag(check: Any, release: Any) -> None:
 
 
 def test_words_and_promises_must_name_the_release(check: Any, release: Any) -> None:
-    """The changelog names the version, README does not deny it, and the promises of each X.Y.0 are recorded."""
+    """The changelog must name the version, README must not contradict it, and the promises of each version X.Y.0 must
+    be recorded.
+    """
     git(release.checkout, "tag", "v3.0.0")
     check.check_words(release)
     with pytest.raises(check.CheckError, match=r"tests\.compatibility\.record 3\.0\.0"):
@@ -91,12 +93,12 @@ def test_words_and_promises_must_name_the_release(check: Any, release: Any) -> N
 
 
 def test_notice_names_what_reports_contain(check: Any) -> None:
-    """NOTICE names the embedded font and libraries in the versions that this checkout uses."""
+    """NOTICE names the embedded font and the embedded libraries with the versions that this checkout uses."""
     check.check_notice(check.Release())
 
 
 def test_artefacts_that_differ_are_found(check: Any, release: Any) -> None:
-    """A build is repeated. A second build with other bytes, or without output, fails the check."""
+    """Every build is repeated. If the second build has other bytes or no output, the check fails."""
     script = release.checkout / "scripts/wheel.sh"
     script.write_text('mkdir -p "$1"; echo same >"$1/a"; echo "$SOURCE_DATE_EPOCH" >"$1/b"\n')
     check.build_twice("wheel")(release)
@@ -113,7 +115,7 @@ def test_artefacts_that_differ_are_found(check: Any, release: Any) -> None:
 
 
 def test_sums_are_those_of_the_artefacts(check: Any, release: Any) -> None:
-    """SHA256SUMS lists every artefact. Without an artefact the check fails."""
+    """SHA256SUMS lists every artefact. If no artefact exists, the check fails."""
     with pytest.raises(check.CheckError, match="no artefact"):
         check.write_sums(release)
     (release.artefacts / "a.whl").write_text("content")
@@ -125,7 +127,7 @@ def test_sums_are_those_of_the_artefacts(check: Any, release: Any) -> None:
 
 def test_the_bill_lists_what_the_wheel_needs(check: Any, release: Any) -> None:
     """The software bill of materials lists tkperf, every locked package of its extras, and the font. The same commit
-    gives the same file.
+    leads to the same file.
     """
     (release.artefacts / "tkperf-3.0.0-py3-none-any.whl").write_bytes(b"a wheel")
     here = check.Release(artefacts=release.artefacts, logs=release.logs)
@@ -142,7 +144,9 @@ def test_the_bill_lists_what_the_wheel_needs(check: Any, release: Any) -> None:
 
 
 def test_every_check_runs_and_a_failure_counts(check: Any, release: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """A failed check does not keep the next one from running. Each check has a line, and the failures are counted."""
+    """A failed check does not prevent the following checks. Each check has a line in the output, and the failures are
+    counted.
+    """
 
     def fails(_release: object) -> None:
         raise check.CheckError("the reason")
@@ -157,7 +161,9 @@ def test_every_check_runs_and_a_failure_counts(check: Any, release: Any, capsys:
 
 
 def test_no_check_can_be_left_out(check: Any) -> None:
-    """The list contains the tag, all tests, the lab, each artefact, the bill and the sums. It has no option."""
+    """The list of checks contains the tag, all tests, the lab, each artefact, the bill of materials and the checksums.
+    No option can omit a check.
+    """
     titles = " ".join(title for title, _ in check.CHECKS)
     for words in (
         "tag",
@@ -175,7 +181,9 @@ def test_no_check_can_be_left_out(check: Any) -> None:
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_workflows_call_make_alone(path: Path) -> None:
-    """A workflow installs make and git, checks out, and calls targets of the Makefile. It contains no other logic."""
+    """A workflow installs make and git, checks out the sources and calls targets of the Makefile. It contains no other
+    logic.
+    """
     targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
     workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
     runs = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]

@@ -1,4 +1,6 @@
-"""A run of days: memory that does not grow with it, and a file that can be mailed. Counted, not timed."""
+"""Runs of several days: their memory does not grow with time, and their files are small enough for mail. The tests
+count bytes and do not measure time.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from tkperf.runner.events import Event, StepEnded
 
 
 def script(name: str) -> ModuleType:
-    """Those of bench/ are no package."""
+    """Import a script of bench/, which is not a package."""
     spec = spec_from_file_location(name, Path(__file__).parents[2] / f"bench/{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -30,12 +32,12 @@ def script(name: str) -> ModuleType:
 
 BENCH = script("three_days")
 DAY_S = 86_400
-# The answer to each slice is kept: totals, and a few buckets for percentiles.
+# For each slice, only its result is kept: totals, and a few buckets for percentiles.
 MOST_KEPT_BYTES_A_SLICE = 2200
 
 
 def at_slices(act: Callable[[int], None], *numbers: int) -> Callable[[Event], None]:
-    """An observer that acts when the slices of these numbers are kept."""
+    """Return an observer that acts when the slices with these numbers are stored."""
 
     def observe(event: Event) -> None:
         if isinstance(event, StepEnded) and event.record.number in numbers:
@@ -46,8 +48,8 @@ def at_slices(act: Callable[[int], None], *numbers: int) -> Callable[[Event], No
 
 @pytest.mark.parametrize("read_percent", [0, 65])
 def test_memory_grows_by_little_for_each_slice(read_percent: int, tmp_path: Path) -> None:
-    """Each slice of a stream costs little memory. Three days have 4,320 slices of a minute, which must not cost more
-    than a few MB.
+    """Each slice of a stream needs little memory. The 4,320 slices of a minute in three days must not need more than a
+    few MB.
     """
     profile = BENCH.write_profile(tmp_path, 120 * 2 / 3600, read_percent, slice_s=2)
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=str(profile), tests=["writesat"])
@@ -63,15 +65,15 @@ def test_memory_grows_by_little_for_each_slice(read_percent: int, tmp_path: Path
         tkperf.run(plan, "n", folder=tmp_path, observers=(at_slices(count, *counted),))
     finally:
         tracemalloc.stop()
-    # A cache of the process grows once, in one of the five parts. What slices keep grows in all of them.
+    # A cache of the process grows once, in one of the five parts. The memory for slices grows in all of them.
     growths = sorted(kept[after] - kept[before] for before, after in pairwise(counted))
     assert sum(growths[:-1]) / (4 * 16) < MOST_KEPT_BYTES_A_SLICE, growths
 
 
 @pytest.mark.parametrize("read_percent", [0, 65])
 def test_a_day_of_seconds_is_small(read_percent: int, tmp_path: Path) -> None:
-    """Each second of a day, with the histogram of each direction, takes few bytes. The size that every run file has is
-    left out.
+    """Each second of a day, with the histogram of each direction, needs only a few bytes. The constant size of every
+    run file is not counted.
     """
     profile = BENCH.write_profile(tmp_path, 13 / 60, read_percent)
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=str(profile), tests=["writesat"])

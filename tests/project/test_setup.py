@@ -1,4 +1,4 @@
-"""scripts/setup.sh: what it says, when it does nothing, and what a moved checkout needs."""
+"""scripts/setup.sh: its output, the cases in which it does nothing, and the set-up of a checkout that was moved."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SOURCES = Path(__file__).parents[2]
-# Makes the two programs that setup needs of an environment, and notes what it was asked for.
+# This stand-in for uv creates the two programs that setup needs in an environment, and records its arguments.
 UV = """#!/bin/sh
 echo "$@" >>"$ASKED"
 mkdir -p .venv/bin
@@ -22,7 +22,7 @@ done
 
 
 class Checkout:
-    """The scripts in a folder with a space, and a uv that fetches nothing."""
+    """The scripts in a folder with a space in its name, and a uv that downloads nothing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "my checkout"
@@ -59,7 +59,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 def test_it_says_once_how_to_call_tkperf(checkout: Checkout) -> None:
-    """The first setup says once how to call tkperf. The second one says and does nothing."""
+    """The first set-up prints once how to call tkperf. The second set-up prints and does nothing."""
     said = checkout.set_up()
     assert said.count(".venv/bin/tkperf") == 1
     assert "sudo make install" in said
@@ -68,8 +68,8 @@ def test_it_says_once_how_to_call_tkperf(checkout: Checkout) -> None:
 
 
 def test_a_checkout_that_moved_is_set_up_anew(checkout: Checkout) -> None:
-    """A checkout that moved is set up again with all extras of before, because scripts name their Python by its full
-    path.
+    """A checkout that was moved is set up again with all extras that it had before, because scripts contain the full
+    path of their Python.
     """
     checkout.set_up("parquet")
     checkout.set_up()
@@ -84,14 +84,16 @@ def test_a_checkout_that_moved_is_set_up_anew(checkout: Checkout) -> None:
 
 
 def test_set_up_brings_what_reports_and_serve_need(checkout: Checkout) -> None:
-    """A user who has set up tkperf can call every command of the README."""
+    """After the set-up, a user can call every command in README, because the set-up includes the packages for reports
+    and for ``tkperf serve``.
+    """
     checkout.set_up()
     assert {"report", "serve"} <= set(checkout.calls()[-1].split())
 
 
 def test_system_packages_alone_leave_the_checkout_as_it_is(checkout: Checkout) -> None:
-    """Installing the system packages alone changes nothing in the checkout. sudo make install does this, and no file of
-    root may enter a user's checkout.
+    """Installing only the system packages changes nothing in the checkout. ``sudo make install`` uses this, and no file
+    of root may be created in a user's checkout.
     """
     before = set(checkout.folder.rglob("*"))
     checkout.set_up("system")
@@ -100,7 +102,9 @@ def test_system_packages_alone_leave_the_checkout_as_it_is(checkout: Checkout) -
 
 
 def test_the_pages_say_how_tkperf_comes_on_the_path() -> None:
-    """README has the usual way, and the page on installing has all of them. The demo's script has the usual one."""
+    """README and the demo script contain the usual way of putting tkperf on the PATH. The page about installation
+    contains all ways.
+    """
     assert "sudo make install" in (SOURCES / "README.md").read_text(encoding="utf-8")
     page = (SOURCES / "docs/how-to/install.md").read_text(encoding="utf-8")
     for words in (

@@ -1,4 +1,4 @@
-"""The next steps are known before a step ends, so that fio can start in time even after short steps."""
+"""tkperf knows the next steps before a step ends, so that fio can be started in time even after short steps."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def ahead_of(*phases: Round | Idle) -> Ahead:
 
 
 def test_within_a_round_it_is_the_step_after_the_next() -> None:
-    """Within a round, ``afterwards`` contains the step after the next step. At the end of the round, it contains the
-    first step of the next round, which the procedure names.
+    """Within a round, ``afterwards`` contains the step after the next step. At the end of the round, ``afterwards``
+    contains the first step of the next round, which the procedure determines.
     """
     rounds = [Round(section="S", number=number, steps=(A, B, C)) for number in (1, 2)]
     ahead = ahead_of(*rounds)
@@ -40,7 +40,9 @@ def test_at_the_end_of_a_round_it_is_the_second_step_of_the_next() -> None:
 
 
 def test_nothing_is_guessed() -> None:
-    """The next steps after a round of one step are those that its answer leads to. The last step has none."""
+    """Next steps are never guessed. After a round of one step, the next steps are those to which the result of this
+    step leads. The last step has no next step.
+    """
     first, second = (Round(section="S", number=number, steps=(A,)) for number in (1, 2))
     then = ahead_of(first, second).next(first, lambda _: {}, 1.0)
     assert then is not None

@@ -1,4 +1,4 @@
-"""What becomes of disturbed steps: no window of theirs is steady, and a strict run takes none of them."""
+"""Disturbed steps: no window with a disturbed step is steady, and a strict run keeps no disturbed step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tkperf.runner.events import Event, Judged, PurgeEnded, RunEnded, SectionEnd
 from tkperf.runner.replay import replay
 
 IOPS = SSD_TESTS["iops"]
-# Positions among the twelve steps of a round in the quick profile: R/W 0/100 of 4 KiB, which is tracked, and a step
+# Positions among the twelve steps of a round in the quick profile: the tracked step R/W 0/100 of 4 KiB, and a step
 # before it.
 TRACKED, UNTRACKED = 10, 9
 
@@ -53,8 +53,8 @@ def judged(*doubts: str | None, accept: bool = False) -> SteadyStateVerdict:
 
 
 def test_a_window_with_a_doubtful_value_is_not_steady() -> None:
-    """A window with a disturbed value is not steady, and the verdict names rounds and reasons. A value that left the
-    window does not count.
+    """A window with a disturbed value is not steady, and the verdict names the rounds and the reasons. A value that is
+    no longer in the window does not count.
     """
     verdict = judged(None, "a", "b", "a", None)
     assert not verdict.reached
@@ -65,12 +65,16 @@ def test_a_window_with_a_doubtful_value_is_not_steady() -> None:
 
 
 def test_a_doubtful_value_is_told_before_a_window_is_full() -> None:
-    """A doubtful value is reported before the window is full, so that nobody waits for hours to hear of it."""
+    """A disturbed value is reported before the window is full, so that the user learns of it early and not after
+    hours.
+    """
     assert judged("a").reason == "1 of the 5 rounds a window needs; not the device alone in 1: a"
 
 
 def test_an_accepted_one_is_steady_and_says_so() -> None:
-    """A window with an accepted disturbance is steady and says so. The other limits of the rule still apply."""
+    """A window with an accepted disturbance is steady, and the verdict mentions the disturbance. The other limits of
+    the rule still apply.
+    """
     verdict = judged(None, None, "a", None, None, accept=True)
     assert verdict.reached
     assert verdict.disturbed_rounds == (3,)
@@ -104,8 +108,8 @@ def test_what_is_not_tracked_or_accepted_keeps_no_window(chosen: Callable[[StepS
 
 
 def test_a_host_that_always_disturbs_ends_after_the_most_rounds() -> None:
-    """A host that always disturbs ends the section after the most rounds. The section is not steady, and the reason is
-    told.
+    """A section on a host that always disturbs ends after the maximum number of rounds. The section is not steady, and
+    the reason is reported.
     """
     events, _ = run(lambda _: True)
     outcome = outcome_of(events)
@@ -116,8 +120,8 @@ def test_a_host_that_always_disturbs_ends_after_the_most_rounds() -> None:
 
 
 def test_a_stream_goes_on_until_its_slices_are_undisturbed() -> None:
-    """A stream continues until its judged slices are undisturbed. Write saturation, disturbed in slice 11, is steady in
-    slices 16 to 36 and not in 21.
+    """A stream continues until its judged slices are undisturbed. In this test, write saturation is disturbed in slice
+    11, so it is steady in slices 16 to 36 and not in slice 21.
     """
     test = SSD_TESTS["writesat"]
     assert test.table is not None
@@ -133,7 +137,7 @@ def test_a_stream_goes_on_until_its_slices_are_undisturbed() -> None:
 
 
 def test_a_replay_decides_the_same() -> None:
-    """A replay of the log by a fresh procedure gives the same verdicts and the same end as the run."""
+    """Replaying the log with a new procedure leads to the same verdicts and the same end as the run."""
     events, _ = run(in_round(3, TRACKED))
     records: list[Logged] = []
     for event in events:
@@ -156,7 +160,7 @@ def attempts(host: BusyHost, number: int, position: int) -> int:
 
 
 def test_a_strict_run_measures_a_disturbed_step_again() -> None:
-    """A strict run repeats a disturbed step at once. The kept step is undisturbed, says that it was repeated, and
+    """A strict run repeats a disturbed step immediately. The kept step is undisturbed, is marked as repeated, and
     belongs to a steady window.
     """
     wanted = in_round(2, TRACKED)
@@ -178,7 +182,7 @@ def test_a_strict_run_measures_a_disturbed_step_again() -> None:
 
 
 def test_a_strict_run_ends_where_a_step_is_disturbed_each_time() -> None:
-    """A strict run fails after three disturbed attempts of a step. The steps before are kept."""
+    """A strict run fails after three disturbed attempts of a step. The steps before it are kept."""
     events: list[Event] = []
     with pytest.raises(StepDisturbedError, match=r"burner.*measured three times") as caught:
         run_beside(SpyEngine(), [IOPS], profile(), in_round(2, 0), events.append, strict=True)
@@ -206,6 +210,6 @@ def test_a_strict_stream_ends_with_its_first_disturbed_slice() -> None:
 
 
 def test_a_strict_fill_may_be_slow() -> None:
-    """How fast preconditioning was is no result."""
+    """A strict run keeps a fill that was disturbed, because the speed of preconditioning is not a result."""
     events, _ = run(lambda step: step.kind is StepKind.FILL, strict=True)
     assert outcome_of(events).window == (1, 2, 3, 4, 5)

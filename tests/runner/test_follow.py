@@ -1,4 +1,6 @@
-"""A run that is followed by its file reports what the run itself reported, and at the same place."""
+"""A follower, which reads only the file of a run, reports the same events as the run itself and knows the same place in
+the procedure.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ KEPT = (TestStarted, PurgeEnded, StepEnded, Judged, SectionEnded, TestEnded, Run
 
 
 class Watching:
-    """Follows the file of a run after each of its events, as quickly as nobody could."""
+    """Follows the file of a run after each event of the run, faster than any user could."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -58,7 +60,7 @@ class Watching:
             self.followed += self.follower.take(self.delta)
         if isinstance(event, StepEnded) and len(self.happened) % 11 == 0:
             # The place within a round is known without a replay. A replay reads the whole log, so the test compares
-            # both only now and then.
+            # both only at intervals.
             log = look(self.path).log
             assert self.delta is not None
             assert self.follower.progress == find_progress(self.delta.record, log)
@@ -70,7 +72,7 @@ def of(events: list[Event], *kinds: type) -> list[Event]:
 
 def _comparable(event: Event) -> Event:
     if isinstance(event, StepEnded):
-        # Samples are events of their own here, and fio's output is not read.
+        # Here, samples are separate events, and the output of fio is not read.
         measurement = replace(event.record.measurement, samples=())
         record = replace(event.record, measurement=measurement, engine_output=b"")
         return replace(event, record=record)
@@ -89,14 +91,16 @@ def watch(tmp_path: Path) -> Callable[..., Watching]:
 
 
 def test_what_is_kept_is_told_in_its_order(watch: Callable[..., Watching]) -> None:
-    """A follower receives each stored event once, in order, with all that the run itself reported about it."""
+    """A follower receives each stored event once, in order, with everything that the run itself reported about the
+    event.
+    """
     watching = watch("iops", "lat", "writesat")
     assert of(watching.followed, *KEPT) == of(watching.happened, *KEPT)
     assert of(watching.followed, Warned) == of(watching.happened, Warned)
 
 
 def test_what_drives_tell_is_told(watch: Callable[..., Watching]) -> None:
-    """Whoever follows a run receives each reading of the drive's telemetry once."""
+    """A follower receives each reading of the drive's telemetry once."""
     watching = watch("iops", "lat")
     told = of(watching.happened, TelemetrySeen)
     assert told
@@ -104,7 +108,7 @@ def test_what_drives_tell_is_told(watch: Callable[..., Watching]) -> None:
 
 
 def test_every_second_is_told_once(watch: Callable[..., Watching]) -> None:
-    """Every second is reported once, whether with its step or while the step was running."""
+    """A follower receives every second once, either together with its step or while the step is running."""
     watching = watch("iops", "writesat")
     assert [event.sample.both.ios for event in watching.followed if isinstance(event, SampleSeen)] == [
         event.sample.both.ios for event in watching.happened if isinstance(event, SampleSeen)
@@ -112,7 +116,9 @@ def test_every_second_is_told_once(watch: Callable[..., Watching]) -> None:
 
 
 def test_phases_steps_and_remaining_times_are_found(watch: Callable[..., Watching]) -> None:
-    """A follower finds the phases, steps and remaining times that the runner knew, by replaying the run file alone."""
+    """A follower determines the phases, steps and remaining times that the runner knew, only by replaying the run
+    file.
+    """
     watching = watch("iops", "lat", "tp", "writesat")
     told = [event for event in watching.happened if isinstance(event, PhaseStarted)]
     found = [event for event in watching.followed if isinstance(event, PhaseStarted)]
@@ -129,8 +135,8 @@ def test_phases_steps_and_remaining_times_are_found(watch: Callable[..., Watchin
 
 
 def test_a_test_of_the_users_own_and_a_search_are_followed(watch: Callable[..., Watching], tmp_path: Path) -> None:
-    """A follower finds the procedures of a user's own test and of a demand search in the run file alone. Idle times
-    leave no rows, so they are not reported.
+    """A follower finds the procedures of a user-defined test and of a demand search in the run file alone. Idle times
+    leave no rows, so the follower does not report them.
     """
     own = tmp_path / "own.toml"
     own.write_text(EVERYTHING)
@@ -145,7 +151,7 @@ def test_a_test_of_the_users_own_and_a_search_are_followed(watch: Callable[..., 
 
 
 def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
-    """A follower of a resumed run gets no replaced step as a result. It shows the round that is measured again."""
+    """A follower of a resumed run receives no replaced step as a result. It shows the round that is measured again."""
     folder, path = tmp_path / "first", tmp_path / "run.tkperf"
     plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=("iops", "lat"))
     folder.mkdir()
@@ -154,7 +160,7 @@ def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
     shutil.copy(moments[1 + 6 + 1], path)
 
     watching = Watching(path)
-    # Attached before it was killed: all that was known then is known to the follower.
+    # The follower began before the run was killed, so it knows everything up to the kill.
     watching.delta = look(path)
     before = list(watching.follower.take(watching.delta))
     assert isinstance(before[-1], RunEnded)
@@ -169,13 +175,15 @@ def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
     followed = [event for event in watching.followed if isinstance(event, PhaseStarted)]
     happened = [event for event in watching.happened if isinstance(event, PhaseStarted)]
     assert [event.phase for event in followed] == [event.phase for event in happened]
-    # Two more may follow from round 2 on.
+    # From round 2 on, at most two more rounds may follow.
     rounds = [event for event in (*followed, *happened) if isinstance(event.phase, Round)]
     assert {event.at_most for event in rounds if event.phase.section == "IOPS"} == {3}
 
 
 def test_a_copy_of_a_file_that_is_written_is_as_old_as_what_it_says(tmp_path: Path) -> None:
-    """A run that ends between copy and question is not shown as killed."""
+    """A run that ends after tkperf copied its file, and before tkperf checks whether the run is still running, is not
+    shown as killed.
+    """
     plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=("iops",))
     opened: list[RunFile] = []
 
@@ -191,7 +199,7 @@ def test_a_copy_of_a_file_that_is_written_is_as_old_as_what_it_says(tmp_path: Pa
 
 
 def test_a_file_of_a_course_nobody_knows_leaves_the_place_open(tmp_path: Path) -> None:
-    """A log that its test would not make is shown as far as it is known: the test, no place."""
+    """If a log does not match the procedure of its test, the follower shows the test, but no place in the procedure."""
     import sqlite3
     from contextlib import closing
 

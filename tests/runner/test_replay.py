@@ -1,4 +1,4 @@
-"""Where a test goes on after its log, decided from made up procedures of a few phases."""
+"""The phase with which a test continues after its log, determined with made-up procedures of a few phases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WRITES = Workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131
 
 
 def two_fills() -> Procedure:
-    """A test of two sections, each with a purge and a fill."""
+    """Run a test of two sections. Each section has a purge and a fill."""
     for section in ("A", "B"):
         yield Purge(section=section)
         yield Fill(section=section, workload=WRITES, passes=1)
@@ -22,7 +22,9 @@ def two_fills() -> Procedure:
 
 
 def log_of(*sections: str) -> list[LogEntry]:
-    """Return the rows of the purges and fills of these sections. A section whose fill was cut off ends with ``-``."""
+    """Return the rows of the purges and fills of these sections. If the name of a section ends with ``-``, its fill was
+    interrupted.
+    """
     records: list[Logged] = []
     for name in sections:
         section = name.rstrip("-")
@@ -34,15 +36,15 @@ def log_of(*sections: str) -> list[LogEntry]:
 
 @pytest.mark.parametrize("accept", [False, True])
 def test_a_fill_that_was_cut_off_is_done_as_a_whole(accept: bool) -> None:
-    """A fill that was cut off is repeated as a whole, even if the interruption is accepted, because half a fill is no
-    preconditioning.
+    """A fill that was interrupted is repeated as a whole, even if the user accepts the interruption, because half a
+    fill is no preconditioning.
     """
     found = replay(two_fills(), log_of("A-"), accept=accept)
     assert (found.goes_on, found.set_aside_from, found.answers) == (GoesOn.PURGE, 1, ())
 
 
 def test_only_the_phases_from_the_last_purge_on_are_done_again() -> None:
-    """What was measured before the last purge remains valid."""
+    """After an interruption, only the phases from the last purge on are repeated. Earlier measurements remain valid."""
     found = replay(two_fills(), log_of("A", "B-"))
     assert (found.goes_on, found.set_aside_from, found.again) == (GoesOn.PURGE, 3, "B: all from its purge on")
     assert len(found.answers) == 2

@@ -1,4 +1,6 @@
-"""The runner: order of events, hand-over, endings. Fed by the simulated engine, in no time."""
+"""The runner: the order of events, the hand-over of steps, and the ways in which a run ends. The simulated engine needs
+no real time.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,12 @@ from tkperf.runner.run_watch import Observations, RunWatch
 from tkperf.runner.runner import RunParts, execute_run
 
 RANGE_BYTES = 1 << 30
-# The capacity is so large that the drive never has to collect.
+# The capacity is so large that the drive never needs garbage collection.
 STEADY = FlashModel(capacity_bytes=1 << 40, noise=0.01)
 
 
 class SpyEngine(SimulatedEngine):
-    """Notes what it was told would follow, and fails or is interrupted where asked."""
+    """An engine that records which steps it was told would follow, and that fails or is interrupted on request."""
 
     def __init__(
         self,
@@ -57,7 +59,7 @@ class SpyEngine(SimulatedEngine):
         self.slower_after: int | None = None
 
     def _serve(self, workload: Workload, duration_s: float) -> Second:
-        """After so many steps the drive is half as fast: what looked steady is not."""
+        """After ``slower_after`` steps, the drive is half as fast, so a window that seemed steady is not steady."""
         second = super()._serve(workload, duration_s)
         slower = self.slower_after is not None and len(self.asked) > self.slower_after
         if not slower:
@@ -102,8 +104,8 @@ def run(
 
 
 def test_every_step_but_the_last_is_told_what_follows() -> None:
-    """The runner tells the engine what follows each step except the last. A following step is certain within a round,
-    and before steady state is possible.
+    """For each step except the last, the runner tells the engine what follows. The next step is certain within a round
+    and as long as steady state is not yet possible.
     """
     engine = SpyEngine()
     run(engine, ["iops"])
@@ -117,7 +119,9 @@ def test_every_step_but_the_last_is_told_what_follows() -> None:
 
 
 class SlowToTell(SpyEngine):
-    """Knows the totals of a step only when it returns them: what follows is never chosen by it."""
+    """An engine that reports the totals of a step only when the step returns, so that the totals never select the next
+    step.
+    """
 
     def _hand_over(self, execution: Execution, then: Next | None) -> Execution:
         if then is None or then.certain:
@@ -131,8 +135,8 @@ class SlowToTell(SpyEngine):
 def test_nothing_that_follows_without_a_purge_starts_cold(
     engine_type: type[SpyEngine], slower_after: int | None
 ) -> None:
-    """No fio starts cold without a purge before it: from fill to round, from round to round, and from round to the
-    histogram run.
+    """Without a purge in between, no step starts cold: the fill is handed over to the first round, each round to the
+    next, and the last round to the histogram run.
     """
     engine = engine_type(cold_start_s=0.3)
     engine.slower_after = slower_after
@@ -151,7 +155,9 @@ def longest_gap_s(records: Sequence[StepRecord]) -> float:
 
 
 def test_after_the_decision_the_next_round_starts_before_anything_is_written() -> None:
-    """An uncertain hand-over is let go as soon as the verdict is known, once each round end."""
+    """After a verdict, the next round is released before anything is written. This happens once at the end of each
+    round with an uncertain hand-over.
+    """
     engine = SlowToTell(cold_start_s=0.3)
     engine.slower_after = 4 * 12
     order: list[str] = []
@@ -180,13 +186,13 @@ def test_after_the_decision_the_next_round_starts_before_anything_is_written() -
             clock=engine.clock,
         )
     )
-    # The fifth round could have been steady, so that its end alone had to be awaited.
+    # The fifth round could have been steady, so the runner had to wait for its end.
     assert order[-3:] == ["end 5", *(f"start {n}" for n in range(61, 72)), "end 6"][-3:]
     assert order[order.index("end 5") - 1] == "start 60"
 
 
 def test_a_run_says_that_it_followed_the_profile_that_it_followed() -> None:
-    """A run stores the profile that it really followed, so that its numbers and its results belong together."""
+    """A run stores the profile with which it really ran, so that its numbers and its results belong together."""
     events = run(SpyEngine(), ["iops"])
     assert run_info().profile == {"title": "t"}
     (started,) = [event for event in events if isinstance(event, RunStarted)]
@@ -195,7 +201,9 @@ def test_a_run_says_that_it_followed_the_profile_that_it_followed() -> None:
 
 
 def test_events_follow_the_procedure() -> None:
-    """The events of a run follow its procedure: purge, fill, rounds with a verdict each, end of test, end of run."""
+    """The events of a run are in the order of its procedure: purge, fill, rounds with a verdict each, the end of the
+    test, and the end of the run.
+    """
     events = run(SpyEngine(), ["iops"])
     kinds = [
         type(event).__name__
@@ -208,14 +216,14 @@ def test_events_follow_the_procedure() -> None:
 
 
 def test_the_device_is_checked_again_before_each_phase() -> None:
-    """No purge and no writes without a fresh look at the device."""
+    """The device is checked again before each phase, so no purge and no write starts without a new check."""
     target = FreeTarget()
     run(SpyEngine(), ["iops"], target)
     assert target.acts == ["recheck", "purge", "recheck", *["recheck"] * 5]
 
 
 def test_no_io_goes_on_into_a_purge() -> None:
-    """A stream, or a step made ready, is stopped before the device is purged."""
+    """A running stream, or a step that was prepared, is stopped before the device is purged."""
     engine = SpyEngine()
     target = FreeTarget(acts=engine.acts)
     run(engine, ["lat", "tp"], target)
@@ -226,7 +234,9 @@ def test_no_io_goes_on_into_a_purge() -> None:
 
 
 def test_an_engine_error_ends_the_run_and_is_recorded() -> None:
-    """An engine error ends the run as failed with its reason. The observers got the steps before."""
+    """An error of the engine ends the run as failed, and the reason is recorded. The observers received all earlier
+    steps.
+    """
     engine = SpyEngine(fail_at=20, error=EngineError("fio failed on X"))
     events: list[Event] = []
     with pytest.raises(EngineError, match="fio failed on X"):
@@ -249,7 +259,7 @@ def test_an_engine_error_ends_the_run_and_is_recorded() -> None:
 
 
 class RefusedOnce(SpyEngine):
-    """The fifth step ends before its time, which is impossible. Looking at the device takes 10 s."""
+    """An engine with a fifth step that ends too early, which is impossible. Checking the device takes 10 s."""
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
         execution = super().measure(step, then=then, on_sample=on_sample)
@@ -273,7 +283,9 @@ class SlowTarget(FreeTarget):
 
 
 def test_a_repeated_step_is_marked_and_its_gap_is_true() -> None:
-    """The device was idle since the end of what was refused, also while it was looked at again."""
+    """A repeated step is marked, and its gap counts from the end of the refused attempt. The gap includes the time in
+    which the device was checked again.
+    """
     engine, target = RefusedOnce(), SlowTarget()
     target.engine = engine
     events = run(engine, ["iops"], target)
@@ -295,7 +307,7 @@ def test_a_repeated_step_is_marked_and_its_gap_is_true() -> None:
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_step_that_the_device_refutes_is_measured_again_once(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
-    """A step is measured again once if the device's counters refute it. A refuted step is never kept."""
+    """A step that the counters of the device refute is measured again once. A refuted step is never kept."""
     engine, left = SpyEngine(), [times]
     look = RunWatch.step_ended
 
@@ -323,7 +335,7 @@ def test_a_step_that_the_device_refutes_is_measured_again_once(monkeypatch: pyte
 
 
 def test_ctrl_c_is_an_interruption_not_a_failure() -> None:
-    """Ctrl-C stops the engine, and the run counts as interrupted and not as failed."""
+    """After Ctrl-C, the engine is stopped, and the run counts as interrupted instead of failed."""
     engine = SpyEngine(fail_at=3, error=KeyboardInterrupt())
     with pytest.raises(Interrupted, match="kept"):
         run(engine, ["iops"])
@@ -331,8 +343,8 @@ def test_ctrl_c_is_an_interruption_not_a_failure() -> None:
 
 
 def test_gaps_are_known_between_any_two_steps() -> None:
-    """The gap between any two steps is recorded, and after a purge from the end of the purge. The
-    first step has none.
+    """The gap between any two steps is recorded. After a purge, the gap counts from the end of the purge. The first
+    step has no gap.
     """
     events = run(SpyEngine(), ["tp", "writesat"])
     records = [event.record for event in events if isinstance(event, StepEnded)]
@@ -343,8 +355,8 @@ def test_gaps_are_known_between_any_two_steps() -> None:
 
 
 def test_answers_to_the_procedure_hold_no_samples() -> None:
-    """The procedure gets answers without samples, because the samples of a day belong in the run file. Each step is
-    announced before it runs.
+    """The results that a procedure receives contain no samples, because the samples of a day belong only in the run
+    file. Each step is announced before it runs.
     """
     events = run(SpyEngine(), ["writesat"])
     started = [event for event in events if isinstance(event, StepStarted)]
@@ -358,8 +370,8 @@ class BadOutputError(TkperfError):
 
 
 def test_an_observer_that_fails_at_the_end_of_a_test_hides_neither_it_nor_the_reason() -> None:
-    """An observer that fails at the end of a test hides neither the end nor the reason. The other observers receive
-    both.
+    """If an observer fails at the end of a test, the end and the original reason are still reported. The other
+    observers receive both.
     """
 
     class Idle(SpyEngine):

@@ -1,4 +1,6 @@
-"""Telemetry of whole runs, on simulated drives: asked for around tests, kept, shown, gone on with."""
+"""Telemetry of whole runs on simulated drives: tkperf requests it around tests, stores it, shows it, and continues it
+in a resumed run.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def run_cli(*argv: object) -> str:
 
 @pytest.fixture(scope="module")
 def hot(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A client drive that reads so fast that it is throttled."""
+    """Return a run of a client drive that reads so fast that it is throttled."""
     folder = tmp_path_factory.mktemp("hot")
     run_cli(
         "ssd",
@@ -57,7 +59,7 @@ def hot(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_throttled_drive_is_shown_as_such_everywhere(hot: Path, tmp_path: Path) -> None:
-    """The terminal, JSON, Markdown and CSV show that the drive was throttled, what it wrote and how hot it was."""
+    """The terminal, JSON, Markdown and CSV show that a drive was throttled, how much it wrote and how hot it was."""
     shown = " ".join(run_cli("show", "--full", hot).split())
     assert "the drive was throttled for heat in Throughput; altered from SNIA PTS 2.0" in shown
     assert "Write amplification (flash / host)" in shown
@@ -84,8 +86,8 @@ def test_a_throttled_drive_is_shown_as_such_everywhere(hot: Path, tmp_path: Path
 
 
 def test_charts_below_performance_have_its_time_axis(hot: Path) -> None:
-    """The telemetry charts below the performance chart have its time axis and labels of the same width, so that points
-    above each other have the same time.
+    """The telemetry charts below the performance chart have the same time axis and labels of the same width, so that
+    points above each other belong to the same time.
     """
     view = view_of(hot)
     (test,) = view.tests
@@ -116,7 +118,7 @@ def test_charts_below_performance_have_its_time_axis(hot: Path) -> None:
 
 
 def test_each_test_has_what_it_wrote_itself(tmp_path: Path) -> None:
-    """Tests that follow each other share the reading between them, and nothing else."""
+    """Consecutive tests share only the reading between them, so each test has its own written amount."""
     run_cli(
         "ssd",
         "two",
@@ -139,7 +141,9 @@ def test_each_test_has_what_it_wrote_itself(tmp_path: Path) -> None:
 
 
 def test_old_runs_and_hard_disks_show_none(tmp_path: Path) -> None:
-    """Runs without telemetry, such as those of hard disks, show no chart, no table and no zeroes of telemetry."""
+    """Runs without telemetry, such as older runs and those of hard disks, show no chart, no table and no zeroes for
+    telemetry.
+    """
     run_cli("hdd", "d", "sim:hdd", "--profile", "quick", "--output", tmp_path, "-q")
     run_cli(
         "ssd",
@@ -163,7 +167,9 @@ def test_old_runs_and_hard_disks_show_none(tmp_path: Path) -> None:
 
 
 def test_a_run_that_goes_on_has_each_reading_once(tmp_path: Path) -> None:
-    """What a simulated drive told before an interruption is in the log already."""
+    """A resumed run contains each reading once. Readings of a simulated drive from before the interruption are already
+    in the log.
+    """
     run_cli("ssd", "r", "sim:client-tlc", "--profile", "quick", "-ssdt", "iops", "--output", tmp_path, "-q")
     path = tmp_path / "r.tkperf"
     before = read_run(path).telemetry
@@ -178,7 +184,7 @@ def test_a_run_that_goes_on_has_each_reading_once(tmp_path: Path) -> None:
 
 @dataclass
 class Recorded:
-    """Telemetry that notes what it is told, and tells one reading each time it is asked."""
+    """Telemetry that records the calls of the runner and returns one reading for each request."""
 
     acts: list[str] = field(default_factory=list)
     waiting: list[Reading] = field(default_factory=list)
@@ -211,7 +217,7 @@ class Recorded:
 
 
 def run_latency(engine: SimulatedEngine, target: FreeTarget, telemetry: Recorded) -> list[Event]:
-    """What is told of a latency test with this telemetry."""
+    """Return the events of a latency test with this telemetry."""
     events: list[Event] = []
     execute_run(
         RunParts(
@@ -229,7 +235,7 @@ def run_latency(engine: SimulatedEngine, target: FreeTarget, telemetry: Recorded
 
 
 def test_the_runner_asks_around_tests_and_leaves_purges_alone() -> None:
-    """The runner asks for readings before and after each test and at the end of the run, and pauses them during a
+    """The runner requests readings before and after each test and at the end of the run, and requests none during a
     purge. A failure to read is reported once.
     """
     engine = SimulatedEngine(PRESET_MODELS["sata-ssd"], GIB)
@@ -243,7 +249,7 @@ def test_the_runner_asks_around_tests_and_leaves_purges_alone() -> None:
     events = run_latency(engine, RunTarget(), recorded)
     assert recorded.acts == ["ask", "pause", "purge", "go on", "ask", "finish", "ask"]
     seen = [event.reading for event in events if isinstance(event, TelemetrySeen)]
-    assert [reading.media_errors for reading in seen] == [1, 5]  # the last at the same moment
+    assert [reading.media_errors for reading in seen] == [1, 5]  # the last reading was requested at the same moment
     warnings = [event.warning for event in events if isinstance(event, Warned)]
     codes = [warning.code for warning in warnings if warning.code in ("telemetry", "media-errors")]
     assert codes == ["telemetry", "media-errors"]
@@ -251,7 +257,9 @@ def test_the_runner_asks_around_tests_and_leaves_purges_alone() -> None:
 
 
 def test_ctrl_c_at_the_last_reading_costs_that_reading_alone() -> None:
-    """Who does not wait for a tool that hangs has a run that is complete: everything was measured."""
+    """If the user presses Ctrl-C during the last reading, only this reading is lost. The run is complete, because
+    everything was measured.
+    """
 
     class Hanging(Recorded):
         def finish(self) -> None:

@@ -1,4 +1,4 @@
-"""tkperf knows how it was installed, and states what this way of installing does not provide."""
+"""tkperf recognises how it was installed, and reports what this way of installation does not provide."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def texts(found: Installation) -> str:
     ],
 )
 def test_each_way_of_installing_is_recognised(prefix: Path, tmp_path: Path, file: str, content: str, way: Way) -> None:
-    """The files that an installer leaves in the environment show which installer it was."""
+    """The files that an installer leaves in the environment show which installer was used."""
     (prefix / file).write_text(content)
     found = read_installation(tmp_path)
     assert (found.way, found.place, found.program) == (way, prefix, prefix / "bin/tkperf")
@@ -59,7 +59,9 @@ def test_each_way_of_installing_is_recognised(prefix: Path, tmp_path: Path, file
 
 
 def test_a_checkout_is_recognised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The environment .venv beside the sources belongs to a checkout, which make install makes available to all."""
+    """The environment .venv next to the sources belongs to a checkout. The message proposes ``make install``, which
+    makes tkperf available to all users.
+    """
     monkeypatch.setattr(sys, "prefix", str(Path(installation.__file__).parents[3] / ".venv"))
     found = read_installation(tmp_path)
     assert found.way is Way.CHECKOUT
@@ -67,13 +69,15 @@ def test_a_checkout_is_recognised(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_the_python_of_the_system_is_recognised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A tkperf outside every environment belongs to the packages of its Python."""
+    """A tkperf outside any environment belongs to the packages of its Python."""
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     assert read_installation(tmp_path).way is Way.PYTHON
 
 
 def test_missing_extras_are_named(prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each extra with a missing package is named, with the command that installs it for this way of installing."""
+    """Each extra with a missing package is named, together with the command that installs it for this way of
+    installation.
+    """
     (prefix / "more-packages.txt").write_text("make install EXTRAS='report {extra}'")
     present = ModuleSpec("present", None)
     monkeypatch.setattr("tkperf.system.installation.find_spec", lambda name: None if name == "pyarrow" else present)
@@ -94,7 +98,7 @@ def test_a_container_is_recognised(prefix: Path, tmp_path: Path, mark: str) -> N
 
 
 def test_an_ordinary_user_reads_how_to_call_sudo(prefix: Path, tmp_path: Path) -> None:
-    """sudo does not find a tkperf in a user's folder. The command names the whole path."""
+    """If sudo does not find a tkperf in a user's folder, the message contains the command with the whole path."""
     said = texts(read_installation(tmp_path))
     assert f"its secure_path ({SECURE_PATH}) does not contain {prefix / 'bin'} [sudo {prefix / 'bin/tkperf'}]" in said
 
@@ -102,7 +106,9 @@ def test_an_ordinary_user_reads_how_to_call_sudo(prefix: Path, tmp_path: Path) -
 def test_sudo_that_finds_another_tkperf_is_noticed(
     prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under sudo, PATH is the secure_path. Another tkperf in it, such as TKperf 2.2, is named."""
+    """Under sudo, PATH is the secure_path. If this path contains another tkperf, such as TKperf 2.2, the message names
+    it.
+    """
     monkeypatch.setattr("tkperf.system.installation.os.geteuid", lambda: 0)
     monkeypatch.setenv("SUDO_USER", "somebody")
     (tmp_path / "sbin").mkdir()
@@ -113,7 +119,9 @@ def test_sudo_that_finds_another_tkperf_is_noticed(
 
 
 def test_a_tkperf_that_sudo_finds_has_no_gap(prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A link from a folder of secure_path is enough. Root without sudo needs none."""
+    """A tkperf that sudo finds through a link in a folder of secure_path causes no message. Neither does a tkperf that
+    root runs without sudo.
+    """
     monkeypatch.setattr("tkperf.system.installation.os.geteuid", lambda: 0)
     assert "sudo" not in texts(read_installation(tmp_path))
     monkeypatch.setenv("SUDO_USER", "somebody")

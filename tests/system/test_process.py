@@ -1,4 +1,4 @@
-"""What tkperf starts: programs and modules of its own."""
+"""Processes that tkperf starts: external programs and modules of tkperf itself."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tkperf.system.process import run_command, start_module
 def test_a_module_of_ours_loads_nothing_from_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A module process loads nothing from the current folder, because anybody may have put a json.py there and the user
-    may be root.
+    """A module process loads nothing from the current folder. Any user may have put a json.py there, and tkperf may run
+    as root.
     """
     (tmp_path / "json.py").write_text("open('strangers file was run', 'w')\n")
     monkeypatch.chdir(tmp_path)
@@ -42,7 +42,7 @@ def test_a_module_of_ours_does_not_outlive_us() -> None:
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as ours:
         assert ours.stdout is not None
         pid = int(ours.stdout.readline())
-        # The process is neither the fork of this one, which it is at first, nor setpriv.
+        # The process is no longer the fork of this process, which it is at first, nor setpriv.
         command = Path(f"/proc/{pid}/cmdline")
         _wait_until(lambda: command.read_bytes().split(b"\0")[1:4] == [b"-P", b"-m", b"json.tool"])
         os.kill(pid, signal.SIGSTOP)
@@ -56,8 +56,8 @@ def test_a_module_of_ours_does_not_outlive_us() -> None:
 
 @pytest.mark.parametrize("name", ["LC_ALL", "LANG", "LC_NUMERIC", "LANGUAGE"])
 def test_programs_run_in_one_locale(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under de_DE, nvme-cli 2.3 prints 2433328 as 2.433.328, json-c prints a decimal comma, and
-    wipefs prints German words.
+    """All programs run in one locale. In the locale de_DE, nvme-cli 2.3 prints 2433328 as 2.433.328, json-c prints a
+    decimal comma, and wipefs prints German words.
     """
     monkeypatch.setenv(name, "de_DE.UTF-8")
     printed = run_command(["env"], timeout_s=60).stdout.splitlines()
@@ -68,7 +68,9 @@ def test_programs_run_in_one_locale(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_host_without_c_utf_8_has_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Old distributions have no C.UTF-8. The locale of tkperf itself does not change."""
+    """On a host without C.UTF-8, such as an old distribution, programs run in the locale C. The locale of tkperf itself
+    does not change.
+    """
     before = locale.setlocale(locale.LC_ALL)
     assert process._fixed_locale.__wrapped__() == "C.UTF-8"
     assert locale.setlocale(locale.LC_ALL) == before
@@ -84,7 +86,7 @@ def test_a_host_without_c_utf_8_has_c(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_module_of_ours_keeps_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The module reads the names of files as tkperf does."""
+    """A module process keeps the locale of tkperf, so that it reads the names of files in the same way."""
     monkeypatch.setenv("LC_ALL", "C")
     monkeypatch.setenv("TKPERF_SMTP_PASSWORD", "secret")
     environment = process._own_environment()
@@ -93,7 +95,9 @@ def test_a_module_of_ours_keeps_the_locale(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_program_that_prints_without_end_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the beginning of each output stream is kept. The program's output is still read, so that it can end."""
+    """A program that prints without end does not fill the memory, because only the beginning of each stream is kept.
+    The rest is read and dropped, so that the program can end.
+    """
     monkeypatch.setattr(process, "KEPT_OUTPUT_BYTES", 1000)
     done = run_command(
         ["sh", "-c", "head -c 5000000 /dev/zero | tr '\\0' a; head -c 5000000 /dev/zero >&2"], timeout_s=60
@@ -102,7 +106,9 @@ def test_a_program_that_prints_without_end_fills_no_memory(monkeypatch: pytest.M
 
 
 def test_a_program_whose_child_goes_on_has_ended() -> None:
-    """A program that exits has ended, even if a child of it holds its pipes. Its own output is returned."""
+    """A program counts as ended when it exits, even if one of its child processes holds its pipes. Its own output is
+    returned.
+    """
     done = run_command(["sh", "-c", "echo said; sleep 20 & exit 3"], timeout_s=60)
     assert (done.exit_status, done.stdout) == (3, "said\n")
 
@@ -114,7 +120,9 @@ def test_a_program_that_does_not_end_is_ended() -> None:
 
 
 def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
-    """Who waits for a smartctl in a script must not leave that at the drive."""
+    """If a program hangs, its child processes are ended as well. Otherwise a smartctl that a script started could
+    continue to use the drive.
+    """
     number = tmp_path / "pid"
     with pytest.raises(EngineError, match="did not end within 1 s"):
         run_command(["sh", "-c", f"sleep 60 & echo $! > {number}; wait"], timeout_s=1)
@@ -129,7 +137,9 @@ def _wait_until(holds: Callable[[], bool]) -> None:
 
 
 def _is_alive(pid: int) -> bool:
-    """Whether it does anything yet: one that nobody has waited for does not."""
+    """Return whether the process still runs. A process that has ended but was not waited for (a zombie) does not
+    run.
+    """
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -145,9 +155,9 @@ def _make_fio(folder: Path, version: str) -> Path:
 
 
 def test_a_variable_names_the_fio_to_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable has priority over PATH, which sudo replaces.
+    """The variable TKPERF_FIO selects the fio and has priority over PATH, which sudo replaces.
 
-    It names no program other than fio.
+    The variable does not affect programs other than fio.
     """
     on_path = _make_fio(tmp_path / "path", "fio-3.33")
     named = _make_fio(tmp_path / "named", "fio-3.99")
@@ -160,7 +170,9 @@ def test_a_variable_names_the_fio_to_use(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("named", ["fio", "./fio", "/nowhere/fio", "/etc/passwd", "/etc"])
 def test_a_variable_that_names_no_program_is_an_error(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
-    """The fio on the PATH is not used instead, because the user asked for another version."""
+    """If TKPERF_FIO names no program, tkperf fails instead of using the fio in PATH, because the user requested another
+    version.
+    """
     monkeypatch.setenv("TKPERF_FIO", named)
     with pytest.raises(EngineError, match=r"TKPERF_FIO is '.*absolute path"):
         run_command(["fio", "--version"], timeout_s=60)
@@ -170,8 +182,8 @@ def test_a_variable_that_names_no_program_is_an_error(monkeypatch: pytest.Monkey
 def test_only_root_chooses_the_fio_of_on_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, trusted: bool
 ) -> None:
-    """Root chooses the fio of on-host by PATH, and nobody by TKPERF_FIO. A program of a sudo user
-    never starts as root.
+    """For ``on-host``, only root selects the fio, with PATH, and no user selects it with TKPERF_FIO. A program of a
+    user who called sudo is never started as root.
     """
     program = _make_fio(tmp_path / "own", "fio-3.99; touch ${0}-was-run")
     monkeypatch.setenv("SUDO_UID", str(user))

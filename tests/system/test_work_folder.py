@@ -1,4 +1,4 @@
-"""The working folder: another place when one is lost, and nothing left of runs that are dead."""
+"""The working folder: tkperf uses another place if a folder is lost, and removes what killed runs left."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_removed_folder_is_made_again(places: list[Path]) -> None:
-    """A work folder that something removed while the run continues is created again."""
+    """A working folder that was removed during a run is created again."""
     folder = WorkFolder(places)
     first = folder.write(write)
     subprocess.run(["rm", "-r", first.parent], check=True)
@@ -49,7 +49,7 @@ def test_a_removed_folder_is_made_again(places: list[Path]) -> None:
 
 
 def test_a_full_place_is_left_for_another(places: list[Path]) -> None:
-    """A full folder is avoided and used again when it has room."""
+    """A folder on a full disk is avoided, and used again when it has free space."""
     folder = WorkFolder(places)
     full = True
 
@@ -65,7 +65,7 @@ def test_a_full_place_is_left_for_another(places: list[Path]) -> None:
 
 
 def test_no_place_at_all_is_waited_for_and_then_told(places: list[Path]) -> None:
-    """A moment without space in any folder ends nothing. After the limit, the error names the folders."""
+    """If no folder has free space for a moment, the run does not end. After a limit, the error names the folders."""
     folder = WorkFolder(places)
     tries = 0
 
@@ -100,7 +100,9 @@ def test_no_place_at_all_is_waited_for_and_then_told(places: list[Path]) -> None
 def test_only_a_full_disk_or_quota_is_waited_for(
     number: int, says: str, places: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Any other failure ends the run at once, and the message says what to do."""
+    """tkperf waits only for a full disk or quota. Any other failure ends the run immediately, and the message tells the
+    user what to do.
+    """
     monkeypatch.setattr(work_folder, "PLACE_WAIT_S", 300.0)
     monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("waited"))
     folder = WorkFolder(places)
@@ -117,7 +119,7 @@ def test_only_a_full_disk_or_quota_is_waited_for(
 
 
 def test_a_full_quota_is_waited_for(places: list[Path]) -> None:
-    """A full quota is waited for, even if the other folder cannot be written to at all."""
+    """tkperf waits for a full quota, even if the other folder cannot be written to at all."""
     folder = WorkFolder(places)
     numbers = [errno.EDQUOT, errno.EROFS, errno.EDQUOT, errno.EROFS]
 
@@ -133,7 +135,7 @@ def test_a_full_quota_is_waited_for(places: list[Path]) -> None:
 
 @pytest.mark.parametrize("free", range(8))
 def test_a_lack_of_descriptors_leaves_no_folder(free: int, places: list[Path]) -> None:
-    """No folder remains if it cannot be made, or if descriptors run out after it was made."""
+    """If a folder cannot be created, or if file descriptors run out after it was created, no folder remains."""
     code = (
         "import os, resource, sys; from pathlib import Path\n"
         "from tkperf.model.errors import EngineError\n"
@@ -154,9 +156,10 @@ def test_a_lack_of_descriptors_leaves_no_folder(free: int, places: list[Path]) -
 
 
 def test_a_folder_whose_maker_was_killed_before_it_had_its_name_goes_later(places: list[Path]) -> None:
-    """The folder is not removed at once, because another process may be about to lock it.
+    """A folder whose creator was killed before it got its final name is removed later, because another process may be
+    about to lock it.
 
-    A folder with content that nobody locked is never removed.
+    A folder with content that was never locked is never removed.
     """
     place = places[0]
     empty, locked, fresh, foreign = (place / f".tkperf-{name}" for name in ("a", "b", "c", "d"))
@@ -171,8 +174,8 @@ def test_a_folder_whose_maker_was_killed_before_it_had_its_name_goes_later(place
 
 
 def test_a_private_folder_is_gone_afterwards(tmp_path: Path) -> None:
-    """The folder is gone even after an error, and so are folders that a killed process left in that
-    place.
+    """A private folder is removed after its use, even after an error. Private folders that a killed process left in the
+    same place are also removed.
     """
     left = killed_run(tmp_path)
 
@@ -189,7 +192,7 @@ def test_a_private_folder_is_gone_afterwards(tmp_path: Path) -> None:
 
 
 def killed_run(place: Path) -> Path:
-    """The folder that a run killed by SIGKILL left."""
+    """Return the folder that a run left when SIGKILL ended it."""
     code = (
         "import sys, os, signal; from pathlib import Path\n"
         "from tkperf.system.work_folder import WorkFolder\n"
@@ -204,14 +207,14 @@ def killed_run(place: Path) -> Path:
 
 
 def test_what_a_killed_run_left_goes_at_the_next_start(places: list[Path]) -> None:
-    """The folder of a killed run is removed at the next start, because the kernel has dropped its lock."""
+    """The folder of a killed run is removed at the next start, because the kernel has released its lock."""
     left = killed_run(places[0])
     WorkFolder(places).close()
     assert not left.exists()
 
 
 def test_what_somebody_lives_in_or_nobody_can_tell_stays(places: list[Path], tmp_path: Path) -> None:
-    """Folders of other runs, folders without a lock, other names and the targets of links remain."""
+    """Folders of running runs, folders without a lock, folders with other names and the targets of links remain."""
     place = places[0]
     living = WorkFolder(places)
     kept = [living.write(write)]
@@ -237,7 +240,7 @@ def test_what_somebody_lives_in_or_nobody_can_tell_stays(places: list[Path], tmp
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make another user's folder")
 def test_what_belongs_to_another_user_stays(places: list[Path]) -> None:
-    """A folder of another user remains, whether its run is dead or not. The next run of that user removes it."""
+    """A folder of another user remains, even if its run was killed. The next run of that user removes it."""
     left = killed_run(places[0])
     os.chown(left, 65534, 65534)
     remove_dead(places[0])
@@ -245,7 +248,7 @@ def test_what_belongs_to_another_user_stays(places: list[Path]) -> None:
 
 
 def test_files_within_a_dead_folder_that_are_links_are_not_followed(places: list[Path], tmp_path: Path) -> None:
-    """If a folder of a killed run contains links, tkperf removes the links, but not their targets."""
+    """If the folder of a killed run contains links, tkperf removes the links but not their targets."""
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "file").touch()
