@@ -1,6 +1,7 @@
-"""Cohorts of drives of one model, and histories of one drive: distributions, outliers, trends.
+"""Statistics of cohorts (drives of one model) and histories (runs of one drive): distributions, outliers and trends.
 
-The statistics assume no distribution, and a single odd value changes little (see docs/explanation/method.md).
+The statistics do not assume a certain distribution, and a single unusual value changes them only slightly (see
+docs/explanation/method.md).
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from tkperf.model.same_device import find_measured_part
 OUTLIER_SCORE = 3.5
 """Limit of the modified z-score (Iglewicz, Hoaglin 1993; NIST/SEMATECH 1.3.5.17)."""
 FEWEST_SCORED = 5
-"""Fewest runs that can show an outlier."""
+"""The smallest number of runs in which tkperf searches for outliers."""
 FEWEST_IN_TREND = 5
-"""Fewest runs with an interval of 95 %: each order of four values has a chance of 1 in 24."""
-# Standard deviation of normally distributed values, as a multiple of the median (or the mean) of their
-# absolute deviations from the middle.
+"""The smallest number of runs for which a trend has a 95 % interval. Four values are too few, because each order of
+four values has a probability of 1 in 24.
+"""
+# Standard deviation of normally distributed values, as a multiple of the median, or of the mean, of the absolute
+# deviations from the median.
 _SIGMAS_OF_MAD = 1.4826
 _SIGMAS_OF_MEAN = 1.2533
 _BEYOND = (100 - COVERAGE_PERCENT) / 200
@@ -34,15 +37,16 @@ _BEYOND = (100 - COVERAGE_PERCENT) / 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CohortDistribution:
-    """Distribution of one figure over runs, in its unit.
+    """Distribution of a figure over several runs. All values have the unit of the figure.
 
     Attributes:
         spread: estimate of the standard deviation, from the median absolute deviation (MAD).
-        median_low, median_high: 95 % interval of the median of all such drives; None with fewer than six values.
-        lower_quartile, upper_quartile: half of the values lie between them.
-        scores: modified z-score of each value; None with fewer than five values.
-        outlier_low, outlier_high: a value below the first or above the second is an outlier, unless its uncertainty
-            reaches the median; None with fewer than five values.
+        median_low, median_high: 95 % interval of the median of all drives of this kind; None: there are fewer than six
+            values.
+        lower_quartile, upper_quartile: limits between which half of the values lie.
+        scores: modified z-score of each value; None: there are fewer than five values.
+        outlier_low, outlier_high: limits of outliers. A value outside these limits is an outlier unless its uncertainty
+            interval contains the median. None: there are fewer than five values.
     """
 
     count: int
@@ -84,33 +88,36 @@ def describe_distribution(values: Sequence[float]) -> CohortDistribution:
 
 
 def _estimate_sigma(deviations: Sequence[float]) -> float:
-    """Return the divisor of the modified z-score, 0.6745 (x - median) / MAD. If the MAD is 0, the mean absolute
-    deviation replaces it.
+    """Return the estimate of the standard deviation by which the modified z-score divides: MAD / 0.6745. If the MAD is
+    0, the mean absolute deviation is used instead of the MAD.
     """
     return _SIGMAS_OF_MAD * median(deviations) or _SIGMAS_OF_MEAN * sum(deviations) / len(deviations)
 
 
 def _rank_of_median(count: int) -> int | None:
-    """Return the number of values that the interval leaves out at each end. Each value is below the median with a
-    probability of one half.
+    """Return the number of ordered values that lie outside the 95 % interval of the median at each end. Each value is
+    below the true median with a probability of one half.
     """
     return _left_out([comb(count, number) / 2**count for number in range(count // 2)])
 
 
 def _left_out(chances: Sequence[float] | FloatArray) -> int | None:
-    """Return the greatest number up to which the probabilities add up to at most 2.5 %, or None if there is none."""
+    """Return the greatest index up to which the probabilities add up to at most 2.5 %; None: the first probability is
+    already greater.
+    """
     number = int(np.searchsorted(np.cumsum(chances), _BEYOND, side="right")) - 1
     return None if number < 0 else number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """A straight line by Theil and Sen's method.
+    """A straight line fitted with the method of Theil and Sen.
 
     Attributes:
         slope: median of the slopes of all pairs, per unit of the places.
-        low, high: 95 % interval of the slope; None if there are too few values, or if two values have the same place.
-        at: place of the line's ``level``, the median of the places.
+        low, high: 95 % interval of the slope; None: there are too few values, or two values have the same place.
+        at, level: a point of the line. ``at`` is the median of the places, and ``level`` is the value of the line at
+            this place.
     """
 
     slope: float
@@ -121,17 +128,17 @@ class Trend:
 
     @property
     def beyond_noise(self) -> bool | None:
-        """Return whether the interval excludes 0, or None without an interval."""
+        """Return whether the interval of the slope excludes 0; None: there is no interval."""
         if self.low is None or self.high is None:
             return None
         return self.low > 0 or self.high < 0
 
 
 def find_trend(places: Sequence[float], values: Sequence[float]) -> Trend | None:
-    """Return Theil and Sen's estimate, or None without two different places.
+    """Return the trend of values, estimated with the method of Theil and Sen; None: there are no two different places.
 
-    Sen (1968): at each end, the interval leaves out as many of the ordered slopes as Kendall's tau allows pairs out of
-    order by chance.
+    The interval is that of Sen (1968). The number of ordered slopes outside the interval at each end is the number of
+    pairs that can be out of order by chance according to Kendall's tau.
     """
     pairs = combinations(zip(places, values, strict=True), 2)
     slopes = sorted((y - b) / (x - a) for (a, b), (x, y) in pairs if x != a)
@@ -150,8 +157,11 @@ def find_trend(places: Sequence[float], values: Sequence[float]) -> Trend | None
 
 
 def _rank_of_slopes(count: int) -> int | None:
-    """Return the number of slopes that the interval leaves out at each end, or None if there is no interval."""
-    # Return the probability of 0, 1, 2 ... pairs out of order. Each value may precede any number of the earlier values.
+    """Return the number of ordered slopes outside the 95 % interval at each end; None: there are too few values for an
+    interval.
+    """
+    # These are the probabilities of 0, 1, 2 ... pairs out of order. By chance, each value precedes any number of the
+    # earlier values with equal probability.
     chances = np.ones(1)
     for number in range(2, count + 1):
         chances = np.convolve(chances, np.full(number, 1 / number))
@@ -160,7 +170,7 @@ def _rank_of_slopes(count: int) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlier:
-    """A run beyond the limit of the modified z-score."""
+    """A run with a value beyond the limit of the modified z-score."""
 
     name: str
     value: float
@@ -171,12 +181,13 @@ class Outlier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CohortValue:
-    """A headline figure over the drives.
+    """A headline figure of the drives of a cohort.
 
     Attributes:
-        own_percent: the median over the runs of half the 95 % interval of a single run's figure; None: not known.
-        outliers: runs whose own uncertainty does not reach the median.
-        unsure: the other runs beyond the limit; most of them did not become steady.
+        own_percent: the half-width of the 95 % interval of a single run's figure, in percent, as the median over all
+            runs; None: not known.
+        outliers: runs beyond the limit with an uncertainty interval that does not contain the median.
+        unsure: all other runs beyond the limit. Most of these runs did not become steady.
     """
 
     row: ComparedRow
@@ -187,7 +198,7 @@ class CohortValue:
 
     @property
     def spread_percent(self) -> float | None:
-        """Return the spread in percent of the median. It is unknown (None) if more than half of the runs have the same
+        """Return the spread in percent of the median. None: not known, because more than half of the runs have the same
         value.
         """
         spread = self.distribution.spread
@@ -199,8 +210,8 @@ class Cohort:
     """A cohort and its figures.
 
     Attributes:
-        model: the model of the drives; None if the drives have different models, or a model is not known.
-        distinct: whether each run has another serial number.
+        model: the model of the drives; None: the drives have different models, or a model is not known.
+        distinct: whether all runs have different serial numbers.
     """
 
     model: str | None
@@ -209,7 +220,7 @@ class Cohort:
 
 
 def build_cohort(names: Sequence[str], devices: Sequence[Mapping[str, object]], rows: Sequence[ComparedRow]) -> Cohort:
-    """Return the cohort of these runs. ``devices`` contains the recorded facts of each run's drive."""
+    """Return the cohort of these runs. ``devices`` contains the recorded facts about the drive of each run."""
     models = {device.get("model") for device in devices}
     serials = [device.get("serial") for device in devices]
     (model,) = models if len(models) == 1 else (None,)
@@ -258,7 +269,8 @@ def _cohort_figure(names: Sequence[str], row: ComparedRow) -> CohortValue | None
     )
 
 
-# Units of time of a trend, in days. The first unit that the runs span is used, otherwise the last.
+# Units of time for a trend, with their lengths in days. The trend uses the first unit that is not longer than the time
+# between the first and the last run. If all units are longer, the trend uses the last unit.
 _PERIODS = {"year": 365.0, "30 days": 30.0, "day": 1.0, "hour": 1 / 24, "minute": 1 / 1440}
 
 
@@ -267,8 +279,8 @@ class HistoryValue:
     """Trend of a headline figure.
 
     Attributes:
-        trend: trend of the values in percent of their median, per period since the first run;
-            None: fewer than two values.
+        trend: trend of the values in percent of their median, for each period since the first run; None: there are
+            fewer than two values.
         change: better, worse, or within noise.
     """
 
@@ -298,7 +310,7 @@ class History:
     """History of a drive.
 
     Attributes:
-        period: unit of time of the trends, such as ``30 days``; ``period_days``: its length.
+        period, period_days: unit of time of the trends, such as ``30 days``, and the length of this unit in days.
         days: starts of the runs, in days since 1970.
     """
 

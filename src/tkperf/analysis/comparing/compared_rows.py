@@ -1,4 +1,4 @@
-"""Rows of a comparison: cells, phases of streams and characteristics over time that every run has."""
+"""Rows of a comparison. A row is a cell, a phase of a stream or a characteristic over time that every run has."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ from tkperf.model.workload import Arrival, Workload
 
 
 class Span(StrEnum):
-    """Origin of the lowest and the highest value of an entry. The ranges of the first two kinds are noise."""
+    """Parts of a run over which an entry has a lowest and a highest value. For the first two kinds, the range between
+    these values is noise.
+    """
 
     WINDOW = "the steady-state window"
     PHASE = "slices of the same phase"
@@ -52,28 +54,31 @@ class Change(StrEnum):
 
 
 MOST_WITHIN_NOISE = 1.10
-"""A difference is within noise if the interval of its ratio contains 1 and no ratio beyond this one or its inverse.
+"""A difference is within noise if the interval of the ratio contains 1, and contains no ratio greater than this limit
+or smaller than the inverse of this limit.
 
-A wider interval contains 1, too, but it also contains differences that matter: the PTS calls a slope of more
-than 10 % not steady.
+An interval that is wider than these limits also contains differences that matter. According to the PTS, a slope of more
+than 10 % is not steady.
 """
 BEYOND_NOISE = (Change.BETTER, Change.WORSE, Change.DIFFERENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One run's value of a row.
+    """The value of one run in a row.
 
     Attributes:
-        low, high: range of the value over ``span``; all three are None if the value was measured once.
-        uncertainty: uncertainty of the value itself.
-        ratio: ratio to the first run; None without a value, or if the value of the first run is 0.
-        within_noise: None if neither uncertainties nor ranges decide, or if the interval of the ratio contains both 1
-            and a difference that matters.
-        host_limited: the CPUs of the host, not the device, limited the value.
-        disturbances: disturbances of its steps.
-        not_found: for a characteristic: text that says that the analysis looked for it and did not find it, or its
-            bound. A lower bound is the value, too, with an interval that has no upper end.
+        low, high, span: range of the value, and the part of the run over which the value has this range; None: the
+            value was measured once.
+        uncertainty: uncertainty of the value.
+        ratio: the value divided by the value of the first run; None: there is no value, or the value of the first run
+            is 0.
+        within_noise: whether the difference from the first run is within noise. None: neither uncertainties nor ranges
+            decide, or the interval of the ratio contains both 1 and a difference that matters.
+        host_limited: whether the CPUs of the host, and not the device, limited the value; None: not known.
+        disturbances: the kinds of disturbance of the steps of this value; None: the steps were not observed.
+        not_found: for a characteristic that was searched and not found: this finding in words, or the bound. A lower
+            bound is also stored as ``value``, with an interval that has no upper end.
 
     ``ratio``, ``ratio_uncertainty``, ``within_noise`` and ``change`` are None for the first run.
     """
@@ -91,31 +96,33 @@ class Entry:
     disturbances: tuple[DisturbanceCode, ...] | None = None
     not_found: str | None = None
     demand: tuple[int, int] | None = None
-    """Threads and queue depth of the value; None: the value is of no single demand."""
+    """Threads and queue depth with which the value was measured; None: the value does not belong to a single demand."""
 
     @property
     def is_least(self) -> bool:
-        """Return whether the value is a lower bound: the true value may be any greater one."""
+        """Return whether the value is only a lower bound, so that the true value may be greater by any amount."""
         known = self.uncertainty
         return known is not None and known.known and known.high is None and known.low == self.value
 
     @property
     def beyond_noise(self) -> float:
-        """Distance from 1 to the near end of the interval of the ratio, as a logarithm; 0 if the difference is or may
-        be within noise.
+        """Distance between 1 and the nearer end of the interval of the ratio, as a logarithm. The distance is 0 if the
+        difference is, or may be, within noise.
         """
         if self.change not in BEYOND_NOISE or not self.ratio:
             return 0.0
         known = self.ratio_uncertainty
         near = None if known is None else known.low if self.ratio > 1 else known.high
-        # If ranges decide, the interval contains 1, or there is no interval.
+        # If the ranges decided, the interval contains 1 or is not known. The ratio itself is used then.
         certain = near if near and (near > 1) == (self.ratio > 1) else self.ratio
         return abs(log(certain))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRow:
-    """A value that all runs have. ``part`` is the phase of a stream that was not level; empty: the whole stream."""
+    """A value that all runs have. ``part`` is a phase of a stream with several levels; empty: the value belongs to the
+    whole stream or to a cell.
+    """
 
     test: str
     section: str
@@ -126,7 +133,7 @@ class ComparedRow:
 
     @property
     def place(self) -> tuple[object, ...]:
-        """Place of the row among those of the comparison."""
+        """Place of the row among all rows of the comparison."""
         return (self.test, self.section, self.workload, self.part, self.quantity.key)
 
     @property
@@ -136,7 +143,7 @@ class ComparedRow:
 
     @property
     def title(self) -> str:
-        """Quantity with its unit, and the part if there is one."""
+        """Quantity with its unit, followed by the part if ``part`` is not empty."""
         return f"{self.part}: {self.quantity.title}" if self.part else self.quantity.title
 
 
@@ -147,7 +154,7 @@ def against_first(first: Entry, entry: Entry, measure: Measure) -> Entry:
     of_ratio = build_ratio(entry.value, entry.uncertainty, first.value, first.uncertainty)
     noise = of_ratio.covers(1.0)
     if noise is None or (of_ratio.at_least and not noise):
-        # A lower limit of the noise does not show a difference by itself.
+        # If only a lower limit of the noise is known, the ranges must also show the difference.
         noise = ranges_overlap(first, entry)
     if noise and is_too_wide(of_ratio):
         noise = None
@@ -162,7 +169,9 @@ def against_first(first: Entry, entry: Entry, measure: Measure) -> Entry:
 
 
 def judge_change(ratio: float, measure: Measure, *, within_noise: bool | None) -> Change:
-    """Return the meaning of a ratio. ``within_noise`` is None if the noise is not known."""
+    """Return whether a ratio means better, worse or another kind of change. ``within_noise`` is None if the noise is
+    not known.
+    """
     if within_noise is None:
         return Change.INCONCLUSIVE
     if within_noise:
@@ -183,10 +192,11 @@ def is_too_wide(of_ratio: Uncertainty | None) -> bool:
 
 
 def ranges_overlap(first: Entry, entry: Entry) -> bool | None:
-    """Return whether the ranges overlap; None if the answer means nothing.
+    """Return whether the ranges of two entries overlap; None: an overlap would not decide anything, or a range is not
+    known.
 
-    Separate ranges show a difference over any span: every value of one run is beyond every value of the other.
-    Overlapping ranges show noise only if both ranges are noise.
+    Separate ranges show a difference over any span, because every value of one run is greater than every value of the
+    other run. Overlapping ranges show noise only if both ranges are noise.
     """
     if first.low is None or first.high is None or entry.low is None or entry.high is None:
         return None
@@ -199,17 +209,20 @@ FRESH_PART = "fresh out of box"
 STEADY_PART = "steady"
 LAST_PART = "last quarter"
 _LEAST_SLICES = 2
-# By chance, the ranges of three slices each do not overlap in 1 of 10 cases, and those of four slices in 1 of 35.
+# If two runs are equal, the ranges of three slices of each run are separate by chance in 1 of 10 cases, and the ranges
+# of four slices in 1 of 35 cases.
 _FEWEST_RANGED = 4
 _KINDS = {LevelKind.FRESH: FRESH_PART, LevelKind.STEADY: STEADY_PART}
 LEVELS_OF = {FRESH.key: FRESH_PART, STEADY.key: STEADY_PART}
-"""Phases by the key of the characteristic that repeats them."""
+"""Phases by the keys of the characteristics that contain the same values."""
 _EXTREMES = {LATENCY_MAX: max, LATENCY_MIN: min}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """The part of one run that belongs to a phase: its slices and, if they are known, its levels by quantity."""
+    """The part of one run that belongs to a phase: the slices, and the levels by the keys of the quantities as far as
+    they are known.
+    """
 
     slices: tuple[SliceResult, ...]
     levels: Mapping[str, float]
@@ -218,10 +231,11 @@ class Phase:
 def find_phases(sections: Sequence[SectionResult]) -> dict[str, list[Phase]]:
     """Return the phases that the streams of all runs have, with their names as keys.
 
-    A mean over a stream that went from one level to another depends on how long it lasted, so each phase has its own
-    value. If not every run became steady, the last quarter of each stream is compared; if every run reached the
-    specification's steady state, its window is. Empty if a section is not a stream, if all streams were level
-    throughout, or if several loads ran together: the phases of their total are those of no load.
+    The mean over a stream with several levels depends on the length of the stream, so each phase is compared
+    separately. If not every run reached a steady level, the last quarter of each stream is compared. If every run is in
+    steady state according to the specification, the window is compared instead. The result is empty if a section is not
+    a stream, if every stream stayed at one level, or if several loads ran together. The total of several loads has no
+    meaningful phases.
     """
     if not all(is_stream(section) and not section.slices[0].values.workload.together for section in sections):
         return {}
@@ -245,7 +259,9 @@ def are_judged_steady(sections: Sequence[SectionResult]) -> bool:
 
 
 def phase_entry(part: str, phase: Phase, quantity: Quantity) -> Entry:
-    """Return the value of a quantity in a phase of one run: the median of its slices, or their extreme."""
+    """Return the value of a quantity in a phase of one run. The value is the level of the phase or the median of the
+    slices, or for a minimum or maximum the extreme of the slices.
+    """
     cells = [one.values for one in phase.slices]
     values = [value for cell in cells if (value := cell.value(quantity)) is not None]
     if len(values) < len(cells):  # some slices have no value
@@ -255,7 +271,7 @@ def phase_entry(part: str, phase: Phase, quantity: Quantity) -> Entry:
     else:
         value = phase.levels.get(quantity.key, median(values))
         uncertainty = uncertainty_of_median(value, values, Basis.SLICES)
-    if part == LAST_PART:  # has no level yet
+    if part == LAST_PART:  # the last quarter has no level yet
         uncertainty = replace(uncertainty, level=None)
     ranged = len(values) >= _FEWEST_RANGED
     limited = [cell.host_limited for cell in cells if cell.host_limited is not None]
@@ -283,7 +299,7 @@ def is_stream(section: SectionResult) -> bool:
 
 
 def find_levels(section: SectionResult) -> Iterator[tuple[str, Phase]]:
-    """Yield the name of each level of the whole load with its slices and its value."""
+    """Yield the name of each level of the whole load, with the slices and the value of the level."""
     workload = section.slices[0].values.workload
     for timeline in preferred(section.timelines):
         if timeline.settled is None or timeline.quantity not in QUANTITIES or timeline.workload != workload:
@@ -298,7 +314,7 @@ def find_levels(section: SectionResult) -> Iterator[tuple[str, Phase]]:
 
 
 def find_last_quarter(section: SectionResult) -> Phase:
-    """Return the last quarter of a stream's slices."""
+    """Return the last quarter of the slices of a stream."""
     return Phase(slices=section.slices[-(-3 * len(section.slices) // 4) :], levels={})
 
 
@@ -315,10 +331,11 @@ def build_rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
 
 
 def _without_judgement(row: ComparedRow) -> ComparedRow:
-    """Return a row in which values at another demand than that of the first run are not called better or worse.
+    """Return a row in which a value is not judged as better or worse if its demand differs from the demand of the first
+    run.
 
-    A test that searches for demands finds another demand for each drive: a drive that needs more outstanding I/Os for
-    its highest rate has a greater latency there, without being slower.
+    A test that searches for demands finds a different demand for each drive. A drive that needs more outstanding I/Os
+    for the highest rate has a greater latency at that demand, without being slower.
     """
 
     def judge(entry: Entry) -> Entry:
@@ -334,7 +351,8 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
         yield from _of_grids(test, sections)
         return
     if sections[0].plan.draws(FigureKind.NEIGHBOURS):
-        # The rate of the reader is a share of what each drive reads alone, so each drive runs other loads.
+        # The rate of the reader is a share of the rate that each drive reaches alone, so the loads differ from drive to
+        # drive.
         yield from _of_course(test, sections, set())
         return
     name, quantities = sections[0].name, sections[0].quantities
@@ -354,9 +372,11 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
 
 
 def _of_grids(test: str, sections: Sequence[SectionResult]) -> Iterator[ComparedRow]:
-    """Yield the most reads within the limit next to one rate of writes: the middle rate of the slowest writer.
+    """Yield the highest rate of reads within the latency limit next to the same rate of writes for all runs. This rate
+    of writes is the middle rate of the run with the slowest writes.
 
-    Drives are compared next to the same writes, because a share of a drive's own writes is another load for each drive.
+    All drives are compared at the same rate of writes, because a share of the drive's own write rate would be a
+    different load for each drive.
     """
     grids = [grid for section in sections if (grid := build_grid(section)) is not None and grid.is_complete]
     middles = [point for grid in grids if (point := grid.at_middle_writes) is not None]
@@ -374,7 +394,9 @@ def _of_grids(test: str, sections: Sequence[SectionResult]) -> Iterator[Compared
 
 
 def _entry_of_grid(grid: InterferenceGrid, write_bytes_per_s: float) -> Entry:
-    """Return the most reads of a run, or the bound that is known, with the marks of the cells that decide it."""
+    """Return the highest rate of reads of a run, or the known bound, with the marks of the cells that decide this
+    value.
+    """
     bounds = grid.reads_next_to(write_bytes_per_s)
     around = (point for point in grid.limit if point.write_bytes_per_s >= write_bytes_per_s)
     cells = grid.decisive_cells(next(around)) if bounds is not None else ()
@@ -396,7 +418,9 @@ def _entry_of_grid(grid: InterferenceGrid, write_bytes_per_s: float) -> Entry:
 
 
 def _workloads(sections: Sequence[SectionResult]) -> list[list[Workload]]:
-    """Return the workloads that every run has, each with its counterparts, the counterpart of the first run first."""
+    """Return the workloads that every run has. Each entry contains the corresponding workload of each run, in the order
+    of the runs.
+    """
     axes = comparable_axes([cell.workload for cell in of_run.cells] for of_run in sections)
     places = [{place_of(cell.workload, axes): cell.workload for cell in of_run.cells} for of_run in sections]
     return [[of_run[place] for of_run in places] for place in places[0] if all(place in of_run for of_run in places)]
@@ -417,7 +441,9 @@ def _row(
 
 
 def _of_course(test: str, sections: Sequence[SectionResult], parts: set[str]) -> Iterator[ComparedRow]:
-    """Yield the characteristics over time that every run has. Skip workloads that are level in all runs."""
+    """Yield the characteristics over time that every run has. Workloads that stay at one level in all runs are
+    omitted.
+    """
     found = [section.characteristics for section in sections]
     axes = comparable_axes([one.workload for one in of_run] for of_run in found)
     by_place = [{(place_of(one.workload, axes), one.key): one for one in of_run} for of_run in found]
@@ -425,7 +451,8 @@ def _of_course(test: str, sections: Sequence[SectionResult], parts: set[str]) ->
         if LEVELS_OF.get(one.key) in parts:
             continue
         of_runs = [places[place] for places in by_place if place in places]
-        # If no run has a characteristic, there is no comparison; each report says that it was not found.
+        # A characteristic that was found in no run is not compared. The report of each run states that the
+        # characteristic was not found.
         differs = any(of_run.value is not None for of_run in of_runs) and any(
             changes(section, of_run.workload) for section, of_run in zip(sections, of_runs, strict=False)
         )
@@ -437,14 +464,16 @@ def _of_course(test: str, sections: Sequence[SectionResult], parts: set[str]) ->
 def _course_entry(found: Characteristic) -> Entry:
     not_found = found.text() if found.value is None else None
     if found.value is None and found.at_least is not None and found.at_most is None:
-        # An interval without an upper end: the bound alone may decide between two runs.
+        # The lower bound becomes an interval without an upper end, because the bound alone may decide between two runs.
         return Entry(value=found.at_least, not_found=not_found, uncertainty=build_between(found.at_least, None))
     return Entry(value=found.value, not_found=not_found, uncertainty=found.uncertainty)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cells:
-    """A section's cells and their rounds and slices, by workload: a sweep has thousands."""
+    """The cells, rounds and slices of a section by workload. The mapping makes searches fast, because a sweep has
+    thousands of cells.
+    """
 
     section: SectionResult
     whole: Mapping[Workload, CellResult]
@@ -467,7 +496,9 @@ class _Cells:
 
 
 def make_entry_builder(section: SectionResult) -> Callable[[Workload, Quantity], Entry]:
-    """Return a function for the value of a cell of one run, without a comparison. All cells share one pass."""
+    """Return a function that gives the value of a cell of one run, without a comparison. The cells are collected only
+    once for all calls.
+    """
     return partial(_entry, _Cells.of(section))
 
 
@@ -487,7 +518,7 @@ def _entry(of_run: _Cells, workload: Workload, quantity: Quantity) -> Entry:
 
 
 def _range(of_run: _Cells, workload: Workload, quantity: Quantity) -> tuple[float | None, float | None, Span | None]:
-    """Return the lowest and the highest of the averaged values, and their span."""
+    """Return the lowest and the highest of the values over which a cell is averaged, and the kind of span."""
     measured = of_run.rounds.get(workload) or of_run.slices
     values = [value for cell in measured if (value := cell.value(quantity)) is not None]
     if len(values) < 2:

@@ -1,4 +1,6 @@
-"""Comparison of runs: its arrangement, the rows that all runs have, and the headline figures among them."""
+"""Comparison of runs: the arrangement of the runs, the rows that all runs have, and the headline figures among these
+rows.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ def judge_comparison(
 
     Args:
         differing: names of the conditions that differ.
-        not_known: names of the conditions that may differ, because they are not known of every run.
+        not_known: names of the conditions that may differ, because they are not known for every run.
     """
     reasons = _reasons(comparison, tuple(differing), tuple(not_known))
     simulated = any(result.info.is_simulated for result in comparison.results)
@@ -85,7 +87,7 @@ def _reasons(
 _CODES = {VerdictState.NOT_VALID: ComparisonCode.RUN_NOT_VALID, VerdictState.CAUTIONS: ComparisonCode.RUN_WITH_CAUTIONS}
 
 
-# Figures of a data sheet: 4 KiB, reads, the mix, writes.
+# Data sheets state IOPS of 4 KiB for reads, for the 65/35 mix and for writes.
 _BLOCK_SIZE_BYTES = 4 * KIB
 _MIXES = (100, 65, 0)
 _MOST_OF_TEST = 6
@@ -93,7 +95,7 @@ _MOST_CELLS = 3
 
 
 def find_headlines(results: Sequence[RunResult], rows: Sequence[ComparedRow]) -> tuple[ComparedRow, ...]:
-    """Return a few rows of each test, in the order of the tests."""
+    """Return the most important rows of each test, in the order of the tests."""
     candidates = find_candidates(results, rows)
     return tuple(
         row
@@ -103,7 +105,9 @@ def find_headlines(results: Sequence[RunResult], rows: Sequence[ComparedRow]) ->
 
 
 def find_candidates(results: Sequence[RunResult], rows: Sequence[ComparedRow]) -> tuple[ComparedRow, ...]:
-    """Return the rows of sections that measure, with the ratio of at least one run."""
+    """Return the rows that have a ratio for at least one run. Rows of sections that only prepare the device are
+    omitted.
+    """
     preparing = {
         (test.name, section.name) for test in results[0].tests for section in test.sections if section.plan.prepares
     }
@@ -115,10 +119,12 @@ def find_candidates(results: Sequence[RunResult], rows: Sequence[ComparedRow]) -
 
 
 def _most_important(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
-    """Yield sought results, then phases of the first stream, then cells of the first section with several workloads."""
+    """Yield rows in the order of importance: first the characteristics that a test is designed to find, then the phases
+    of the first stream, then the cells of the first section with several workloads.
+    """
     always = {measure.key for measure in SOUGHT_ALWAYS}
     sought = [row for row in rows if row.quantity.key in always]
-    # The total of different loads answers no question.
+    # The total of different loads has no useful meaning.
     rows = [row for row in rows if not row.workload.is_combination]
     of_cells = [row for row in rows if row.quantity.key in QUANTITIES]
     streams = [row.section for row in of_cells if row.part]
@@ -137,7 +143,9 @@ def _most_important(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
 
 
 def _of_streams(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
-    """Yield the main quantity of each stream, then that of its flushes, then the tails of the other streams."""
+    """Yield the rows with the main quantity of each stream, then those of the flushes, then the tail latencies of the
+    other streams.
+    """
     streams = [row for row in rows if row.workload.stream is not None]
     main = [row for row in streams if row.quantity is find_main_quantity(row.workload)]
     yield from sorted(main, key=lambda row: row.workload.flushes)
@@ -145,7 +153,9 @@ def _of_streams(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
 
 
 def _of_phases(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
-    """Yield the first quantity of each phase of a stream, and the tail of the last phase."""
+    """Yield the rows with the first quantity of each phase of a stream, and the row with the tail latency of the last
+    phase.
+    """
     for part in dict.fromkeys(row.part for row in rows):
         yield next(row for row in rows if row.part == part)
     if rows:
@@ -153,7 +163,9 @@ def _of_phases(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
 
 
 def _of_cells(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
-    """Yield the first quantity of the cells that a data sheet names, and the tail of the last cell."""
+    """Yield the rows with the first quantity of the cells that a data sheet states, and the row with the tail latency
+    of the last of these cells.
+    """
     if not rows:
         return
     first = [row for row in rows if row.quantity is rows[0].quantity]
@@ -164,7 +176,7 @@ def _of_cells(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
 
 
 def _ends(rows: Sequence[ComparedRow]) -> Sequence[ComparedRow]:
-    """Return the first and the last row."""
+    """Return the first and the last row. If there are fewer than two rows, return all rows."""
     return rows if len(rows) < 2 else (rows[0], rows[-1])
 
 
@@ -173,23 +185,23 @@ def _is_of(workload: Workload, mix: int) -> bool:
 
 
 def _tail(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
-    """Yield the highest percentile, if there is one."""
+    """Yield the row with the highest percentile, if the rows contain a percentile."""
     yield from [row for row in rows if row.quantity in PERCENTILES][-1:]
 
 
-# Always UTC. An imported run may contain only the day.
+# The recorded time is always UTC. An imported run may contain only the day.
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d)?(?!\d)", re.ASCII)
 FEWEST_TOGETHER = 3
-"""Fewest runs of a cohort or a history: two are a pair."""
+"""The smallest number of runs in a cohort or a history. Two runs are compared as a pair."""
 
 
 class Arrangement(StrEnum):
     RUNS = "runs"
-    """Each run against the first."""
+    """Each run is compared with the first run."""
     COHORT = "cohort"
-    """Drives of one model: the distribution of each figure over them."""
+    """Each figure is shown as a distribution over drives of one model."""
     HISTORY = "history"
-    """Runs of one drive: the change of each figure over time."""
+    """Each figure is shown as a change over time for one drive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,9 +210,9 @@ class Comparison:
 
     Attributes:
         names: distinct names of the runs, in the order of ``results``.
-        headlines: a few rows of each test: the figures of a data sheet.
-        repeated: the runs that were given more than once, with the number of their files.
-        cohort, history: set in these arrangements only.
+        headlines: the most important rows of each test, such as the figures of a data sheet.
+        repeated: the runs of which several files were given, with the number of files.
+        cohort, history: the cohort or the history; None in any other arrangement.
     """
 
     names: tuple[str, ...]
@@ -213,7 +225,9 @@ class Comparison:
     history: History | None = None
 
     def ratios(self, row: ComparedRow) -> tuple[float | None, ...]:
-        """Return the ratio of each run to the first run, or in a cohort to the median of the row. None: no ratio."""
+        """Return the ratio of the value of each run to the value of the first run. In a cohort, the ratio is to the
+        median of the row. None: there is no ratio.
+        """
         if self.arrangement is not Arrangement.COHORT:
             first, *others = row.entries
             return (1.0 if first.value else None, *(entry.ratio for entry in others))
@@ -223,10 +237,10 @@ class Comparison:
 
 
 def compare_files(results: Sequence[RunResult], wanted: Arrangement | None = None) -> Comparison:
-    """Compare the runs of files. A run counts once, even if several of its files are given.
+    """Compare the runs of several files. If several files belong to the same run, the run is compared once.
 
     Raises:
-        UsageError: as for ``compare``, or all files belong to one run.
+        UsageError: all files belong to the same run, or ``compare`` refuses the runs.
     """
     runs = group_by_run(results, is_same_run)
     if len(runs) == 1 and len(results) > 1:
@@ -236,7 +250,8 @@ def compare_files(results: Sequence[RunResult], wanted: Arrangement | None = Non
         )
     fullest = [max(run, key=count_steps) for run in runs]
     comparison = compare(fullest, wanted)
-    # Compare by identity, because distinct runs may have the same name, and a history is in the order of dates.
+    # The runs are counted by identity, because distinct runs may have the same name, and because a history changes the
+    # order of the runs.
     counts = {id(result): len(run) for result, run in zip(fullest, runs, strict=True)}
     repeated = [
         (name, counts[id(result)])
@@ -247,11 +262,11 @@ def compare_files(results: Sequence[RunResult], wanted: Arrangement | None = Non
 
 
 def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> Comparison:
-    """Compare distinct runs with each other. Their drives determine the arrangement, unless one is ``wanted``.
+    """Compare distinct runs with each other. If ``wanted`` is None, the drives of the runs determine the arrangement.
 
     Raises:
-        UsageError: there are fewer than two runs, they have nothing in common, or they do not allow the
-            wanted arrangement.
+        UsageError: there are fewer than two runs, the runs have nothing in common, or the wanted arrangement is not
+            possible.
     """
     if len(results) < 2:
         raise UsageError("a comparison needs at least two runs")
@@ -283,9 +298,9 @@ def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> 
 
 
 def _does_any_pair_share(results: Sequence[RunResult]) -> bool:
-    """Return whether two of several runs have a value in common.
+    """Return whether at least two of several runs have a value in common.
 
-    The matrix and the curves of a comparison then show the values of these runs, and a dash for the others.
+    If so, the matrix and the curves of the comparison show the values of these runs, and a dash for all other runs.
     """
     return len(results) > 2 and any(next(build_rows(pair), None) is not None for pair in combinations(results, 2))
 
@@ -295,13 +310,15 @@ def _days(results: Sequence[RunResult]) -> tuple[float, ...]:
 
 
 def _lacking(results: Sequence[RunResult]) -> str:
-    """Name the thing that the runs do not share: a test, or a load of common tests, such as a mix or queue depth."""
+    """Return the words for what the runs do not have in common: a test, or a load of the common tests, such as a mix or
+    queue depth.
+    """
     common = set.intersection(*({test.name for test in result.tests} for result in results))
     return f"load of {', '.join(sorted(common))}" if common else "test"
 
 
 def explain_nothing_common(results: Sequence[RunResult]) -> str:
-    """Explain why runs have no test in common, if the reason is known; otherwise return nothing."""
+    """Return the reason why runs have no test in common, in words. If the reason is not known, the result is empty."""
     kinds = {
         find_test(result.info.suite, test.name, result.info.profile) is None
         for result in results
@@ -331,11 +348,11 @@ def _tell_apart(name: str, number: int, names: Sequence[str]) -> str:
 
 
 def find_day(result: RunResult) -> float | None:
-    """Return the start of a run in days since 1970, or None if the start is not known."""
+    """Return the start of a run in days since 1970; None: the start is not known."""
     text = result.info.started_utc
     if not text:
         return None
-    # numpy also accepts "now" and "NaT" as dates.
+    # The pattern is checked first, because numpy would also accept "now" and "NaT" as dates.
     written = _DATE.match(text)
     if written is None:
         return None
@@ -347,9 +364,9 @@ def find_day(result: RunResult) -> float | None:
 
 
 def _arrange(results: Sequence[RunResult], wanted: Arrangement | None) -> tuple[Arrangement, tuple[RunResult, ...]]:
-    """Return the arrangement, and the runs in its order.
+    """Return the arrangement, and the runs in the order of the arrangement.
 
-    Without ``wanted``, the models and serial numbers of the drives determine the arrangement.
+    If ``wanted`` is None, the models and serial numbers of the drives determine the arrangement.
     """
     arrangement = wanted or _choose(results)
     if arrangement is Arrangement.RUNS:
@@ -373,7 +390,9 @@ def _arrange(results: Sequence[RunResult], wanted: Arrangement | None) -> tuple[
 
 
 def _choose(results: Sequence[RunResult]) -> Arrangement:
-    """Choose an arrangement from the drives. An unknown model or serial number equals no other."""
+    """Choose an arrangement according to the drives of the runs. An unknown model or serial number counts as different
+    from all others.
+    """
     models = {
         (result.info.device.get("kind"), result.info.device.get("model"), result.info.device.get("capacity_bytes"))
         for result in results

@@ -1,7 +1,8 @@
-"""The decision of a comparison: a few figures, the runs ranked by each, and the uses that the figures decide.
+"""The decision of a comparison: the most important figures, the runs ranked by each figure, and the use of a drive for
+which each figure matters.
 
 A run ranks before another run only if the difference is beyond noise and at least 3 % (docs/explanation/method.md,
-ranking).
+section "Ranking").
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from tkperf.model.workload import Workload
 LEAST_DIFFERENCE = 0.03
 """Two values that differ by less than this share of the better value have the same rank, whatever their noise.
 
-The intervals are those of two runs: another drive of a model may differ by more. A convention (ADR 60).
+The intervals of two runs do not contain the differences between drives of the same model, which may be larger. The
+limit is therefore a convention (ADR 60).
 """
 
 
@@ -32,7 +34,7 @@ class Use(StrEnum):
 
 
 class Unranked(StrEnum):
-    """Reasons why a run's value is not ranked."""
+    """Reasons why the value of a run is not ranked."""
 
     NOT_MEASURED = "not measured"
     NOT_COMPARABLE = "not comparable"
@@ -42,11 +44,14 @@ class Unranked(StrEnum):
     THROTTLED = "throttled"
     HOST_LIMITED = "host-limited"
     NO_INTERVAL = "no interval"
-    """Other values of the figure have an interval: without one, a difference from them is not known."""
-    OWN_LOAD = "against its own reads"
-    """The rate of the reader is a share of what each drive reads alone, so a small factor does not make a drive better.
+    """Other values of the figure have an interval, but this value has no interval. The significance of a difference is
+    therefore not known.
     """
-    # Only for a ranking of many runs.
+    OWN_LOAD = "against its own reads"
+    """The rate of the reader is a share of the rate that each drive reaches alone, so a smaller factor does not mean a
+    better drive.
+    """
+    # The following reasons occur only in a ranking of many runs.
     SIMULATED = "SIMULATED"
     OTHER_CONDITIONS = "other conditions"
     OLDER = "an older run of this drive"
@@ -54,10 +59,11 @@ class Unranked(StrEnum):
 
 
 class Standing(StrEnum):
-    """Place of a ranked value among the others.
+    """Place of a ranked value among all ranked values.
 
-    ``BEST`` and ``WORST`` certainly differ from all others. ``EQUAL`` is within noise of the best value, or less than 3
-    % away from it. ``UNDECIDED``: the noise is not known, or too great to distinguish the value from the best value.
+    ``BEST`` and ``WORST`` certainly differ from all other values. ``EQUAL`` means that the difference from the best
+    value is within noise or less than 3 %. ``UNDECIDED`` means that the noise is not known, or is too great to
+    distinguish the value from the best value.
     """
 
     BEST = "best"
@@ -69,12 +75,12 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionCell:
-    """One run's value of a figure.
+    """The value of one run for a figure.
 
     Attributes:
-        entry: the value; its ratio is relative to the best ranked value, and None for the best value itself. unranked:
-            the reason why the value is not ranked; None: it is ranked.
-        standing: None if the value is not ranked, or if no other value is.
+        entry: the value. The ratio of the entry is relative to the best ranked value; None: this value is the best value.
+        unranked: the reason why the value is not ranked; None: the value is ranked.
+        standing: the place among the ranked values; None: the value is not ranked, or is the only ranked value.
     """
 
     entry: Entry
@@ -84,15 +90,16 @@ class DecisionCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionFigure:
-    """A figure of all runs.
+    """A figure with the values of all runs.
 
     Attributes:
-        use: the use that the figure decides; None: it decides no use.
-        test, section, workload, part: the place of its values, with the demand of the first run that has it.
-        same_demand: whether all runs have this demand.
-        cells: one for each run.
-        ranking: numbers of the ranked runs, the best first; the runs of a group do not certainly differ from the first
-            run of the group.
+        use: the use of a drive for which the figure matters; None: the figure belongs to no use.
+        test, section, workload, part: the place of the values. The workload has the demand of the first run that has a
+            value.
+        same_demand: whether the values of all runs have the same demand.
+        cells: a cell for each run.
+        ranking: numbers of the ranked runs in groups, the best group first. No run of a group certainly differs from
+            the first run of the group.
     """
 
     key: str
@@ -113,13 +120,13 @@ class DecisionFigure:
 
     @property
     def is_ranked(self) -> bool:
-        """Return whether there are two runs or more to rank."""
+        """Return whether the figure ranks at least two runs."""
         return sum(map(len, self.ranking)) > 1
 
     @property
     def better_unranked(self) -> tuple[int, ...]:
-        """Return the runs that are not ranked although their values are better than all ranked values, the
-        best first.
+        """Return the numbers of the runs that are not ranked although their values are better than all ranked values.
+        The best value is first.
         """
         if not self.ranking:
             return ()
@@ -139,8 +146,8 @@ class Decision:
     """The decision of a comparison.
 
     Attributes:
-        figures: the figures of which at least two runs have a value; they are the columns of the matrix.
-        alone: the figures of which only one run has a value.
+        figures: the figures for which at least two runs have a value. These figures are the columns of the matrix.
+        alone: the figures for which only one run has a value.
     """
 
     figures: tuple[DecisionFigure, ...]
@@ -151,11 +158,11 @@ class Decision:
         return tuple(figure for figure in self.figures if figure.is_ranked)
 
     def of_use(self, use: Use) -> tuple[DecisionFigure, ...]:
-        """Return the figures of a use, including those of a single run."""
+        """Return the figures of a use, including figures for which only one run has a value."""
         return tuple(figure for figure in (*self.figures, *self.alone) if figure.use is use)
 
     def count(self, standing: Standing, run: int) -> int:
-        """Return the number of figures at which a run has a standing."""
+        """Return the number of figures for which a run has this standing."""
         return sum(run in figure.find(standing) for figure in self.figures)
 
 
@@ -165,8 +172,8 @@ def rank(
     """Return a cell for each run, and the numbers of the ranked runs in groups, the best first.
 
     Args:
-        unranked: the reasons for the runs that must not be ranked. A run without a value is never ranked. A run without
-            an interval is not ranked if another run has one.
+        unranked: the reasons why runs must not be ranked, by the numbers of the runs. A run without a value is never
+            ranked. A run without an interval is not ranked if another run has an interval.
     """
     reasons = {number: Unranked.NOT_MEASURED for number, entry in enumerate(entries) if entry.value is None}
     reasons = {**unranked, **reasons}
@@ -180,7 +187,7 @@ def rank(
     left = ranked
     while left:
         # A value that cannot be distinguished from the first value of a group belongs to the group, even if a value
-        # between the two certainly is worse.
+        # between these two values is certainly worse than the first value.
         group = [number for number in left if not is_better(entries[left[0]], entries[number], measure)]
         groups.append(group)
         left = [number for number in left if number not in group]
@@ -197,12 +204,16 @@ def rank(
 
 
 def has_interval(entry: Entry) -> bool:
-    """Return whether the uncertainty of a value is known. Otherwise no difference from another value is known."""
+    """Return whether the uncertainty of a value is known. Without an uncertainty, no difference from another value can
+    be certain.
+    """
     return entry.uncertainty is not None and entry.uncertainty.known
 
 
 def is_better(entry: Entry, other: Entry, measure: Measure) -> bool:
-    """Return whether a value is better than another one beyond noise, and by at least 3 % of the better value."""
+    """Return whether the value ``entry`` is better than the value ``other`` beyond noise, and by at least 3 % of the
+    better value.
+    """
     if not (has_interval(entry) and has_interval(other)):
         return False
     judged = against_first(entry, other, measure)

@@ -27,14 +27,16 @@ from tkperf.model.quantity import Better, Measure
 from tkperf.model.workload import Workload
 
 FEWEST_FIXED = 3
-"""With fewer fixed figures a page has others in addition to them."""
+"""If a page has fewer fixed figures than this number, headline figures are added."""
 _MOST_FIGURES = 8
 LEAST_OF_FILLS = 0.8
-"""A stream that filled its drive less often than this share of the longest stream has not fallen as far."""
+"""The kept rates of streams are comparable only if the streams wrote similar amounts. A stream is too short if the
+number of times that it filled the drive is less than this share of the number of the longest stream.
+"""
 
 
 class _Measured(NamedTuple):
-    """The value of one run, before it is ranked."""
+    """The value of one run before the ranking."""
 
     workload: Workload
     entry: Entry
@@ -51,7 +53,7 @@ _Runs = Mapping[int, _Measured]
 
 
 def build_decision(comparison: Comparison) -> Decision:
-    """Return the figures of a comparison, with the runs ranked by each."""
+    """Return the figures of a comparison, and rank the runs by each figure."""
     finder = _Finder(comparison.results)
     found = [*map(finder.find_fixed, FIXED), finder.find_kept_rate()]
     known = [figure for figure in found if figure is not None]
@@ -68,13 +70,13 @@ def find_fixed_figures(result: RunResult) -> tuple[DecisionFigure, ...]:
 
 
 class _Finder:
-    """Find figures in several runs."""
+    """Search for figures in several runs."""
 
     def __init__(self, results: Sequence[RunResult]) -> None:
         self._results = results
         self._count = len(results)
         self._not_comparable = _find_not_comparable(results)
-        # The values at each place for each figure and load, with the numbers of their runs.
+        # For each figure and load, the mapping contains the values at each place, with the numbers of the runs.
         self._values: dict[tuple[str, int], dict[_Place, list[tuple[int, FigureValue]]]] = {}
         for number, result in enumerate(results):
             for value in find_values(result):
@@ -82,7 +84,9 @@ class _Finder:
                 self._values.setdefault((value.key, value.load), {}).setdefault(place, []).append((number, value))
 
     def find_fixed(self, fixed: FixedFigure) -> DecisionFigure | None:
-        """Return a fixed figure where most runs have it; writes from a stream if nothing else has them."""
+        """Return a fixed figure at the place where most runs have a value. If no test measured a figure of writes for
+        two runs, the rate of a stream of writes is used.
+        """
         best: tuple[_Place, _Runs] | None = None
         for load in range(len(fixed.loads)):
             best = _choose(best, self._of_load(fixed.key, load))
@@ -93,7 +97,9 @@ class _Finder:
         return None if best is None else self._build(fixed.key, fixed.use, fixed.measure, *best)
 
     def _of_load(self, key: str, load: int) -> Iterator[tuple[_Place, _Runs]]:
-        """Yield the values of a load by place; of several demands those of the greatest that most runs have."""
+        """Yield the values of a load at each place. If there are several demands, yield the values at the demand that
+        most runs have, and among these demands at the greatest.
+        """
         for place, values in self._values.get((key, load), {}).items():
             varying = {axis for _, value in values for axis in value.varying}
             axes = [axis for axis in AXES if axis.key in varying or axis not in DEMAND_AXES]
@@ -118,7 +124,9 @@ class _Finder:
             )
 
     def find_kept_rate(self) -> DecisionFigure | None:
-        """Return the rate that streams of random writes kept until their last quarter."""
+        """Return the figure of the kept rate: the rate in the last quarter of a stream of random writes, in percent of
+        the rate fresh out of the box.
+        """
         best = _choose(None, self._of_kept_rates())
         return None if best is None else self._build(KEPT_RATE_KEY, None, KEPT_RATE, *best)
 
@@ -182,7 +190,9 @@ class _Finder:
 def _choose(
     best: tuple[_Place, _Runs] | None, candidates: Iterator[tuple[_Place, _Runs]]
 ) -> tuple[_Place, _Runs] | None:
-    """Return the candidate that most runs have, unless the candidate found before has two runs, or as many."""
+    """Return the candidate for which most runs have a value. The earlier candidate ``best`` is kept if it has at least
+    two runs, or as many runs as every new candidate.
+    """
     if best is not None and len(best[1]) > 1:
         return best
     for place, runs in candidates:
@@ -192,14 +202,18 @@ def _choose(
 
 
 def _find_not_comparable(results: Sequence[RunResult]) -> frozenset[int]:
-    """Return the runs that the rules of comparison exclude: those that are not valid, and models among devices."""
+    """Return the numbers of the runs that must not be compared: runs that are not valid, and simulated drives if other
+    runs measured real devices.
+    """
     simulated = {number for number, result in enumerate(results) if result.info.is_simulated}
     invalid = {number for number, result in enumerate(results) if not is_comparable(result)}
     return frozenset(invalid | (simulated if len(simulated) < len(results) else set()))
 
 
 def _find_sections(results: Sequence[RunResult], test: str, name: str) -> dict[int, SectionResult]:
-    """Return a section that measures, with the numbers of the runs that have it as keys."""
+    """Return the section with this name in each run, by the numbers of the runs. Runs without the section, and sections
+    that only prepare the device, are omitted.
+    """
     return {
         number: section
         for number, result in enumerate(results)
@@ -211,7 +225,9 @@ def _find_sections(results: Sequence[RunResult], test: str, name: str) -> dict[i
 
 
 def find_short(fills: Iterable[float | None]) -> tuple[bool, ...]:
-    """Return for each stream whether it certainly filled its drive less often than the longest stream."""
+    """Return for each stream whether the stream filled the drive clearly less often than the longest stream. ``fills``
+    contains the number of fills of each stream; None: not known.
+    """
     several = tuple(fills)
     most = max((one for one in several if one is not None), default=0.0)
     return tuple(one is not None and one < LEAST_OF_FILLS * most for one in several)

@@ -1,6 +1,7 @@
-"""Conditions under which a run measured: the share of the drive, its preparation, the numbers of the profile.
+"""Conditions under which a run was measured: the used share of the drive, the preparation of the drive, and the numbers
+of the profile.
 
-A comparison lists those that differ. A ranking ranks only values with equal conditions.
+A comparison lists the conditions that differ. A ranking ranks only values with equal conditions.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ _LARGEST_SECTOR_KIB = 4
 
 
 def describe_share_of_range(result: RunResult) -> str | None:
-    """Return the active range's share of the capacity: drives of different sizes are compared at the same share."""
+    """Return the share of the capacity that the active range covers. Drives of different sizes are comparable if this
+    share is the same.
+    """
     capacity = result.info.device.get("capacity_bytes")
     length_bytes = result.info.active_range_length_bytes
     if not isinstance(capacity, int) or not capacity or length_bytes is None:
@@ -31,7 +34,7 @@ def describe_write_cache(result: RunResult) -> str | None:
 def find_numbers(result: RunResult, tests: Sequence[str]) -> dict[str, str]:
     """Return the part of the run's profile that these tests use, with flat keys such as ``iops.step_s``.
 
-    Demand, active range and write cache are compared by their values in the run.
+    Demand, active range and write cache are omitted, because their values in the run are compared instead.
     """
     lookups = (find_test(result.info.suite, name, result.info.profile) for name in tests)
     definitions = [test for test in lookups if test is not None]
@@ -54,7 +57,9 @@ def _table(result: RunResult, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _flat(key: str, value: object) -> Iterator[tuple[str, str]]:
-    """Yield tables within a table key by key. Number the tables of a list from 1: ``phases.2.step_s``."""
+    """Yield the keys and values of nested tables with flat keys. The tables of a list are numbered from 1, as in
+    ``phases.2.step_s``.
+    """
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from _flat(f"{key}.{name}", inner)
@@ -66,7 +71,7 @@ def _flat(key: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: object) -> str:
-    """Return a value as text: 1 and 1.0 give the same text, and so do a list and a tuple."""
+    """Return a value as text. The numbers 1 and 1.0 give the same text, and a list gives the same text as a tuple."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, list | tuple):
@@ -84,7 +89,7 @@ def describe_purge(result: RunResult, section: SectionResult) -> str | None:
 def describe_preconditioning(result: RunResult, section: SectionResult) -> str | None:
     """Return the amount and the load of preconditioning; None: not known.
 
-    The amount is in multiples of the preconditioned range, as specifications give it.
+    The amount is a multiple of the preconditioned range, as in the specifications.
     """
     if section.filled_bytes is None:
         return None if result.info.imported else "none"
@@ -99,10 +104,10 @@ def describe_preconditioning(result: RunResult, section: SectionResult) -> str |
 
 
 def find_value_conditions(result: RunResult, test: str, section: SectionResult) -> dict[str, str | None]:
-    """Return the conditions that values of a section must share to be ranked, with their names as keys; None: not
-    known.
+    """Return the conditions that must be equal for values of a section to be ranked together, by the names of the
+    conditions; None: not known.
 
-    The host is not among them, because a value that the host limited or disturbed is not ranked anyway.
+    The host is not one of the conditions, because a value that the host limited or disturbed is not ranked.
     """
     info = result.info
     purge = describe_purge(result, section)
@@ -114,7 +119,8 @@ def find_value_conditions(result: RunResult, test: str, section: SectionResult) 
         "I/O engine": _known(info.ioengine),
         "active range": describe_share_of_range(result),
         "write cache": describe_write_cache(result),
-        # Drives of different interfaces have different methods, which have the same purpose.
+        # The method is not compared, because drives with different interfaces use different methods for the same
+        # purpose.
         "purge": "done" if purge not in (None, "none") else purge,
         "preconditioning": describe_preconditioning(result, section),
         **{key: _without_sectors(key, text) for key, text in find_numbers(result, [test]).items()},
@@ -122,7 +128,9 @@ def find_value_conditions(result: RunResult, test: str, section: SectionResult) 
 
 
 def _without_sectors(key: str, text: str) -> str:
-    """Leave blocks of less than 4 KiB out of a list: a drive with sectors of 4 KiB cannot be measured with them."""
+    """Remove block sizes below 4 KiB from a list, because a drive with sectors of 4 KiB cannot be measured with such
+    block sizes.
+    """
     if not key.endswith("block_sizes_kib"):
         return text
     return "/".join(size for size in text.split("/") if not _is_small(size))
@@ -131,7 +139,7 @@ def _without_sectors(key: str, text: str) -> str:
 def _is_small(size_kib: str) -> bool:
     try:
         return float(size_kib) < _LARGEST_SECTOR_KIB
-    except ValueError:  # a run file of another user may contain any text
+    except ValueError:  # the run file of another user may contain any text
         return False
 
 

@@ -16,7 +16,7 @@ from tkperf.model.same_device import find_measured_part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differing:
-    """A condition of a value that differs from that of the ranked values; None: not known."""
+    """A condition of a value that differs from the same condition of the ranked values; None: not known."""
 
     name: str
     value: str | None
@@ -29,8 +29,9 @@ class RankedRun:
 
     Attributes:
         number: place of the run among all given runs.
-        value: None if the run has no value of the figure.
-        place: 1 for the runs that do not certainly differ from the best run; None: not ranked.
+        value: the value; None: the run has no value for the figure.
+        place: the place in the ranking. Place 1 belongs to all runs that do not certainly differ from the best run.
+            None: the run is not ranked.
         differing: the conditions that differ from those of the ranked values.
     """
 
@@ -47,9 +48,9 @@ class Ranking:
     """The drives of many runs, ranked by a figure.
 
     Attributes:
-        conditions: the conditions of the ranked values; empty if no run has a value.
-        ranked: the best first.
-        others: the runs that are not ranked, those with a value first; the cell of each contains the reason.
+        conditions: the conditions of the ranked values; empty: no run has a value.
+        ranked: the ranked runs, the best first.
+        others: the runs that are not ranked. Runs with a value are first. The cell of each run contains the reason.
     """
 
     key: str
@@ -64,8 +65,8 @@ class Ranking:
 
     @property
     def is_simulated(self) -> bool:
-        """Return whether the values are those of simulated drives. Then all values are, because simulated drives do not
-        rank among real drives.
+        """Return whether the shown values are those of simulated drives. In this case, all values are simulated,
+        because simulated drives are never ranked together with real drives.
         """
         shown = self.ranked or self.others
         return bool(shown) and all(one.run.is_simulated for one in shown)
@@ -75,10 +76,10 @@ _Conditions = tuple[tuple[str, str | None], ...]
 
 
 def rank_runs(runs: Sequence[RunFigures], key: str) -> Ranking:
-    """Return the drives ranked by a figure, one of ``MEASURES``.
+    """Return the drives ranked by a figure. ``key`` is one of the keys of ``MEASURES``.
 
-    The ranking uses the conditions under which most drives have a value that can be ranked. Of the runs of one drive,
-    the newest counts. Simulated drives are ranked only if no real drive has a value.
+    The ranking uses the conditions under which most drives have a value that can be ranked. If there are several runs
+    of one drive, only the newest run is ranked. Simulated drives are ranked only if no real drive has a value.
     """
     measure = MEASURES[key]
     excluded = _find_excluded(runs, key)
@@ -128,8 +129,8 @@ def _values_of(run: RunFigures, key: str) -> Iterator[FigureValue]:
 
 
 def _find_excluded(runs: Sequence[RunFigures], key: str) -> dict[int, Unranked]:
-    """Return the runs whose values must not be ranked: simulated drives if a real drive has a value, and runs that are
-    not valid.
+    """Return the runs that must not be ranked, with the reasons. These are runs that are not valid, and simulated
+    drives if a real drive has a value.
     """
     simulated = [number for number, run in enumerate(runs) if run.is_simulated]
     drives = any(not run.is_simulated and any(_values_of(run, key)) for run in runs)
@@ -140,7 +141,9 @@ def _find_excluded(runs: Sequence[RunFigures], key: str) -> dict[int, Unranked]:
 
 
 def _find_usual(runs: Sequence[RunFigures], key: str, excluded: Mapping[int, Unranked]) -> _Conditions:
-    """Return the conditions that most drives have. If there are several, return those of the preferred load."""
+    """Return the conditions under which most drives have a value. If several sets of conditions have equally many
+    drives, return those of the preferred load.
+    """
     drives: dict[_Conditions, set[Hashable]] = {}
     orders: dict[_Conditions, tuple[float, int]] = {}
     for rankable in (True, False):
@@ -156,20 +159,22 @@ def _find_usual(runs: Sequence[RunFigures], key: str, excluded: Mapping[int, Unr
 
 
 def order_of(value: FigureValue) -> tuple[float, int]:
-    """Return the key for the order of preference, the preferred value first: the load of the figure, then the greatest
-    demand.
+    """Return a key that sorts values by preference, the preferred value first. The order is first that of the loads of
+    the figure, and then the demand, with the greatest demand first.
     """
     load = float("inf") if value.load == STREAM else value.load
     return load, -value.workload.total_outstanding_ios
 
 
 def freeze_conditions(run: RunFigures, value: FigureValue) -> _Conditions:
-    """Return the conditions of a value with their names as keys, in one order for all runs."""
+    """Return the conditions of a value as pairs of name and text, in the same order for all runs."""
     return tuple(sorted(run.conditions_of(value).items()))
 
 
 def _choose_value(run: RunFigures, key: str, conditions: _Conditions) -> FigureValue | None:
-    """Return the value under these conditions, or otherwise the preferred value."""
+    """Return the value that was measured under these conditions. If the run has no such value, return the preferred
+    value.
+    """
     values = sorted(_values_of(run, key), key=order_of)
     return next(
         (value for value in values if freeze_conditions(run, value) == conditions), values[0] if values else None
@@ -197,7 +202,7 @@ def _find_reasons(
 
 
 def _find_repeated(runs: Sequence[RunFigures], reasons: Mapping[int, Unranked]) -> Iterator[tuple[int, Unranked]]:
-    """Yield the runs of a drive that are older than its newest ranked run, and other files of one run."""
+    """Yield the runs that repeat a ranked run: older runs of the same drive, and further files of the same run."""
     of_drives: dict[Hashable, list[int]] = {}
     for number, run in enumerate(runs):
         if number not in reasons:
@@ -211,7 +216,9 @@ def _find_repeated(runs: Sequence[RunFigures], reasons: Mapping[int, Unranked]) 
 
 
 def _identify(run: RunFigures, number: int) -> Hashable:
-    """Return what identifies the drive of a run. If the drive of a run is not known, it counts as a separate drive."""
+    """Return a key that identifies the drive of a run. If the drive is not known, the key differs from all others, so
+    the drive counts as a separate drive.
+    """
     part = find_measured_part(dict(run.device))
     if part is not None:
         return (run.device.get("model"), *part)
@@ -219,13 +226,13 @@ def _identify(run: RunFigures, number: int) -> Hashable:
 
 
 NUMBERS = "numbers of the profile"
-"""Name of the condition that stands for all numbers of the profile in a shortened record."""
+"""Name of the condition that replaces all numbers of the profile in a shortened record."""
 _MOST_VALUES = 4
 
 
 def shorten_figures(run: RunFigures) -> RunFigures:
-    """Return what a ranking in a list needs to know of a run: the preferred values of each figure, with a digest of the
-    numbers of the profile.
+    """Return the values of a run in a shorter form for a ranking of many runs. The result contains only the preferred
+    values of each figure, and a digest instead of the numbers of the profile.
     """
     values: list[FigureValue] = []
     for key in MEASURES:
@@ -239,7 +246,7 @@ def shorten_figures(run: RunFigures) -> RunFigures:
 
 
 def _shorten_conditions(conditions: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Replace the numbers of the profile, whose names have a dot, by one digest."""
+    """Replace all numbers of the profile with one digest. The names of these conditions contain a dot."""
     numbers = sorted((name, text) for name, text in conditions.items() if "." in name)
     digest = blake2b(repr(numbers).encode(errors="replace"), digest_size=8).hexdigest()
     return {**{name: text for name, text in conditions.items() if "." not in name}, NUMBERS: digest}

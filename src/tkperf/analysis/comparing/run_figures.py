@@ -1,7 +1,7 @@
-"""The values of one run that the fixed figures may use.
+"""The values of one run from which the fixed figures of a comparison are chosen.
 
-tkperf finds a value by the workload that was run, not by the test that measured it. A comparison and a ranking choose
-among the values. The values depend on one run only, so tkperf can keep them.
+tkperf finds a value according to the workload, and not according to the test that measured the workload. A comparison
+or a ranking chooses among these values. The values depend only on one run, so tkperf can store them.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _IsWanted = Callable[[Workload], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedFigure:
-    """A figure that every comparison shows if it has values.
+    """A figure that every comparison shows if the runs have values for the figure.
 
     Attributes:
-        loads: the loads to which the figure may apply; the first load that two runs have is used.
+        loads: the loads to which the figure may apply. A comparison uses the first load for which two runs have values.
     """
 
     key: str
@@ -54,7 +54,9 @@ class FixedFigure:
 
 
 def _is_of(work: Workload, access: Access, read_percent: int, block_size_bytes: int, single: bool | None) -> bool:
-    """Return whether a workload is of this kind. ``single``: with one outstanding I/O; None: with any number."""
+    """Return whether a workload is of this kind. With ``single``, the load must have exactly one outstanding I/O; if
+    False, several; if None, any number.
+    """
     return (
         (work.access, work.read_percent, work.block_size_bytes) == (access, read_percent, block_size_bytes)
         and work.offered_iops is None
@@ -65,7 +67,9 @@ def _is_of(work: Workload, access: Access, read_percent: int, block_size_bytes: 
 
 
 def _random(*read_percents: int, single: bool | None) -> tuple[_IsWanted, ...]:
-    """Return random 4 KiB loads. None: loads with several outstanding I/Os or, if there are none, with one."""
+    """Return functions that recognise random 4 KiB loads with these mixes. If ``single`` is None, loads with several
+    outstanding I/Os are preferred to loads with a single outstanding I/O.
+    """
     return tuple(
         partial(
             _is_of, access=Access.RANDOM, read_percent=read_percent, block_size_bytes=4 * KIB, single=bool(of_single)
@@ -82,7 +86,7 @@ def _sequential(read_percent: int) -> tuple[_IsWanted, ...]:
     )
 
 
-# In the order of the matrix. The mixes are those of the PTS and of data sheets.
+# The figures are in the order of the matrix. The mixes are those of the PTS and of data sheets.
 FIXED = (
     FixedFigure(key="random_read", use=Use.READS, measure=IOPS, loads=_random(100, single=None)),
     FixedFigure(key="random_write", use=Use.WRITES, measure=IOPS, loads=_random(0, single=None)),
@@ -94,9 +98,11 @@ FIXED = (
 )
 KEPT_RATE_KEY = "kept_rate"
 STREAM = -1
-"""Load of a value that is the rate of a stream: it serves where no test measured the loads of the figure."""
+"""Marks a value that is the rate of a stream. Such a value is used if no test measured one of the loads of the
+figure.
+"""
 MEASURES: dict[str, Measure] = {**{fixed.key: fixed.measure for fixed in FIXED}, KEPT_RATE_KEY: KEPT_RATE}
-"""What each figure measures, in the order of the matrix."""
+"""The measure of each figure by the key of the figure, in the order of the matrix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,12 +110,13 @@ class FigureValue:
     """A value of a run that a figure may use.
 
     Attributes:
-        key: of the figure.
-        load: place of its workload among the figure's loads, the preferred load first; or ``STREAM``.
-        varying: keys of the axes in which the workloads of its section differ.
-        cautions: as in the plan of its section.
-        unranked: the reason why the value is not ranked.
-        fills: for the kept rate, how often the stream filled the active range; None: not known, or another figure.
+        key: key of the figure.
+        load: index of the workload among the loads of the figure, in which the preferred load is first; or ``STREAM``.
+        varying: keys of the axes in which the workloads of the section differ.
+        cautions: cautions about the load, from the plan of the section.
+        unranked: the reason why the value must not be ranked; None: the value may be ranked.
+        fills: for the kept rate, the number of times that the stream filled the active range; None: not known, or
+            another figure.
     """
 
     key: str
@@ -127,11 +134,11 @@ class FigureValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFigures:
-    """What a ranking needs to know of a run; the other results of the run are not needed.
+    """The part of the results of a run that a ranking needs.
 
     Attributes:
-        device: facts of the drive, by the names of the run file.
-        conditions: for each test and section with values, the conditions that ranked values share.
+        device: facts about the drive, by the names in the run file.
+        conditions: for each test and section with values, the conditions that must be equal for a ranking.
         is_valid: whether the verdict on the run allows comparisons.
     """
 
@@ -153,7 +160,7 @@ class RunFigures:
         return {**self.conditions.get(join_place(value.test, value.section), {}), **load}
 
 
-# Facts of the drive that a ranking or a list shows, or that distinguish drives.
+# Facts about the drive that a ranking or a list shows, or that distinguish drives.
 _DEVICE = (
     *("kind", "model", "serial", "firmware", "capacity_bytes", "interface"),
     *("unit", "partition", "partition_start_bytes"),
@@ -163,7 +170,7 @@ _MOST_DEMANDS = 1000
 
 
 def build_run_figures(result: RunResult) -> RunFigures:
-    """Return what a ranking needs to know of a run."""
+    """Return the part of the results of a run that a ranking needs."""
     info = result.info
     values = tuple(find_values(result))
     facts = {name: _plain(info.device.get(name)) for name in _DEVICE}
@@ -208,7 +215,7 @@ def _text(value: object) -> str | None:
 
 
 def find_values(result: RunResult) -> Iterator[FigureValue]:
-    """Yield the values of a run that the figures may use, in the order of its sections."""
+    """Yield the values of a run that the figures may use, in the order of the sections."""
     length_bytes = result.info.active_range_length_bytes
     for test in result.tests:
         for section in test.sections:
@@ -226,7 +233,8 @@ def _of_cells(test: str, section: SectionResult) -> Iterator[FigureValue]:
     for fixed in FIXED:
         for load, is_wanted in enumerate(fixed.loads):
             wanted = dict.fromkeys(cell.workload for cell in section.cells if is_wanted(cell.workload))
-            # More than any sweep has, because a file of another user may contain any number.
+            # The limit is greater than the number of workloads in any sweep. A limit is necessary, because the run file
+            # of another user may contain any number.
             for workload in islice(wanted, _MOST_DEMANDS):
                 entry = build(workload, fixed.measure)
                 if entry.value is not None:
@@ -245,7 +253,9 @@ def _of_cells(test: str, section: SectionResult) -> Iterator[FigureValue]:
 
 
 def _of_stream(test: str, section: SectionResult) -> Iterator[FigureValue]:
-    """Yield the rate at which a stream of writes settled. If it did not settle, yield the rate of its last quarter."""
+    """Yield the rate of the steady level of a stream of writes. If the stream reached no steady level, yield the rate
+    of the last quarter.
+    """
     fixed = next(fixed for fixed in FIXED if fixed.use is Use.WRITES)
     workload = _find_workload(section)
     if workload is None or not fixed.loads[0](workload):
@@ -267,7 +277,7 @@ def _of_stream(test: str, section: SectionResult) -> Iterator[FigureValue]:
 
 
 def _of_kept_rate(test: str, section: SectionResult, length_bytes: int | None) -> Iterator[FigureValue]:
-    """Yield the rate that a stream of random writes kept until its last quarter."""
+    """Yield the rate in the last quarter of a stream of random writes, in percent of the rate fresh out of the box."""
     workload = _find_workload(section)
     if workload is None or not any(is_wanted(workload) for is_wanted in _random(0, single=None)):
         return
@@ -305,7 +315,9 @@ def _find_workload(section: SectionResult) -> Workload | None:
 
 
 def find_reason(section: SectionResult, entry: Entry, *, steady: bool | None) -> Unranked | None:
-    """Return the reason why a value must not be ranked. ``steady`` is None if nothing was judged."""
+    """Return the reason why a value must not be ranked; None: the value may be ranked. ``steady`` is None if steady
+    state was not judged.
+    """
     if entry.value is None:
         return Unranked.NOT_MEASURED
     codes = set(entry.disturbances or ()) - set(OF_HISTORY)
