@@ -78,7 +78,7 @@ class DecisionCell:
     """The value of one run for a figure.
 
     Attributes:
-        entry: the value. The ratio of the entry is relative to the best ranked value; None: this value is the best value.
+        entry: the value. The ratio of the entry is relative to the best ranked value; None: this value is the best.
         unranked: the reason why the value is not ranked; None: the value is ranked.
         standing: the place among the ranked values; None: the value is not ranked, or is the only ranked value.
     """
