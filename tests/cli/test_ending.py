@@ -56,6 +56,30 @@ def test_a_run_leaves_its_report_and_says_where(tmp_path: Path) -> None:
     assert ran.stderr.splitlines()[-1] == f"report:   {tmp_path}/n.html"
 
 
+def test_a_tkperf_that_was_replaced_lets_the_new_one_write_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If an upgrade replaced the files during the run, another process writes the report, and this process loads no
+    module of the new version.
+    """
+    forget_renderers(monkeypatch)
+    monkeypatch.setattr("tkperf.system.own_files._AT_START", (0, 0, 0))
+    ran = run(tmp_path)
+    assert ran.exit_code == 0, ran.output
+    assert OWN_PAGE in (tmp_path / "n.html").read_bytes()[:4096]
+    assert "tkperf.render.html" not in sys.modules
+
+
+def test_a_tkperf_that_was_removed_keeps_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If tkperf was removed during the run, the run is complete, and a warning says why it has no report."""
+    monkeypatch.setattr("tkperf.system.own_files._AT_START", (0, 0, 0))
+    monkeypatch.setattr("tkperf.system.own_files.sys.executable", "/bin/false")
+    ran = run(tmp_path)
+    assert ran.exit_code == 0, ran.output
+    assert (tmp_path / "n.tkperf").exists()
+    assert "tkperf was upgraded or removed during the run" in ran.stderr
+
+
 def test_without_report_none_is_written(tmp_path: Path) -> None:
     """With ``--no-report``, no report is written, and the last line of output contains the command that creates the
     report.

@@ -31,6 +31,7 @@ from tkperf.render.reports import build_run_view, print_pdf, render_html, requir
 from tkperf.render.terminal.console import open_console, print_facts
 from tkperf.render.terminal.page_text import print_batch_end, print_page
 from tkperf.runfile.reader import RunFile
+from tkperf.system import own_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,10 @@ def end_batch(state: BatchState, options: BatchOptions) -> BatchResult:
     if options.no_report:
         return batch_result
     with _warning_of("not all reports were written"):
+        if own_files.were_replaced():
+            raise UsageError(
+                f"tkperf was upgraded or removed during the batch: write them with 'tkperf report {options.path}'"
+            )
         require_packages()
         for one in batch_result.drives:
             if one.result is not None:

@@ -38,6 +38,7 @@ from tkperf.render.terminal.page_text import print_end, print_page
 from tkperf.render.terminal.progress_lines import format_end
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.run_log import describe_place, find_progress
+from tkperf.system import own_files
 from tkperf.system.process import run_command
 
 if TYPE_CHECKING:
@@ -215,12 +216,14 @@ def _is_own_page(path: Path) -> bool:
 
 def _read(options: RunOptions) -> tuple[RunResult, Page]:
     """Return the results with their findings, and the page."""
-    from tkperf.render import reports  # noqa: PLC0415 - its packages may be missing
-
     with RunFile(options.run_path) as opened, _transient(WRITING):
         record = opened.record()
         result = find_results(opened, record)
         try:
+            if own_files.were_replaced():
+                return result, own_files.render_with_new_files(options.run_path)
+            from tkperf.render import reports  # noqa: PLC0415 - its packages may be missing
+
             return result, reports.render_html(reports.build_run_view(opened, record, result))
         except KeyboardInterrupt:
             return result, UsageError("stopped by the user")

@@ -1,0 +1,50 @@
+"""The files of this tkperf. An upgrade may replace them while a run is under way.
+
+A run loads all modules that it needs before its first step. Modules that are loaded afterwards, such as those of
+reports, may belong to another version. Modules of two versions do not fit together, so another process writes the
+report in that case.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from tkperf.model import version
+from tkperf.model.errors import EngineError, reason_of
+from tkperf.system.process import ANSWER_LIMIT_S, run_command
+
+
+def _identify_files() -> tuple[int, int, int] | None:
+    """Return the identity of the file that contains the version; None: it does not exist any more."""
+    try:
+        status = Path(version.__file__).stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns
+
+
+_AT_START = _identify_files()
+
+
+def were_replaced() -> bool:
+    """Return whether tkperf was upgraded, installed again or removed since this process loaded it."""
+    return _identify_files() != _AT_START
+
+
+def render_with_new_files(run_file: Path) -> str:
+    """Return the report of a run as HTML, written by the tkperf that is installed now.
+
+    Raises:
+        EngineError: no tkperf is installed now, or it cannot write the report.
+    """
+    with tempfile.TemporaryDirectory(prefix="tkperf-report-") as folder:
+        page = Path(folder) / "page.html"
+        command = [sys.executable, "-P", "-m", "tkperf", "report", str(run_file), "--output", str(page)]
+        done = run_command(command, timeout_s=ANSWER_LIMIT_S)
+        try:
+            return page.read_text(encoding="utf-8")
+        except OSError as error:
+            said = done.words[-200:] or reason_of(error)
+            raise EngineError(f"tkperf was upgraded or removed during the run, and now it says: {said}") from error
