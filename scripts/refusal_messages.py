@@ -100,6 +100,11 @@ REASONS = {
         "the drive.",
         composed=("the read error",),
     ),
+    Reason.NARROW_VIEW: ReasonAdvice(
+        advice="Run tkperf on the host and not in a container, or measure a file. A container that shares the PID "
+        "namespace of the host, and in which tkperf is root and may trace processes, shows the users of the device, "
+        "too: see [Installing tkperf](../how-to/install.md#container)."
+    ),
     Reason.ERASING: ReasonAdvice(
         advice="Wait until the sanitize or format has ended. If a sanitize has failed, repeat the sanitize or end the "
         "failure state of the drive; the message names the command. `tkperf doctor` shows these messages, and a run "
@@ -253,6 +258,7 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         ),
         "… is being erased (… done). An interrupted run of tkperf may have started the erase. Wait until the "
         "erase has finished. Nothing was touched": _TO_WAIT,
+        "…. Nothing was touched": "tkperf runs in a container. Run it on the host.",
         "… exists already, so the virtual drive would receive another name. Pass the next free name as DEVICE. "
         "Nothing was created": "Pass the next free device name as DEVICE.",
         "… (world-wide name …) is not the virtual drive that tkperf created (…), so tkperf writes nothing to it": (

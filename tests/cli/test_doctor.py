@@ -15,6 +15,8 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from tkperf.cli.main import cli
+from tkperf.device.safety import Objection, Reason
+from tkperf.engine.registry import find_engine
 from tkperf.host.audit import Audit, AuditLevel, AuditResult
 from tkperf.model.errors import UsageError
 from tkperf.page.doctor import build_device_page, build_host_page, build_restored_page, build_tune_page
@@ -310,3 +312,36 @@ def test_the_page_states_how_tkperf_was_installed() -> None:
     for words in (gap.text, gap.command, "no Parquet"):
         assert words is not None
         assert words in page
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ((3, 33), ["rounds a queue depth up", "flushes too often", "does not report when its jobs began"]),
+        ((3, 36), ["rounds a queue depth up", "flushes too often"]),
+        ((3, 38), ["rounds a queue depth up"]),
+        ((3, 39), []),
+        ((3, 42), []),
+    ],
+)
+def test_the_limits_of_a_version_of_fio(
+    monkeypatch: pytest.MonkeyPatch, numbers: tuple[int, int], words: list[str]
+) -> None:
+    """doctor lists what the installed version of fio cannot do. The limits do not change the verdict."""
+    version = f"fio-{numbers[0]}.{numbers[1]}"
+    monkeypatch.setattr("tkperf.engine.fio_setup._read_version", lambda: (version, numbers))
+    limits = find_engine().find_limits()
+    assert [word in sentence for word, sentence in zip(words, limits, strict=True)] == [True] * len(words)
+    page = drawn(build_host_page(replace(HOST, engine=version, engine_limits=limits).as_plain_data()), width=400)
+    assert (f"What {version} cannot do" in page) is bool(words)
+    assert all(sentence in page for sentence in limits)
+    assert page.startswith("Can measure: ")
+
+
+def test_a_container_is_a_remark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container, doctor says that block devices cannot be tested, and what can be."""
+    objection = Objection(Reason.NARROW_VIEW, "from a container, tkperf sees little")
+    monkeypatch.setattr(diagnosis, "find_view_objections", lambda: iter([objection]))
+    monkeypatch.setattr(diagnosis, "audit_for", lambda *_, **__: Audit())
+    says = "block devices cannot be tested from here, files and sim: can: from a container, tkperf sees little"
+    assert says in diagnosis.diagnose_host().remarks

@@ -32,6 +32,14 @@ time.sleep(120)
 Foreign = Callable[..., int]
 
 
+def make_whole_view(proc: Path) -> None:
+    """Make a /proc that shows the whole machine: it contains a thread of the kernel, and the mounts of process 1."""
+    for name in ("self", "1", "2"):
+        (proc / name).mkdir(parents=True)
+    (proc / "2/stat").write_text("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0\n")
+    (proc / "1/mountinfo").write_text("22 1 0:21 / /proc rw - proc proc rw\n")
+
+
 @contextmanager
 def loop_on(backing: Path, *options: str) -> Iterator[Path]:
     """Yield a loop device on an existing file or device, and detach it at the end of the test."""

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import loop_numbers, run_tool
+from tests.device.conftest import make_whole_view
 from tkperf.device.identity import DeviceIdentity, TargetKind, identify, is_same_device, read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import plan_purge, run_purge
@@ -158,7 +159,7 @@ def test_holders_and_mounted_partitions_are_found_in_sysfs(tmp_path: Path) -> No
     (partition / "partition").write_text("1\n")
     (tmp_path / "sys/dev/block").mkdir(parents=True)
     (tmp_path / "sys/dev/block/8:0").symlink_to(disk)
-    (tmp_path / "proc/self").mkdir(parents=True)
+    make_whole_view(tmp_path / "proc")
     (tmp_path / "proc/self/mountinfo").write_text("1 0 8:1 / /with\\040blank rw - ext4 /dev/x rw\n")
     identity = DeviceIdentity(
         path="/dev/sdx", kind=TargetKind.BLOCK, capacity_bytes=1, logical_block_bytes=512, major_minor="8:0"
@@ -178,7 +179,7 @@ def test_only_the_holder_that_tkperf_made_is_no_objection(tmp_path: Path) -> Non
     (disk / "dev").write_text("8:0\n")
     (tmp_path / "sys/dev/block").mkdir(parents=True)
     (tmp_path / "sys/dev/block/8:0").symlink_to(disk)
-    (tmp_path / "proc/self").mkdir(parents=True)
+    make_whole_view(tmp_path / "proc")
     identity = DeviceIdentity(
         path="/dev/sdx", kind=TargetKind.BLOCK, capacity_bytes=1, logical_block_bytes=512, major_minor="8:0"
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import run_tool
-from tests.device.conftest import Foreign, loop_on
+from tests.device.conftest import Foreign, loop_on, make_whole_view
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.safety import find_objections
@@ -222,7 +222,7 @@ def test_a_lock_on_the_file_behind_a_loop_device(tmp_path: Path, loop_device: Ma
     device = loop_device()
     status = (tmp_path / "loop0.img").stat()
     proc = tmp_path / "proc"
-    (proc / "self").mkdir(parents=True)
+    make_whole_view(proc)
     number = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     (proc / "locks").write_text(f"1: OFDLCK ADVISORY  WRITE -1 {number} 0 EOF\n")
     found = find_objections(read_identity(device), proc_root=proc)
@@ -422,7 +422,7 @@ def fake_disk(tmp_path: Path) -> Path:
         entry.parent.mkdir(parents=True, exist_ok=True)
         entry.symlink_to(folder)
     (disk / "sdx1/partition").write_text("1\n")
-    (tmp_path / "proc/self").mkdir(parents=True)
+    make_whole_view(tmp_path / "proc")
     return disk
 
 

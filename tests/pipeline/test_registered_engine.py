@@ -28,6 +28,9 @@ class OtherEngine:
     def find_named_program(self) -> str | None:
         return None
 
+    def find_limits(self) -> tuple[str, ...]:
+        return ()
+
     def find_version(self) -> str:
         return "other-1"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tkperf.device.content import Signature, find_signatures
 from tkperf.device.identity import DeviceIdentity, TargetKind
-from tkperf.device.survey import Survey, make_survey
+from tkperf.device.survey import Survey, describe_container, make_survey, sees_all_processes
 from tkperf.device.sysfs import (
     HOST_MANAGED,
     PROC_ROOT,
@@ -28,7 +28,7 @@ from tkperf.device.sysfs import (
     text,
 )
 from tkperf.device.usage.kernel import stat_named
-from tkperf.device.usage.mounts import find_btrfs_members, find_system_disks
+from tkperf.device.usage.mounts import find_btrfs_members, find_system_disks, read_mounts
 from tkperf.device.usage.processes import How, describe_process, is_ours
 from tkperf.model.errors import DeviceError, reason_of
 from tkperf.model.units import on_one_line
@@ -67,6 +67,7 @@ class Reason(StrEnum):
     ZONED = "zoned"
     UNREADABLE = "unreadable"
     ERASING = "erasing"
+    NARROW_VIEW = "narrow-view"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ def find_objections(
     if identity.kind is TargetKind.FILE:
         return tuple(_file_objections(identity, survey, held))
     objections = [
+        *find_view_objections(survey.proc_root),
         *_device_objections(survey, used_by_us),
         *_hidden_objections(survey),
         *_hard_link_objections(survey),
@@ -130,6 +132,29 @@ def find_data(identity: DeviceIdentity) -> tuple[Signature, ...]:
     partitions = (Path("/dev") / partition.name for partition in find_parts(node)[1:])
     paths = [identity.path, *(str(partition) for partition in partitions if partition.exists())]
     return find_signatures({path: path for path in paths})
+
+
+def find_view_objections(proc_root: Path = PROC_ROOT, root: Path = Path("/")) -> Iterator[Objection]:
+    """Yield the objection to any block device if tkperf cannot see the processes and mounts of the whole machine.
+
+    Only the first PID namespace shows all processes. Its process 1 has the mounts of the machine. A file is not refused
+    for this reason, because the kernel grants a lease on a file only if nobody else has the file open.
+
+    Args:
+        root: the folder in which container managers leave their marks.
+    """
+    if not sees_all_processes(proc_root):
+        sentence = (
+            f"from {describe_container(proc_root, root)}, tkperf sees only the processes and mounts in it, so a use of "
+            "the device by the host would not be noticed: run tkperf on the host"
+        )
+        yield Objection(Reason.NARROW_VIEW, sentence)
+    elif next(read_mounts(proc_root / "1", None), None) is None:
+        sentence = (
+            "the mounts of process 1 cannot be read, so a mount of the device by the host would not be noticed: "
+            "run tkperf on the host, as root"
+        )
+        yield Objection(Reason.NARROW_VIEW, sentence)
 
 
 def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objection]:

@@ -238,7 +238,7 @@ def make_survey(
         replace(nodes, nodes={}, underlying={}, characters={}) if files_only else nodes,
         file_systems={place.file_system for place in places.values()},
     )
-    mounts = (*own_mounts, *_mounts_of_others(processes, proc_root))
+    mounts = (*own_mounts, *_mounts_of_others(processes, own_mounts, proc_root))
     return Survey(
         identity=identity,
         sys_root=sys_root,
@@ -270,15 +270,25 @@ def _files_in_upper_layers(nodes: TargetNodes, places: Mapping[FileId, MountedPa
     return upper_files
 
 
-def _mounts_of_others(processes: ProcessSurvey, proc_root: Path) -> Iterator[Mount]:
-    """Yield the mounts of each mount namespace other than tkperf's own."""
+def _mounts_of_others(processes: ProcessSurvey, own_mounts: tuple[Mount, ...], proc_root: Path) -> Iterator[Mount]:
+    """Yield the mounts of each mount namespace other than tkperf's own, and those that only process 1 sees.
+
+    If tkperf runs in a chroot, the kernel shows it only the mounts below its own root, although process 1 has the same
+    mount namespace.
+    """
     try:
         own = os.readlink(proc_root / "self/ns/mnt")
     except OSError:
         own = None
-    for namespace, process in processes.namespaces.items():
-        if namespace != own:
-            yield from read_mounts(process, describe_process(process))
+    others = [process for namespace, process in processes.namespaces.items() if namespace != own]
+    for process in others:
+        yield from read_mounts(process, describe_process(process))
+    first = proc_root / "1"
+    if first not in others:
+        shown = {mount.mount_id for mount in own_mounts}
+        for mount in read_mounts(first, describe_process(first)):
+            if mount.mount_id not in shown:
+                yield mount
 
 
 # The number that the first PID namespace always has (PROC_PID_INIT_INO of linux/proc_ns.h).
@@ -346,8 +356,8 @@ def _unseen_processes(survey: Survey, root: Path, *, alone: bool) -> Iterator[Bl
     """Yield at most one blind spot about processes: the one that hides most of them."""
     target = on_one_line(survey.identity.path)
     now = "; nothing else has it open now" if alone else ""
-    if not _sees_all_processes(survey.proc_root):
-        where = _container(survey.proc_root, root)
+    if not sees_all_processes(survey.proc_root):
+        where = describe_container(survey.proc_root, root)
         sentence = (
             f"tkperf runs in {where} and sees only the processes in it: a use of {target} by "
             f"anything outside would not be noticed{now}"
@@ -423,7 +433,7 @@ def _unseen_overlays(survey: Survey) -> Iterator[BlindSpot]:
         yield BlindSpot(BlindSpotCode.OVERLAYS, sentence)
 
 
-def _sees_all_processes(proc_root: Path) -> bool:
+def sees_all_processes(proc_root: Path) -> bool:
     """Return whether /proc belongs to the first PID namespace: only that has kernel threads.
 
     If they are hidden, tkperf must be in that namespace, and /proc must number processes as it does.
@@ -456,7 +466,7 @@ def _status(proc_root: Path, key: str) -> str:
     return ""
 
 
-def _container(proc_root: Path, root: Path) -> str:
+def describe_container(proc_root: Path, root: Path = Path("/")) -> str:
     """Return words for the container or namespace in which tkperf runs."""
     name = text(root / "run/systemd/container")
     for file, manager in _CONTAINER_FILES.items():

@@ -70,6 +70,14 @@ class DeviceEngine(Protocol):
         """
         ...
 
+    def find_limits(self) -> tuple[str, ...]:
+        """Return what the installed version cannot do, as sentences whose subject is the engine.
+
+        Raises:
+            EngineError: the same errors as for ``find_version``.
+        """
+        ...
+
     def choose_ioengine(
         self,
         path: str,

@@ -27,6 +27,25 @@ EXACT_URING_DEPTH = (3, 39)
 # Older versions flush too often from a queue with io_uring: 20,927 times at a depth of 8 where 5,656 flushes were due
 # (io_u.c, commit 704a8cfe).
 EXACT_QUEUED_FLUSHES = (3, 38)
+# The results of older versions do not contain job_start.
+JOB_START = (3, 36)
+_LIMITS = (
+    (
+        EXACT_URING_DEPTH,
+        "with io_uring, it rounds a queue depth up to a power of two: a run with another queue depth (the tests cbw "
+        "and dirth contain 6) uses libaio. fio 3.39 and newer keep every queue depth",
+    ),
+    (
+        EXACT_QUEUED_FLUSHES,
+        "with io_uring, it flushes too often at a queue depth above 1: tkperf refuses a workload that flushes at such "
+        "a queue depth. fio 3.38 and newer flush as requested",
+    ),
+    (
+        JOB_START,
+        "it does not report when its jobs began: in a step that is shorter than about a second, tkperf does not notice "
+        "that a busy host delayed the jobs. fio 3.36 and newer report it",
+    ),
+)
 _PROBE_BLOCK_BYTES = 128 * 1024
 _PROBE_IO_DEPTH = 32
 
@@ -56,6 +75,16 @@ def _read_version() -> tuple[str, tuple[int, int]]:
             "and later releases contain"
         )
     return answer.stdout.strip(), numbers
+
+
+def find_limits() -> tuple[str, ...]:
+    """Return what the installed fio cannot do for tkperf, and which version can, as sentences.
+
+    Raises:
+        EngineError: the same errors as in ``find_fio_version``.
+    """
+    _, numbers = _read_version()
+    return tuple(sentence for since, sentence in _LIMITS if numbers < since)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ class _Fio:
     variable = FIO_VARIABLE
 
     find_version = staticmethod(fio_setup.find_fio_version)
+    find_limits = staticmethod(fio_setup.find_limits)
     choose_ioengine = staticmethod(fio_setup.choose_ioengine)
     find_rounding = staticmethod(fio_setup.find_rounding)
     read_bytes_per_s = staticmethod(fio_setup.read_bytes_per_s)

@@ -110,6 +110,7 @@ def build_host_page(found: Data) -> ReportView:
                 ],
             ),
             _describe_installation(found["installation"]),
+            _list(f"What {found['fio']} cannot do", map(_item, found["fio_limits"])),
             *_host_lists(findings),
         ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.purge import PurgePlan, plan_purge, refuse_purge_under_way
 from tkperf.device.purge.ata import clear_left_password
-from tkperf.device.safety import Objection, Reason, find_data, find_objections
+from tkperf.device.safety import Objection, Reason, find_data, find_objections, find_view_objections
 from tkperf.device.telemetry_watch import look_at_telemetry
 from tkperf.engine.registry import find_engine
 from tkperf.host.audit import Audit
@@ -87,6 +88,7 @@ class HostDiagnosis:
         could_measure: whether everything that is necessary to measure exists.
         missing: missing programs. ``packages`` contain them.
         remarks: circumstances that limit which tests are possible.
+        engine_limits: what this version of the engine cannot do.
     """
 
     host: dict[str, object]
@@ -97,11 +99,13 @@ class HostDiagnosis:
     remarks: tuple[str, ...]
     audit: Audit
     installation: Installation
+    engine_limits: tuple[str, ...] = ()
 
     def as_plain_data(self) -> dict[str, object]:
         return {
             "host": self.host,
             "fio": self.engine,
+            "fio_limits": list(self.engine_limits),
             "could_measure": self.could_measure,
             "missing": list(self.missing),
             "packages": list(self.packages),
@@ -176,19 +180,25 @@ def diagnose_host() -> HostDiagnosis:
     missing = tuple(name for name in TOOLS if find_program(name) is None)
     could_measure = not set(missing) & set(find_engine().programs)
     try:
-        version = find_engine().find_version()
+        version, limits = find_engine().find_version(), find_engine().find_limits()
     except EngineError as error:
-        version, could_measure = str(error), False
+        version, limits, could_measure = str(error), (), False
     return HostDiagnosis(
         host=read_host(),
         engine=version,
         could_measure=could_measure,
         missing=missing,
         packages=tuple(sorted({PACKAGES[name] for name in missing if not _is_named(name)})),
-        remarks=_NOT_ROOT if os.geteuid() else (),
+        remarks=(*(_NOT_ROOT if os.geteuid() else ()), *_find_view_remarks()),
+        engine_limits=limits,
         audit=audit_for([], lasts_s=DAY_S),
         installation=read_installation(),
     )
+
+
+def _find_view_remarks() -> Iterator[str]:
+    for objection in find_view_objections():
+        yield f"block devices cannot be tested from here, files and sim: can: {objection.text}"
 
 
 def _is_named(program: str) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tkperf.device.permit import ControllerPermit
 from tkperf.device.raid.config import RaidConfig
+from tkperf.device.safety import find_view_objections
 from tkperf.device.sysfs import wait_until
 from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
 from tkperf.model.record import OnProgress
@@ -171,7 +172,9 @@ class StorcliSet:
         )
 
     def refuse_used_drives(self) -> None:
-        """Raise RefusedError if a member belongs to a set, or is being erased."""
+        """Raise RefusedError if a member belongs to a set, or is being erased, or if the set could not be measured."""
+        for objection in find_view_objections():
+            raise RefusedError(f"{objection.text}. Nothing was touched")
         for drive in self.drives():
             who = f"drive {drive.address} ({drive.model}, {drive.serial or 'no serial'})"
             if drive.state != FREE_STATE:

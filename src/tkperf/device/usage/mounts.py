@@ -195,10 +195,14 @@ def shows(overlay: Mount, target: Path) -> bool:
 
 
 def find_system_disks(sys_root: Path, mounts: Iterable[Mount]) -> dict[Path, str]:
-    """Return sysfs folders of the whole disks that the system runs or was booted from, with the reason."""
+    """Return sysfs folders of the whole disks that the system runs or was booted from, with the reason.
+
+    The system has the mounts of process 1, which tkperf does not share if it runs in a chroot or container.
+    """
     disks: dict[Path, str] = {}
     for mount in mounts:
-        if mount.seen_by is None and mount.point in SYSTEM_MOUNT_POINTS:
+        of_the_system = mount.seen_by is None or mount.process.name == "1"
+        if of_the_system and mount.point in SYSTEM_MOUNT_POINTS:
             for disk in _disks_below(find_node(mount.major_minor, sys_root)):
                 disks.setdefault(disk, f"the running system has {mount.point} on it")
     booted = _booted_partition(sys_root)
