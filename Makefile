@@ -1,5 +1,5 @@
 # One command for each habit. On a machine without make, the scripts do the same.
-.PHONY: help setup demo install uninstall wheel archive docs test test-pythons lab lab-full release-check lint format bench
+.PHONY: help setup demo install uninstall wheel archive deb try-deb docs test test-pythons lab lab-full release-check lint format bench
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -25,6 +25,12 @@ wheel: ## dist/*.whl, for uv tool install and pipx install, and the sdist of whi
 
 archive: ## dist/*.tar.gz: tkperf with its own Python, for machines without network
 	@sh scripts/archive.sh
+
+deb: ## dist/*.deb: a package for this release of Debian or Ubuntu
+	@sh scripts/deb.sh
+
+try-deb: ## sudo make try-deb SUITE=trixie: every artefact in a clean Debian (half an hour)
+	@sh scripts/try-deb.sh $(SUITE)
 
 docs: ## the pages of docs/ as a site, with a reference of the Python API: dist/site
 	@sh scripts/docs.sh

@@ -199,7 +199,24 @@ def _free_name(place: Place) -> str:
 
 
 def _build(tree: Path, seen_as: Path, python: Path, temporary: Path, extras: tuple[str, ...]) -> None:
-    """Build a tree that works both at its present and at its final place."""
+    """Build the tree of an installation, with the list of its files."""
+    build_tree(tree, seen_as, python, temporary, extras)
+    (tree / MORE_PACKAGES).write_text(
+        f"make install PREFIX={shlex.quote(str(seen_as.parents[2]))} EXTRAS='{' '.join(extras)} {{extra}}' "
+        "in tkperf's sources\n"
+    )
+    open_to_all(tree)
+    files = sorted(str(path.relative_to(tree)) for path in tree.rglob("*") if not _is_folder(path))
+    (tree / FILES).write_text(json.dumps([*files, FILES]))
+    (tree / FILES).chmod(0o644)
+
+
+def build_tree(tree: Path, seen_as: Path, python: Path, temporary: Path, extras: tuple[str, ...]) -> None:
+    """Build a tree that works both at its present and at its final place.
+
+    Args:
+        seen_as: the final place of the tree.
+    """
     uv = find_uv(temporary)
     uv.call("venv", "--relocatable", "--no-project", "--python", python, tree)
     own = tree / "bin/python"
@@ -212,15 +229,8 @@ def _build(tree: Path, seen_as: Path, python: Path, temporary: Path, extras: tup
     forget_origin(tree)
     (tree / "CACHEDIR.TAG").unlink(missing_ok=True)  # backup programs leave out folders that contain this file
     shutil.copy(SOURCES / "LICENSE", tree)
-    (tree / MORE_PACKAGES).write_text(
-        f"make install PREFIX={shlex.quote(str(seen_as.parents[2]))} EXTRAS='{' '.join(extras)} {{extra}}' "
-        "in tkperf's sources\n"
-    )
     open_to_all(tree)
     call(tree / "bin/tkperf", "--version")
-    files = sorted(str(path.relative_to(tree)) for path in tree.rglob("*") if not _is_folder(path))
-    (tree / FILES).write_text(json.dumps([*files, FILES]))
-    (tree / FILES).chmod(0o644)
 
 
 def _is_folder(path: Path) -> bool:

@@ -26,7 +26,7 @@ class InstallError(Exception):
     """An error that says what prevents the installation, and what the user can do."""
 
 
-def call(*argv: str | Path, **environment: str) -> str:
+def call(*argv: str | Path, cwd: Path | None = None, **environment: str) -> str:
     """Return the standard output of a program.
 
     Raises:
@@ -38,6 +38,7 @@ def call(*argv: str | Path, **environment: str) -> str:
     done = subprocess.run(
         [str(word) for word in argv],
         env=variables,
+        cwd=cwd,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

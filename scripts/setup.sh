@@ -2,6 +2,7 @@
 # Installs what tkperf needs on Debian or Ubuntu: system packages with apt, the rest into .venv.
 #   scripts/setup.sh            what measuring, reports and tkperf serve need
 #   scripts/setup.sh system     of that, the system packages alone
+#   scripts/setup.sh deb        the system packages alone, with those that make deb needs
 #   scripts/setup.sh archive    the system packages alone, with those that make archive needs
 #   scripts/setup.sh parquet    what tkperf report --parquet needs, too
 #   scripts/setup.sh test       what the project's own tests need, too
@@ -30,6 +31,10 @@ need flock util-linux
 need python3 python3
 if [ "$purpose" = archive ]; then
     need patchelf patchelf
+fi
+if [ "$purpose" = deb ]; then
+    need dh debhelper
+    need dpkg-shlibdeps dpkg-dev
 fi
 if ! have uv && [ ! -x .tools/bin/uv ]; then
     python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
@@ -93,7 +98,7 @@ if [ -n "$missing" ]; then
     install_packages $(printf '%s\n' $missing | sort -u)
 fi
 
-case $purpose in system | archive) exit 0 ;; esac
+case $purpose in system | archive | deb) exit 0 ;; esac
 
 for folder in . .venv .tools; do
     [ ! -e $folder ] || [ -w $folder ] || fail "$(id -un) cannot write to $(pwd)/$folder;" \
