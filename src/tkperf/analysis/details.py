@@ -1,8 +1,8 @@
-"""Details about each cell: its seconds and its latency histogram; every load of a test in the order of its start time;
-and the counts of a stream's I/Os by time and response time, for a heat map.
+"""Details about each cell: the seconds and the latency histogram. Also every load of a test in the order of the start
+times, and the counts for heat maps, which are the I/Os of a stream by time and response time.
 
-Columns of a heat map are groups of neighbouring seconds or slices, rows are bands of response time. Each I/O counts in
-the column that contains its second or slice, and in the band that contains its bucket.
+The columns of a heat map are groups of neighbouring seconds or slices. The rows are bands of response time. Each I/O
+counts in the column that contains the second or slice of the I/O, and in the band that contains its latency bucket.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tkperf.model.workload import Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedStep:
-    """A step at its place in the time of the cell or of the test.
+    """A step, with its start time within the cell or the test.
 
     Attributes:
-        start_s: time since the first I/O of the cell or of the test.
-        seconds: the samples, from the first I/O of the step.
+        start_s: start of the step, counted from the first I/O of the cell or of the test.
+        seconds: the samples of the step, counted from the first I/O of the step.
         judged: whether the step belongs to the window of the verdict.
     """
 
@@ -60,7 +60,7 @@ class TimedStep:
 
     @property
     def disturbances(self) -> tuple[DisturbanceCode, ...] | None:
-        """Return the kinds of disturbance; None: the step was not watched."""
+        """Return the kinds of disturbance; None: the step was not observed."""
         return self.step.disturbance_codes
 
     @property
@@ -77,12 +77,14 @@ class CellDetail:
     """A cell of a section, or the stream of a section.
 
     Attributes:
-        seconds: the seconds of all steps without gaps: the time between two rounds, in which other cells were measured,
-            is omitted. The seconds of a stream keep their recorded places, and its warm-ups are omitted.
-        read, write, trim: all I/Os of the parts ``counted``.
-        job_file: the first fio job, which can be run again; empty if there is none.
-        counted: the rounds of the window, or all parts of a stream or of a cell without a window.
-        bands: the I/Os of a long stream by time and response time, for each direction; empty: they were not counted.
+        seconds: the seconds of all steps in one series. The time between two rounds, in which other cells were
+            measured, is omitted. The seconds of a stream keep their recorded times, but the warm-ups are omitted.
+        read, write, trim: statistics of all I/Os in the parts ``counted``.
+        job_file: the first fio job, in a form that can be run again; empty: there is no job.
+        counted: the steps from which results are computed: the rounds of the window, or all parts of a stream or of a
+            cell without a window.
+        bands: the I/Os of a long stream by time and response time, for each direction; empty: the I/Os were not
+            counted.
     """
 
     test: str
@@ -99,11 +101,11 @@ class CellDetail:
 
     @property
     def whole(self) -> IoStats:
-        """Return reads and writes together; of a load that only trims, the trims."""
+        """Return the statistics of reads and writes together. For a load that only trims, return those of the trims."""
         return self.trim if self.workload.trims else self.read + self.write
 
     def stats_of(self, direction: Direction) -> IoStats:
-        """Return the I/Os of one direction, or all."""
+        """Return the statistics of the I/Os of one direction, or of all I/Os."""
         return {Direction.READ: self.read, Direction.WRITE: self.write}.get(direction, self.whole)
 
 
@@ -114,8 +116,8 @@ def build_details(
 
     Args:
         result: the analysis of ``record``.
-        seconds: the samples of each step of each test, in their order; none for a test without kept samples, such as an
-            imported test.
+        seconds: for each test, the samples of each step in the order of the steps. The samples are empty if they were
+            not stored, as in an imported test.
     """
     sections = {(test.name, section.name): section for test in result.tests for section in test.sections}
     return tuple(
@@ -142,7 +144,7 @@ def _details(
     }
     for (name, workload), members in by_cell.items():
         window, judged = windows[name]
-        # All I/Os of a stream count, including its slices outside the window.
+        # All I/Os of a stream count, including those in slices outside the window.
         stream = members[0][0].kind is StepKind.CONTINUOUS
         whole = stream or not window
         steps_of_cell = [step for step, _ in members]
@@ -174,11 +176,12 @@ _LEAST_FILLED = 1 / 3
 def with_latency_bands(
     details: Iterable[CellDetail], result: RunResult, read: ReadSamples, size: HeatMapSize
 ) -> tuple[CellDetail, ...]:
-    """Return the details. If a plan asks for a heat map, the details contain the I/Os by time and response time.
+    """Return the details. If the plan of a section contains a heat map, the result also contains the I/Os by time and
+    response time.
 
     Args:
-        read: returns the seconds of a step with their histograms. The function is called only for streams with few
-            slices, because it takes too long to read all seconds of a long stream.
+        read: the function that returns the seconds of a step with histograms. It is called only for streams with few
+            slices, because reading all seconds of a long stream takes too long.
     """
     sections = {
         (test.name, section.name)
@@ -195,7 +198,9 @@ def with_latency_bands(
 
 
 def _is_stream(detail: CellDetail) -> bool:
-    """Return whether the steps are parts of one load. Between the rounds of a cell, other cells were measured."""
+    """Return whether the steps are parts of one continuous load. Several rounds of a cell are not, because other cells
+    were measured between the rounds.
+    """
     first = detail.parts[0].step.kind
     return first is StepKind.CONTINUOUS or (first is StepKind.ROUND and len(detail.parts) == 1)
 
@@ -209,7 +214,7 @@ def _count_directions(detail: CellDetail, read: ReadSamples, size: HeatMapSize) 
 
 
 def _find_pieces(test: str, part: TimedStep, read: ReadSamples | None) -> Iterator[Piece]:
-    """Yield the seconds of a slice. If its seconds are not read or were not stored, yield the slice itself."""
+    """Yield the seconds of a slice. If the seconds are not read or were not stored, yield the whole slice."""
     seconds = () if read is None else read(test, part.step)
     for second in seconds:
         yield _build_piece(second, part.start_s + second.start_s)
@@ -218,7 +223,8 @@ def _find_pieces(test: str, part: TimedStep, read: ReadSamples | None) -> Iterat
 
 
 def _build_piece(ios: Sample | Measurement, start_s: float) -> Piece:
-    # A load that trims has no writes, and a heat map shows no direction of such a load apart.
+    # A load that trims has no writes, and a heat map does not show its directions separately. The trims therefore take
+    # the place of the writes.
     write = ios.trim if ios.write.is_empty else ios.write
     return Piece(start_s=start_s, duration_s=ios.duration_s, read=ios.read, write=write)
 
@@ -228,7 +234,8 @@ def _judged_rounds(section: SectionResult) -> frozenset[int]:
     return frozenset() if verdict is None or not verdict.judged else frozenset(verdict.rounds)
 
 
-# Longest gap between two loads that follow each other directly. During a longer gap, the device had no load.
+# Two loads follow each other directly if the gap between them is at most this time, in s. During a longer gap, the
+# device had no load.
 BACK_TO_BACK_S = COLD_START_LIMIT_S
 
 
@@ -246,18 +253,20 @@ class LoadsOfTest:
         return LoadsOfTest(loads=tuple(load for load in self.loads if load.is_fill))
 
     def stretches(self) -> Iterator[tuple[TimedStep, ...]]:
-        """Yield the loads that follow each other in one section. A fill is separate from the loads that it prepares."""
+        """Yield groups of loads that follow each other in one section. A fill is separate from the loads that it
+        prepares.
+        """
         return _split(self.loads, lambda before, after: _name(before) != _name(after))
 
     def without_gaps(self, longest_s: float) -> Iterator[tuple[TimedStep, ...]]:
-        """Yield the loads that follow each other, divided at each time longer than ``longest_s`` in which nothing was
-        measured.
+        """Yield groups of loads that follow each other. A new group begins after each time longer than ``longest_s`` in
+        which nothing was measured.
         """
         return _split(self.loads, lambda before, after: after.start_s - before.end_s > longest_s)
 
     def changes(self) -> Iterator[tuple[tuple[TimedStep, ...], tuple[TimedStep, ...]]]:
-        """Yield the loads before and after each change from one section to another, if they follow each other
-        directly.
+        """Yield the group of loads before, and the group of loads after, each change from one section to another. Only
+        changes without a gap are included.
         """
         for before, after in pairwise(self.stretches()):
             loads = before[-1].step.workload, after[0].step.workload
@@ -269,7 +278,9 @@ class LoadsOfTest:
 def _split(
     loads: Iterable[TimedStep], parts: Callable[[TimedStep, TimedStep], bool]
 ) -> Iterator[tuple[TimedStep, ...]]:
-    """Yield the loads in order, divided between two neighbours wherever ``parts`` says so."""
+    """Yield the loads in order, in groups. A group ends between two neighbouring loads if ``parts`` returns True for
+    these loads.
+    """
     stretch: list[TimedStep] = []
     for load in loads:
         if stretch and parts(stretch[-1], load):
@@ -285,16 +296,16 @@ def _name(load: TimedStep) -> tuple[str, bool]:
 
 
 def loads_by_test(record: RunRecord, seconds: Mapping[str, Sequence[Seconds]]) -> dict[str, LoadsOfTest]:
-    """Return the loads of each test by its name. A test without recorded start times is omitted.
+    """Return the loads of each test by the name of the test. A test without recorded start times is omitted.
 
     Args:
-        seconds: the samples of each step of each test, in their order.
+        seconds: for each test, the samples of each step in the order of the steps.
     """
     loads_of_tests = {}
     for test in record.tests:
         samples = seconds.get(test.name) or [Seconds()] * len(test.steps)
         starts_s = [step.started_s for step in test.steps]
-        # All imported steps begin at 0.
+        # In an imported test, all steps begin at 0, so their order in time is not known.
         if starts_s and (len(starts_s) == 1 or starts_s[0] < starts_s[-1]):
             loads_of_tests[test.name] = LoadsOfTest(
                 loads=tuple(
@@ -307,11 +318,13 @@ def loads_by_test(record: RunRecord, seconds: Mapping[str, Sequence[Seconds]]) -
 
 SHORTEST_S = 20.0
 FEWEST_COLUMNS = 8
-"""A shorter load, or a load with fewer columns, has no heat map, because the map would not show a course over time."""
+"""A load with fewer columns has no heat map, because the map would not show a course over time. The same is true for a
+load shorter than ``SHORTEST_S``.
+"""
 # Possible numbers of seconds or slices in a column.
 _SIZES = (1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
-# Possible numbers of bands in a decade. The first number that results in few enough bands is used. With twelve, a band
-# is 21 % wide.
+# Possible numbers of bands in a decade. tkperf uses the first number that does not result in too many bands. With
+# twelve bands in a decade, a band is 21 % wide.
 _BANDS_A_DECADE = (12, 10, 8, 6, 5, 4, 3, 2, 1)
 
 
@@ -331,13 +344,13 @@ IN_TERMINAL = HeatMapSize(columns=60, bands=14)
 class LatencyBands:
     """Number of I/Os in each column of time and band of response time.
 
-    No column covers a time that was not measured, if that time is longer than a column.
+    If nothing was measured for longer than a column, no column covers this time.
 
     Attributes:
         starts_s, ends_s: start and end of each column, from the first I/O of the stream.
         column_s: length of most columns.
-        edges_us: lower edge of each band, then the upper edge of the last.
-        counts: for each column the I/Os of each band; all 0 if no I/O ended in a column.
+        edges_us: lower edge of each band in µs, followed by the upper edge of the last band.
+        counts: for each column, the number of I/Os in each band. All numbers are 0 if no I/O ended in the column.
     """
 
     starts_s: tuple[float, ...]
@@ -349,7 +362,7 @@ class LatencyBands:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A second or a slice at its place in the stream."""
+    """A second or a slice, with its start time within the stream."""
 
     start_s: float
     duration_s: float
@@ -361,7 +374,7 @@ class Piece:
         return self.start_s + self.duration_s
 
     def histogram(self, direction: Direction) -> Histogram:
-        """Return the response times of one direction or of all I/Os."""
+        """Return the histogram of the response times of one direction or of all I/Os."""
         if direction is Direction.READ:
             return self.read.histogram
         if direction is Direction.WRITE:
@@ -370,7 +383,7 @@ class Piece:
 
 
 def count_bands(pieces: Sequence[Piece], direction: Direction, size: HeatMapSize) -> LatencyBands | None:
-    """Return the counts of a stream.
+    """Return the counts of a stream for a heat map.
 
     Return None if the stream is too short, or if it has no histograms, as in imported results.
     """
@@ -406,8 +419,8 @@ def count_bands(pieces: Sequence[Piece], direction: Direction, size: HeatMapSize
 
 
 def group_pieces(ordered: Sequence[Piece], most: int) -> list[list[Piece]]:
-    """Return groups of neighbouring seconds or slices. A time without measurements that is longer than a column ends
-    a group.
+    """Return groups of neighbouring seconds or slices, at most about ``most`` groups. A group ends if nothing was
+    measured for longer than a column.
     """
     many = next((size for size in _SIZES if size * most >= len(ordered)), -(-len(ordered) // most))
     longest_gap_s = ordered[-1].end_s / most
@@ -420,8 +433,8 @@ def group_pieces(ordered: Sequence[Piece], most: int) -> list[list[Piece]]:
 
 
 def _find_ends(columns: Sequence[Sequence[Piece]], longest_gap_s: float) -> list[float]:
-    """Return the end of each column: the start of the next column, unless nothing was measured for longer than a
-    column.
+    """Return the end of each column in s. The end is the start of the next column, unless nothing was measured between
+    the two columns for longer than ``longest_gap_s``.
     """
     ends_s = []
     for column, later in pairwise(columns):

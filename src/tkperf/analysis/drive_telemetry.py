@@ -1,4 +1,4 @@
-"""Telemetry of drives: numbers for each test, and values over a period for charts."""
+"""Telemetry of drives: numbers for each test, and series over a period for charts."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tkperf.model.throttling import (
     find_throttling,
 )
 
-# Limits for the host writes according to the drive's counter, divided by the writes according to
-# fio. Beyond these limits a counter or its unit is wrong.
+# Limits for the writes that the drive's counter reports, divided by the writes that fio reports. Outside these limits,
+# the counter or the unit is wrong.
 _LEAST_RATIO, _MOST_RATIO = 0.5, 2.0
-# Smaller amounts prove nothing, because a drive may count in large units.
+# Smaller amounts are not compared, because a drive may count in large units.
 _LEAST_WRITTEN_BYTES = 100_000_000
-# A reading slightly outside the stretch is still valid at its ends.
+# A reading up to this time, in s, before or after a period is still used for the begin or end of the period.
 _BEYOND_S = 60.0
 
 
@@ -56,7 +56,7 @@ class DriveSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetrySeries:
-    """All drives over ``length_s``."""
+    """The series of all drives over a period of ``length_s``."""
 
     drives: tuple[DriveSeries, ...]
     length_s: float
@@ -69,10 +69,10 @@ def find_telemetry_series(
     ended_s: float,
     pauses: Sequence[tuple[float, float]] = (),
 ) -> TelemetrySeries | None:
-    """Return the course between two times; None if there is nothing to draw.
+    """Return the series of all drives between two times of the run; None: there is nothing to draw.
 
     Args:
-        pauses: begin and end of each pause of the run.
+        pauses: begin and end of each pause of the run, in s.
     """
     near = [reading for reading in readings if began_s - _BEYOND_S <= reading.at_s <= ended_s + _BEYOND_S]
     drives = tuple(
@@ -113,7 +113,9 @@ def _course_of(
 
 
 def parse_drives(device: Mapping[str, object]) -> dict[str, DriveFacts]:
-    """Return the drives of a run by their names, from the device facts in the file of the run."""
+    """Return the telemetry facts of the drives by their names. ``device`` contains the facts about the device in the
+    run file.
+    """
     return {
         drive: DriveFacts(
             drive=drive,
@@ -144,13 +146,14 @@ class DriveTelemetry:
     Attributes:
         temperature_least_c, temperature_mean_c, temperature_most_c: temperatures in the test. The mean is weighted by
             time.
-        load_written_bytes: bytes that the steps of the test wrote, according to fio; None for members of a set.
+        load_written_bytes: bytes that the steps of the test wrote, according to fio; None: not known, as for members of
+            a RAID set.
         host_written_bytes, nand_written_bytes: amounts according to the counters of the drive.
         write_amplification: the ratio of these two amounts.
         throttled_s: time between readings that report throttling.
-        media_errors, unsafe_shutdowns, warning_minutes, critical_minutes, thermal_1_count,
-            thermal_2_count, thermal_1_s, thermal_2_s, throttle_events: their growth.
-        percentage_used_growth: growth in percentage points.
+        media_errors, unsafe_shutdowns, warning_minutes, critical_minutes, thermal_1_count, thermal_2_count,
+            thermal_1_s, thermal_2_s, throttle_events: growth of these counters during the test.
+        percentage_used_growth: growth of ``percentage_used`` during the test, in percentage points.
         percentage_used, spare_percent, power_on_hours, power_state: values at the end of the test.
     """
 
@@ -196,8 +199,8 @@ _AT_THE_END = ("percentage_used", "spare_percent", "power_on_hours", "power_stat
 
 
 def find_telemetry(record: RunRecord) -> Iterator[tuple[DriveTelemetry, ...]]:
-    """Yield the telemetry of each drive during each test, in the order of the record's tests; empty if
-    there is none.
+    """Yield the telemetry of all drives for each test, in the order of the tests. The tuple of a test is empty if the
+    test has no telemetry.
     """
     drives, facts = by_drive(record.telemetry), parse_drives(record.info.device)
     pauses = find_pauses(record.resumptions)
@@ -211,7 +214,7 @@ def find_telemetry(record: RunRecord) -> Iterator[tuple[DriveTelemetry, ...]]:
 
 
 def place_readings(record: RunRecord) -> Iterator[tuple[str | None, Reading]]:
-    """Yield each reading with the name of the test at its time; None: between tests."""
+    """Yield each reading with the name of the test that was running at that time; None: no test was running."""
     for reading in record.telemetry:
         names = (
             test.name
@@ -277,7 +280,9 @@ def _of_drive(
 
 
 def _mean(temperatures: Sequence[tuple[float, float]]) -> float | None:
-    """Return the mean weighted by time, because a reading is stored only if the temperature changed."""
+    """Return the mean temperature, weighted by time. A plain mean would be wrong, because a reading is stored only if
+    the temperature changed.
+    """
     if not temperatures:
         return None
     lasted_s = temperatures[-1][0] - temperatures[0][0]
@@ -290,7 +295,9 @@ def _mean(temperatures: Sequence[tuple[float, float]]) -> float | None:
 
 
 def _written_by_load(test: TestRecord, first: Reading, last: Reading) -> int:
-    """Return the bytes that steps wrote between two readings. Steps that were measured again count, too."""
+    """Return the bytes that the steps of a test wrote between two readings. Steps that were measured again later also
+    count.
+    """
     steps = (*test.steps, *(step for _, step in test.set_aside))
     return sum(
         step.measurement.write.bytes
@@ -302,7 +309,7 @@ def _written_by_load(test: TestRecord, first: Reading, last: Reading) -> int:
 def warn_of_counters(record: RunRecord) -> Iterator[RunNote]:
     """Yield a warning for each test in which a counter of a drive differs greatly from the amount that fio wrote.
 
-    Members of a set get no warning, because fio does not count their writes separately.
+    There is no warning for the members of a RAID set, because fio does not count the writes of each member.
     """
     drives, facts = by_drive(record.telemetry), parse_drives(record.info.device)
     if len(drives) != 1:
@@ -335,9 +342,10 @@ def warn_of_counters(record: RunRecord) -> Iterator[RunNote]:
 
 
 def _covers(test: TestRecord, edges: tuple[Reading, Reading], record: RunRecord) -> bool:
-    """Return whether fio's count covers everything that fio wrote between two readings.
+    """Return whether the recorded steps contain everything that fio wrote between two readings.
 
-    The count is incomplete if a step was interrupted, is still running, or began before the first reading.
+    The count of fio's writes is incomplete if a step was interrupted, is still running, or began before the first
+    reading.
     """
     first, last = edges
     return (
@@ -349,7 +357,9 @@ def _covers(test: TestRecord, edges: tuple[Reading, Reading], record: RunRecord)
 
 
 def count_media_errors(record: RunRecord) -> int:
-    """Return how often the drives, according to their logs, could not read or keep data during the run."""
+    """Return the number of times that the drives could not read or keep data during the run, according to the logs of
+    the drives.
+    """
     errors = 0
     for readings in by_drive(record.telemetry).values():
         full = [reading for reading in readings if reading.media_errors is not None]

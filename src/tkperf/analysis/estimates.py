@@ -1,4 +1,6 @@
-"""Estimates of runs and batches before they begin: time, bytes written, and whether tkperf would refuse them."""
+"""Estimates of runs and batches before the runs begin: the time, the bytes written, and whether tkperf would refuse the
+run.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,12 @@ from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup, PartBudget
 from tkperf.model.workload import Workload
 from tkperf.procedures import Profile, Test
 
-# tkperf warns before a run that may take this share of a drive's life or more.
+# tkperf warns before a run that may use this share of a drive's rated life or more.
 MUCH_OF_A_LIFE = 0.05
 PURGE = "purge"
 REFUSAL = "would-be-refused"
 """Code of the warning that tkperf would refuse a run."""
-# Codes of warnings that are facts about the device and the profile.
+# Warnings with this code are facts about the device and the profile.
 _PREPARATION = "preparation"
 
 
@@ -34,7 +36,8 @@ class RateSource(StrEnum):
 class Rates:
     """Rates in bytes per second: of large sequential writes, and of each workload that was measured before.
 
-    ``note`` describes the source of the rates, and the reason why there is no better source.
+    ``note`` describes the source of the rates. If the rates are assumed, ``note`` also contains the reason why no
+    better source exists.
     """
 
     bytes_per_s: float
@@ -43,8 +46,8 @@ class Rates:
     measured: Mapping[Workload, float] = field(default_factory=dict)
 
     def rate_of(self, workload: Workload) -> float:
-        """Return the rate of a workload. If the workload was never measured, return the rate of large sequential
-        writes, which is not exceeded.
+        """Return the rate of a workload in bytes per second. If the workload was not measured before, return the rate
+        of large sequential writes as an upper limit.
         """
         return self.measured.get(replace(workload, region=None), self.bytes_per_s)
 
@@ -58,8 +61,8 @@ class Stage:
     """Consecutive phases of one kind in a section.
 
     Attributes:
-        what: description, such as ``fill 2 × 240.1 GB``.
-        shortest_s, longest_s: bounds of the time; 0 for a purge, whose time is not known.
+        what: description of the phases, such as ``fill 2 × 240.1 GB``.
+        shortest_s, longest_s: bounds of the time. Both are 0 for a purge, because the time of a purge is not known.
         least_bytes, most_bytes: bounds of the bytes that the phases write.
     """
 
@@ -73,19 +76,19 @@ class Stage:
 
 
 def sum_times_s(stages: Sequence[Stage]) -> tuple[float, float]:
-    """Return the shortest and the longest time of stages, without purges."""
+    """Return the shortest and the longest time of all stages together, in s. Purges are not included."""
     return sum(one.shortest_s for one in stages), sum(one.longest_s for one in stages)
 
 
 def sum_bytes(stages: Sequence[Stage]) -> tuple[float, float]:
-    """Return the least and the greatest amount that stages write."""
+    """Return the least and the greatest number of bytes that all stages together write."""
     return sum(one.least_bytes for one in stages), sum(one.most_bytes for one in stages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeated:
-    """Stages that follow each other ``least`` to ``most`` times, such as rounds that alternate. ``stages`` contains
-    each of them.
+    """A sequence of stages that is repeated ``least`` to ``most`` times, such as alternating rounds. ``once`` contains
+    the stages of one repetition. ``stages`` contains the stages of all repetitions.
     """
 
     once: tuple[Stage, ...]
@@ -93,7 +96,7 @@ class Repeated:
 
     @property
     def least(self) -> int:
-        """Return the number of times in the shortest course."""
+        """Return the number of repetitions in the shortest possible run."""
         starts = range(0, len(self.stages), len(self.once))
         each = (self.stages[at : at + len(self.once)] for at in starts)
         return sum(any(stage.shortest_s for stage in stages) for stages in each)
@@ -104,7 +107,9 @@ class Repeated:
 
 
 def fold(stages: Sequence[Stage]) -> Iterator[Repeated]:
-    """Yield stages in their order. Consecutive equal stages become one entry."""
+    """Yield the stages in order. Equal stages, or equal sequences of stages, that follow each other become one
+    entry.
+    """
     at = 0
     while at < len(stages):
         size, times = 1, 1
@@ -118,14 +123,14 @@ def fold(stages: Sequence[Stage]) -> Iterator[Repeated]:
 
 
 def _count_alike(stages: Sequence[Stage], at: int, size: int) -> int:
-    """Return how often the ``size`` stages from a place on are repeated."""
+    """Return how often the ``size`` stages that begin at the index ``at`` follow each other."""
     end = at + size
     while end < len(stages) and _key(stages[end]) == _key(stages[end - size]):
         end += 1
     return (end - at) // size
 
 
-# Stages are equal even if only the first of them are certain.
+# The shortest time is not compared: stages are equal even if only the first repetitions are certain to run.
 _key = attrgetter("test", "section", "longest_s", "most_bytes")
 
 
@@ -141,21 +146,23 @@ class PlanCode(VerdictCode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEstimate:
-    """Everything that is known about a run before it begins.
+    """All facts and estimates that are known about a run before the run begins.
 
     Attributes:
         target: the DEVICE argument.
         device: facts of the device.
         profile: the profile of the run.
-        active_range_bytes: length of the active range; for a RAID set that was not made yet, the least length.
-        choices, alterations: changes of the profile by the options.
-        purges_first: a purge precedes each test.
+        active_range_bytes: length of the active range; for a RAID set that does not exist yet, the least possible
+            length.
+        choices, alterations: changes that the options make to the profile.
+        purges_first: whether a purge precedes each test.
         conditions: further facts, each with its label: purge method, segments, members, host.
         asks: whether the user must confirm the loss of data before anything is written.
         rated_bytes: bytes that may be written to the drive, or to all drives of a set together; None: no rating was
             given.
         rated_as: the rating in words.
-        simulated: whether the time is that of a simulated drive. The user does not wait for this time.
+        simulated: whether the drive is simulated. The estimated time is then simulated time, for which the user does
+            not wait.
     """
 
     target: str
@@ -186,7 +193,7 @@ class RunEstimate:
 
     @property
     def least_bytes(self) -> float:
-        """Least number of bytes that are written. Without the rates of an earlier run, this is the exact number of
+        """The least number of bytes that the run writes. If no earlier run gives the rates, this is the exact number of
         bytes of the fills.
         """
         return sum_bytes(self.stages)[0]
@@ -201,19 +208,19 @@ class RunEstimate:
 
     @property
     def shares(self) -> tuple[float, float] | None:
-        """Least and greatest share of the rating; None if no rating was given."""
+        """The least and the greatest share of the rated bytes that the run writes; None: no rating was given."""
         if self.rated_bytes is None:
             return None
         return self.least_bytes / self.rated_bytes, self.most_bytes / self.rated_bytes
 
     @property
     def costs_much(self) -> bool:
-        """Return whether the run may use a twentieth of the drive's life or more."""
+        """Return whether the run may use a twentieth of the rated life of the drive or more."""
         return self.shares is not None and self.shares[1] >= MUCH_OF_A_LIFE
 
     @property
     def has_slow_link(self) -> bool:
-        """Return whether the link of the device is slower than possible."""
+        """Return whether the link of the device is slower than the device supports."""
         return bool(self.device.get("link_downgraded"))
 
     @property
@@ -223,7 +230,7 @@ class RunEstimate:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Warnings of circumstances that would make the result doubtful or the run fail."""
+        """Warnings about conditions that would make the result doubtful or let the run fail."""
         return tuple(one.text for one in self.warnings if one.code not in (REFUSAL, _PREPARATION))
 
     @property
@@ -233,7 +240,7 @@ class RunEstimate:
 
 
 def judge_plan(estimate: RunEstimate) -> Judgement[NamedReason]:
-    """Return whether the run could begin, and with which cautions."""
+    """Return the verdict on a planned run: whether the run could begin, and with which cautions."""
     found = {
         PlanCode.REFUSED: estimate.refusals,
         PlanCode.COSTS_MUCH: estimate.costs_much,
@@ -251,9 +258,9 @@ class DriveEstimate:
     Attributes:
         number: the number of the drive in the batch, from 1.
         name: the name of the run.
-        given: the drive as the user named it.
-        path: the path of the drive; None: the name leads to no drive.
-        fault: the reason why nothing more is known about the drive; empty: no fault was found so far.
+        given: the name of the drive as the user wrote it.
+        path: the path of the drive; None: no drive has this name.
+        fault: the reason why the drive could not be examined further; empty: no fault was found so far.
         estimate: the estimate of the run; None: the drive has a fault.
         host: findings about the host and about the drive in this host.
     """
@@ -277,14 +284,14 @@ class DriveEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchEstimate:
-    """Everything that is known about a batch before it begins.
+    """All facts and estimates that are known about a batch before the batch begins.
 
     Attributes:
-        groups: the drives without a fault, by their names, in the groups in which they would be measured.
-        cpus: the CPUs of each group; None: its drives share all CPUs.
-        bounds_s: shortest and longest time of all groups, one after the other.
-        refused: the reason why tkperf would refuse the whole batch; empty: it would not.
-        settings: descriptions of the course of the batch, each with its label.
+        groups: the names of the drives without a fault, in the groups in which the drives would be measured.
+        cpus: the CPUs of each group; None: the drives of the group share all CPUs.
+        bounds_s: shortest and longest time of all groups, which run one after the other.
+        refused: the reason why tkperf would refuse the whole batch; empty: tkperf would not refuse the batch.
+        settings: descriptions of how the batch would run, each with a label.
     """
 
     name: str
@@ -306,13 +313,13 @@ class BatchEstimate:
 
     @property
     def written_bytes(self) -> tuple[float, float]:
-        """The least and the greatest amount that would be written to all drives."""
+        """The least and the greatest number of bytes that would be written to all drives together."""
         estimates = self.estimates
         return sum(one.least_bytes for one in estimates), sum(one.most_bytes for one in estimates)
 
     @property
     def shares(self) -> tuple[float, float] | None:
-        """Least and greatest share of a drive's rating, over all drives; None if no rating was given."""
+        """The least and the greatest share of a drive's rated bytes, over all drives; None: no rating was given."""
         shares = [one.shares for one in self.estimates if one.shares is not None]
         if not shares:
             return None
@@ -320,7 +327,7 @@ class BatchEstimate:
 
     @property
     def lost(self) -> int:
-        """Number of drives whose data would be lost."""
+        """The number of drives with data that would be lost."""
         return sum(one.asks for one in self.estimates)
 
     @property
@@ -331,7 +338,7 @@ class BatchEstimate:
 
     @property
     def over_budget(self) -> tuple[PartBudget, ...]:
-        """Parts that the drives of a group may overload, each once."""
+        """The parts that the drives of a group may overload. Each part is listed once."""
         found = {
             budget.part.key: budget
             for group in self.groups
@@ -342,7 +349,9 @@ class BatchEstimate:
 
 
 def judge_batch_plan(estimate: BatchEstimate) -> Judgement[NamedReason]:
-    """Return whether the batch could begin, and with which cautions. A reason names its drives or parts."""
+    """Return the verdict on a planned batch: whether the batch could begin, and with which cautions. Each reason
+    contains the names of the drives or parts.
+    """
     names: dict[VerdictCode, list[str]] = {}
     for drive in estimate.drives:
         if drive.refusals:

@@ -1,5 +1,5 @@
-"""The state of the host in the results: the findings of the audit, the settings, and the use of the host during a
-step.
+"""The state of the host in the results: the findings of the audit of the host, the settings, and the use of the host
+during a step.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from operator import attrgetter
 
 from tkperf.model.host_use import HostUse
 
-# Names of levels. The first two make the result doubtful. The third is for a finding that is not known.
+# Levels of a finding. The first two levels make the result doubtful. The third level means that the finding is not
+# known.
 DISTURBS, ADVICE, UNKNOWN = "would disturb", "advice", "not known"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostCondition:
-    """A finding of the audit, from the run file or a diagnosis. ``remedy`` is a command or an advice, if there is
-    one.
+    """A finding of the audit, from the run file or from a diagnosis of the host. ``remedy`` is a command or advice;
+    empty: no remedy is known.
     """
 
     title: str
@@ -37,9 +38,9 @@ class HostCondition:
 
 
 def host_findings(host: dict[str, object]) -> tuple[HostCondition, ...]:
-    """Return all findings of the audit in their order; empty if there was no audit.
+    """Return all findings of the audit in order. If there was no audit, the result is empty.
 
-    Titles name the drive if there are several.
+    If there are several drives, the titles contain the name of the drive.
     """
     kept = host.get("audit")
     rows = [row for row in (kept if isinstance(kept, list) else []) if isinstance(row, dict) and row.get("subject")]
@@ -48,7 +49,7 @@ def host_findings(host: dict[str, object]) -> tuple[HostCondition, ...]:
 
 
 def found_settings(host: dict[str, object]) -> dict[str, str]:
-    """Return the settings of the host by title. These values remain until a user changes them."""
+    """Return the settings of the host by title. Settings are values that stay the same until a user changes them."""
     return {one.title: one.found for one in host_findings(host) if one.is_setting}
 
 
@@ -74,7 +75,8 @@ def _finding(row: dict[str, object], *, named: bool) -> HostCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFact:
-    """A number: its key in exports with the unit, its title for people, and the function that finds it.
+    """A number about the host: the key in exports, which contains the unit, the title for people, and the function that
+    computes the number.
 
     The function returns None if the number is not known.
     """
@@ -91,7 +93,7 @@ def _pressure(kind: str) -> Callable[[HostUse], float | None]:
 
 
 def _fact(key: str, title: str, digits: int = 1, value_type: type = float) -> HostFact:
-    """Return the fact whose key is the name of an attribute of ``HostUse``."""
+    """Return the fact for an attribute of ``HostUse``. The key of the fact is the name of the attribute."""
     return HostFact(key=key, title=title, value=attrgetter(key), digits=digits, value_type=value_type)
 
 

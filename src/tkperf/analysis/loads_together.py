@@ -1,8 +1,8 @@
-"""Loads that run together: the quantities that answer for a stream, and what one load does to another: the grid of
-offered reads and writes, its limit, and the effect of neighbours.
+"""Results of loads that run together: the main quantity of each stream, the grid of offered reads and writes with its
+limit, and the effect of neighbours on a reader.
 
-A cell of the grid counts only if the drive did all that was offered. In overload, the queue depth limits the latency,
-so a cell that was not reached looks better than it is.
+A cell of the grid counts only if the drive did all offered I/Os. In overload, the queue depth limits the latency, so
+the latency of an overloaded cell would look better than it is.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from tkperf.procedures.building_blocks import KEPT_UP_PERCENT, did_offered
 from tkperf.procedures.interference import READER, WRITER
 
 TAIL = percentile(99)
-# The rate of larger blocks is a throughput to readers of data sheets.
+# From this block size on, data sheets state a throughput and not IOPS.
 _LEAST_LARGE_BYTES = 64 * KIB
 
 
 def find_rate(workload: Workload) -> Quantity:
-    """Return the rate by which readers know a load: MB/s of large blocks, else IOPS."""
+    """Return the quantity in which the rate of a load is usually given: throughput for large blocks, otherwise IOPS."""
     return THROUGHPUT if workload.mean_block_bytes >= _LEAST_LARGE_BYTES and not workload.flushes else IOPS
 
 
 def is_latency_sought(workload: Workload) -> bool:
-    """Return whether the rate of a load was given, so that its latency is the answer."""
+    """Return whether the latency is the main result of a load, because the rate of the load is given in advance."""
     return workload.offered_iops is not None or workload.flushes
 
 
 def find_main_quantity(workload: Workload) -> Quantity:
-    """Return the quantity by which runs with this stream are compared."""
+    """Return the quantity with which runs of this stream are compared."""
     return TAIL if is_latency_sought(workload) else find_rate(workload)
 
 
@@ -46,7 +46,7 @@ READ_P99 = percentile(99)
 
 
 class CellState(StrEnum):
-    """Whether a cell is within the limit, and if not, why."""
+    """States of a cell: within the limit, or the reason why the cell is not within the limit."""
 
     WITHIN = "within the limit"
     TOO_SLOW = "the reads take longer"
@@ -58,11 +58,12 @@ class CellState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterferenceCell:
-    """One cell of the grid. ``reads`` and ``writes`` are None where none were offered.
+    """One cell of the grid. ``reads`` is None if no reads were offered, and ``writes`` is None if no writes were
+    offered.
 
     Attributes:
-        workload: the load of the cell, by which other outputs know the cell.
-        state: for a cell without reads, WITHIN means that the drive did all writes.
+        workload: the load of the cell, which identifies the cell in other outputs.
+        state: the state of the cell. For a cell without reads, WITHIN means that the drive did all offered writes.
     """
 
     workload: Workload
@@ -72,19 +73,21 @@ class InterferenceCell:
 
     @property
     def reached(self) -> bool:
-        """Return whether reads and writes both did the requested share of what was offered."""
+        """Return whether the drive did the required share of both the offered reads and the offered writes."""
         return self.state not in (CellState.READS_SHORT, CellState.WRITES_SHORT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitPoint:
-    """The most offered reads within the limit, next to one rate of writes.
+    """The highest offered rate of reads within the latency limit, next to one rate of writes.
 
     Attributes:
-        write_iops, write_bytes_per_s: what is offered of writes; 0: no writes.
-        read_iops: the highest offered reads within the limit, with all lower ones; None: not even the lowest are.
-        next_read_iops: the next higher offered reads, which are not within the limit; None: there are none.
-        why_not: why the next higher reads are not within the limit; None: there are none.
+        write_iops, write_bytes_per_s: offered rate of writes; 0: no writes.
+        read_iops: the highest offered rate of reads for which this rate and all lower rates are within the limit; None:
+            not even the lowest rate is within the limit.
+        next_read_iops: the next higher offered rate of reads, which is not within the limit; None: no higher rate was
+            offered.
+        why_not: the reason why the next higher rate of reads is not within the limit; None: no higher rate was offered.
     """
 
     write_iops: float
@@ -96,7 +99,9 @@ class LimitPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadBounds:
-    """Bounds of the most reads within the limit next to some rate of writes, in IOPS; None: the bound is open."""
+    """Bounds, in IOPS, of the highest rate of reads within the limit next to a rate of writes; None: there is no bound
+    on this side.
+    """
 
     at_least: float | None
     at_most: float | None
@@ -104,11 +109,12 @@ class ReadBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterferenceGrid:
-    """The grid of a section. Rates are offered IOPS in ascending order, with 0 for none.
+    """The grid of a section. The rates are offered IOPS in ascending order. The rate 0 means that no reads, or no
+    writes, were offered.
 
     Attributes:
-        write_block_bytes: size of a write, from which bytes per second follow.
-        cells: by the offered IOPS of reads and of writes.
+        write_block_bytes: mean size of a write, with which IOPS are converted to bytes per second.
+        cells: the cells by the offered IOPS of reads and of writes.
     """
 
     rules: GridRules
@@ -123,17 +129,17 @@ class InterferenceGrid:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether every cell was measured. Only then are the rates of the drive alone and a limit known."""
+        """Return whether every cell was measured. The limit is known only if the grid is complete."""
         return len(self.cells) == self.rules.levels**2 - 1
 
     @property
     def limit(self) -> tuple[LimitPoint, ...]:
-        """Return the limit next to each rate of writes; empty if a cell was not measured."""
+        """Return the limit next to each rate of writes. If a cell was not measured, the result is empty."""
         return tuple(self._point(write_iops) for write_iops in self.write_rates) if self.is_complete else ()
 
     @property
     def conditions(self) -> tuple[object, ...]:
-        """Return the conditions that two grids must share to be compared."""
+        """Return the conditions that must be equal in two grids to compare the grids."""
         loads = [cell.reads.workload for cell in self.cells.values() if cell.reads is not None]
         reads = loads[0] if loads else None
         of_reads = None if reads is None else (reads.block_size_bytes, reads.block_mix, reads.arrival, reads.zones)
@@ -157,16 +163,20 @@ class InterferenceGrid:
 
     @property
     def at_middle_writes(self) -> LimitPoint | None:
-        """Return the limit next to the middle rate of writes: half of them, or the next lower rate; None: not known."""
+        """Return the limit next to the middle one of the write rates, or the lower of two middle rates; None: not
+        known.
+        """
         limit = self.limit
         return limit[(len(limit) - 1) // 2] if limit else None
 
     def reads_next_to(self, write_bytes_per_s: float) -> ReadBounds | None:
-        """Return bounds of the most reads within the limit next to a rate of writes between those of the grid.
+        """Return bounds of the highest rate of reads within the limit, next to any rate of writes within the range of
+        the grid.
 
-        More writes leave no room for more reads. Higher rates of writes therefore give the lower bound, and lower
-        rates the upper one, which is at most the rate of reads alone. None: the rate exceeds that of the drive, a cell
-        was not measured, or the bounds contradict each other because a single cell was slow.
+        More writes never allow more reads. The results at higher rates of writes therefore give the lower bound, and
+        the results at lower rates give the upper bound. The upper bound is at most the rate of reads alone. None: the
+        rate of writes is beyond the grid, a cell was not measured, or the bounds contradict each other because a single
+        cell was slow.
         """
         above = [point for point in self.limit if point.write_bytes_per_s >= write_bytes_per_s]
         below = [point for point in self.limit if point.write_bytes_per_s <= write_bytes_per_s]
@@ -182,7 +192,7 @@ class InterferenceGrid:
         return ReadBounds(at_least=least, at_most=most)
 
     def decisive_cells(self, point: LimitPoint) -> tuple[CellResult, ...]:
-        """Return the reads and writes of the two cells between which the limit lies."""
+        """Return the results of the reads and writes in the two cells between which the limit lies."""
         found = (self.cells.get((rate, point.write_iops)) for rate in (point.read_iops, point.next_read_iops) if rate)
         return tuple(
             load for cell in found if cell is not None for load in (cell.reads, cell.writes) if load is not None
@@ -190,7 +200,7 @@ class InterferenceGrid:
 
 
 def build_grid(section: SectionResult) -> InterferenceGrid | None:
-    """Return the grid of offered reads and writes; None: the section has none."""
+    """Return the grid of offered reads and writes; None: the section has no grid."""
     rules = section.grid_rules
     if rules is None:
         return None
@@ -245,20 +255,26 @@ def _find_state(reads: CellResult | None, writes: CellResult | None, rules: Grid
 
 
 def keeps_rate(cell: CellResult, kept_up_percent: float) -> bool:
-    """Return whether a load did this share of its offered rate. With random arrivals, fewer I/Os may be due."""
+    """Return whether a load did at least this percentage of the offered I/Os. The function allows for random arrivals,
+    with which fewer I/Os may be due.
+    """
     share = share_of_rate(cell)
     ios = cell.value(IOS)
     return share is not None and ios is not None and did_offered(cell.workload, ios, ios / share, kept_up_percent)
 
 
 def share_of_rate(cell: CellResult) -> float | None:
-    """Return the share of its offered rate that a load did; None: it did nothing, or has no offered rate."""
+    """Return the rate that a load reached, as a share of the offered rate; None: the load did no I/O, or has no offered
+    rate.
+    """
     offered_iops, iops = cell.workload.offered_iops, cell.value(IOPS)
     return iops / offered_iops if offered_iops and iops else None
 
 
 def find_reads_within_limit(section: SectionResult) -> Iterator[Characteristic]:
-    """Yield the most reads within the limit next to the middle rate of writes; nothing without a complete grid."""
+    """Yield the highest rate of reads within the limit next to the middle rate of writes. If the grid is not complete,
+    nothing is yielded.
+    """
     grid = build_grid(section)
     point = None if grid is None else grid.at_middle_writes
     if grid is None or point is None:
@@ -284,9 +300,11 @@ class NeighbourEffect:
     """A latency of the reader next to a neighbour, and the same latency of the reader alone in the same rounds.
 
     Attributes:
-        factor: the ratio of both; None: one of them was not measured.
-        kept_share: the share of its offered rate that the reader did next to the neighbour, if that is too little; the
-            queue depth then limits its latency, and the factor is a lower bound. None: the reader kept its rate.
+        factor: the latency next to the neighbour divided by the latency alone; None: one of these latencies was not
+            measured.
+        kept_share: the reached share of the offered rate of the reader, if the reader did not keep the offered rate
+            next to the neighbour. In this case the queue depth limits the latency, and the factor is only a lower
+            bound. None: the reader kept the offered rate.
     """
 
     name: str
@@ -347,7 +365,9 @@ def _find_effect(
 
 
 def find_factors(section: SectionResult) -> Iterator[Characteristic]:
-    """Yield by what factor each neighbour of a section makes the 99th percentile of the reader longer."""
+    """Yield, for each neighbour in a section, the factor by which the neighbour increases the 99th percentile of the
+    reader's latency.
+    """
     for effect in find_neighbours((section,)):
         kept = effect.kept_share is None
         yield Characteristic(
@@ -360,9 +380,10 @@ def find_factors(section: SectionResult) -> Iterator[Characteristic]:
 
 
 def find_drift_percent(grid: SectionResult, again: SectionResult) -> float | None:
-    """Return by how much the mean read latency of the first cell changed until the end of the test, in %.
+    """Return the change of the mean read latency of the first cell between its first measurement and its repetition at
+    the end of the test, in %.
 
-    None: it was not measured twice.
+    None: the cell was not measured twice.
     """
     for cell in again.cells:
         if cell.workload.stream != READER:

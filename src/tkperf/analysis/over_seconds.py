@@ -1,4 +1,4 @@
-"""Add the results of the seconds to the results of rounds and slices: findings over time, and uncertainties."""
+"""Add results that are computed from the seconds to the results of a run: findings over time, and uncertainties."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ from tkperf.model.record import LeftOut, RunRecord, StepKind, StepRecord, TestRe
 from tkperf.model.workload import Arrival, Workload
 
 CLOCK_S = 0.001
-"""Resolution of the end of a second: fio gives times in ms, so shorter waits cannot be detected."""
+"""Resolution of the end of a second, in s. fio reports times in ms, so shorter waits cannot be detected."""
 LEAST_SECONDS_OF_LEVEL = 4
-"""Fewest seconds for a median backlog. A level with fewer seconds is judged at its end, because half of them is too
-short.
+"""The smallest number of seconds for a median backlog. A level with fewer seconds is judged only at the end, because
+the second half of such a level is too short.
 """
 
 
 def with_waits(section: SectionResult, steps: Sequence[StepRecord], seconds: SecondsOfSteps) -> SectionResult:
-    """Return the section with the median backlog, and with the mean latency including the wait, for offered rates.
+    """Return the section with additional values for loads at offered rates: the median backlog, and the mean latency
+    including the wait.
 
     Args:
         steps: steps of the section.
-        seconds: the seconds of each step, by its place; none if they were not stored.
+        seconds: the seconds of each step, by the place of the step. Steps without stored seconds are missing.
     """
     of_cells = find_window_steps(steps, section.window)
     whole = is_whole_stream(steps, section.window)
@@ -42,7 +43,7 @@ def with_waits(section: SectionResult, steps: Sequence[StepRecord], seconds: Sec
     def with_wait(cell: CellResult) -> CellResult:
         of_cell = of_cells.get(cell.workload, [])
         latency_us = cell.value(LATENCY_MEAN)
-        # I/Os may already wait when a slice of a stream begins.
+        # In a stream, I/Os may already wait when a slice begins, so the wait in a single slice is not known.
         begin_idle = whole or all(step.kind is not StepKind.CONTINUOUS for step in of_cell)
         if cell.workload.offered_iops is None or latency_us is None or not begin_idle:
             return cell
@@ -66,7 +67,8 @@ def with_waits(section: SectionResult, steps: Sequence[StepRecord], seconds: Sec
 
 
 def find_median_backlog_ios(workload: Workload, seconds: Seconds) -> float | None:
-    """Return the median number of I/Os that were due and not done, at the ends of the second half of the seconds.
+    """Return the median backlog over the second half of the seconds: the number of I/Os that were due but not complete
+    at the end of each second.
 
     None: there are fewer than four seconds, or no offered rate.
     """
@@ -78,12 +80,12 @@ def find_median_backlog_ios(workload: Workload, seconds: Seconds) -> float | Non
 
 
 def find_backlog_noise_ios(workload: Workload, seconds: Seconds) -> float | None:
-    """Return the standard deviation of the number of I/Os that are due but not done at the end.
+    """Return the standard deviation that noise causes in the backlog, which is the number of I/Os that are due but not
+    complete at the end.
 
-    Noise changes from one second to the next. It is measured by these differences, because a rate
-    that rises and falls slowly leaves a real backlog at the end of each fall. A level that keeps up
-    does the same number of I/Os in nearly every second, so its noise is small. None: fewer than
-    four seconds, or no offered rate.
+    The noise is computed from the differences between neighbouring seconds, because a rate that rises and falls slowly
+    leaves a real backlog at the end of each fall. If the device keeps up with the offered rate, nearly every second has
+    the same number of I/Os, and the noise is small. None: there are fewer than four seconds, or no offered rate.
     """
     if workload.offered_iops is None or len(seconds) < LEAST_SECONDS_OF_LEVEL:
         return None
@@ -92,14 +94,15 @@ def find_backlog_noise_ios(workload: Workload, seconds: Seconds) -> float | None
 
 
 def mean_wait_s(workload: Workload, seconds: Seconds) -> float | None:
-    """Return the mean time that an I/O waited for submission, over all submitted I/Os; None: not measured.
+    """Return the mean time, in s, for which an I/O waited for submission, over all submitted I/Os; None: not known.
 
     fio counts latency from the submission of an I/O. While all places of the queue are occupied, an I/O that is due
     waits for a place. The number of waiting I/Os is the number of due I/Os minus the number of finished I/Os and the
     number of places. The integral of this number over time is the sum of the waits (Little's law). The mean is this
-    sum, without the part of the I/Os that still wait at the end, divided by the number of submitted I/Os. This is exact
-    if I/Os are submitted in the order in which they are due. The due times of random arrivals, and of a mix of block
-    sizes, are not known. For these, half a percent fewer I/Os than offered would look like a wait of 0.1 s in a minute.
+    sum, without the part of the I/Os that still wait at the end, divided by the number of submitted I/Os. The result is
+    exact if I/Os are submitted in the order in which they are due. For random arrivals and for a mix of block sizes,
+    the result is None, because the due times are not known. With such loads, half a percent fewer I/Os than offered
+    would look like a wait of 0.1 s after a minute.
     """
     offered_iops = workload.offered_iops
     if offered_iops is None or workload.arrival is Arrival.POISSON or workload.block_mix:
@@ -122,7 +125,8 @@ def _join(pieces: Sequence[Seconds]) -> Seconds:
     return join(pieces, [0.0] * len(pieces))
 
 
-# Slices shorter than this are as fine as seconds. A step with fewer seconds is not long.
+# If slices are shorter than this time, the seconds show no more than the slices. A step with fewer seconds than the
+# second limit is too short for a search.
 SHORTEST_SLICE_S = 2.0
 LEAST_SECONDS = 120
 
@@ -139,20 +143,20 @@ class Opened(Protocol):
 
 
 def analyse_opened(opened: Opened, record: RunRecord) -> RunResult:
-    """Return the results of a record with the findings from its seconds. Warnings also name seconds that cannot be
-    read.
+    """Return the results of a run, including the findings from the seconds in the run file. If seconds cannot be read,
+    the results contain a warning.
     """
     result = with_seconds(analyse(record), record, opened.seconds)
     return replace(result, left_out=tuple(opened.left_out))
 
 
 def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
-    """Return the result with the uncertainty of its figures, and with findings in the seconds of uninterrupted
+    """Return the result with the uncertainties of all figures, and with the findings in the seconds of uninterrupted
     workloads.
 
     Args:
         result: the analysis of ``record``.
-        read: returns the seconds of each step of a test, in their order.
+        read: the function that returns the seconds of each step of a test, in the order of the steps.
     """
     tests = {test.name: test for test in record.tests}
     found = tuple(
@@ -189,8 +193,8 @@ def _section(section: SectionResult, steps: Sequence[StepRecord], by_step: Secon
 
 
 def _unbroken_steps(of_section: Sequence[StepRecord]) -> tuple[StepRecord, ...]:
-    """Return the steps of a section with a single workload, if they follow each other directly and are long enough for
-    a search; otherwise none.
+    """Return the steps of a section with a single workload, if the steps follow each other directly and are long enough
+    for a search. Otherwise, the result is empty.
     """
     steps = tuple(step for step in of_section if step.is_in_results)
     durations_s = [step.measurement.duration_s for step in steps]
@@ -202,7 +206,7 @@ def _unbroken_steps(of_section: Sequence[StepRecord]) -> tuple[StepRecord, ...]:
 
 
 def _find(section: SectionResult, steps: Sequence[StepRecord], by_step: SecondsOfSteps) -> Iterator[Timeline]:
-    """Yield the findings in the seconds of a load, and of each stream and its flushes."""
+    """Yield the findings in the seconds of a load, of each of its streams, and of the flushes."""
     for part in steps[0].parts:
         kept = [(step.started_s, by_step[step.place].of(part.workload)) for step in steps if step.place in by_step]
         if not kept or sum(len(seconds) for _, seconds in kept) < LEAST_SECONDS:

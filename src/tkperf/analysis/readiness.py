@@ -1,5 +1,5 @@
-"""Judge before a run: whether a device can be tested, whether this host can measure, and what remains to be done after
-its settings.
+"""Verdicts before a run: whether a device can be tested, whether this host can measure, and which settings of the host
+must still be changed.
 
 The argument of each function is the document that ``--json`` prints.
 """
@@ -13,9 +13,9 @@ from tkperf.analysis.host_conditions import ADVICE, DISTURBS, HostCondition, hos
 from tkperf.analysis.verdict import Judgement, NamedReason, VerdictCode, VerdictState, judge_by_gravest
 
 Data = Mapping[str, Any]
-"""A document of ``--json``, or a part of one."""
+"""A document that ``--json`` prints, or a part of such a document."""
 
-# The kind of a target that is only a model.
+# The kind of a simulated target.
 SIMULATED_DRIVE = "simulated drive"
 
 
@@ -56,7 +56,9 @@ class RestoreCode(VerdictCode):
 
 
 def judge_device(found: Data) -> Judgement[NamedReason]:
-    """Return whether a device can be tested. If there is an objection, nothing else is judged."""
+    """Return the verdict on whether a device can be tested. If tkperf would refuse the device, no other reason is
+    judged.
+    """
     facts = found["facts"]
     simulated = facts["kind"] == SIMULATED_DRIVE
     reasons = [NamedReason(code=DeviceCode.OBJECTION, names=(objection["text"],)) for objection in found["objections"]]
@@ -72,11 +74,11 @@ def judge_device(found: Data) -> Judgement[NamedReason]:
 
 
 def judge_host(found: Data) -> Judgement[NamedReason]:
-    """Return whether this host can measure. If not, nothing else is judged."""
+    """Return the verdict on whether this host can measure. If the host cannot measure, no other reason is judged."""
     missing = tuple(found["missing"])
     reasons = []
     if not found["could_measure"]:
-        # A text instead of a version says why fio cannot be used.
+        # If fio cannot be used, a text with the reason replaces the version.
         unusable = " " in found["fio"]
         code = HostCode.NO_FIO if unusable else HostCode.NEEDED
         reasons.append(NamedReason(code=code, names=(found["fio"],) if unusable else missing))
@@ -89,7 +91,9 @@ def judge_host(found: Data) -> Judgement[NamedReason]:
 
 
 def judge_tuning(found: Data, *, applied: bool) -> Judgement[NamedReason]:
-    """Return what remains to be done after the settings. ``applied``: the settings were changed."""
+    """Return the verdict on the settings for a run, with the settings that must still be changed. ``applied`` means
+    that tkperf changed the settings.
+    """
     changes = () if applied else tuple(row["path"] for row in find_changes(found))
     reasons = [NamedReason(code=TuneCode.WOULD_CHANGE, names=changes)] if changes else []
     reasons += _of_findings(find_not_tuned(found), TuneCode.WOULD_DISTURB, TuneCode.MAY_DISTURB)
@@ -97,14 +101,14 @@ def judge_tuning(found: Data, *, applied: bool) -> Judgement[NamedReason]:
 
 
 def judge_restored(found: Data) -> Judgement[NamedReason]:
-    """Return whether the settings have their original values."""
+    """Return the verdict on whether the settings have their original values again."""
     kinds = {RestoreCode.NOT_PUT_BACK: found["failed"], RestoreCode.LEFT: found["left"]}
     reasons = [NamedReason(code=code, names=tuple(names)) for code, names in kinds.items() if names]
     return judge_by_gravest(reasons, VerdictState.PUT_BACK, simulated=False)
 
 
 def find_settings(found: Data) -> list[Data]:
-    """Return the settings that tkperf would make, whether the host has them already or not."""
+    """Return all settings that tkperf needs for a run, including settings that the host already has."""
     return [row for row in found["settings"] if row["wanted"] is not None]
 
 
@@ -113,12 +117,12 @@ def find_changes(found: Data) -> list[Data]:
 
 
 def is_changed(row: Data) -> bool:
-    """Return whether a setting would be changed. A setting that the kernel does not offer stays."""
+    """Return whether tkperf would change a setting. A setting that the kernel does not offer is not changed."""
     return row["now"] is not None and row["now"] != row["wanted"] and row["offered"] is not False
 
 
 def find_not_tuned(found: Data) -> list[HostCondition]:
-    """Return the findings that disturb or may disturb and that tkperf cannot change."""
+    """Return the findings that disturb or may disturb a run and that tkperf cannot change."""
     own = {row["subject"] for row in find_settings(found)}
     return [
         one
