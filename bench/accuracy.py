@@ -1,9 +1,10 @@
-"""Measure all figures of docs/explanation/accuracy.md with one command. This takes an hour and a quarter on a
-machine without other work.
+"""Measure all figures of docs/explanation/accuracy.md with one command.
 
-The script runs each of the commands below. It writes the output of a command to FOLDER/NAME.txt, and its figures to
-FOLDER/NAME.json. It prints which commands stayed within their limits, and ends with status 1 if one did not. It needs
-root and QEMU.
+This takes an hour and a quarter on a machine without other work.
+
+The script runs each of the commands below. It writes the output of a command to FOLDER/NAME.txt, and the figures of the
+command to FOLDER/NAME.json. It prints which commands stayed within their limits. If a command did not, the script ends
+with status 1. The script needs root and QEMU.
 
     python bench/accuracy.py [--folder accuracy] [--only NAME ...]
 """
@@ -19,8 +20,8 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 LAB_FIGURES = CHECKOUT / ".lab/last/accuracy.json"
-# {json} is the file to which the command writes its figures. docs/explanation/accuracy.md contains the same list, and a
-# test compares both.
+# {json} is replaced with the path of the file to which the command writes its figures. docs/explanation/accuracy.md
+# contains the same list of commands, and a test compares both lists.
 COMMANDS = {
     "one-job": "python bench/against_fio.py --jobs 1 --json {json}",
     "two-jobs": "python bench/against_fio.py --jobs 2 --step-s 12 --pairs 14 --json {json}",
@@ -35,7 +36,7 @@ COMMANDS = {
 
 
 def run(name: str, folder: Path) -> int:
-    """Return the exit status of the command. Its output is shown and kept."""
+    """Run a command, show and store its output, and return its exit status."""
     command = COMMANDS[name].format(json=folder / f"{name}.json").split()
     print(f"== {' '.join(command)}", flush=True)
     process = subprocess.Popen(

@@ -1,15 +1,20 @@
-"""How much does tkperf slow the load down? The script compares steps of tkperf with the same fio job run by hand, in
-alternating pairs.
+"""How much does tkperf slow the load down?
 
-fio uses direct I/O on a file in memory (tmpfs). Two jobs of the load use up two CPUs, so that any other work affects
-the latencies. Of each pair, in turns, one half is a step by tkperf's engine with a device's counters looked at beside
-it as in a run, the other the very same job file by ``fio --output-format=json+``, called before and after it: a machine
-that gets slower or faster meanwhile does so for both. What is not tkperf's is told by these two calls, which says how
-far such calls differ by themselves, and by one more with ``--status-interval=1``, the reports that the samples of each
-second come from. Prints the medians of the pairs' ratios with their intervals of 95 % (ranks of the sorted ratios, by
-the binomial distribution), their spread, how often fio's job threads were taken from their CPUs, tkperf's own CPU time,
-and the load of the host; the same as JSON with --json. Exit status 1 if a median is beyond its limit. Needs root (a
-loop device, whose counters are looked at).
+The script compares steps of tkperf with the same fio job that is started by hand, in alternating pairs.
+
+fio uses direct I/O on a file in memory (tmpfs). Two jobs of the load use up two CPUs, so any other work on these CPUs
+affects the latencies.
+
+One half of each pair is a step that tkperf's engine runs, while tkperf also reads the counters of a device, as in a
+run. The other half is the same job file with ``fio --output-format=json+``. Such plain calls run before and after the
+step, so that both halves are affected alike if the machine becomes faster or slower. The two plain calls show how much
+such calls differ by themselves. A further call with ``--status-interval=1`` shows the effect of the reports from which
+the samples of each second are made.
+
+The script prints the medians of the pairs' ratios, their 95 % intervals (ranks of the sorted ratios according to the
+binomial distribution) and their spread. It also prints how often fio's job threads lost their CPUs, the CPU time of
+tkperf itself, and the load of the host. With --json, the script writes the same data as JSON. The exit status is 1 if a
+median is beyond its limit. The script needs root, because it reads the counters of a loop device.
 
     python bench/against_fio.py [--pairs 30] [--step-s 4] [--jobs 2] [--depth 16] [--folder /dev/shm] [--json FILE]
 """
@@ -58,7 +63,9 @@ MOST_P999_RATIO = 1.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Figures of one call of fio. ``switches_per_s``: voluntary and involuntary switches of all job threads."""
+    """Figures of one call of fio. ``switches_per_s`` is the number of voluntary and involuntary context switches of all
+    job threads per second.
+    """
 
     iops: float
     mean_us: float
@@ -91,7 +98,9 @@ def by_hand(job: Path, *options: str) -> Figures:
 
 
 def by_tkperf(permit: ErasePermit, step: Step, counters: Counters) -> tuple[Figures, float]:
-    """Return the figures, and tkperf's own CPU time between the first and the last sample of the step, as a share."""
+    """Return the figures of a step, and the share of CPU time that tkperf itself used between the first and the last
+    sample of the step.
+    """
     jobs = DeviceJobs(PermittedDevice(permit=permit, ioengine=ChosenEngine(name=IOENGINE), active_range=RANGE))
     engine = FioEngine(jobs, version="", cpus=2, seeds=Seeds(1))
     watch = RunWatch(0.0, counters)
@@ -107,15 +116,15 @@ def by_tkperf(permit: ErasePermit, step: Step, counters: Counters) -> tuple[Figu
     finally:
         engine.close()
     measurement = execution.measurement
-    # The last document arrives at the end of fio, which is not part of a second.
+    # The last report of fio arrives when fio ends, so it does not belong to a second.
     samples_s = sum(sample.duration_s for sample in measurement.samples[1 : len(cpu_s)])
     share = (cpu_s[-1] - cpu_s[0]) / samples_s if samples_s else float("nan")
     return figures_of(measurement, execution.output), share
 
 
 def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[str, float]:
-    """Return the ratios of one kind of call to the plain calls around it, pair by pair, and of the plain calls to each
-    other.
+    """Return the ratios between one kind of call and the plain calls before and after it, pair by pair. Also return the
+    ratios between the plain calls.
     """
 
     def plain(one: dict[str, Figures]) -> float:
@@ -135,8 +144,8 @@ def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[st
 
 
 def find_ranks(count: int) -> tuple[int, int]:
-    """Return the indices of the sorted values between which the median lies with 95 %. With few values, return both
-    ends.
+    """Return the indices of the two sorted values between which the median lies with a probability of 95 %. With few
+    values, return the first and the last index.
     """
     below, rank = 0.0, 0
     while rank < count // 2 and below + math.comb(count, rank) / 2**count <= 0.025:
@@ -157,7 +166,9 @@ def find_beyond(result: dict[str, dict[str, dict[str, float]]]) -> list[str]:
 
 
 def read_options(doc: str) -> tuple[argparse.Namespace, Step]:
-    """Return the options for a comparison of pairs of steps, and the step. ``doc`` describes the program."""
+    """Return the options for a comparison of pairs of steps, and the step. ``doc`` is the description of the
+    program.
+    """
     parser = argparse.ArgumentParser(description=doc.split("\n", maxsplit=1)[0])
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--step-s", type=float, default=4.0)

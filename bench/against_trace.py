@@ -1,10 +1,12 @@
-"""Do tkperf's latencies agree with those of the kernel? The script compares a run on a loop device with the kernel's
-trace of every I/O.
+"""Do tkperf's latencies agree with those of the kernel?
 
-4 KiB random reads, one outstanding (so that fio has each as soon as it is done, not after others), two rounds; the
-trace has when each was taken in, given to the driver and done. Prints mean and percentiles by tkperf and by the trace,
-whose single times have no buckets; as JSON with --json. Exit status 1 if one is beyond its limit. Needs root (loop
-device, tracefs).
+The script compares a run on a loop device with the kernel's trace of every I/O.
+
+The run consists of two rounds of 4 KiB random reads with one outstanding I/O. With one outstanding I/O, fio processes
+each I/O as soon as it is done, and not after other I/Os. The trace contains the times at which each I/O was queued,
+passed to the driver and completed. The script prints the mean and the percentiles according to tkperf and according to
+the trace. The times in the trace are exact and not rounded to buckets. With --json, the script writes the same data as
+JSON. The exit status is 1 if a difference is beyond its limit. The script needs root (loop device, tracefs).
 
     python bench/against_trace.py [--folder /var/tmp] [--step-s 10] [--json FILE]
 """
@@ -31,12 +33,12 @@ from tests.lab.block_trace import compare, find_beyond, traced_reads  # noqa: E4
 PROFILE = CHECKOUT / "tests/lab/cases/accuracy.toml"
 # docs/explanation/accuracy.md states this limit.
 MOST_OVERHEAD_US, MOST_TAIL_OVERHEAD_US = 40.0, 100.0
-# Room for twice the events of two rounds of 10 s at 100,000 IOPS.
+# The buffer has room for twice the events of two rounds of 10 s at 100,000 IOPS.
 BUFFER_KB = 1 << 18
 
 
 def measure(folder: Path, device: str, step_s: int) -> dict[str, Any]:
-    """Return the only cell of the run."""
+    """Run the measurement and return the only cell of the run."""
     tool = str(Path(sys.executable).parent / "tkperf")
     subprocess.run(
         [

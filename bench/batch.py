@@ -1,19 +1,21 @@
-"""How much CPU time and memory does a batch need, and do its drives wait for each other? The script also measures gaps
-between steps and the time to make the page of the batch.
+"""How much CPU time and memory does a batch need, and do its drives wait for each other?
 
-Three parts, each a batch by the command line:
+The script also measures the gaps between steps and the time to make the page of the batch.
 
-- ``supervisor``: simulated drives in one batch. CPU time of the batch's own process from the first word to begin to the
-  last end, over that time and for each step; its memory; the memory of the drives' processes at their ends. Simulated
-  steps take a thousandth of their time, so the share of a CPU is that of a batch whose steps are thousands of times as
-  frequent; for steps of a minute the cost of a step is what counts, and that of looking: see ``gaps``, whose steps are
-  real.
-- ``gaps`` (root): the gaps between steps (by the kernel's counters, and ``gap_s`` of run files) of one loop device and
-  of several at once, in turn, on images of the script's own. fio offers each of them --iops I/Os a second, which leaves
-  CPUs free. The gap after a fill is not counted. Also the batch process's share of a CPU beside such steps. Each
-  --stagger is a separate case.
-- ``page``: seconds of ``tkperf report NAME.batch`` with many simulated drives, without and with kept results of its
-  runs.
+The script has three parts. Each part runs a batch from the command line:
+
+- ``supervisor`` measures simulated drives in one batch: the CPU time of the batch process from the start of the first
+  drive to the end of the last, as a share of this time and for each step; the memory of the batch process; and the
+  memory of the drives' processes at their ends. Simulated steps take a thousandth of their time, so the share of a CPU
+  is that of a batch with steps that are thousands of times as frequent. For steps of a minute, the CPU time of each
+  step and of watching counts: see ``gaps``, which has real steps.
+- ``gaps`` needs root. It measures the gaps between steps of one loop device and of several loop devices at the same
+  time, alternately. The gaps are measured with the kernel's counters and with ``gap_s`` in the run files. The script
+  creates the images of the loop devices. fio offers --iops I/Os per second to each device, so CPUs remain free. The gap
+  after a fill is not counted. This part also measures the share of a CPU that the batch process uses during such steps.
+  Each --stagger is a separate case.
+- ``page`` measures the seconds that ``tkperf report NAME.batch`` needs for many simulated drives, without and with
+  cached results of the runs.
 
     python bench/batch.py [--part supervisor gaps page] [--drives 24] [--loop 4] [--stagger 0 ...] [--repeats 2] [--json
     FILE]
@@ -50,7 +52,7 @@ TKPERF = Path(sys.executable).parent / "tkperf"
 PARTS = ("supervisor", "gaps", "page")
 LOOK_EVERY_S = 0.1
 SAMPLE_EVERY_S = 0.0005
-# Steps of one kind last longer than this; a shorter burst of I/Os is not a step.
+# A step of one kind lasts longer than this time. A shorter burst of I/Os is not a step.
 APART_S = 1.0
 MANY = 100
 IMAGE_BYTES = 256 << 20
@@ -94,7 +96,9 @@ rounds = {rounds}
 
 
 def memory_mib(pid: int) -> tuple[float, float]:
-    """RSS and PSS of a process: all its pages, and all its pages with shared pages counted in proportion."""
+    """Return the RSS and the PSS of a process in MiB. The RSS counts all pages of the process. The PSS counts shared
+    pages in proportion.
+    """
     text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     kib = dict(line.split()[:2] for line in text.splitlines()[1:])
     return int(kib["Rss:"]) / 1024, int(kib["Pss:"]) / 1024
@@ -106,8 +110,8 @@ def children(pid: int) -> list[int]:
 
 @dataclass(slots=True)
 class Costs:
-    """Figures of one batch, from the start of its first drive to the end of its last. ``drives_mib``: last observed PSS
-    of each drive's process.
+    """Figures of one batch, from the start of its first drive to the end of its last drive. ``drives_mib`` contains the
+    last observed PSS of each drive's process.
     """
 
     cpu_s: float = 0.0
@@ -128,11 +132,13 @@ def count_ends(ledger_path: Path) -> int:
 
 
 def observe(process: subprocess.Popen[bytes], ledger_path: Path, drives: int) -> Costs:
-    """Watch a batch until its last drive has ended. The report after that does not count as a cost of the batch."""
+    """Watch a batch until its last drive has ended. The report after that does not count towards the figures of the
+    batch.
+    """
     costs = Costs()
     began: tuple[float, float] | None = None
     while process.poll() is None and count_ends(ledger_path) < drives:
-        with suppress(OSError, KeyError, IndexError):  # it ends meanwhile
+        with suppress(OSError, KeyError, IndexError):  # the process may end meanwhile
             now = time.monotonic(), cpu_s(process.pid)
             if began is None and ledger_path.exists() and '"type":"began"' in ledger_path.read_text():
                 began = now
@@ -152,7 +158,9 @@ def observe(process: subprocess.Popen[bytes], ledger_path: Path, drives: int) ->
 
 @contextmanager
 def terminal(view: str) -> Iterator[int]:
-    """The stream of a batch: none, or a terminal that the bench provides and whose text nobody reads."""
+    """Yield the stream for the output of a batch: either none, or a terminal that the script provides and from which it
+    discards all text.
+    """
     if view == "none":
         yield subprocess.DEVNULL
         return
@@ -171,7 +179,7 @@ def terminal(view: str) -> Iterator[int]:
 def run_batch(
     folder: Path, name: str, drives: Sequence[str], keys: str, *options: str | Path, view: str = "none"
 ) -> tuple[Costs, list[RunRecord]]:
-    """Run one batch of a batch file. Return its costs and its runs."""
+    """Run a batch from a batch file. Return its figures and its runs."""
     file = folder / f"{name}.toml"
     names = ", ".join(json.dumps(drive) for drive in drives)
     file.write_text(f'suite = "ssd"\ndrives = [{names}]\n{keys}', encoding="utf-8")
@@ -188,7 +196,7 @@ def run_batch(
 
 
 def measure_supervisor(drives: int, profile: str, view: str) -> dict[str, float]:
-    """Measure simulated drives, all at the same time."""
+    """Measure a batch of simulated drives that run at the same time."""
     with tempfile.TemporaryDirectory() as name:
         keys = f'tests = ["iops"]\nprofile = "{profile}"\nparallel = "all"\n'
         costs, _ = run_batch(Path(name), "sim", ["sim:sata-ssd"] * drives, keys, view=view)
@@ -230,7 +238,7 @@ def recorded_gaps_ms(runs: Sequence[RunRecord]) -> list[float]:
 
 
 def sample_counters(devices: Sequence[str], path: str, stop: StopEvent) -> None:
-    """Write the time and the completed reads and writes of each device, again and again until the event is set."""
+    """Write the time and the number of completed reads and writes of each device repeatedly, until the event is set."""
     rows = []
     with ExitStack() as stack:
         files = [stack.enter_context(open(f"/sys/block/{Path(device).name}/stat", "rb")) for device in devices]
@@ -258,8 +266,8 @@ def sampled(devices: Sequence[str], path: Path) -> Iterator[None]:
 
 
 def idle_gaps_ms(samples: np.ndarray, devices: int, steps: int) -> list[float]:
-    """Return the gaps from the last I/O of one kind to the first I/O of the other kind, for each device. Its steps read
-    and write alternately.
+    """Return the gaps from the last I/O of one kind to the first I/O of the other kind, for each device. The steps
+    alternate between reads and writes.
     """
     gaps = []
     for device in range(devices):
@@ -267,9 +275,9 @@ def idle_gaps_ms(samples: np.ndarray, devices: int, steps: int) -> list[float]:
         for side in (1, 2):
             at_s = samples[1:, 0][np.diff(samples[:, 2 * device + side]) > 0]
             for burst in np.split(at_s, np.flatnonzero(np.diff(at_s) > APART_S) + 1):
-                if len(burst) > MANY:  # not a reading of the device
+                if len(burst) > MANY:  # other bursts are readings of the device by other programs
                     bursts.append((float(burst[0]), float(burst[-1]), side))
-        bursts = sorted(bursts)[-steps:]  # without the fill, and without readings of the device before it
+        bursts = sorted(bursts)[-steps:]  # leave out the fill and earlier reads of the device
         gaps += [max(0.0, 1000 * (after[0] - before[1])) for before, after in pairwise(bursts) if before[2] != after[2]]
     return gaps
 
@@ -314,7 +322,9 @@ def describe(name: str, found: Sequence[float], costs: Sequence[Costs]) -> dict[
 
 
 def extrapolate(one: dict[str, float], several: dict[str, float], drives: int) -> None:
-    """Print the batch's share of a CPU with steps of a minute: the cost of watching, and the cost of each step."""
+    """Print the share of a CPU that a batch would use with steps of a minute. The share consists of a constant part for
+    watching and a part for each step.
+    """
     per_step = (several["cpu_percent"] - one["cpu_percent"]) / (several["steps_per_s"] - one["steps_per_s"])
     looking = one["cpu_percent"] - per_step * one["steps_per_s"]
     share = looking + per_step * drives / REAL_STEP_S
@@ -326,7 +336,7 @@ def extrapolate(one: dict[str, float], several: dict[str, float], drives: int) -
 
 
 def measure_gaps(options: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """Measure batches of one loop device and of several, alternately."""
+    """Measure batches of one loop device and of several loop devices, alternately."""
     count: int = options.loop
     cases = [("1 loop device", 1, 0.0)] + [
         (f"{count} loop devices, stagger {stagger:g} s", count, stagger) for stagger in options.stagger
@@ -381,7 +391,7 @@ def measure_gaps(options: argparse.Namespace) -> dict[str, dict[str, float]]:
 
 
 def measure_page(drives: int, tests: str) -> dict[str, float]:
-    """Measure the report of many simulated drives in a separate process: without kept results, and with them."""
+    """Measure the report of many simulated drives in a separate process, without cached results and with them."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cache = folder / "cache"
@@ -397,7 +407,7 @@ def measure_page(drives: int, tests: str) -> dict[str, float]:
             used_s = after.children_user - before.children_user + after.children_system - before.children_system
             return time.monotonic() - began_s, used_s
 
-        report()  # the cache also contains the libraries of pages
+        report()  # this call also fills the cache with the libraries of pages
         shutil.rmtree(cache / "tkperf/results")
         first_s, first_cpu_s = report()
         content = page.read_bytes()

@@ -1,12 +1,16 @@
-"""How much does the clock test of the next fio disturb the step under way? The script compares steps with and without
-this test, in alternating pairs.
+"""How much does the clock test of the next fio disturb the running step?
 
-A fio that chooses its clock itself tests it at its start with a thread on every CPU. tkperf starts what follows within
-the step before. Here two jobs use up two CPUs on a file in memory (tmpfs), and near the end of each step tkperf's
-engine makes the next one ready, once with ``clocksource=cpu``, which leaves the test out, and twice without: the second
-time says how far such steps differ by themselves. Prints the medians of the pairs' ratios of p99.9, of the longest
-latency and of IOPS, with their intervals of 95 % (ranks of the sorted ratios, by the binomial distribution), and for
-each figure in how many pairs it was lower. Needs no root.
+The script compares steps with and without this test, in alternating pairs.
+
+If fio selects its clock itself, it tests the clock when it starts, with a thread on every CPU. tkperf starts the fio
+for the next step while the preceding step is still running. In this script, two jobs use up two CPUs on a file in
+memory (tmpfs). Near the end of each step, tkperf's engine prepares the next step: once with ``clocksource=cpu``, which
+omits the test, and twice without this option. The two steps without the option show how much such steps differ by
+themselves.
+
+The script prints the medians of the pairs' ratios of p99.9 latency, longest latency and IOPS, with their 95 % intervals
+(ranks of the sorted ratios according to the binomial distribution). For each figure, it also prints in how many pairs
+the figure was lower. The script does not need root.
 
     python bench/clock.py [--pairs 30] [--step-s 4] [--jobs 2] [--depth 16] [--folder /dev/shm] [--json FILE]
 """
@@ -38,7 +42,7 @@ WITHOUT, TESTED, AGAIN = "without the test", "with the test", "with the test aga
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Figures of one step during which another step was made ready."""
+    """Figures of one step during which the next step was prepared."""
 
     iops: float
     p999_us: float
@@ -57,7 +61,7 @@ def figures_of(measurement: Measurement) -> Figures:
 
 
 def measure(permit: ErasePermit, step: Step, clocksource: str | None) -> Figures:
-    """Run a step while the next step is made ready, as in a run. The next step is never released."""
+    """Run a step while the next step is prepared, as in a run. The next step is never released."""
     device = PermittedDevice(permit=permit, ioengine=ChosenEngine(name=IOENGINE), active_range=RANGE)
     jobs = DeviceJobs(device, clocksource=clocksource)
     engine = FioEngine(jobs, version="", cpus=len(os.sched_getaffinity(0)), seeds=Seeds(1))
@@ -70,7 +74,7 @@ def measure(permit: ErasePermit, step: Step, clocksource: str | None) -> Figures
 
 
 def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[str, float]:
-    """Return the ratios of the steps of one kind to the steps with the test, pair by pair."""
+    """Return the ratios between the steps of one kind and the steps with the clock test, pair by pair."""
     found = sorted(getattr(one[which], figure) / getattr(one[TESTED], figure) for one in rounds)
     low, high = find_ranks(len(found))
     return {
@@ -94,7 +98,7 @@ def main() -> None:
         permit = grant_permit(hold_target(read_identity(file)), confirmed_id=str(file)).redeem()
         for number in range(options.pairs):
             kinds = ((TESTED, None), (WITHOUT, "cpu"), (AGAIN, None))
-            # Each kind is first, second and last in turn.
+            # Each kind is the first, the second and the last one in turn.
             turn = number % len(kinds)
             rounds.append(
                 {which: measure(permit, step, clocksource) for which, clocksource in (*kinds[turn:], *kinds[:turn])}

@@ -1,17 +1,18 @@
-"""How often does noise change a conclusion? The script tests every known conclusion on many noisy copies of the
-seconds.
+"""How often does noise change a conclusion?
 
-Each second of a copy is multiplied by white noise of 1 %, with a different seed for each copy. A
-second variant of each copy lacks the last tenth; there, only conclusions about places before the
-cut are judged. Only the analysis runs, in memory. The output ends with the table of
-docs/explanation/accuracy.md.
+The script tests every known conclusion on many noisy copies of the seconds.
+
+Each second of a copy is multiplied by white noise of 1 %, with a different seed for each copy. A second variant of each
+copy lacks the last tenth. In this variant, only conclusions about places before the cut are judged. Only the analysis
+runs, in memory. The output ends with the table in docs/explanation/accuracy.md.
 
     python bench/conclusions.py [--copies 200] [--drawn 2000 2900] [--only NAME]
 
-``--drawn`` also judges series whose shape and rates are drawn by chance, once each: from one number up to, without,
-another.
+``--drawn`` also judges series with shapes and rates that are drawn by chance. The two numbers are the number of the
+first series and the number after the last series.
 
-Exit status 1 if less than 95 % of the copies of a conclusion, or of the drawn series, say what is known.
+The exit status is 1 if less than 95 % of the copies of a conclusion, or of the drawn series, lead to the known
+conclusion.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from tests.analysis.known_conclusions import CASES, Case, noise_of
 from tests.analysis.named_series import SERIES, NamedSeries, cut_off_last_tenth, find_differences, multiply_by_noise
 
 LEAST_ALIKE = 0.95
-# The conclusions about changes over time, and the first words of the differences of each.
+# The conclusions about changes over time, with the first words of the differences that belong to each conclusion.
 OF_A_COURSE = {
     "fresh and second level": ("levels", "fresh", "first", "second"),
     "settled or not": ("settled:",),
@@ -43,7 +44,7 @@ OF_A_COURSE = {
 
 @dataclass(slots=True, kw_only=True)
 class Known:
-    """A series or case, and the number of its whole and cut copies that give the known answer."""
+    """A series or case, with the number of its whole copies and cut copies that lead to the known conclusion."""
 
     name: str
     conclusions: tuple[str, ...]
@@ -52,7 +53,7 @@ class Known:
     wrong: Counter[str] = field(default_factory=Counter)
 
     def add(self, differences: list[str], *, cut: bool) -> None:
-        """Count a copy for each conclusion that the noise of the copy does not change."""
+        """Count a copy for each conclusion that the noise in the copy does not change."""
         self.wrong.update({f"{'cut: ' if cut else ''}{text}" for text in differences})
         for conclusion in self.conclusions:
             begins = OF_A_COURSE.get(conclusion, ("",))
@@ -68,7 +69,7 @@ class Known:
 
 
 def try_series(named: NamedSeries, copies: int) -> Known:
-    """Return the conclusions about changes over time in the copies of a series."""
+    """Return how often the conclusions about changes over time are found in copies of a series."""
     series = named.build()
     known = Known(name=named.name, conclusions=tuple(OF_A_COURSE), copies=copies)
     for seed in range(copies):
@@ -79,7 +80,7 @@ def try_series(named: NamedSeries, copies: int) -> Known:
 
 
 def try_case(case: Case, copies: int) -> Known:
-    """Return the conclusions in the copies of another case."""
+    """Return how often the conclusion of another case is found in its copies."""
     known = Known(name=case.name, conclusions=(case.conclusion,), copies=copies)
     for seed in range(copies):
         for cut in (False, True):
@@ -88,7 +89,7 @@ def try_case(case: Case, copies: int) -> Known:
 
 
 def try_all(only: str, copies: int) -> Iterator[Known]:
-    """Yield the result of each series and case, and print it."""
+    """Judge each series and each case, print the result and yield it."""
     tried: list[tuple[str, Callable[[], Known]]] = [
         *((one.name, lambda one=one: try_series(one, copies)) for one in (*SERIES, *FURTHER_SERIES)),
         *((one.name, lambda one=one: try_case(one, copies)) for one in CASES),
@@ -106,7 +107,7 @@ def try_all(only: str, copies: int) -> Iterator[Known]:
 
 
 def print_table(found: list[Known]) -> None:
-    """Print a Markdown table with the share of copies that give the known answer, for each conclusion."""
+    """Print a Markdown table with the share of copies that lead to the known conclusion, for each conclusion."""
     print(
         "\n| conclusion | series or cases | whole: all copies, series with the lowest share | without the last tenth: "
         "the same |"

@@ -1,12 +1,14 @@
-"""How often is the 95 % interval correct? The script tests generated rounds, long series, and percentiles with rare
-bursts.
+"""How often is the 95 % interval correct?
 
-Rounds are AR(1) with a known correlation of neighbours, as they are or with drift, single rounds that stray,
-or a shift of the level. Each series is stopped like a test: at its first steady window, after 25 rounds at most;
-the rest are left out. Asked is how many of the windows' intervals hold (a) the mean of the next ten
-rounds and (b) the level that the series was made of. "Independent" is Student's t of independent rounds, for
-comparison. Of pairs of such windows asked is how often the interval of the ratio holds the ratio of their levels, and
-how often it tells levels that are 10 % apart. docs/adr/0046-five-rounds-need-an-assumed-correlation.md has the tables.
+The script tests generated rounds, long series, and percentiles with rare bursts.
+
+Rounds are AR(1) with a known correlation of neighbours. Some series also have drift, single outlying rounds, or a shift
+of the level. Each series ends as a test would: at its first steady window, and after at most 25 rounds. Series without
+a steady window are left out. The script counts how many intervals of the windows contain (a) the mean of the next ten
+rounds and (b) the level from which the series was generated. "Independent" is Student's t for independent rounds, for
+comparison. For pairs of such windows, the script counts how often the interval of the ratio contains the ratio of their
+levels, and how often it distinguishes levels that differ by 10 %.
+docs/adr/0046-five-rounds-need-an-assumed-correlation.md contains the resulting tables.
 
     python bench/coverage.py [--trials 2000]
 """
@@ -29,7 +31,7 @@ from tkperf.model.measurement import FloatArray, IoStats
 from tkperf.model.steady_state import PTS_CRITERIA, judge
 
 ROUNDS, WINDOW, NEXT = 25, 5, 10
-"""Of a test at most, of its window, and after it."""
+"""Number of rounds: at most in a test, in its window, and after the window."""
 CORRELATIONS = (0.0, 0.15, 0.31, 0.5, 0.7)
 NOISES = (0.01, 0.03, 0.1)
 """Standard deviation of a round, as a share of the level."""
@@ -39,8 +41,8 @@ Change = Callable[[FloatArray, Chance], FloatArray]
 
 
 def ar1(chance: Chance, trials: int, values: int, correlation: float | FloatArray) -> FloatArray:
-    """Return series with the mean 0, the standard deviation 1 and this correlation of neighbours, one series in each
-    row.
+    """Return series with the mean 0, the standard deviation 1 and this correlation of neighbours. Each row is one
+    series.
     """
     noise = chance.standard_normal((trials, values))
     series = np.empty_like(noise)
@@ -55,7 +57,9 @@ def stays(series: FloatArray, _chance: Chance) -> FloatArray:
 
 
 def settles(series: FloatArray, chance: Chance) -> FloatArray:
-    """The series begins at half to twice the level and approaches the level with a time constant of 1 to 8 rounds."""
+    """Return series that begin at half to twice the level and approach the level with a time constant of 1 to 8
+    rounds.
+    """
     trials, values = series.shape
     excess = chance.uniform(-0.5, 1.0, (trials, 1))
     constant = chance.uniform(1, 8, (trials, 1))
@@ -63,19 +67,19 @@ def settles(series: FloatArray, chance: Chance) -> FloatArray:
 
 
 def drifts(series: FloatArray, chance: Chance) -> FloatArray:
-    """The series changes permanently, by up to the slope excursion that the PTS allows, 10 % in a window."""
+    """Return series that change permanently, by at most the slope excursion that the PTS permits: 10 % in a window."""
     per_round = chance.uniform(-0.1, 0.1, (len(series), 1)) / (WINDOW - 1)
     return series + per_round * np.arange(series.shape[1])
 
 
 def strays(series: FloatArray, chance: Chance) -> FloatArray:
-    """In 3 % of the rounds, 10 to 50 % of the rate is missing."""
+    """Return series in which 3 % of the rounds lack 10 to 50 % of the rate."""
     hit = chance.random(series.shape) < 0.03
     return series * (1 - hit * chance.uniform(0.1, 0.5, series.shape))
 
 
 def shifts(series: FloatArray, chance: Chance) -> FloatArray:
-    """Three of ten series change to a level up to 15 % away, at any round."""
+    """Return series of which three in ten change to a level that differs by up to 15 %, in any round."""
     trials, values = series.shape
     at = chance.integers(WINDOW, values, (trials, 1))
     by = chance.uniform(-0.15, 0.15, (trials, 1)) * (chance.random((trials, 1)) < 0.3)
@@ -83,7 +87,7 @@ def shifts(series: FloatArray, chance: Chance) -> FloatArray:
 
 
 def mixed(chance: Chance, trials: int) -> FloatArray:
-    """Return series that differ as much as measured series: correlations around 0.31, noise around 3 %."""
+    """Return series that differ as much as measured series: with correlations around 0.31 and noise around 3 %."""
     correlation = np.clip(chance.normal(0.31, 0.3, trials), -0.3, 0.95)
     noise = np.exp(chance.normal(np.log(0.03), 0.8, (trials, 1)))
     series: FloatArray = 1 + noise * ar1(chance, trials, ROUNDS + NEXT, correlation)
@@ -91,7 +95,7 @@ def mixed(chance: Chance, trials: int) -> FloatArray:
 
 
 def end_of_first_steady(series: FloatArray) -> int | None:
-    """Return the number of rounds that a test would run. None: the test is not steady in 25 rounds."""
+    """Return the number of rounds that a test would run, or None if the test is not steady after 25 rounds."""
     for end in range(WINDOW, ROUNDS + 1):
         values = series[end - WINDOW : end].tolist()
         if judge(range(WINDOW), values, tracking="", unit="", criteria=PTS_CRITERIA).reached:
@@ -101,7 +105,7 @@ def end_of_first_steady(series: FloatArray) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steady:
-    """Return a steady window with its uncertainty, and the end of the window."""
+    """A steady window with its uncertainty and its end."""
 
     value: float
     known: Uncertainty
@@ -120,7 +124,7 @@ def find_steady(series: FloatArray) -> Steady | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """Print, for this number of steady windows, shares in percent, and half the median width of the interval in
+    """Results for a number of steady windows: shares in percent, and half of the median width of the interval in
     percent.
     """
 
@@ -176,8 +180,8 @@ def cases(trials: int) -> Iterator[tuple[str, Counted]]:
 
 
 def count_ratios(noise: FloatArray, levels: FloatArray) -> str:
-    """Print shares of pairs of runs. Held: the interval contains the ratio of the levels in their windows. Separated:
-    the levels differ by 10 %.
+    """Return a line with shares of pairs of runs. "Held" means that the interval contains the ratio of the levels in
+    both windows. "Separated" refers to levels that differ by 10 %.
     """
     found = []
     for one, level in zip(noise * levels, levels, strict=True):
@@ -209,7 +213,7 @@ def ratios(trials: int) -> Iterator[str]:
             if name != "mixed":
                 series = 1 + 0.03 * ar1(chance, 2 * trials, ROUNDS, 0.31)
             changed = level
-            if change is strays:  # is chance, no level
+            if change is strays:  # outlying rounds are chance and do not change the level
                 series = strays(series, chance)
             else:
                 changed = change(level, chance)
@@ -219,8 +223,8 @@ def ratios(trials: int) -> Iterator[str]:
 
 
 def long_series(trials: int) -> Iterator[str]:
-    """Test blocking: the mean of this number of values, and of twice as many following values; and how often blocking
-    says "at least".
+    """Test blocking: compare the mean of this number of values with the mean of twice as many following values, and
+    count how often blocking reports "at least".
     """
     chance = np.random.default_rng(2)
     for values in (20, 60, 300, 1200):
@@ -245,11 +249,13 @@ def shares_of_buckets(mean_ns: float) -> FloatArray:
 
 
 USUAL, SLOW = shares_of_buckets(100_000), shares_of_buckets(1_000_000)
-"""Of I/Os around 0.1 ms, and of those in bursts, ten times as slow."""
+"""Shares of I/Os with a mean of 0.1 ms, and of I/Os in bursts, which are ten times as slow."""
 
 
 def bursting(chance: Chance, bursts: float, ios: int) -> Histogram:
-    """Return a round with this average number of bursts, each with 0.05 to 0.2 % of the I/Os of the round."""
+    """Return the histogram of a round with this average number of bursts. Each burst contains 0.05 to 0.2 % of the I/Os
+    of the round.
+    """
     sizes = ios * chance.uniform(0.0005, 0.002, chance.poisson(bursts))
     return Histogram.from_dense(chance.poisson(USUAL * ios + SLOW * sizes.sum()))
 

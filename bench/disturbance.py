@@ -1,11 +1,14 @@
 """How many disturbances does tkperf find, and how many does it report that did not happen?
 
-tkperf runs on a loop device. In some steps, drawn at random, somebody disturbs on purpose for a part of the step: a
-foreign fio reads or writes the device, programs burn the CPUs, tkperf's cgroup gets less CPU time, fio or tkperf is
-stopped by a signal. From the run file: of the steps that lost more than 5 % of their result (against the median of the
-same cell in undisturbed steps of the run, and by more than these scatter; with a limit only where the kernel counted
-that it stopped somebody) or, with a foreign fio, in which it moved more than 5 % of the bytes, how many are marked, and
-how many of the undisturbed ones are. Needs root. Prints a table, and each step that was wrong.
+tkperf runs on a loop device. In randomly selected steps, the script causes a disturbance for part of the step: a
+foreign fio reads or writes the device, programs use up the CPUs, tkperf's cgroup receives less CPU time, or a signal
+stops fio or tkperf.
+
+The script then reads the run file. It counts how many of the affected steps are marked, and how many of the undisturbed
+steps are marked. A step counts as affected if it lost more than 5 % of its result compared with the median of the same
+cell in undisturbed steps, and more than the scatter of these steps. With a CPU limit, the kernel must also have counted
+that it stopped the process. With a foreign fio, a step also counts as affected if this fio transferred more than 5 % of
+its bytes. The script needs root. It prints a table, and each step with a wrong mark.
 
     python bench/disturbance.py [--kinds foreign,burners,quota,stop-fio,stop-tkperf] [--runs 4]
         [--quiet-runs 4] [--step-s 10] [--folder /var/tmp] [--seed 1]
@@ -39,7 +42,7 @@ COUNTS = 0.05
 SHORT = Path(__file__).parents[1] / "tests" / "short.toml"
 RATES = ("2m", "10m", "30m", "100m", "0")
 BLOCKS = ("4k", "128k", "1m")
-# Limits of the group in which tkperf runs for the kind quota.
+# Name of the cgroup in which tkperf runs for the kind quota.
 GROUP = "tkperf-bench"
 
 Key = tuple[int, int]
@@ -47,10 +50,10 @@ Key = tuple[int, int]
 
 @dataclass
 class Act:
-    """What was done beside a step.
+    """A disturbance during a step.
 
-    ``end`` waits for it, and tells the bytes that a foreign fio moved, None of other kinds; then ``took_hold``
-    tells whether the kernel did anything.
+    ``end`` waits for the end of the disturbance and returns the number of bytes that a foreign fio transferred, or None
+    for other kinds. Afterwards, ``took_hold`` returns whether the disturbance had any effect according to the kernel.
     """
 
     words: str
@@ -60,7 +63,7 @@ class Act:
 
 @dataclass
 class Found:
-    """The results of the steps of one kind."""
+    """Numbers of steps for one kind of disturbance."""
 
     strong: int = 0
     strong_marked: int = 0
@@ -84,7 +87,7 @@ def loop_device(folder: Path) -> Iterator[str]:
 
 
 def stretch(step_s: float, chance: random.Random) -> tuple[float, float]:
-    """The start and the length of a disturbance within a step."""
+    """Return the start and the length of a disturbance within a step, in seconds."""
     return chance.uniform(0, 0.3) * step_s, chance.uniform(0.2, 0.6) * step_s
 
 
@@ -119,7 +122,9 @@ def foreign(device: str, _pid: int, step_s: float, chance: random.Random) -> Act
 
 
 def burners(_device: str, _pid: int, step_s: float, chance: random.Random) -> Act:
-    """In user mode or in the kernel; with a lower priority than fio or not; one program, or more programs than CPUs."""
+    """Use up CPU time in user mode or in the kernel, with a lower priority than fio or with the same, and with one
+    program or with more programs than CPUs.
+    """
     count = chance.randint(1, 2 * len(os.sched_getaffinity(0)))
     wait_s, lasting_s = stretch(step_s, chance)
     body = chance.choice(("while :; do :; done", "exec dd if=/dev/zero of=/dev/null bs=1M"))
@@ -161,13 +166,15 @@ def limit(cpus: float | None) -> None:
 
 
 def throttled_times() -> int:
-    """Number of times that the group had used up its CPU time, according to the kernel."""
+    """Return how often the group had used up its CPU time, according to the kernel."""
     lines = (group_folder() / "cpu.stat").read_text().splitlines()
     return int(dict(line.split() for line in lines)["nr_throttled"])
 
 
 def quota(_device: str, _pid: int, step_s: float, chance: random.Random) -> Act:
-    """A limit above the needs of the load does not stop any process, whatever the result of the step."""
+    """Limit the CPU time of tkperf. A limit above the needs of the load does not stop any process, so its steps do not
+    count as affected.
+    """
     wait_s, lasting_s = stretch(step_s, chance)
     cpus = chance.choice((0.1, 0.3, 0.6, 1.0))
     times: list[int] = []
@@ -259,8 +266,8 @@ def run(
             if event["event"] != "StepStarted" or event["kind"] != StepKind.ROUND:
                 continue
             if kind is not None and chance.random() < DISTURBED_SHARE:
-                # tkperf announces a step when it has written the preceding step, up to a third of a second after the
-                # new step began.
+                # tkperf announces a step after it has written the preceding step, which may be a third of a second
+                # after the new step began.
                 key = (event["number"], event["position"])
                 done[key] = KINDS[kind](device, process.pid, step_s, chance)
     record = read_run(folder / f"{name}.tkperf")
@@ -269,7 +276,7 @@ def run(
 
 
 def scatter(usual: list[float] | None) -> float:
-    """Return the share of its median by which an undisturbed result may differ by chance: three robust standard
+    """Return by which share of its median an undisturbed result may differ by chance: three robust standard
     deviations.
     """
     if not usual:
@@ -279,7 +286,7 @@ def scatter(usual: list[float] | None) -> float:
 
 
 def judge(steps: list[StepRecord], done: dict[Key, Act], kind: str | None, found: Found) -> None:
-    """Count the steps of one run. Leave out steps right after a disturbed step, because the disturbance may have
+    """Count the steps of one run. Steps directly after a disturbed step are left out, because the disturbance may have
     continued into them.
     """
     undisturbed: dict[int, list[float]] = {}
@@ -303,7 +310,7 @@ def judge(steps: list[StepRecord], done: dict[Key, Act], kind: str | None, found
             moved = act.end()
             usual = undisturbed.get(step.position)
             lost = 0.0 if not usual else abs(1 - step.measurement.iops / median(usual))
-            # Share of the step during which tkperf did not run. The result does not necessarily lose anything.
+            # This is the share of the step during which tkperf did not run. The result does not necessarily change.
             strong = lost > max(COUNTS, scatter(usual)) or kind == "stop-tkperf"
             if moved is not None:
                 strong = moved / step.measurement.bytes > COUNTS

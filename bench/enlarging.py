@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 Enlarge = Callable[[sqlite3.Connection, int], None]
-"""Enlarges an open run file to about this number of bytes."""
+"""Function that enlarges an open run file to about this number of bytes."""
 
 CASES: dict[str, Enlarge] = {}
 
@@ -19,7 +19,7 @@ def case(enlarge: Enlarge) -> Enlarge:
 
 
 def numbers(count: int) -> str:
-    """Return SQL for a table ``c`` of the numbers from 1."""
+    """Return SQL for a table ``c`` with the numbers from 1 to ``count``."""
     return f"WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {count}) "
 
 
@@ -56,7 +56,7 @@ def set_fact(db: sqlite3.Connection, key: str, value: object) -> None:
 
 
 def change_json(db: sqlite3.Connection, table: str, column: str, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the JSON in the first row of a table."""
+    """Change the JSON value in the first row of a table."""
     row, text = db.execute(f"SELECT rowid, {column} FROM {table} WHERE {column} IS NOT NULL LIMIT 1").fetchone()
     value = json.loads(text)
     change(value)

@@ -1,4 +1,4 @@
-"""Cases for hostile_files.py: each enlarges one table, one text or one blob of a run file."""
+"""Cases for hostile_files.py. Each case enlarges one table, one text or one blob of a run file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def nested(depth: int) -> str:
     return "[" * depth + "]" * depth
 
 
-# Table run.
+# The next cases enlarge the table run.
 
 
 @case
@@ -94,7 +94,7 @@ def run_facts(db: sqlite3.Connection, size: int) -> None:
     db.execute(numbers(size // 20) + "INSERT INTO run SELECT 'k' || n, '1' FROM c")
 
 
-# Table host.
+# The next cases enlarge the table host.
 
 
 @case
@@ -117,7 +117,7 @@ def host_facts(db: sqlite3.Connection, size: int) -> None:
     change_json(db, "host", "facts", lambda facts: facts.update({f"f{n}": "x" for n in range(size // 20)}))
 
 
-# Table test.
+# The next cases enlarge the table test.
 
 
 @case
@@ -159,11 +159,11 @@ def test_plan_text(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def test_names(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of tests that tkperf reads, with long names."""
+    """Add the largest number of tests that tkperf reads, with long names."""
     copy_rows(db, "test", 90, name=f"'t' || n || hex(zeroblob({size // 200}))", plan="NULL")
 
 
-# Table purge.
+# The next cases enlarge the table purge.
 
 
 @case
@@ -186,7 +186,7 @@ def job_text(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def job_rows(db: sqlite3.Connection, size: int) -> None:
-    """Each step with a different job."""
+    """Add steps, each with a different job."""
     count = size // 1000
     db.execute(numbers(count) + "INSERT INTO job SELECT 100000 + n, n || hex(zeroblob(350)) FROM c")
     copy_steps(db, count, job_id="100000 + n", number="n")
@@ -194,19 +194,19 @@ def job_rows(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def step_rounds(db: sqlite3.Connection, size: int) -> None:
-    """One cell with as many rounds as fit into the file."""
+    """Add one cell with as many rounds as fit into the file."""
     copy_steps(db, size // 260, number="n")
 
 
 @case
 def step_one_round(db: sqlite3.Connection, size: int) -> None:
-    """One round with as many steps of one workload as fit into the file."""
+    """Add one round with as many steps of one workload as fit into the file."""
     copy_steps(db, size // 260, number="1", position="n")
 
 
 @case
 def step_workloads(db: sqlite3.Connection, size: int) -> None:
-    """One round in which each step has a different workload."""
+    """Add one round in which each step has a different workload."""
     copy_steps(
         db,
         size // 260,
@@ -220,19 +220,19 @@ def step_workloads(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def step_workloads_and_rounds(db: sqlite3.Connection, size: int) -> None:
-    """300 workloads, each with as many rounds as fit into the file."""
+    """Add 300 workloads, each with as many rounds as fit into the file."""
     copy_steps(db, size // 260, number="1 + n / 300", position="n % 300", block_size_bytes="512 * (1 + n % 300)")
 
 
 @case
 def step_sections(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of sections that tkperf reads."""
+    """Add the largest number of sections that tkperf reads."""
     copy_steps(db, size // 260, number="1 + n / 900", section="'s' || (n % 900)")
 
 
 @case
 def step_sections_of_tests(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of tests that tkperf reads, each with sections."""
+    """Add the largest number of tests that tkperf reads, each with sections."""
     copy_rows(db, "test", 85, name="'t' || n")
     copy_steps(db, size // 260, number="1 + n / 900", test_id="2 + n % 85", section="'s' || (n % 10)")
 
@@ -264,7 +264,7 @@ def step_warm_ups(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def step_bad_rows(db: sqlite3.Connection, size: int) -> None:
-    """Rows that no reader can accept, each of which is named."""
+    """Add rows that no reader can accept. tkperf has to name each of these rows."""
     copy_steps(db, size // 260, kind="'no kind'", number="n")
 
 
@@ -296,16 +296,14 @@ def step_block_mixes(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def step_histograms(db: sqlite3.Connection, size: int) -> None:
-    """Full histograms, which compress to few bytes."""
+    """Add full histograms, which compress to a few bytes."""
     blob = pack_integers(np.ones(BUCKETS, dtype=np.int64))
     copy_steps(db, size // 330, number="n", read_histogram="?1".replace("?1", f"x'{blob.hex()}'"))
 
 
 @case
 def step_seconds(db: sqlite3.Connection, size: int) -> None:
-    """Seconds that compress to few bytes. Each step has the largest number of seconds that tkperf
-    reads.
-    """
+    """Add seconds that compress to a few bytes. Each step has the largest number of seconds that tkperf reads."""
     seconds = 100_000
     table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
     table[0], table[1] = 10**6 * np.arange(seconds), 10**6
@@ -326,7 +324,7 @@ def step_seconds_of_zeroes(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def step_seconds_of_a_stream(db: sqlite3.Connection, size: int) -> None:
-    """One stream with as many different seconds as fit into the file."""
+    """Add one stream with as many different seconds as fit into the file."""
     rng = np.random.default_rng(1)
     seconds = 20_000
     table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
@@ -368,7 +366,7 @@ def second_histograms(db: sqlite3.Connection, size: int) -> None:
     )
 
 
-# Table disturbance.
+# The next cases enlarge the table disturbance.
 
 
 @case
@@ -461,7 +459,7 @@ def telemetry_drives(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def telemetry_heat(db: sqlite3.Connection, size: int) -> None:
-    """Every second reading shows heat, and each step lasts as long as all readings together."""
+    """Add readings of which every second one shows throttling, and steps that last as long as all readings together."""
     copy_rows(db, "telemetry", size // 90, at_s="n", thermal_1_s="n", source="'nvme'", percentage_used="1")
     db.execute("UPDATE step SET started_s = 0, duration_s = 1e9")
 
@@ -520,7 +518,7 @@ def add_resumptions(db: sqlite3.Connection, count: int, **values: str) -> None:
 
 @case
 def resumption_rows(db: sqlite3.Connection, size: int) -> None:
-    """The largest number that tkperf reads, and as many steps and readings as fit."""
+    """Add the largest number of resumptions that tkperf reads, and as many steps and readings as fit."""
     add_resumptions(db, 1000)
     copy_steps(db, size // 520, number="n", test_id="1")
     copy_rows(db, "telemetry", size // 180, at_s="n", source="'nvme'", percentage_used="1")
@@ -582,8 +580,8 @@ def unused_pages(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def a_little_of_all(db: sqlite3.Connection, size: int) -> None:
-    """Every table has a tenth of the size. Each table may be within its bound, but all tables
-    together may be expensive.
+    """Enlarge every table to a tenth of the size. Each table may be within its limit, but all tables together may be
+    expensive.
     """
     part = size // 10
     for name in (

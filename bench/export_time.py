@@ -1,8 +1,9 @@
-"""How long do rank and export take for each run, the first time and later, and how long do queries of the data set
-take?
+"""How long do ``rank`` and ``export`` take for each run?
 
-The files are copies of one run with other UUIDs, drives and dates, as bench/serve.py makes them. A first call analyses
-each file; a later call reads the results from the cache.
+The script measures a first call and later calls, and the time of queries on the exported data set.
+
+The files are copies of one run with other UUIDs, drives and dates, as in bench/serve.py. A first call analyses each
+file, and a later call reads the results from the cache.
 
     python bench/export_time.py [--files 200] [--source RUN.tkperf] [--seconds]
 """
@@ -52,7 +53,7 @@ def main() -> None:
 
 
 def measure(words: Sequence[object]) -> tuple[float, float]:
-    """Run a command, and return its elapsed time and its CPU time in seconds."""
+    """Run a command. Return its elapsed time and its CPU time in seconds."""
     began_s, before = time.monotonic(), os.times()
     subprocess.run([str(TKPERF), *map(str, words)], check=True, stdout=subprocess.DEVNULL)
     after = os.times()
@@ -61,7 +62,7 @@ def measure(words: Sequence[object]) -> tuple[float, float]:
 
 
 def ask(dataset: Path) -> None:
-    """Time the queries of the documentation."""
+    """Measure the time of each query in the documentation."""
     database = duckdb.connect()
     for section in re.split(r"^#+ ", PAGE.read_text(), flags=re.M):
         for block in re.findall(r"```sql\n(.*?)```", section, re.S):

@@ -1,7 +1,9 @@
-"""Cases for hostile_files.py that fill several tables at once, or one table in a way that costs most below the bounds.
+"""Cases for hostile_files.py.
 
-Each case passes a bound at the usual size of 60 MB. ``hostile_files.py --below`` searches the greatest size that is
-still read.
+A case fills several tables at the same time, or one table in the most expensive way below the limits.
+
+At the usual size of 60 MB, each case exceeds a limit. ``hostile_files.py --below`` searches for the largest size that
+tkperf still reads.
 """
 
 from __future__ import annotations
@@ -24,26 +26,26 @@ from tkperf.runfile.limits import (
 )
 
 USUAL_BYTES = 60_000_000
-# The base file already has some sections and workloads.
+# The base file already contains some sections and workloads.
 CELLS, SECTIONS = MOST_CELLS - 100, MOST_SECTIONS - 100
 
 
 def share(most: int, size: int) -> int:
-    """Return a little more than a bound at the usual size of a file. For a smaller file, the number
-    is smaller in proportion.
+    """Return slightly more than a limit at the usual size of a file. For a smaller file, the number is smaller in
+    proportion.
     """
     return max(1, int(1.1 * most * size / USUAL_BYTES))
 
 
 def sparse_histogram(buckets: int) -> str:
-    """SQL for a histogram with this number of filled buckets."""
+    """Return SQL for a histogram with this number of filled buckets."""
     counts = np.zeros(BUCKETS, dtype=np.int64)
     counts[np.linspace(200, BUCKETS - 200, buckets, dtype=np.int64)] = 1000
     return f"x'{pack_integers(counts).hex()}'"
 
 
 def seconds_blob(seconds: int) -> bytes:
-    """Seconds of writes, all different, as a run file keeps them."""
+    """Return a blob of different seconds of writes, as a run file stores them."""
     rng = np.random.default_rng(1)
     table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
     table[0], table[1] = 10**6 * np.arange(seconds), 10**6
@@ -53,10 +55,10 @@ def seconds_blob(seconds: int) -> bytes:
 
 
 def copy_workloads(db: sqlite3.Connection, size: int, workloads: int, steps: int = 0, **changes: str) -> None:
-    """A section with a number of workloads, each with as many rounds as fit.
+    """Add a section with this number of workloads, each with as many rounds as fit.
 
     Args:
-        steps: the number of steps at the usual size; 0: the most that tkperf reads.
+        steps: number of steps at the usual size; 0 means the largest number that tkperf reads.
     """
     copy_steps(
         db,
@@ -69,7 +71,7 @@ def copy_workloads(db: sqlite3.Connection, size: int, workloads: int, steps: int
 
 
 def copy_grid(db: sqlite3.Connection, size: int, values: int) -> None:
-    """A section with workloads of a number of sizes, and the same number of mixes."""
+    """Add a section with this number of block sizes and the same number of mixes, in all combinations."""
     copy_steps(
         db,
         share(MOST_ROWS["step"], size),
@@ -81,7 +83,7 @@ def copy_grid(db: sqlite3.Connection, size: int, values: int) -> None:
 
 
 def copy_slices(db: sqlite3.Connection, size: int, workloads: int) -> None:
-    """A number of workloads in the slices of one stream."""
+    """Add this number of workloads in the slices of one stream."""
     copy_steps(
         db,
         share(MOST_ROWS["step"], size),
@@ -94,19 +96,19 @@ def copy_slices(db: sqlite3.Connection, size: int, workloads: int) -> None:
 
 @case
 def full_workloads_in_rounds(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of workloads of one section that tkperf reads, each with as many rounds as fit."""
+    """Add the largest number of workloads in one section that tkperf reads, each with as many rounds as fit."""
     copy_workloads(db, size, CELLS)
 
 
 @case
 def full_workloads_in_three_dimensions(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of workloads that tkperf reads, of 54 sizes and 54 mixes."""
+    """Add the largest number of workloads that tkperf reads, with 54 block sizes and 54 mixes."""
     copy_grid(db, size, 54)
 
 
 @case
 def full_workloads_of_sections(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of sections that tkperf reads, each with three workloads."""
+    """Add the largest number of sections that tkperf reads, each with three workloads."""
     copy_steps(
         db,
         share(MOST_ROWS["step"], size),
@@ -119,13 +121,13 @@ def full_workloads_of_sections(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_workloads_of_streams(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of workloads that tkperf reads, in the slices of one stream."""
+    """Add the largest number of workloads that tkperf reads, in the slices of one stream."""
     copy_slices(db, size, CELLS)
 
 
 @case
 def full_workloads_with_histograms(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of workloads that tkperf reads, and as many histograms of 400 buckets as fit."""
+    """Add the largest number of workloads that tkperf reads, and as many histograms of 400 buckets as fit."""
     copy_workloads(db, size, CELLS, write_histogram=sparse_histogram(400))
 
 
@@ -145,7 +147,7 @@ def full_histograms_of_streams(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_block_mixes(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of workloads that tkperf reads, each with a mix of 20 sizes and three zones."""
+    """Add the largest number of workloads that tkperf reads, each with a mix of 20 block sizes and three zones."""
     mix = json.dumps([[512 * n, 5] for n in range(1, 21)])
     zones = json.dumps([[50, 5], [30, 15], [20, 80]])
     copy_steps(
@@ -162,7 +164,7 @@ def full_block_mixes(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_areas(db: sqlite3.Connection, size: int) -> None:
-    """Areas of a hard disk, all with the same workload, in a hundred sections."""
+    """Add areas of a hard disk, all with the same workload, in a hundred sections."""
     copy_steps(
         db,
         share(MOST_ROWS["step"], size),
@@ -176,7 +178,7 @@ def full_areas(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_jobs(db: sqlite3.Connection, size: int) -> None:
-    """Each step with a job of 2,000 characters."""
+    """Add steps, each with a job of 2,000 characters."""
     count = share(MOST_ROWS["step"], size)
     db.execute(numbers(count) + "INSERT INTO job SELECT 100000 + n, n || hex(zeroblob(999)) FROM c")
     copy_steps(db, count, job_id="100000 + n", number="n")
@@ -184,7 +186,7 @@ def full_jobs(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_disturbances(db: sqlite3.Connection, size: int) -> None:
-    """A thousand disturbances of each step, with all codes and different texts."""
+    """Add a thousand disturbances to each step, with all codes and different texts."""
     copy_steps(db, 220, number="n", watched="1", host_use="'{}'")
     db.execute(
         numbers(900) + "INSERT INTO disturbance SELECT step.sequence, 100 + n, CASE n % 4 WHEN 0 THEN 'foreign-io' "
@@ -195,7 +197,7 @@ def full_disturbances(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_readings_of_drives(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of drives that tkperf reads, each with as many readings as fit."""
+    """Add the largest number of drives that tkperf reads, each with as many readings as fit."""
     drives = MOST_DRIVES - 10
     copy_rows(
         db,
@@ -213,7 +215,7 @@ def full_readings_of_drives(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_heat(db: sqlite3.Connection, size: int) -> None:
-    """Many drives that were throttled during many steps."""
+    """Add many drives that were throttled during many steps."""
     count = share(400, size)
     copy_steps(db, 250, number="n", started_s="n", duration_s="1", section="'s' || (n % 50)")
     copy_rows(
@@ -240,7 +242,7 @@ def full_heat(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_verdicts_of_sections(db: sqlite3.Connection, size: int) -> None:
-    """Verdicts in the largest number of sections that tkperf reads, with their steps."""
+    """Add verdicts in the largest number of sections that tkperf reads, with the steps of these sections."""
     copy_steps(
         db, share(MOST_ROWS["step"] // 2, size), number=f"1 + n / {SECTIONS}", section=f"'s' || (n % {SECTIONS})"
     )
@@ -256,7 +258,9 @@ def full_verdicts_of_sections(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_outcomes_of_sections(db: sqlite3.Connection, size: int) -> None:
-    """Outcomes of the largest number of sections that tkperf reads, each with rounds, and more than once."""
+    """Add outcomes of the largest number of sections that tkperf reads. Each section has rounds and more than one
+    outcome.
+    """
     copy_steps(
         db, share(MOST_ROWS["step"] // 2, size), number=f"1 + n / {SECTIONS}", section=f"'s' || (n % {SECTIONS})"
     )
@@ -267,7 +271,7 @@ def full_outcomes_of_sections(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_seconds_of_streams(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of seconds that tkperf reads, in ten streams of slices of an hour."""
+    """Add the largest number of seconds that tkperf reads, in ten streams with slices of an hour."""
     blob, seconds = seconds_blob(3600), 3600
     copy_steps(
         db,
@@ -283,8 +287,8 @@ def full_seconds_of_streams(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_seconds_of_rounds(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of seconds that tkperf reads, in steps of a minute, in the largest number of workloads that
-    tkperf reads.
+    """Add the largest number of seconds that tkperf reads, in steps of a minute with the largest number of workloads
+    that tkperf reads.
     """
     blob = seconds_blob(60)
     copy_workloads(db, size, CELLS, MOST_SECONDS // 60, started_s="60 * n", duration_s="60")
@@ -293,8 +297,8 @@ def full_seconds_of_rounds(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_under_way(db: sqlite3.Connection, size: int) -> None:
-    """A step under way with the largest number of minutes that tkperf reads. Each minute has
-    histograms of 40 buckets a second.
+    """Add a step under way with the largest number of minutes that tkperf reads. Each second has histograms of 40
+    buckets.
     """
     seconds, buckets = 60, 40
     table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
@@ -313,7 +317,7 @@ def full_under_way(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_texts(db: sqlite3.Connection, size: int) -> None:
-    """Warnings and notes, each with a different long text."""
+    """Add warnings and notes, each with a different long text."""
     for table in ("warning", "note"):
         db.execute(
             numbers(share(4500, size))
@@ -323,7 +327,7 @@ def full_texts(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_unreadable_steps(db: sqlite3.Connection, size: int) -> None:
-    """Steps that no reader can accept, in as many sections and rounds as fit."""
+    """Add steps that no reader can accept, in as many sections and rounds as fit."""
     copy_steps(
         db,
         share(MOST_ROWS["step"], size),
@@ -336,7 +340,7 @@ def full_unreadable_steps(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_unreadable_histograms(db: sqlite3.Connection, size: int) -> None:
-    """Steps whose histograms, CPU times and uses of the host are all unreadable."""
+    """Add steps with unreadable histograms, CPU times and uses of the host."""
     copy_steps(
         db,
         share(15_000, size),
@@ -350,7 +354,7 @@ def full_unreadable_histograms(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_tests(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of tests that tkperf reads, each with its plan, ten sections and verdicts."""
+    """Add the largest number of tests that tkperf reads, each with its plan, ten sections and verdicts."""
     copy_rows(db, "test", 95, name="'t' || n")
     copy_steps(
         db, share(MOST_ROWS["step"], size), number="1 + n / 950", test_id="4 + n % 95", section="'s' || ((n / 95) % 10)"
@@ -368,7 +372,7 @@ def full_tests(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_of_rows(db: sqlite3.Connection, size: int) -> None:
-    """Every table is filled to the same share of its bound."""
+    """Fill every table to the same share of its limit."""
     part = size // 2
     full_workloads_of_sections(db, part)
     full_readings_of_drives(db, part)
@@ -381,7 +385,7 @@ def full_of_rows(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_of_seconds_and_workloads(db: sqlite3.Connection, size: int) -> None:
-    """Streams with their seconds, workloads with their histograms, heat, and readings of drives."""
+    """Add streams with their seconds, workloads with their histograms, throttling, and readings of drives."""
     full_workloads_with_histograms(db, size // 3)
     full_seconds_of_streams(db, size)
     full_readings_of_drives(db, size // 2)
@@ -389,7 +393,7 @@ def full_of_seconds_and_workloads(db: sqlite3.Connection, size: int) -> None:
 
 
 def with_long_texts(value: object, length: int) -> object:
-    """Return a JSON value whose texts are longer by about this number of characters."""
+    """Return a JSON value in which each text is longer by about this number of characters."""
     if isinstance(value, str):
         return value + " x" * (length // 2)
     if isinstance(value, list):
@@ -406,7 +410,7 @@ def count_texts(value: object) -> int:
 
 
 def lengthen_facts(db: sqlite3.Connection, share_of_limit: float, *keys: str) -> None:
-    """Lengthen the texts of facts of the run so that each fact uses this share of its limit."""
+    """Lengthen the texts in facts of the run, so that each fact uses this share of its limit."""
     for key in keys:
         (text,) = db.execute("SELECT value FROM run WHERE key = ?", (key,)).fetchone()
         value = json.loads(text)
@@ -415,14 +419,14 @@ def lengthen_facts(db: sqlite3.Connection, share_of_limit: float, *keys: str) ->
 
 @case
 def full_run_name_in_sections(db: sqlite3.Connection, size: int) -> None:
-    """A long name of the run, and the largest number of sections that tkperf reads."""
+    """Give the run a long name, and add the largest number of sections that tkperf reads."""
     full_workloads_of_sections(db, size // 3)
     lengthen_facts(db, size / USUAL_BYTES, "name")
 
 
 @case
 def full_run_texts(db: sqlite3.Connection, size: int) -> None:
-    """Long texts about the run and its device."""
+    """Lengthen the texts about the run and its device."""
     lengthen_facts(
         db, size / USUAL_BYTES, "name", "suite", "tkperf_version", "ioengine", "command_line", "profile_name", "device"
     )
@@ -430,20 +434,20 @@ def full_run_texts(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_device_texts_in_sections(db: sqlite3.Connection, size: int) -> None:
-    """Long texts about the device, and the largest number of sections that tkperf reads."""
+    """Lengthen the texts about the device, and add the largest number of sections that tkperf reads."""
     full_workloads_of_sections(db, size // 3)
     lengthen_facts(db, size / USUAL_BYTES, "device", "options")
 
 
 @case
 def full_section_names(db: sqlite3.Connection, size: int) -> None:
-    """Sections with long names."""
+    """Add sections with long names."""
     copy_steps(db, share(6000, size), number="1 + n / 900", section="'s' || (n % 900) || hex(zeroblob(1990))")
 
 
 @case
 def full_workloads_of_a_long_name(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of workloads that tkperf reads, in one section with a long name."""
+    """Add the largest number of workloads that tkperf reads, in one section with a long name."""
     copy_steps(
         db, share(CELLS, size), number="1", position="n", block_size_bytes="512 * n", section="hex(zeroblob(2000))"
     )
@@ -451,7 +455,7 @@ def full_workloads_of_a_long_name(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_plan_texts(db: sqlite3.Connection, size: int) -> None:
-    """Long texts in the plan of each test, and many workloads in its first section."""
+    """Lengthen the texts in the plan of each test, and add many workloads to its first section."""
     plans = list(db.execute("SELECT id, plan FROM test"))
     for row, text in plans:
         plan = json.loads(text)
@@ -466,7 +470,7 @@ def full_plan_texts(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_reasons(db: sqlite3.Connection, size: int) -> None:
-    """Verdicts of many sections, each with a long reason."""
+    """Add verdicts of many sections, each with a long reason."""
     (text,) = db.execute("SELECT verdict FROM verdict ORDER BY sequence LIMIT 1").fetchone()
     verdict = json.loads(text)
     verdict["reason"] = "x " * 30_000
@@ -484,7 +488,7 @@ def full_reasons(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_names_of_drives(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of drives that tkperf reads, with long names."""
+    """Add the largest number of drives that tkperf reads, with long names."""
     drives = MOST_DRIVES - 10
     copy_rows(
         db,
@@ -501,13 +505,13 @@ def full_names_of_drives(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_names_of_tests(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of tests that tkperf reads, each with a long name and ten sections."""
+    """Add the largest number of tests that tkperf reads, each with a long name and ten sections."""
     copy_rows(db, "test", 95, name="'t' || n || hex(zeroblob(1990))")
     copy_steps(db, share(6000, size), number="1 + n / 950", test_id="4 + n % 95", section="'s' || ((n / 95) % 10)")
 
 
 def repeat_figures(db: sqlite3.Connection, times: int) -> None:
-    """Repeat the figures of the section whose step the cases copy."""
+    """Repeat the figures of the section from which the cases copy a step."""
     (row, section), (text,) = (
         db.execute("SELECT test_id, section FROM step WHERE kind = 'round' ORDER BY sequence").fetchone(),
         db.execute(
@@ -523,34 +527,38 @@ def repeat_figures(db: sqlite3.Connection, times: int) -> None:
 
 @case
 def full_figures_of_workloads(db: sqlite3.Connection, size: int) -> None:
-    """A section with a thousand workloads, and as many figures as tkperf reads."""
+    """Add a section with a thousand workloads and as many figures as tkperf reads."""
     copy_steps(db, 5000, number="1 + n / 1000", position="n % 1000", block_size_bytes="512 * (1 + n % 1000)")
     repeat_figures(db, share(200, size))
 
 
 @case
 def full_figures_of_rounds(db: sqlite3.Connection, size: int) -> None:
-    """A section with thousands of rounds, and as many figures as tkperf reads."""
+    """Add a section with thousands of rounds and as many figures as tkperf reads."""
     copy_steps(db, 50_000, number="1 + n / 10", position="n % 10", block_size_bytes="512 * (1 + n % 10)")
     repeat_figures(db, share(200, size))
 
 
 @case
 def full_figures(db: sqlite3.Connection, size: int) -> None:
-    """As many figures as tkperf reads, of few values."""
+    """Add as many figures as tkperf reads, with few values."""
     repeat_figures(db, share(400, size))
 
 
 @case
 def full_steps_of_sections(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of steps that tkperf reads, in as many sections as a run with these steps may have."""
+    """Add the largest number of steps that tkperf reads, in as many sections as a run with this number of steps may
+    have.
+    """
     sections = MOST_STEPS_TIMES_SECTIONS // MOST_ROWS["step"] - 10
     copy_steps(db, share(MOST_ROWS["step"], size), number=f"1 + n / {sections}", section=f"'s' || (n % {sections})")
 
 
 @case
 def full_steps_of_workloads(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of steps that tkperf reads, of as many workloads as a run with these steps may have."""
+    """Add the largest number of steps that tkperf reads, with as many workloads as a run with this number of steps may
+    have.
+    """
     copy_steps(
         db,
         share(MOST_ROWS["step"], size),
@@ -561,7 +569,7 @@ def full_steps_of_workloads(db: sqlite3.Connection, size: int) -> None:
     )
 
 
-# The largest number of workloads whose charts, findings and details a report contains.
+# The largest number of workloads for which a report contains charts, findings and details.
 DRAWN = 1150
 
 
@@ -572,19 +580,19 @@ def drawn_workloads_in_rounds(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def drawn_workloads_in_three_dimensions(db: sqlite3.Connection, size: int) -> None:
-    """Workloads of 33 sizes and 33 mixes."""
+    """Add workloads with 33 block sizes and 33 mixes."""
     copy_grid(db, size, 33)
 
 
 @case
 def drawn_workloads_of_sections(db: sqlite3.Connection, size: int) -> None:
-    """Sections with a workload each."""
+    """Add sections with one workload each."""
     copy_steps(db, share(MOST_ROWS["step"], size), number=f"1 + n / {SECTIONS}", section=f"'s' || (n % {SECTIONS})")
 
 
 @case
 def drawn_workloads_of_streams(db: sqlite3.Connection, size: int) -> None:
-    """Workloads in the slices of one stream."""
+    """Add workloads in the slices of one stream."""
     copy_slices(db, size, DRAWN)
 
 

@@ -1,19 +1,21 @@
-"""How long is the device idle between two loads? The script compares tkperf with consecutive calls of fio.
+"""How long is the device idle between two loads?
 
-The device's own I/O counters (/sys/block/LOOP/stat) are sampled every 0.5 ms by a process of its
-own while a test of all kinds of phases runs on a loop device, by tkperf's runner with its run file
-and all, and then steps as one fio call after another. An idle gap is a stretch of samples in which
-no I/O completed. Needs root (loop device). Prints the gaps of each kind of hand-over:
+The script compares tkperf with consecutive calls of fio.
 
-- step to step: within a round
-- round to round, chosen before: the verdict was awaited, and known shortly before the planned end
-- round to round, by the totals: the verdict was awaited, and depended on the last I/Os
+A separate process reads the I/O counters of the device (/sys/block/LOOP/stat) every 0.5 ms. Meanwhile, tkperf's runner
+runs a test with all kinds of phases on a loop device and writes its run file. Afterwards, the same steps run as
+consecutive calls of fio. An idle gap is a sequence of readings in which no I/O completed. The script needs root (loop
+device). It prints the gaps for each kind of hand-over:
+
+- step to step, within a round
+- round to round, chosen before: the next round depended on the verdict, which was known shortly before the planned end
+- round to round, by the totals: the next round depended on the verdict, which depended on the last I/Os
 - fill to round, round to stream, stream to stream, section to section (a stream or round to a round)
-- how far a planned idle time was off
+- the difference between a planned idle time and its real length
 
     python bench/handover_gap.py [--cycles 4] [--step-s 2] [--folder /var/tmp] [--view live]
 
-With --view live the live view is drawn meanwhile, on a terminal of the bench's own.
+With --view live, tkperf also draws the live view, on a terminal that the script provides.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ PLANNED = "planned idle time, off by"
 
 
 def sample_counters(disk: str, path: str, stop: StopEvent) -> None:
-    """Write pairs of monotonic time (s) and completed I/Os until told to stop."""
+    """Write the monotonic time in s and the number of completed I/Os repeatedly, until the event is set."""
     rows = []
     with open(f"/sys/block/{disk}/stat", "rb") as stat:
         while not stop.is_set():
@@ -97,7 +99,7 @@ def loop_device(folder: Path) -> Iterator[str]:
 
 
 def idle_gaps_ms(samples: np.ndarray, boundaries_s: Sequence[float], *, within_s: float = 0.1) -> list[float]:
-    """Return the longest period without a completed I/O near each boundary."""
+    """Return the longest period without a completed I/O near each boundary, in ms."""
     times, counts = samples[:, 0], samples[:, 1]
     moved = np.flatnonzero(np.diff(counts)) + 1
     begins, ends = times[moved[:-1]], times[moved[1:]]
@@ -122,7 +124,9 @@ def build_steps(step_s: float) -> tuple[Step, ...]:
 
 
 def build_procedure(steps: tuple[Step, ...], cycles: int, rounds: int) -> Procedure:
-    """Each cycle consists of a fill, rounds whose verdict decides, two streams, an idle time, and rounds."""
+    """Yield cycles. Each cycle consists of a fill, rounds whose number depends on a verdict, two streams, an idle time,
+    and further rounds.
+    """
     tracked, stream_s = steps[-1].workload, 3.0
     for cycle in range(cycles):
         first, second = f"first {cycle}", f"second {cycle}"
@@ -131,7 +135,8 @@ def build_procedure(steps: tuple[Step, ...], cycles: int, rounds: int) -> Proced
         for number in range(1, rounds + 1):
             answer = expect_round((yield Round(section=first, number=number, steps=steps)))
             iops = answer[tracked].iops
-            # The look-ahead assumes twice the rate, so whether the test continues depends on the measurement.
+            # The forecast assumes at most twice the rate. Whether the test continues therefore depends on the
+            # measurement.
             usual_iops = usual_iops or iops
             if iops > 1.7 * usual_iops:
                 break
@@ -153,7 +158,9 @@ def build_procedure(steps: tuple[Step, ...], cycles: int, rounds: int) -> Proced
 
 
 class TotalsEngine(FioEngine):
-    """A procedure that does not know before the end of a round what follows, as if the verdict were a close one."""
+    """An engine for a procedure that does not know the next phase before the end of a round, as after a narrow
+    verdict.
+    """
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
         if then is not None and not then.certain:
@@ -168,7 +175,7 @@ class TotalsEngine(FioEngine):
 
 @contextmanager
 def live_view() -> Iterator[Observer]:
-    """The live view as in a run, on a terminal whose other end is read and discarded."""
+    """Yield the live view of a run, on a terminal whose output is read and discarded."""
     terminal, ours = pty.openpty()
     reader = multiprocessing.Process(target=read_for_ever, args=(terminal,), daemon=True)
     reader.start()
@@ -194,7 +201,7 @@ def run_tkperf(
     engine_type: type[FioEngine],
     views: Sequence[Observer],
 ) -> tuple[list[StepRecord], float]:
-    """Return all steps, and the start of the run in seconds on the monotonic clock."""
+    """Run the test. Return all its steps, and the start of the run in seconds on the monotonic clock."""
     seen: list[StepRecord] = []
 
     def note(event: Event) -> None:
@@ -244,7 +251,9 @@ def run_tkperf(
 
 
 def name_kind(before: StepRecord, after: StepRecord, round_end: str) -> str | None:
-    """Return the kind of hand-over between two steps. None: no hand-over, the same stream, or the start of a fill."""
+    """Return the kind of hand-over between two steps. Return None if the steps have no hand-over, belong to the same
+    stream, or if a fill begins.
+    """
     stream = StepKind.CONTINUOUS
     if after.kind is StepKind.FILL:
         return None
@@ -260,7 +269,7 @@ def name_kind(before: StepRecord, after: StepRecord, round_end: str) -> str | No
 
 
 def run_plain(device: str, folder: Path, steps: tuple[Step, ...], rounds: int) -> list[float]:
-    """Run the same steps as consecutive calls of fio. Return the boundaries on the monotonic clock."""
+    """Run the same steps as consecutive calls of fio. Return the boundaries between them on the monotonic clock."""
     target = FioTarget(
         path=device, ioengine="io_uring", active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES)
     )

@@ -1,18 +1,20 @@
-"""How much CPU time and memory can a run file of 60 MB need? The script makes files that are expensive on purpose, and
-reads them with the commands.
+"""How much CPU time and memory can a run file of 60 MB need?
 
-Each case takes the run file of a simulated drive and enlarges one table, one text or one blob (expensive_rows.py), or
-several tables (full_tables.py), until the file has this size, or until another count is reached that the comment of the
-case names. `show`, `status`, `report`, `compare`, `rank` and `export` then read the file, each in a process of its own,
-whose address space is limited. `status held` is `status` of a run under way, whose file this script holds as a writer
-does. The script prints CPU time and peak memory of each command, and what the command says.
+The script makes files that are expensive on purpose, and reads them with the commands of tkperf.
+
+Each case starts with the run file of a simulated drive. It enlarges one table, one text or one blob
+(expensive_rows.py), or several tables (full_tables.py), until the file has this size, or until the docstring of the
+case names another limit. The commands `show`, `status`, `report`, `compare`, `rank` and `export` then read the file,
+each in a separate process with a limited address space. `status held` is `status` of a run under way: this script locks
+the file as its writer does. The script prints the CPU time, the peak memory and the last message of each command.
 
     python bench/hostile_files.py [--megabytes 60] [--below] [--case NAME ...] [--folder FOLDER] [--list]
 
-Most of these files are beyond a bound and are refused. With ``--below`` the script searches the largest file of each
-case that is still read, and fills the file with unused pages up to the size.
+Most of these files exceed a limit and are refused. With ``--below``, the script searches for the largest file of each
+case that tkperf still reads, and fills the file with unused pages up to the full size.
 
-Exit status 1 if a command takes more than 15 s of CPU time or 600 MB of memory, or ends by a defect or a signal.
+The exit status is 1 if a command needs more than 15 s of CPU time or 600 MB of memory, or ends with an exception or a
+signal.
 """
 
 from __future__ import annotations
@@ -41,10 +43,10 @@ from tkperf.runfile.reader import RunFile
 
 MOST_CPU_S = 15.0
 MOST_MEMORY_MB = 600.0
-# End a command that is far beyond the limits. A report draws charts with V8, which reserves a terabyte of addresses.
+# A command that far exceeds the limits is ended. A report draws charts with V8, which reserves a terabyte of addresses.
 STOP_CPU_S, STOP_ADDRESSES = 60, 8 << 30
 MB = 1_000_000
-# The search for the largest file that tkperf reads ends when the size is known to within this share.
+# The search for the largest readable file ends when its size is known to within this share.
 CLOSE_ENOUGH = 0.08
 
 HELD = "status held"
@@ -62,7 +64,7 @@ COMMANDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The cost of one command, and the last line that the command printed."""
+    """The CPU time and memory of one command, and the last line that the command printed."""
 
     command: str
     cpu_s: float
@@ -72,7 +74,7 @@ class Cost:
 
 
 def make_base(folder: Path) -> Path:
-    """The run file of a simulated drive, with rounds, streams, verdicts and readings."""
+    """Make the run file of a simulated drive, with rounds, streams, verdicts and readings. Return its path."""
     path = folder / "base.tkperf"
     if not path.exists():
         argv = ["ssd", "base", "sim:sata-ssd", "-ssdt", "tp,lat,writesat", "-q", "--no-report"]
@@ -94,7 +96,7 @@ def make_file(name: str, base: Path, path: Path, size: int, *, filled_to: int = 
         db.execute("BEGIN")
         CASES[name](db, size)
         db.execute("COMMIT")
-        # A page of 4,096 bytes contains 4,092 bytes of such a value.
+        # A page of 4,096 bytes holds 4,092 bytes of such a value.
         unused = (filled_to - path.stat().st_size) * 4092 // 4096 - 8192
         if unused > 0:
             db.execute("CREATE TABLE unused (a)")
@@ -102,7 +104,9 @@ def make_file(name: str, base: Path, path: Path, size: int, *, filled_to: int = 
 
 
 def is_read(path: Path) -> bool:
-    """Return whether a file is within all bounds, in a child process whose memory ends with it."""
+    """Return whether a file is within all limits. A child process reads the file, so that its memory is released
+    afterwards.
+    """
     child = os.fork()
     if child == 0:
         code = 0
@@ -120,9 +124,7 @@ def is_read(path: Path) -> bool:
 
 
 def make_largest(name: str, base: Path, path: Path, size: int) -> None:
-    """Make the largest file of a case that tkperf reads. The bounds are those of a file with this
-    size.
-    """
+    """Make the largest file of a case that tkperf reads. The limits are those for a file of the full size."""
     least, most = 0, size
     make_file(name, base, path, most, filled_to=size)
     if is_read(path):
@@ -139,7 +141,7 @@ def make_largest(name: str, base: Path, path: Path, size: int) -> None:
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Mark the run in a file as under way, and hold the file as its writer does."""
+    """Mark the run in a file as under way, and lock the file as its writer does."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = OFF")
         db.execute("""UPDATE run SET value = '"running"' WHERE key = 'status'""")
@@ -158,7 +160,7 @@ def measure(command: str, path: Path, base: Path, folder: Path) -> Cost:
         if command != "report":
             resource.setrlimit(resource.RLIMIT_AS, (STOP_ADDRESSES, STOP_ADDRESSES))
 
-    # The command must not find results of an earlier command; only the cached script of charts remains.
+    # The command must not find the results of an earlier command. Only the cached script of charts remains.
     cache = folder / "cache"
     for kept in ("results", "overviews", "figures"):
         shutil.rmtree(cache / "tkperf" / kept, ignore_errors=True)
@@ -211,7 +213,7 @@ def main() -> int:
             else:
                 make_file(chosen, base, path, asked.megabytes * MB)
             file_mb = path.stat().st_size / MB
-            # The command that changes the file is the last one.
+            # The command that changes the file is the last command.
             for command in sorted(asked.command or COMMANDS, key=HELD.__eq__):
                 with held(path) if command == HELD else nullcontext():
                     cost = measure(command, path, base, folder)

@@ -1,7 +1,9 @@
-"""Cost of a batch over hosts: python bench/hosts.py [--part follow|delay|snapshot].
+"""Measure the CPU time, memory and delays of a batch over several hosts.
 
-Hosts are network namespaces with a real sshd each; they share this machine's CPUs with the batch. CPU times tell more
-than times. Needs root.
+Call: python bench/hosts.py [--part follow|delay|snapshot]
+
+The hosts are network namespaces with a separate real sshd each. They share the CPUs of this machine with the batch, so
+CPU times are more meaningful than elapsed times. The script needs root.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def write_batch(lab: Lab, folder: Path, drives: list[str], options: str = "", me
 
 
 def follow(seconds: float) -> None:
-    """Measure CPU time and memory on this machine while 100 drives on 10 hosts run, each with one step a minute."""
+    """Measure the CPU time and memory on this machine while 100 drives on 10 hosts run one step per minute each."""
     with make_lab([f"lab{number}" for number in range(1, HOSTS + 1)]) as lab:
         drives = [f'drive = "sim:sata-ssd", host = "{lab.hosts[number % HOSTS].user}"' for number in range(DRIVES)]
         write_batch(lab, lab.folder, drives)
@@ -62,11 +64,11 @@ def follow(seconds: float) -> None:
         words = ("batch", "b", "b.toml", "--no-report", "--progress", "json")
         batch = lab.start(*words, cwd=lab.folder, log=log)
         try:
-            # Simulated runs would end quickly, so all of them are stopped and continue in turn for a moment each.
+            # Simulated runs would end quickly, so all of them are stopped. They continue in turn for a moment each.
             drives_there = freeze_drives(lab, DRIVES)
-            for one in drives_there * 6:  # after creation, purge and fill
+            for one in drives_there * 6:  # six times, for the creation, the purge and the fill
                 thaw(*one)
-            time.sleep(20)  # until the connections exist and the first messages have arrived
+            time.sleep(20)  # wait for the connections and the first messages
             before_s, began_s, steps = cpu_of(batch.pid), time.monotonic(), count_steps(log)
             peak = 0.0
             for turn in range(int(seconds * DRIVES / 60)):
@@ -89,8 +91,8 @@ def count_steps(log: Path) -> int:
 
 
 def thaw(pid: int, folder: Path) -> None:
-    """Let a simulated drive measure until a run file of its host has changed, while the other drives of the host are
-    stopped.
+    """Let a simulated drive measure until a run file in its folder has changed. The other drives on the host are
+    stopped meanwhile.
     """
     before, until_s = newest(folder), time.monotonic() + 5
     with suppress(ProcessLookupError):
@@ -101,14 +103,14 @@ def thaw(pid: int, folder: Path) -> None:
 
 
 def newest(folder: Path) -> int:
-    """Return the time at which a run file in a folder was last written."""
+    """Return the time of the last change of a run file in a folder, in ns."""
     return max((path.stat().st_mtime_ns for path in folder.glob("*.tkperf")), default=0)
 
 
 def freeze_drives(lab: Lab, count: int) -> list[tuple[int, Path]]:
     """Stop each process that measures a drive as soon as the ledger of its host contains the process.
 
-    Return those that are still alive, with their folders.
+    Return the processes that still exist, with their folders.
     """
     until_s = time.monotonic() + 600
     frozen: dict[int, Path] = {}
@@ -133,7 +135,7 @@ def tree_of(pid: int) -> list[int]:
 
 
 def cpu_of(pid: int) -> float:
-    """Return the CPU time of a process and its ssh, in seconds."""
+    """Return the CPU time of a process and its ssh processes, in seconds."""
     total = 0
     for one in tree_of(pid):
         fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
@@ -142,7 +144,7 @@ def cpu_of(pid: int) -> float:
 
 
 def memory_of(pid: int) -> float:
-    """Return the PSS of a process and its ssh, in MiB."""
+    """Return the PSS of a process and its ssh processes, in MiB."""
     return sum(
         int(line.split()[1]) / 1024
         for one in tree_of(pid)
@@ -152,7 +154,7 @@ def memory_of(pid: int) -> float:
 
 
 def delay(_seconds: float) -> None:
-    """Measure the time from a commit in a run file on a host to the event of its step on this machine."""
+    """Measure the delay between a commit in a run file on a host and the event about its step on this machine."""
     with make_lab(["lab1"]) as lab:
         (host,) = lab.hosts
         drive = f'drive = "{lab.folder}/a.img", host = "{host.user}", size = "16MiB"'
@@ -201,7 +203,7 @@ while time.monotonic() < ends:
 
 
 def snapshot(seconds: float) -> None:
-    """Measure the commits of a run every half second, with and without consecutive snapshots of 100 MB."""
+    """Measure the duration of commits every half second, with and without continuous snapshots of a 100 MB file."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as temporary:
         path = Path(temporary) / "run.tkperf"
         with closing(sqlite3.connect(path, isolation_level=None)) as db:

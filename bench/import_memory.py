@@ -1,8 +1,7 @@
 """How much memory does `tkperf import` need for a file, in relation to the size of the file?
 
-The script makes files of several shapes, and imports each file in a separate process. It prints the
-peak memory of the import minus that of an import without results, in MB and as a multiple of the
-file size.
+The script makes files of several shapes, and imports each file in a separate process. It prints the peak memory of the
+import minus the peak memory of an import without results, in MB and as a multiple of the file size.
 
     python bench/import_memory.py [--megabytes 176] [--shape NAME ...]
 
@@ -72,14 +71,14 @@ def of_bins(size: int) -> str:
 
 
 def of_digits(keys: int):  # type: ignore[no-untyped-def]
-    """Histograms with this number of bins. The decoder cannot share all their keys, because there
-    are too many.
+    """Return results with histograms of this number of bins. The decoder cannot share all their keys, because the
+    number of different keys is too large.
     """
     return of_jobs("{" + ",".join(f'"{100 + n}":1' for n in range(keys)) + "}")
 
 
 def of_small_jobs(size: int) -> str:
-    """Usable jobs, each as short as possible, in documents of a thousand jobs."""
+    """Return usable jobs that are as short as possible, in documents of a thousand jobs each."""
     jobs, documents = [], []
     for number in range(size // 128):
         jobs.append(
@@ -93,7 +92,7 @@ def of_small_jobs(size: int) -> str:
 
 
 def of_small_documents(size: int) -> str:
-    """Documents of one job, each as short as possible."""
+    """Return documents of one job each that are as short as possible."""
     return "".join(
         f'{{"jobs":[{{"job options":{{"rw":"read","bs":"4k"}},"read":{{"total_ios":{1 + number},"io_bytes":4096,'
         f'"runtime":1000}}}}]}}'
@@ -102,7 +101,7 @@ def of_small_documents(size: int) -> str:
 
 
 def of_full_histograms(size: int) -> str:
-    """Real documents with full histograms and without white space."""
+    """Return realistic documents with full histograms and without white space."""
     bins = {str(64 * n + 10_000): 1000 + n for n in range(1400)}
     read = {"total_ios": 1000, "io_bytes": 4096000, "runtime": 10000}
     side = {**read, "clat_ns": {"min": 1000, "max": 90000, "mean": 50000.5, "bins": bins}}
@@ -165,7 +164,7 @@ SHAPES = {
 
 
 def measure(path: Path) -> tuple[float, float, str]:
-    """Peak memory (MB) and CPU time (s) of an import, with the message of the import."""
+    """Import a file. Return the peak memory in MB, the CPU time in s, and the message of the import."""
     folder = path.parent / "out"
     argv = [sys.executable, "-m", "tkperf", "import", str(path), "--output", str(folder)]
     said = path.parent / "said"
@@ -196,8 +195,8 @@ def main() -> int:
         base_mb, _, _ = measure(path)
         print(f"without a result: {base_mb:.0f} MB")
         for shape in asked.shape or SHAPES:
-            # The measurement runs in another process, because the peak of a child is at least the
-            # peak of its parent.
+            # The measurement runs in a separate process, because the peak memory of a child process is at least that of
+            # its parent.
             argv = ["--shape", shape, "--megabytes", str(asked.megabytes), "--make", str(path)]
             subprocess.run([sys.executable, __file__, *argv], check=True)
             size_mb = path.stat().st_size / MB

@@ -1,8 +1,9 @@
-"""How long does importing fio's files take, and how much memory?
+"""How much time and memory does importing fio's files need?
 
-The script writes result files of the IOPS test of a specification (rounds of 7 mixes x 8 block sizes, json+ with the
-latency bins of 2 directions), and imports 100, 1,000 and 7,000 of them, each in a separate process. It prints the time
-and the peak memory of the process, beside the time and memory that only reading the same files and json.loads need.
+The script writes result files of the IOPS test of a specification: rounds of 7 mixes x 8 block sizes, in json+ format
+with the latency bins of both directions. It imports 100, 1,000 and 7,000 of these files, each set in a separate
+process. It prints the time and the peak memory of the import, and those of a process that only reads the same files
+with json.loads.
 
     python bench/import_time.py [--files 100 1000 7000] [--folder /var/tmp]
 """
@@ -66,7 +67,7 @@ def _direction(ios: int, size: int, chance: random.Random) -> dict[str, object]:
 
 
 def write_files(folder: Path, count: int) -> list[Path]:
-    """Write files of as many rounds as needed."""
+    """Write this number of files, with as many rounds as needed."""
     chance, paths = random.Random(1), []
     for number in range(count):
         turn, cell = divmod(number, len(MIXES) * len(SIZES))
@@ -107,7 +108,7 @@ def write_files(folder: Path, count: int) -> list[Path]:
 
 
 def run(program: str, *words: str) -> tuple[float, float, float]:
-    """Return the elapsed time and the CPU time in seconds, and the peak memory in MB, of a separate program."""
+    """Run a separate program. Return its elapsed time and its CPU time in seconds, and its peak memory in MB."""
     begun = time.monotonic()
     pid = os.posix_spawn(sys.executable, [sys.executable, "-c", program, *words], dict(os.environ))
     _, status, usage = os.wait4(pid, 0)

@@ -1,10 +1,10 @@
-"""Kill a run with -9 at random moments, and resume it: does the file contain everything exactly once?
+"""Kill a run with ``kill -9`` at random moments and resume it: does the file contain everything exactly once?
 
-Each time a run of the short profile on a scratch file, with real fio, is killed at a moment drawn
-from its whole length, counted from when its file is there; then it is resumed, in every third case
-killed again meanwhile, and resumed once more. Steps that its JSON events have named as ended were
-committed before: all must be in the run file, which must be readable, and no fio may continue. In the
-end ``tests/resuming.py`` looks at the file by SQL: complete, nothing lost, nothing counted twice.
+In each trial, real fio measures a scratch file with the short profile. The run is killed at a random moment of its
+whole length, counted from the creation of its file, and is then resumed. In every third trial, the resumed run is also
+killed and resumed once more. Steps that the JSON events reported as ended were stored before, so the run file must
+contain all of them. The file must be readable, and no fio process may continue. At the end, ``tests/resuming.py``
+checks the file with SQL: the run must be complete, and no step may be lost or counted twice.
 
     python -m bench.kills [--kills 95] [--folder /var/tmp]
 """
@@ -29,13 +29,15 @@ from tkperf.model.record import RunStatus
 from tkperf.runfile.reader import read_run
 
 PROFILE = Path(__file__).parents[1] / "tests" / "short.toml"
-LENGTH_S = 17.0  # of such a run
+LENGTH_S = 17.0  # length of such a run in s
 MOST_ATTEMPTS = 3
 TKPERF: list[str | Path] = [sys.executable, "-m", "tkperf"]
 
 
 class Killed:
-    """Return a tkperf that is killed after some seconds, and the steps that it had reported as ended by then."""
+    """A tkperf process that is killed after some seconds, with the number of steps that it had reported as ended by
+    then.
+    """
 
     def __init__(self, argv: list[str | Path], run_file: Path, after_s: float) -> None:
         before = run_file.stat().st_mtime_ns if run_file.exists() else None
@@ -57,7 +59,7 @@ class Killed:
         reader.join()
         run.stdout.close()
         self.ended = sum(json.loads(line)["event"] == "StepEnded" for line in lines if line.endswith(b"}\n"))
-        time.sleep(1)  # a child between fork and exec also holds the lock of the file until the child dies
+        time.sleep(1)  # a child process between fork and exec also holds the lock of the file, until it ends
 
 
 def _is_written(run_file: Path, before: int | None) -> bool:
@@ -65,7 +67,9 @@ def _is_written(run_file: Path, before: int | None) -> bool:
 
 
 def kill_one(folder: Path, chance: random.Random) -> tuple[str, str]:
-    """Return what was cut off, and what is wrong afterwards; the latter is empty if nothing is wrong."""
+    """Return which part of the run was interrupted, and the faults that were found afterwards. If no fault was found,
+    the second text is empty.
+    """
     run_file, scratch = folder / "run.tkperf", folder / "scratch"
     killed = Killed(
         ["ssd", "run", scratch, "--size", "64MiB", "--profile", PROFILE, "-ssdt", "lat,writesat", "--output", folder],
@@ -78,7 +82,7 @@ def kill_one(folder: Path, chance: random.Random) -> tuple[str, str]:
         return moment, fault
     before = Path(shutil.copy(run_file, folder / "before.tkperf"))
     if chance.random() < 1 / 3:
-        # The report of a resumed run adds to the report of the run before.
+        # The report of a resumed run is appended to the report of the earlier run.
         kept = _kept(run_file)
         killed = Killed(argv, run_file, chance.uniform(0, LENGTH_S / 2))
         again, fault = _look(run_file, kept + killed.ended)
@@ -96,7 +100,7 @@ def kill_one(folder: Path, chance: random.Random) -> tuple[str, str]:
         )
         if not done.returncode:
             break
-        # On a busy host, fio's figures of a second may be impossible, which ends a run.
+        # On a busy host, the figures that fio reports for a second may be impossible, which ends a run.
         said = f"resume ended with {done.returncode}: {done.stderr.strip()}"
         if done.returncode != EngineError.exit_code or attempt == MOST_ATTEMPTS:
             return moment, said
@@ -110,7 +114,7 @@ def _kept(run_file: Path) -> int:
 
 
 def _look(run_file: Path, ended: int) -> tuple[str, str]:
-    """Return what was cut off according to the file, and what is wrong with the file."""
+    """Return which part of the run was interrupted according to the file, and the faults of the file."""
     try:
         record = read_run(run_file)
     except RunFileError as error:

@@ -1,18 +1,19 @@
-"""Does a change of the code change what users see? The outputs of about thirty runs, to compare two checkouts byte by
-byte.
+"""Does a change of the code change what users see?
 
-``make`` runs the checkout's tkperf: simulated drives with all profiles and presets, workload files, sweeps, a batch,
-and imports are measured again. Real runs on a scratch file (and as root on a loop device), one of them interrupted and
-resumed, are measured once into ``--kept`` and then only rendered. Of every run it writes all outputs: terminal at 80
-and 200 columns, HTML, text of the PDF, Markdown, JSON, CSV, schema of Parquet, TKperf's XML, OpenMetrics, line
-protocol; of batches also JUnit and mail; then comparisons and checks. What differs between two calls of the same
-program is replaced by a fixed word: dates, times of day, test IDs, UUIDs, folders, the command line, the state of the
-host.
+The script writes the outputs of about thirty runs, so that two checkouts can be compared byte by byte.
+
+``make`` runs the tkperf of the checkout. Simulated drives with all profiles and presets, workload files, sweeps, a
+batch and imports are measured in each call. Real runs on a scratch file (and, as root, on a loop device) are measured
+once into ``--kept``, and afterwards only rendered. One of the real runs is interrupted and resumed. For every run, the
+script writes all outputs: the terminal with 80 and 200 columns, HTML, the text of the PDF, Markdown, JSON, CSV, the
+schema of Parquet, TKperf's XML, OpenMetrics and line protocol. For batches, it also writes JUnit and mail. Comparisons
+and checks follow. Words that differ between two calls of the same program are replaced with fixed words: dates, times
+of day, test IDs, UUIDs, folders, the command line and the state of the host.
 
     python bench/reference_outputs.py make FOLDER [--kept FOLDER] [--only NAME,...]
     python bench/reference_outputs.py compare OLD NEW
 
-``compare`` prints which files differ, with their first differing lines, and ends with 1 if any does.
+``compare`` prints which files differ, with their first differing lines. It ends with exit status 1 if any file differs.
 """
 
 from __future__ import annotations
@@ -40,13 +41,14 @@ ROOT = Path(__file__).parents[1]
 TKPERF = Path(sys.executable).with_name("tkperf")
 GOLDEN = ROOT / "tests" / "golden"
 WIDTHS = (80, 200)
-# Long enough for the first rounds of the interrupted run.
+# This time is long enough for the first rounds of the run that is interrupted.
 INTERRUPTED_AFTER_S = 40.0
 MOST_DIFFERENT_LINES, LONGEST_LINE = 6, 200
 
 QUICK = ("--profile", "quick")
 PROFILES = ("pts-e-1.1", "pts-2.0", "pts-2.0-client", "pts-c-1.2", "tkperf-2.2", "myce")
-# All tests of these profiles are run; other profiles have few tests, or none that a simulated day allows.
+# All tests of these profiles run. The other profiles have few tests, or tests that would take longer than a simulated
+# day.
 WITH_ALL_TESTS = ("pts-e-1.1", "pts-2.0", "pts-2.0-client")
 PRESETS = ("sata-ssd", "nvme-4kn", "client-tlc", "client-qlc", "unsteady", "cliffs", "spikes-13min", "dying")
 
@@ -92,7 +94,7 @@ MASKS = (
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UUID"),
     (r"20\d\d-\d\d-\d\d([T ,]+\d\d[:.]\d\d([:.]\d\d(\.\d+)?)?)?( ?(Z|UTC|GMT)\b|[+-]\d\d:?\d\d\b)?", "DATE"),
     (r"20\d{6}T\d{6}", "DATE"),
-    # Scripts of pages contain the names of modules that do the same.
+    # The scripts in pages contain the names of modules that do the same.
     (r"\b[a-z_/]+\.py\b", "MODULE"),
     (r"\b1[789]\d{17}\b", "NANOSECONDS"),
     (r"\b1[789]\d{8}(\.\d+)?\b", "SECONDS"),
@@ -101,7 +103,9 @@ MASKS = (
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of the reference. ``words`` follow ``tkperf``; ``NAME`` in them stands for the run's name."""
+    """A run of the reference. ``words`` are the words after ``tkperf``, and ``NAME`` in them is replaced with the name
+    of the run.
+    """
 
     name: str
     words: tuple[str, ...]
@@ -118,7 +122,7 @@ def simulated_runs() -> Iterator[Run]:
         tests = ("--test", "all") if profile in WITH_ALL_TESTS else ()
         yield Run(f"profile-{profile}", ("ssd", "NAME", "sim:sata-ssd", "--profile", profile, *tests))
     for preset in PRESETS:
-        # Blocks of the test cbw are not multiples of 4,096 bytes.
+        # The block sizes of the test cbw are not multiples of 4,096 bytes.
         chosen = "iops,lat,tp,writesat,dirth,hir,xsr,demand,qos" if preset.endswith("4kn") else "all"
         yield Run(f"preset-{preset}", ("ssd", "NAME", f"sim:{preset}", *QUICK, "--test", chosen))
     altered = ("-nj", "2", "-iod", "8", "-rt", "3", "--active-range", "50%", "--no-purge")
@@ -139,7 +143,7 @@ def imported_runs() -> Iterator[Run]:
 
 
 def real_runs() -> Iterator[Run]:
-    """Yield the runs with real I/O; ``LOOP`` in their words stands for a loop device."""
+    """Yield the runs with real I/O. ``LOOP`` in their words is replaced with a loop device."""
     short = ("-rt", "2", *QUICK)
     size = ("--size", "256MiB", *short)
     yield Run("file", ("ssd", "NAME", "./file.img", *size, "--test", "iops,lat"))
@@ -149,13 +153,13 @@ def real_runs() -> Iterator[Run]:
 
 
 def environment(columns: int) -> dict[str, str]:
-    """Return an environment in which nothing of the user's shows in the output."""
+    """Return an environment in which no setting of the user affects the output."""
     fixed = {"COLUMNS": str(columns), "NO_COLOR": "1", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
     return {**os.environ, **fixed}
 
 
 def call(folder: Path, *words: str, columns: int = 160) -> str:
-    """Run tkperf in a folder. Return its command, exit status and output as one text."""
+    """Run tkperf in a folder. Return the command, the exit status and the output as one text."""
     done = subprocess.run(
         [TKPERF, *words],
         cwd=folder,
@@ -180,13 +184,15 @@ def prepare(folder: Path) -> None:
 
 
 def measure(run: Run, folder: Path) -> str:
-    """Run one of the simulated runs or imports; return what it printed. The drives of a batch print in any order."""
+    """Run one of the simulated runs or imports and return its output. The lines of a batch are sorted, because its
+    drives print in any order.
+    """
     printed = call(folder, *(word.replace("NAME", run.name) for word in run.words))
     return "\n".join(sorted(printed.splitlines())) if run.suffix == "batch" else printed
 
 
 def measure_really(kept: Path) -> None:
-    """Measure the real runs that are not there yet. The interrupted one is resumed under another name."""
+    """Measure the real runs that do not exist yet. The interrupted run is resumed under another name."""
     kept.mkdir(parents=True, exist_ok=True)
     for run in real_runs():
         if (kept / run.file).exists():
@@ -205,7 +211,7 @@ def measure_really(kept: Path) -> None:
 
 
 def interrupt(folder: Path, words: Sequence[str]) -> None:
-    """Start a run, and end it in order some time after its beginning."""
+    """Start a run, and interrupt it with SIGINT some time after its beginning."""
     process = subprocess.Popen([TKPERF, *words], cwd=folder, stdin=subprocess.DEVNULL)
     time.sleep(INTERRUPTED_AFTER_S)
     process.send_signal(signal.SIGINT)
@@ -213,7 +219,7 @@ def interrupt(folder: Path, words: Sequence[str]) -> None:
 
 
 def outputs_of(file: str, folder: Path, into: Path) -> None:
-    """Write all outputs of a run file or batch."""
+    """Write all outputs of a run file or of a batch."""
     into.mkdir(parents=True)
     is_batch = file.endswith(".batch")
     for columns in WIDTHS:
@@ -235,7 +241,9 @@ def outputs_of(file: str, folder: Path, into: Path) -> None:
 
 
 def comparisons(folder: Path, into: Path) -> None:
-    """Compare two runs, several, as a cohort and as a history; check several runs and a baseline."""
+    """Write comparisons of two runs and of several runs, as a cohort and as a history. Also write checks of several
+    runs and of a baseline.
+    """
     into.mkdir(parents=True)
     two = ("preset-sata-ssd.tkperf", "preset-nvme-4kn.tkperf")
     many = (*two, "preset-client-tlc.tkperf", "preset-unsteady.tkperf")
@@ -259,7 +267,9 @@ def comparisons(folder: Path, into: Path) -> None:
 
 
 def make_text(folder: Path) -> None:
-    """Replace what is not text by its text: a PDF by its words, a Parquet file by its schema, an image by its size."""
+    """Replace each file that is not text: a PDF with its words, a Parquet file with its schema, and an image with its
+    size.
+    """
     for file in sorted(folder.rglob("*")):
         if file.suffix == ".pdf":
             subprocess.run(["pdftotext", "-layout", file, f"{file}.txt"], check=True)
@@ -273,7 +283,7 @@ def make_text(folder: Path) -> None:
 
 
 def mask(folder: Path, places: Sequence[Path]) -> None:
-    """Replace what differs between two calls of the same program."""
+    """Replace words that differ between two calls of the same program."""
     masks = [(re.escape(str(place)), "FOLDER") for place in places] + list(MASKS)
     for file in folder.rglob("*"):
         if file.is_file():
@@ -308,7 +318,7 @@ def make(folder: Path, kept: Path, only: Sequence[str]) -> None:
 
 
 def compare(old: Path, new: Path) -> int:
-    """Print what differs between two folders; return the exit status."""
+    """Print the differences between two folders and return the exit status."""
     old, new = old / "outputs", new / "outputs"
     names = sorted({str(file.relative_to(top)) for top in (old, new) for file in top.rglob("*") if file.is_file()})
     different = 0

@@ -1,15 +1,15 @@
-"""How long does it take to make a report, HTML and PDF, of a full run of all four tests?
+"""How long does it take to make a report (HTML and PDF) of a full run of all four tests?
 
-For comparison, the script runs the libraries with which TKperf 2.2 makes its report, with the same results: matplotlib
-drawing its twelve plots at its 300 dpi, then rst2pdf setting them with its tables. They are installed into a folder of
-their own. Both sides are whole processes, started again each time, their modules compiled by the first; the ratio is of
-medians.
+For comparison, the script also runs the libraries with which TKperf 2.2 makes its report, with the same results.
+matplotlib draws the twelve plots at 300 dpi, and rst2pdf then typesets them with the tables. The script installs these
+libraries into a separate folder. Each measurement on either side starts a new process, and a first call that does not
+count compiles the modules. The printed ratio is the ratio of the medians.
 
     python bench/report_time.py [--times 5] [--profile pts-e-1.1]
 
-With ``--pages`` the script measures only the HTML pages of the run files given: the bytes by kind, and the seconds
-until Chromium has drawn the first chart. ``--against`` names the tkperf of another version. Its pages are opened in
-turn with those of this version, and the ratios are old to new.
+With ``--pages``, the script measures only the HTML pages of the given run files: the number of bytes for each kind of
+content, and the seconds until Chromium has drawn the first chart. ``--against`` names the tkperf of another version.
+Pages of both versions are opened alternately, and the printed ratios are old to new.
 
     python bench/report_time.py --pages four.tkperf all.tkperf --against OLD/.venv/bin/tkperf
 """
@@ -30,7 +30,7 @@ from pathlib import Path
 
 TKPERF = Path(sys.executable).parent / "tkperf"
 
-# Run in the other environment, which does not contain tkperf, so the results are passed as JSON.
+# This code runs in the other environment, which does not contain tkperf, so it receives the results as JSON.
 OF_TKPERFS_LIBRARIES = """
 import json, sys
 from pathlib import Path
@@ -182,18 +182,18 @@ main(["--quiet", str(folder / "report.rst"), "-o", str(folder / "report.pdf")])
 
 
 def timed(argv: list[str | Path], times: int, **environment: str) -> list[float]:
-    """Return the seconds of each of several runs of a command."""
+    """Run a command several times. Return the seconds of each call."""
     took = []
     for _ in range(times):
         variables = {**os.environ, **environment}
-        variables.pop("PYTHONDONTWRITEBYTECODE", None)  # nothing that users set
+        variables.pop("PYTHONDONTWRITEBYTECODE", None)  # remove a variable that users do not set
         began = time.perf_counter()
         subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, env=variables)
         took.append(time.perf_counter() - began)
     return took
 
 
-# First words of the elements of each kind of content in a page.
+# Regular expressions for the first words of the elements with each kind of content.
 KINDS = {
     "charts": r'<script type="application/json" data-key[^>]*>',
     "cells": r'<script type="application/json" id="cell[^>]*>',
@@ -203,7 +203,7 @@ KINDS = {
 
 
 def measure_bytes(page: Path) -> dict[str, int]:
-    """Return the bytes of a page for each kind of content. ``text`` is everything else."""
+    """Return the number of bytes for each kind of content in a page. ``text`` is everything else."""
     text = page.read_text("utf-8")
     sizes = {}
     for kind, begins in KINDS.items():
@@ -213,7 +213,9 @@ def measure_bytes(page: Path) -> dict[str, int]:
 
 
 def time_opening(pages: list[Path], times: int) -> list[float]:
-    """Return the median seconds until the first chart of each page is drawn. The pages are opened in turn."""
+    """Return the median number of seconds until the first chart of each page is drawn. The pages are opened
+    alternately.
+    """
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only this measurement needs it
 
     took: list[list[float]] = [[] for _ in pages]
@@ -232,7 +234,7 @@ def time_opening(pages: list[Path], times: int) -> list[float]:
 
 
 def compare_pages(run_files: list[Path], against: Path | None, times: int) -> None:
-    """Print the sizes of the pages of run files and the times to open them, with the ratios old to new."""
+    """Print the sizes of the pages of run files and the times to open these pages, with the ratios old to new."""
     with tempfile.TemporaryDirectory() as temporary:
         for run_file in run_files:
             pages = []

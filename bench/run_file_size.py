@@ -1,10 +1,10 @@
-"""How large is the run file of 24 hours with one sample a second?
+"""How large is the run file of 24 hours with one sample per second?
 
-The script measures a write-saturation stream with real fio on a scratch file, then writes those seconds again and
-again, minute by minute from a random place, until the file contains 24 hours. The size of a second depends on the
-number of its I/Os (their counts are mostly noise, which nothing compresses), so the same seconds are written a second
-time with I/Os left out at random, down to a slower drive's rate. Prints sizes, bytes of a sample, and what
-full-resolution sample histograms would take.
+The script measures a write saturation stream with real fio on a scratch file. It then writes these seconds repeatedly,
+minute by minute from a random start, until the file contains 24 hours. The size of a second depends on the number of
+its I/Os, because their counts are mostly noise, which cannot be compressed. The script therefore writes the same
+seconds a second time and leaves out I/Os at random, down to the rate of a slower drive. It prints the sizes, the bytes
+per sample, and the space that sample histograms in full resolution would need.
 
     python bench/run_file_size.py [--measure-s 120] [--folder /var/tmp]
 """
@@ -40,13 +40,13 @@ from tkperf.runner.events import RunEnded, RunStarted, StepEnded, TestStarted
 SIZE_BYTES = 1 << 30
 DAY_S = 86_400
 SLICE_S = 60
-# A SATA drive, and a slow one or a hard disk's cache.
+# Rates of a slower SATA drive, and of a slow SATA drive or the cache of a hard disk.
 SLOWER_IOPS = (20_000, 2_000)
 WORKLOAD = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=4, io_depth=32)
 
 
 def measure(folder: Path, seconds: int) -> tuple[list[Sample], bytes]:
-    """Return real samples of one stream, and fio's last document."""
+    """Return the real samples of one stream, and the last report of fio."""
     scratch = folder / "scratch"
     with scratch.open("wb") as file:
         file.truncate(SIZE_BYTES)
@@ -63,12 +63,12 @@ def measure(folder: Path, seconds: int) -> tuple[list[Sample], bytes]:
         execution = engine.measure_slice(phase, then=None, on_sample=lambda *_: None)
     finally:
         engine.close()
-    # The first seconds allocate the scratch file's blocks.
+    # During the first seconds, the file system allocates the blocks of the scratch file.
     return list(execution.measurement.samples[5:]), execution.output
 
 
 def thin(sample: Sample, share: float, chance: np.random.Generator) -> Sample:
-    """Return the second with this share of its I/Os. Each I/O is kept or left out at random."""
+    """Return a second with this share of its I/Os. Each I/O is kept or left out at random."""
     write = sample.write
     kept = Histogram.from_dense(chance.binomial(write.histogram.dense(), share))
     ios = kept.total
@@ -88,7 +88,7 @@ def thin(sample: Sample, share: float, chance: np.random.Generator) -> Sample:
 
 
 def write_day(path: Path, samples: list[Sample], output: bytes, *, full: bool = False) -> int:
-    """Return the size in bytes of a run file with 1,440 slices of 60 consecutive seconds each."""
+    """Write a run file with 1,440 slices of 60 consecutive seconds each. Return its size in bytes."""
     chance = random.Random(1)
     finest = mock.patch.object(columns, "coarsen", lambda histogram: histogram)
     with finest if full else nullcontext():
@@ -105,7 +105,7 @@ def write_day(path: Path, samples: list[Sample], output: bytes, *, full: bool = 
 
 
 def _slice(number: int, seconds: list[Sample], output: bytes) -> StepRecord:
-    """Return a minute whose totals are those of its seconds, as in a run."""
+    """Return a slice of one minute with the totals of its seconds, as in a run."""
     placed, start_s, total = [], 0.0, NO_IO
     for second in seconds:
         placed.append(replace(second, start_s=start_s))

@@ -1,9 +1,10 @@
-"""Measure tkperf serve with many run files: first index, later start, time of its pages, memory.
+"""Measure ``tkperf serve`` with many run files: the first index, a later start, the time of its pages, and its memory.
 
     .venv/bin/python bench/serve.py [--files 1000] [--source RUN.tkperf]
 
-The files are copies of one run with other UUIDs, names, drives and dates; without a source it simulates one. Needs
-the packages for serve, and room for the copies in the temporary folder, which it removes.
+The files are copies of one run with other UUIDs, names, drives and dates. Without a source, the script simulates the
+run. The script needs the packages for serve, and room for the copies in the temporary folder. It removes the copies at
+the end.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def simulate(folder: Path) -> Path:
 
 
 def make_files(source: Path, folder: Path, count: int) -> int:
-    """Copy a run file with different facts for each copy. Return the total size in bytes."""
+    """Copy a run file, with different facts in each copy. Return the total size in bytes."""
     begin = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
     size_bytes = 0
     for number in range(count):
@@ -115,7 +116,7 @@ def measure(folder: Path, cache: Path) -> None:
 
 
 def measure_runs(address: str) -> None:
-    """Time the pages of some runs: the first time, from the cache, and as PDF."""
+    """Measure the time of the pages of some runs: of the first request, of a request from the cache, and of the PDF."""
     runs = json.loads(fetch(address + "/api/runs")[1])["runs"]
     ids = [run["id"] for run in runs[:10]]
     for title in ("run, first", "run, kept"):
@@ -134,7 +135,7 @@ def measure_runs(address: str) -> None:
 
 
 def measure_list_beside(address: str, ids: Sequence[str]) -> None:
-    """Time the list while other browsers wait for reports that the server still has to make."""
+    """Measure the time of the list of runs while other browsers wait for reports that the server still has to make."""
     with ThreadPoolExecutor(len(ids)) as browsers:
         reports = [browsers.submit(fetch, f"{address}/runs/{run_id}") for run_id in ids]
         times_ms: list[float] = []
@@ -150,7 +151,7 @@ def measure_list_beside(address: str, ids: Sequence[str]) -> None:
 
 @contextmanager
 def served(folder: Path, cache: Path) -> Iterator[tuple[str, float, int]]:
-    """Serve a folder. Yield its address, the seconds until its first page, and its process."""
+    """Serve a folder. Yield the address, the seconds until the first page, and the process id of the server."""
     start_s = time.monotonic()
     process = subprocess.Popen(
         [*TKPERF, "serve", str(folder), "--port", "0", "--allow-root"],
@@ -169,7 +170,7 @@ def served(folder: Path, cache: Path) -> Iterator[tuple[str, float, int]]:
 
 
 def fetch(address: str) -> tuple[float, str]:
-    """Return the seconds that a page takes, and the page."""
+    """Return the seconds that a page takes, and the text of the page."""
     start_s = time.monotonic()
     with urllib.request.urlopen(address, timeout=60) as answer:
         page = answer.read().decode(errors="replace")
@@ -182,7 +183,7 @@ def count_waiting(page: str) -> int:
 
 
 def memory_mb(pid: int) -> float:
-    """Return the resident memory of the server, without its workers."""
+    """Return the resident memory of the server without its workers, in MB."""
     status = Path(f"/proc/{pid}/status").read_text()
     found = re.search(r"VmRSS:\s+(\d+) kB", status)
     assert found is not None

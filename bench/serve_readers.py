@@ -1,13 +1,14 @@
-"""Measure whether readers of a run under way delay it: how long its steps wait for their commits, with and without
-browsers.
+"""Do readers of a run under way delay it?
+
+The script measures how long the steps of a run wait for their commits, with and without browsers.
 
     .venv/bin/python bench/serve_readers.py [--browsers 50] [--steps 40] [--pace-s 1.0]
 
-A simulated write saturation of 11 h runs to its last hour at once, then a step each
-``--pace-s`` seconds: half of these steps without ``tkperf serve``, half while it shows the run to browsers (connections
-that read its events). The script measures three figures in each half: commits (the call with a step returns when the
-step is in the file for good), locks of other processes on the file (looked at in ``/proc/locks`` every millisecond),
-and the time from the end of a commit to the event in each browser.
+A simulated write saturation of 11 h runs immediately to its last hour. From then on, it runs a step every ``--pace-s``
+seconds: half of these steps without ``tkperf serve``, and half while ``tkperf serve`` shows the run to browsers, which
+are connections that read its events. The script measures three figures in each half: the duration of commits (a call
+returns when its step is stored permanently), the locks of other processes on the file (read from ``/proc/locks`` every
+millisecond), and the time from the end of a commit to the event in each browser.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import Event, StepEnded
 
 TKPERF = (sys.executable, "-m", "tkperf")
-# A simulated client drive is full after this number of minutes, or a few more.
+# A simulated client drive is full after about this number of minutes.
 SLICES = 640
 MOST_LOCKED_MS, MOST_EVENT_S = 50.0, 1.0
 
 
 class Watch:
-    """Times of commits, of locks by readers, and of events in browsers, each with its moment."""
+    """Commits, locks of readers, and events in browsers, each with its time."""
 
     def __init__(self) -> None:
         self.commits: list[tuple[float, float]] = []
@@ -64,7 +65,7 @@ class Watch:
 
 
 def read_events(address: str, path: str, watch: Watch, stop: threading.Event) -> None:
-    """Act as a browser, and record each event with news."""
+    """Act as a browser and record the time of each event with news."""
     host, port = address.split("/")[2].split(":")
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
@@ -77,7 +78,7 @@ def read_events(address: str, path: str, watch: Watch, stop: threading.Event) ->
                 continue
             if not piece:
                 return
-            # Ignore the line that only says that the server still exists.
+            # Ignore lines that only show that the server still exists.
             if b"\n\n" in (before[-1:] + piece).replace(b":\n\n", b""):
                 watch.events.append(time.monotonic())
             before = piece

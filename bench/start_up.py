@@ -1,13 +1,14 @@
-"""How long do help, completion, a wrong call, a small `show` and a `status` of long runs take, and how much of this
-time is spent on loading modules?
+"""How long do calls of tkperf take, and how much of this time is spent on loading modules?
 
-Each is a whole process, started again: medians of n, with the least and the greatest, and the median of the CPU
-time, which says more on a machine that others use. Beside them what nobody gets
-below: Python that does nothing, and Python that loads click. Then where the time goes: modules by the package
-they belong to, as `python -X importtime` counts them (which makes each a little slower).
+The calls are help, completion, a wrong call, a small `show`, and a `status` of long runs.
 
-With --status: `tkperf status` in a folder with eight ended runs of all tests, instead of all that. The first call has
-an empty cache and judges every run; each later call takes the verdicts from the cache.
+Each call is a new process. The script prints the median of n calls with the least and the greatest value. It also
+prints the median CPU time, which is more meaningful on a machine with other users. For comparison, it prints two lower
+limits: a Python that does nothing, and a Python that only loads click. Finally, it prints how much time each package
+needs to load its modules, according to `python -X importtime`, which makes each module slightly slower.
+
+With --status, the script measures only `tkperf status` in a folder with eight ended runs of all tests. The first call
+has an empty cache and judges every run. Each later call reads the verdicts from the cache.
 
     python bench/start_up.py [--times 31] [--run FILE.tkperf]
     python bench/start_up.py --status [--times 5] [--run FILE.tkperf]
@@ -32,9 +33,9 @@ from pathlib import Path
 TKPERF = Path(sys.executable).parent / "tkperf"
 ROWS = 12
 RUNS = 8
-"""Run files in the folder of ``tkperf status``."""
+"""Number of run files in the folder of ``tkperf status``."""
 _ASKED = {"_TKPERF_COMPLETE": "bash_complete"}
-# Cases: the words of the call, and the line at whose end Tab is pressed.
+# The cases: the words of each call, or the line at the end of which the user presses Tab.
 CALLS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "--version": (("--version",), None),
     "--help": (("--help",), None),
@@ -50,11 +51,11 @@ CALLS: dict[str, tuple[tuple[str, ...], str | None]] = {
 
 
 Took = tuple[float, float]
-"""Milliseconds by the clock, and of CPU time."""
+"""Milliseconds of elapsed time and of CPU time."""
 
 
 def take_time(argv: Sequence[str | Path], environment: Mapping[str, str]) -> Took:
-    """Return the time from the start to the end of a process."""
+    """Run a process to its end and return the time that it took."""
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(argv, env={**os.environ, **environment}, capture_output=True, check=False)
     took_s = time.perf_counter() - begun
@@ -64,8 +65,8 @@ def take_time(argv: Sequence[str | Path], environment: Mapping[str, str]) -> Too
 
 
 def measure(argv: Sequence[str | Path], line: str | None, times: int) -> list[Took]:
-    """Return the times of n processes, after one that does not count because it compiles modules and fills
-    the cache.
+    """Return the times of n processes. A first process does not count, because it compiles modules and fills the
+    cache.
     """
     environment = {} if line is None else {**_ASKED, "COMP_LINE": line}
     return [take_time(argv, environment) for _ in range(times + 1)][1:]
@@ -78,8 +79,8 @@ def print_row(what: str, measured: Sequence[Took]) -> None:
 
 
 def break_down(words: Sequence[str | Path]) -> dict[str, float]:
-    """Return the milliseconds that modules need to load, for each package, without the modules that they load
-    in turn.
+    """Return the milliseconds that each package needs to load its modules, without the modules that these load in
+    turn.
     """
     argv = [sys.executable, "-X", "importtime", "-m", "tkperf", *words]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -93,7 +94,7 @@ def break_down(words: Sequence[str | Path]) -> dict[str, float]:
 
 
 def measure_status(folder: Path, run: Path | None, times: int) -> None:
-    """Print the times of first and later calls of ``tkperf status`` for copies of an ended run."""
+    """Print the times of the first call and of later calls of ``tkperf status`` for copies of an ended run."""
     if run is None:
         run = folder / "made/run.tkperf"
         made = ("ssd", "run", "sim:sata-ssd", "--test", "all", "-q", "--no-report")

@@ -1,11 +1,14 @@
-"""How far apart do the threads of a combination start, and how long after the last I/O of the step before?
+"""How far apart do the threads of a combination start?
 
-Three streams (reader, writer, log with flushes) of 4, 16 and 64 threads in all run step after step on a loop device, by
-tkperf's runner with its run file. The kernel's trace says when each thread gave its first I/O to the device, and when
-the last I/O of the step before was done. Each thread has a small offered rate, so that a thread starts late because of
-the gate and not because it waits for a CPU. Prints, for each number of threads, the time from the first thread's first
-I/O to the last thread's, and the gap from the last completion of the step before to the last thread's first I/O. Exit
-status 1 if a figure is beyond its limit. Needs root (loop device, tracefs).
+The script also measures the time between the last I/O of the preceding step and the first I/O of each thread.
+
+Three streams (a reader, a writer, and a log with flushes) with 4, 16 and 64 threads in total run step after step on a
+loop device. tkperf's runner runs them and writes a run file. The kernel's trace contains the times at which each thread
+submitted its first I/O, and at which the last I/O of the preceding step completed. Each thread has a small offered
+rate, so that a thread starts late because of the gate, and not because it waits for a CPU. For each number of threads,
+the script prints two times: from the first I/O of the first thread to the first I/O of the last thread, and from the
+last completion of the preceding step to the first I/O of the last thread. The exit status is 1 if a figure is beyond
+its limit. The script needs root (loop device, tracefs).
 
     python bench/stream_starts.py [--steps 16] [--step-s 2] [--threads 4 16 64] [--folder /dev/shm]
 """
@@ -37,14 +40,16 @@ from tests.lab.block_trace import TRACED, traced  # noqa: E402
 
 IOPS_OF_A_THREAD = 100.0
 THREAD = re.compile(r"-(\d+) +\[\d+\]")
-# docs/explanation/accuracy.md states these.
+# docs/explanation/accuracy.md states these limits.
 MOST_SPREAD_MS = {16: 10.0, 64: 30.0}
 MOST_MEDIAN_GAP_MS = {16: 5.0}
 
 
 @dataclass(slots=True)
 class Trace:
-    """When each thread of fio gave its first I/O to the device, and when its last one was done, in s (monotonic)."""
+    """Times at which each thread of fio submitted its first I/O and completed its last I/O, in s on the monotonic
+    clock.
+    """
 
     first_s: dict[str, float] = field(default_factory=dict)
     last_s: dict[str, float] = field(default_factory=dict)
@@ -90,12 +95,12 @@ def build_procedure(step: Step, steps: int) -> Procedure:
 
 
 def measure(device: str, folder: Path, step: Step, steps: int) -> tuple[list[float], list[float]]:
-    """The spreads and the gaps in ms, one of each step but the first."""
+    """Run the steps. Return the spreads and the gaps in ms, one for each step except the first."""
     trace = Trace()
     with traced(Path(device), trace.parse):
         run_tkperf(device, folder, partial(build_procedure, step, steps), FioEngine, ())
-    # Threads of a step start close together, and the next step begins a whole step later. A step whose threads the
-    # trace does not show completely, because the kernel dropped events, is left out.
+    # The threads of a step start close together, and the next step begins a whole step later. If the kernel dropped
+    # events, the trace may not contain all threads of a step. Such a step is left out.
     of_a_step = step.workload.jobs
     groups: list[list[str]] = []
     for thread in sorted(trace.first_s, key=lambda thread: trace.first_s[thread]):

@@ -1,15 +1,18 @@
-"""Do streams that run together have the figures of the same fio job by hand? In pairs, interleaved.
+"""Do streams that run together have the same figures as the same fio job that is started by hand?
 
-A reader, a writer, and a log with flushes run together on a loop device over a file in memory (tmpfs). Each has an
-offered rate and linear arrivals. Of each pair, in turns, one half is a step by tkperf's engine with the device's
-counters watched as in a run. The other half is plain fio with the job file that tkperf shows. Prints, for each stream,
-the medians of the pairs' ratios of IOPS and p99.9 latency with their intervals of 95 % (ranks of the sorted ratios).
-Prints the same ratios of consecutive calls by hand, which say how far such calls differ by themselves. Exit status 1 if
-a median is beyond its limit. Needs root (loop device). 20 pairs of 20 s take 14 minutes.
+The script compares both in interleaved pairs.
+
+A reader, a writer and a log with flushes run together on a loop device over a file in memory (tmpfs). Each stream has
+an offered rate with linear arrivals. One half of each pair is a step that tkperf's engine runs, while tkperf reads the
+counters of the device, as in a run. The other half is plain fio with the job file that tkperf shows. For each stream,
+the script prints the medians of the pairs' ratios of IOPS and p99.9 latency, with their 95 % intervals (ranks of the
+sorted ratios). It also prints the same ratios for consecutive calls by hand, which show how much such calls differ by
+themselves. The exit status is 1 if a median is beyond its limit. The script needs root (loop device). 20 pairs of 20 s
+take 14 minutes.
 
     python bench/streams_against_fio.py [--pairs 20] [--step-s 20] [--reader-iops 4000] [--folder /dev/shm]
 
-With --reader-iops 0 the reader has no offered rate, and uses the CPU time that is left.
+With --reader-iops 0, the reader has no offered rate and uses the CPU time that remains.
 """
 
 from __future__ import annotations
@@ -47,16 +50,16 @@ from tkperf.system.process import require_program
 
 IOENGINE = "io_uring"
 RANGE = ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES)
-# docs/explanation/accuracy.md states these.
+# docs/explanation/accuracy.md states these limits.
 IOPS, P999 = "IOPS", "p99.9 latency"
 LIMITS = {IOPS: (0.99, 1.01), P999: (0.95, 1.05)}
 
-# The figures of one call by stream, and flushes apart: name -> figure -> value.
+# The figures of one call: name of the stream -> name of the figure -> value. Flushes are separate streams.
 Figures = Mapping[str, Mapping[str, float]]
 
 
 def build_step(duration_s: float, reader_iops: float | None) -> Step:
-    """The three streams, each in a part of the device of its own."""
+    """Return a step with the three streams, each in a separate part of the device."""
     parts = [ActiveRange(offset_bytes=third * (320 << 20), length_bytes=320 << 20) for third in range(3)]
     reader = Workload(
         access=Access.RANDOM,
@@ -88,7 +91,7 @@ def _sides(parts: Sequence[StreamPart]) -> Iterator[tuple[str, IoStats]]:
 
 def _figures(stats: IoStats, duration_s: float) -> dict[str, float]:
     percentile_ns = stats.histogram.percentile_ns(99.9)
-    # A short step has too few flushes for the percentile.
+    # A short step has too few flushes for this percentile.
     tail = {} if percentile_ns is None else {P999: percentile_ns / 1000}
     return {IOPS: stats.ios / duration_s, **tail}
 
@@ -118,13 +121,13 @@ def by_tkperf(permit: ErasePermit, step: Step, device: str) -> Figures:
 
 
 def fill(device: str) -> None:
-    """Write the loop device once, so that no step allocates memory for its file."""
+    """Write the loop device once, so that no step has to allocate memory for the file below the device."""
     command = ["dd", "if=/dev/urandom", f"of={device}", "bs=1M", f"count={SIZE_BYTES >> 20}", "oflag=direct"]
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
 
 
 def describe(ratios: Sequence[float]) -> dict[str, float]:
-    """The median of ratios, and the ends of its interval of 95 %."""
+    """Return the median of ratios and the ends of its 95 % interval."""
     ascending = sorted(ratios)
     low, high = find_ranks(len(ascending))
     return {"median": statistics.median(ascending), "low_95": ascending[low], "high_95": ascending[high]}

@@ -1,10 +1,11 @@
-"""How much does reading a drive's log slow the load down? The script compares the same reads with and without
-telemetry, in alternating pairs.
+"""How much does reading the log of a drive slow the load down?
 
-Of each pair, in turns, one half is fio's random reads alone, the other the same with telemetry as in a run,
-only more often, so that every second has some. A third half, alone again, tells how far two such halves
-differ by themselves. Prints how long a reading takes, what CPU time, and the medians of the pairs' ratios. Only
-reads from DEVICE. Needs root.
+The script compares the same reads with and without telemetry, in alternating pairs.
+
+One half of each pair is fio's random reads alone. The other half is the same reads with telemetry, which is read as in
+a run but more often, so that every second contains readings. A third part, again without telemetry, shows how much two
+such halves differ by themselves. The script prints the duration and the CPU time of a reading, and the medians of the
+pairs' ratios. The script only reads from DEVICE. It needs root.
 
     python bench/telemetry.py DEVICE [--pairs 10] [--seconds 20] [--log-every 1] [--temperature-every 0.2]
 """
@@ -31,7 +32,7 @@ NAMES = ("IOPS", "mean latency", "p99 latency", "p99.9 latency", "longest latenc
 
 
 def measure(device: str, jobs: int, depth: int, seconds: float) -> tuple[float, ...]:
-    """IOPS, then mean, p99, p99.9 and greatest latency in us."""
+    """Return the IOPS, and then the mean, p99, p99.9 and greatest latency in µs."""
     output = subprocess.check_output(
         [
             "fio",
@@ -75,7 +76,7 @@ def telemetry(identity: DeviceIdentity, log_every_s: float, temperature_every_s:
 
 
 def describe_readings(identity: DeviceIdentity) -> bool:
-    """Return how long readings take while the drive is idle, and whether the drive has a log at all."""
+    """Print how long readings take while the drive is idle. Return whether the drive has a log."""
     (drive,) = open_logs(identity)
     try:
         drive.look_first(time.monotonic)

@@ -1,19 +1,20 @@
-"""How much time, memory and disk do three days need? The script measures 72 hours of one stream with every second, and
-everything that is done with this run.
+"""How much time, memory and disk space do three days need?
 
-Runs `tkperf ssd` on a simulated drive, whose time passes faster, as a process of its own, once with random writes,
-once with a mix of reads and writes, and once with four streams that run together (a reader, a writer, a log with
-flushes and a trimmer, 12 threads), all with their histograms; what would end the test earlier is switched
-off in a profile. While it runs, its memory, and how long a reader takes to see how far it is. Then the run file,
-`tkperf show` and `report`, the replay with which `resume` begins, and the page in Chromium. Sizes and memory are
-exact; times are of this machine and of what else it has to do.
+The script measures 72 hours of one stream with every second, and all commands that read this run.
+
+It runs `tkperf ssd` in a separate process on a simulated drive, on which time passes faster. There are three loads:
+random writes, a mix of reads and writes, and four streams that run together (a reader, a writer, a log with flushes and
+a trimmer, 12 threads). All runs store their histograms, and their profile disables all conditions that would end the
+test earlier. During a run, the script measures its memory, and how long a reader needs to find its progress.
+Afterwards, it measures the run file, `tkperf show`, `tkperf report`, the replay with which `resume` begins, and the
+page in Chromium. Sizes and memory are exact. Times depend on this machine and on its other work.
 
     python bench/three_days.py [--hours 72] [--preset sata-ssd] [--loads 0 65 together] [--times 5] [--folder FOLDER]
     python bench/three_days.py --files RUN_FILE... [--times 5]
 
-Exit status 1 if a run file takes more than 10 MB for 24 hours of writes, 15 of a mix, or 50 of the streams, or if the
-report of the streams takes more than twice as long as that of the writes. The page needs playwright and
-/usr/bin/chromium.
+The exit status is 1 if a run file needs more than 10 MB for 24 hours of writes, 15 MB for a mix, or 50 MB for the
+streams. It is also 1 if the report of the streams takes more than twice as long as the report of the writes. The
+measurement of the page needs playwright and /usr/bin/chromium.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ TKPERF = [sys.executable, "-m", "tkperf"]
 NAME = 'name = "pts-e-1.1"\ntitle = "SNIA PTS-E 1.1 (2013)"'
 ENDS = "read_percent = 0\nslice_s = 60\nmax_slices = 1440\ncapacity_multiple = 4\nround_every_slices = 30"
 WRITES, TOGETHER = "0", "together"
-# Limits for 24 hours of a stream and of a mix, with a histogram for each direction. The four streams have three
-# directions, trims and flushes.
+# Limits for 24 hours of a stream of writes, of a mix with a histogram for each direction, and of the four streams. The
+# four streams also have histograms of trims and flushes.
 LIMITS_MB = {WRITES: 10.0, "65": 15.0, TOGETHER: 50.0}
 MOST_REPORT_RATIO = 2.0
 STREAMS = """
@@ -87,7 +88,7 @@ CHROMIUM = "/usr/bin/chromium"
 
 
 def write_profile(folder: Path, hours: float, read_percent: int = 0, *, slice_s: float = 60.0) -> Path:
-    """Write a copy of pts-e-1.1 whose write saturation always lasts for this time, without an earlier end."""
+    """Write a copy of pts-e-1.1 in which write saturation always lasts for this time."""
     text = (files("tkperf.procedures.profiles") / "pts-e-1.1.toml").read_text(encoding="utf-8")
     ends = (
         f"read_percent = {read_percent}\nslice_s = {slice_s:g}\n"
@@ -105,14 +106,14 @@ def write_profile(folder: Path, hours: float, read_percent: int = 0, *, slice_s:
 
 
 def write_streams(folder: Path, hours: float) -> Path:
-    """Write the workload file of streams that run together for a number of hours."""
+    """Write a workload file with streams that run together for this number of hours."""
     path = folder / "streams.toml"
     path.write_text(f"{STREAMS}longest_s = {hours * 3600:g}\n", encoding="utf-8")
     return path
 
 
 def run(path: Path, options: Sequence[str], preset: str, hours: float) -> None:
-    """Watch the run itself from another process."""
+    """Run the measurement, and watch it from this process."""
     argv = [*TKPERF, "ssd", path.stem, f"sim:{preset}", "-q", "--no-report", "--output", str(path.parent), *options]
     began_s = time.monotonic()
     marks = [mark for mark in (1, 6, 24, 48, 71.9) if mark < hours]
@@ -134,25 +135,25 @@ def run(path: Path, options: Sequence[str], preset: str, hours: float) -> None:
 
 
 def hours_done(path: Path) -> float:
-    """Return the progress of a run under way, as another process sees it."""
+    """Return the progress of a run under way in hours, as another process sees it."""
     try:
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
         (done_s,) = db.execute("SELECT max(started_s) FROM step").fetchone()
         db.close()
-    except sqlite3.OperationalError:  # not there yet
+    except sqlite3.OperationalError:  # the file does not exist yet
         return 0.0
     return (done_s or 0.0) / 3600
 
 
 def memory_mb(pid: int) -> float:
-    """Resident memory now."""
+    """Return the resident memory of a process at this moment, in MB."""
     pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def measure(what: str, argv: Sequence[str], times: int = 1) -> float:
-    """Print the elapsed time, the CPU time including child processes, and the peak memory of a command. Return the
-    median CPU time in s.
+    """Run a command several times. Print its elapsed time, its CPU time including child processes, and its peak memory.
+    Return the median CPU time in s.
     """
     took_s, cpu_s, most_mb, failed = [], [], 0.0, False
     for _ in range(times):
@@ -173,7 +174,7 @@ def measure(what: str, argv: Sequence[str], times: int = 1) -> float:
 
 
 def measure_parts(path: Path) -> None:
-    """Return the CPU time until the first part of a report is ready."""
+    """Print the CPU time of each part of the work until the first part of a report is ready."""
     with RunFile(path) as opened:
         laps = [time.process_time()]
         record = opened.record()
@@ -206,7 +207,7 @@ def measure_reading(path: Path, folder: Path, times: int) -> float:
 
 
 def measure_replay(path: Path, profile: Path) -> None:
-    """Do what `resume` does before it continues. The last hour is treated as missing."""
+    """Do the same work as `resume` before it continues a run. The last hour is treated as missing."""
     with RunFile(path) as run_file:
         record = run_file.record()
         log = run_file.log()[:-60]
@@ -222,7 +223,7 @@ def measure_replay(path: Path, profile: Path) -> None:
 
 
 def measure_page(page: Path) -> None:
-    """Return the times until the first text, the first chart, all charts, and the seconds of a cell are visible."""
+    """Print the times until the first text, the first chart, all charts, and the seconds of a cell are visible."""
     try:
         from playwright.sync_api import sync_playwright  # noqa: PLC0415 - may be missing
     except ImportError:

@@ -1,17 +1,20 @@
 """How much longer does a test take than its steps, and how much CPU time does tkperf itself use?
 
-Whole runs by the command line, on a loop device (root) or with --file on a scratch file: tests ``iops`` and
-``lat`` with profile quick, whose steps last a second, then a few steps of a minute. On the loop device, four streams
-then run together with 12 threads, in slices of a minute. Wall over prescribed is the time from the beginning of a
-test's first timed step to the end of its last, without fills and purges between, over the sum of what its steps were
-to last. Prints it with the worst gaps, also as JSON with --json; exit status 1 if one, or tkperf's CPU time in steps of
-a minute, is beyond its limit.
+The script makes whole runs from the command line, on a loop device (as root) or, with --file, on a scratch file. First,
+the tests ``iops`` and ``lat`` run with the profile quick, which has steps of one second. Then a few steps of a minute
+run. On the loop device, four streams with 12 threads then run together, in slices of a minute.
+
+"Wall over prescribed" is the time from the beginning of a test's first timed step to the end of its last, without fills
+and purges in between, divided by the sum of the planned times of its steps. The script prints this ratio and the worst
+gaps, and with --json writes them as JSON. The exit status is 1 if a ratio, or tkperf's CPU time in steps of a minute,
+is beyond its limit.
 
     python bench/wall_time.py [--folder /var/tmp] [--file] [--long-step-s 60] [--json FILE]
 
-tkperf's CPU time is its process's, without fio's, read while the run continues, with plain lines for progress: that
-within steps, from some seconds after a step's beginning to some before its end, has a limit; that from the first step
-to the last one's end has also what is done between steps and after them.
+The CPU time of tkperf is that of its process without fio. It is read while the run continues with plain lines for
+progress. The CPU time within steps, from some seconds after the beginning of a step to some seconds before its end, has
+a limit. The CPU time from the first step to the end of the last step also includes the work between the steps and after
+them.
 """
 
 from __future__ import annotations
@@ -39,10 +42,10 @@ from tkperf.runfile.reader import read_run
 # docs/explanation/accuracy.md states these limits.
 MOST_AT_ONE_SECOND = 1.03
 MOST_AT_ONE_MINUTE = 1.002
-# Share of one CPU in steps of a minute: of one load, and of streams with up to 12 threads.
+# Share of one CPU in steps of a minute, in percent: for one load, and for streams with up to 12 threads.
 MOST_CPU_PERCENT = {"long": 0.3, "together": 0.6}
 TOGETHER_SLICES = 3
-# Times outside of a step: readings are frequent at its ends, and the next step is made ready.
+# Times at the ends of a step, where readings are frequent and the next step is prepared, are left out.
 EDGE_S = 5.0
 LOOK_EVERY_S = 0.5
 TIMED = (StepKind.ROUND, StepKind.CONTINUOUS)
@@ -87,7 +90,7 @@ setting = "keep"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wall:
-    """Of one test."""
+    """Planned and real time of one test."""
 
     test: str
     steps: int
@@ -101,7 +104,7 @@ class Wall:
 
 
 def stretches(steps: Sequence[StepRecord]) -> list[list[StepRecord]]:
-    """Timed steps that follow each other directly."""
+    """Return sequences of timed steps that follow each other directly."""
     found: list[list[StepRecord]] = [[]]
     for step in steps:
         if step.kind in TIMED and step.planned_s is not None:
@@ -134,8 +137,8 @@ def cpu_s(pid: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CpuUse:
-    """Return tkperf's share of a CPU in percent, from the first step of the run to the end of the last step, and within
-    timed steps.
+    """Share of a CPU in percent that tkperf uses, from the first step of the run to the end of the last step, and
+    within timed steps.
     """
 
     percent: float
@@ -143,7 +146,9 @@ class CpuUse:
 
 
 def find_use(looks: Sequence[tuple[float, float]], record: RunRecord) -> CpuUse:
-    """Compute from readings of the time (since 1970) and of the CPU time until then, both in s."""
+    """Return the use of the CPU. ``looks`` contains readings of the time since 1970 and of the CPU time until then,
+    both in s.
+    """
     at_s, used_s = (np.array(values) for values in zip(*looks, strict=True))
     assert record.info.started_utc is not None
     began_s = datetime.fromisoformat(record.info.started_utc).timestamp()
@@ -163,7 +168,7 @@ def find_use(looks: Sequence[tuple[float, float]], record: RunRecord) -> CpuUse:
 
 
 def run(folder: Path, device: str, name: str, *options: str) -> tuple[list[Wall], CpuUse]:
-    """Return the tests of a run, and the CPU time that tkperf used."""
+    """Make a run. Return its tests, and the CPU time that tkperf used."""
     command = [
         str(Path(sys.executable).parent / "tkperf"),
         "ssd",

@@ -1,8 +1,9 @@
-"""Run the lab's core cases and, at the same time, first lint and then pytest. Called by scripts/test.sh.
+"""Run the core cases of the lab and, at the same time, first lint and then pytest. scripts/test.sh calls this script.
 
-pytest mostly waits for fio, and the lab uses one CPU, so both together take little longer than one of them. Lint and
-pytest print immediately. The output of the lab is kept in .lab/core.txt and printed at the end. If any of them fails,
-the exit status is 1. After a failed lint, nothing else continues. Ctrl-C and SIGTERM end all of them.
+pytest mostly waits for fio, and the lab uses one CPU, so both together take little longer than one of them. The output
+of lint and pytest appears immediately. The output of the lab is stored in .lab/core.txt and printed at the end. If any
+of them fails, the exit status is 1. If lint fails, the script ends all other programs. Ctrl-C and SIGTERM also end all
+of them.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ LAB_SAID = CHECKOUT / ".lab" / "core.txt"
 LINT = ("sh", "scripts/lint.sh")
 # Distribute the tests by file, in the order of tests/conftest.py.
 PYTEST = (sys.executable, "-m", "pytest", "-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
-# The emulated machine has the clock of the host, so with a small share of a CPU its cases miss their time limits. Root
-# can give the machine a higher priority. For other users, nice prints a warning and starts the lab without it. The
-# machine has a single CPU and leaves the other CPUs to pytest.
+# The emulated machine uses the clock of the host, so with a small share of a CPU its cases exceed their time limits.
+# Root can give the machine a higher priority. For other users, nice prints a warning and starts the lab with normal
+# priority. The machine has a single CPU and leaves the other CPUs to pytest.
 LAB = ("nice", "-n", "-5", sys.executable, "-u", "-m", "tests.lab.run", "core")
 ENDS_WITHIN_S = 60.0
-# With this variable, each worker of pytest would compile all test files, with their assertions, again.
+# With this variable, each worker of pytest would compile all test files with their assertions again.
 VARIABLES = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -55,7 +56,7 @@ def main() -> int:
 
 
 def _end(started: list[subprocess.Popen[bytes]]) -> None:
-    """End all programs that still run, because SIGTERM may have reached only this process."""
+    """End all programs that still run. SIGTERM may have reached only this process."""
     for process in started:
         if process.poll() is None:
             process.terminate()

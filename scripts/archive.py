@@ -1,4 +1,4 @@
-"""make archive: writes tkperf, its packages and a separate Python into one file, for machines without network."""
+"""``make archive``: write tkperf, its packages and a separate Python into one file, for machines without network."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def archive(temporary: Path) -> None:
 
 
 def build_tree(temporary: Path) -> Path:
-    """The folder that becomes the archive. It works in any place."""
+    """Build the folder that becomes the archive and return its path. The folder works in any place."""
     extras = tuple(os.environ.get("EXTRAS", "report serve").split())
     python = this_python()
     uv = find_uv(temporary)
@@ -101,10 +101,10 @@ def _remove(path: Path) -> None:
 
 
 def _private_words(temporary: Path) -> list[str]:
-    """Folders of this build, and servers from which packages were fetched."""
+    """Return the folders of this build, and the servers from which packages were downloaded."""
     words = [str(SOURCES), str(temporary)]
     home = os.path.expanduser("~")  # noqa: PTH111 # root's may be missing
-    # Many texts contain /root alone.
+    # Many texts contain /root as a separate word, so it is not searched for.
     words += [home] if home.count("/") > 1 else [f"{home}/.cache", f"{home}/.local"]
     for variable in ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"):
         server = urlsplit(os.environ.get(variable, "")).hostname
@@ -113,7 +113,7 @@ def _private_words(temporary: Path) -> list[str]:
 
 
 def _refuse_private_words(tree: Path, words: list[str]) -> None:
-    """If a file for other machines contains paths of this machine, this script has a defect."""
+    """Fail if a file of the archive contains a path of this machine. Such a file would be a defect of this script."""
     pattern = re.compile(b"|".join(re.escape(word.encode()) + rb"(?![\w-])" for word in words))
     for path in tree.rglob("*"):
         if path.name in {"direct_url.json", "uv_cache.json"}:
@@ -123,7 +123,7 @@ def _refuse_private_words(tree: Path, words: list[str]) -> None:
 
 
 def _pack(tree: Path, file: Path) -> None:
-    """One file that is the same for the same content: it contains no times and no owners."""
+    """Write one file. The same content leads to the same file, because the file contains no times and no owners."""
 
     def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
         entry.uid = entry.gid = 0

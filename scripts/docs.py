@@ -2,8 +2,8 @@
 
     python scripts/docs.py [FOLDER]
 
-The reference of the Python API is made from the docstrings. docs/conf.py adds the menu. A link that leads nowhere ends
-the build.
+The reference of the Python API is made from the docstrings. docs/conf.py adds the menu. A broken link ends the build
+with an error.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from sphinx.cmd.build import main as build
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-# Pages that lie above docs/. The site has them beside the other pages.
+# Pages in the folder above docs/. The site contains them next to the other pages.
 ABOVE = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 
-# The names that docs/reference/python-api.md explains with examples, one by one.
+# docs/reference/python-api.md explains these names one by one, with examples.
 PYTHON = """# Python API
 
 [From Python](python-api.md) has examples.
@@ -66,7 +66,7 @@ def main() -> int:
     return status
 
 
-# The pages of the theme lack these; screen readers and the keyboard need them.
+# The pages of the theme lack these attributes, which screen readers and keyboard users need.
 NAMES = {
     'role="heading"': 'role="heading" aria-level="2"',
     '<aside class="sidebar-drawer"': '<aside aria-label="All pages" class="sidebar-drawer"',
@@ -83,7 +83,9 @@ def _with_names(page: str) -> str:
 
 
 def gather(source: Path) -> None:
-    """Copy all pages into one folder: those of docs/, those above it, and the reference of the Python API."""
+    """Copy all pages into one folder: the pages in docs/, the pages above docs/, and the reference of the Python
+    API.
+    """
     shutil.copytree(DOCS, source)
     for above, name in ABOVE.items():
         text = (ROOT / above).read_text(encoding="utf-8")
@@ -104,13 +106,13 @@ def gather(source: Path) -> None:
 
 
 def _as_beside(text: str) -> str:
-    """A page from above docs/ whose links are changed to their places beside the pages of docs/."""
+    """Return a page from above docs/ with links that lead to the new places next to the pages of docs/."""
     text = re.sub(r"\]\(docs/(adr/?|examples/?)\)", lambda to: f"]({to[1].rstrip('/')}.md)", text)
     return text.replace("](docs/examples/README.md)", "](examples.md)").replace("](docs/", "](")
 
 
 def _without_ways_out(page: Path, source: Path) -> str:
-    """A page in which links to files that are not pages of the site, such as sources, are plain text."""
+    """Return a page in which links to files outside the site, such as sources, are plain text."""
     up = "../" * (len(page.relative_to(source).parts) - 1)
 
     def lead(link: re.Match[str]) -> str:

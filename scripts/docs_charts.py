@@ -1,11 +1,11 @@
-"""Draw the charts of docs/explanation/concepts.md, the picture of docs/how-to/several-loads.md, and the gallery of all
+"""Draw the charts in docs/explanation/concepts.md, the picture in docs/how-to/several-loads.md, and the gallery of all
 charts, docs/reference/gallery.md.
 
     .venv/bin/python scripts/docs_charts.py [FOLDER]
 
-Each chart comes from a run on a simulated drive, which a command of RUNS measures. All runs take about six minutes.
-With a folder as its argument, the script keeps the run files there and reuses them. tkperf's own functions draw the
-charts. Simulated drives are seeded, so one version of tkperf always draws the same charts.
+Each chart shows a run on a simulated drive. A command in RUNS measures this run. All runs together take about six
+minutes. With a folder as its argument, the script stores the run files in this folder and reuses them. tkperf's own
+functions draw the charts. Simulated drives use fixed seeds, so one version of tkperf always draws the same charts.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ GALLERY = DOCS / "reference/gallery"
 PAGE = DOCS / "reference/gallery.md"
 WIDTH_PX, SMALL_PX = 720, 480
 SHADES = 64
-"""Colours of a picture of the gallery."""
+"""Number of colours in a picture of the gallery."""
 MOST_VIEWS = 8
-"""Views of a chart that the gallery names."""
+"""Largest number of views of a chart that the gallery names."""
 
-# The name of each run, and the command that measures it in the root of the repository.
+# The name of each run, and the command that measures the run in the root folder of the repository.
 RUNS = {
     "sata": "tkperf ssd sata sim:sata-ssd",
     "nvme": "tkperf ssd nvme sim:nvme-4kn",
@@ -85,7 +85,7 @@ COMPARISON = ("sata", "nvme")
 
 
 class Runs:
-    """Runs by name in a folder; a missing run is measured."""
+    """Runs in a folder, by name. A run that does not exist yet is measured."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -134,7 +134,7 @@ def draw_interference(runs: Runs) -> None:
 
 
 def write_gallery(runs: Runs) -> None:
-    """Write a picture of the first view of each chart, and the page that shows them."""
+    """Write a picture of the first view of each chart, and the page that shows these pictures."""
     GALLERY.mkdir(exist_ok=True)
     for old in GALLERY.iterdir():
         old.unlink()
@@ -142,7 +142,7 @@ def write_gallery(runs: Runs) -> None:
 
 
 def build_gallery(runs: Runs) -> Iterator[str]:
-    """Yield the lines of the page, and draw its pictures."""
+    """Yield the lines of the gallery page, and draw the pictures of the page."""
     yield "# Gallery of charts\n"
     yield _wrap(
         "This page shows each kind of chart once, together with the command that measures the run. All drives are "
@@ -160,7 +160,7 @@ def build_gallery(runs: Runs) -> Iterator[str]:
 
 
 def charts_of(view: ReportView) -> list[ChartView]:
-    """Return the charts of a page in their order."""
+    """Return the charts of a page in order."""
     of_tests = (
         chain(*(section.charts for section in test.sections), test.charts, test.events.charts) for test in view.tests
     )
@@ -168,7 +168,7 @@ def charts_of(view: ReportView) -> list[ChartView]:
 
 
 def _show(command: str, page: ReportView, shown: set[tuple[str, str]]) -> Iterator[str]:
-    """Yield the pictures of a page whose kind is not among those that were shown."""
+    """Yield the pictures of a page for kinds of charts that were not shown before."""
     is_first = True
     for one in charts_of(page):
         question = one.question or one.chart.title
@@ -191,7 +191,7 @@ def _show(command: str, page: ReportView, shown: set[tuple[str, str]]) -> Iterat
 
 
 def draw_picture(chart: AnyChart, path: Path) -> None:
-    """Write a small picture of a chart, in few colours."""
+    """Write a small picture of a chart with few colours."""
     (drawing,) = draw_all([draw(_without_alignment(chart)) | {"width": SMALL_PX, "padding": 8}])
     picture = Image.open(io.BytesIO(load_vega().svg_to_png(drawing, scale=1.0))).convert("RGB")
     picture.quantize(SHADES, dither=Image.Dither.NONE).save(path, optimize=True)
@@ -222,7 +222,7 @@ def value_of(figures: Figures, key: str) -> float:
 
 
 def draw_states(runs: Runs) -> Chart:
-    """Return random writes to a purged drive until their rate no longer changes."""
+    """Return a chart of random writes to a purged drive until their rate no longer changes."""
     slices = find_section(runs.load("fresh"), "hir").slices
     hours = [each.start_s / 3600 for each in slices]
     values = [iops(each.values) for each in slices]
@@ -247,12 +247,12 @@ def draw_states(runs: Runs) -> Chart:
 
 
 def name_stretch(name: str, begin: float, end: float, y: float) -> Rule:
-    """Return a line above a stretch of the x axis, with the name of the stretch."""
+    """Return a line above a part of the x axis, with the name of this part."""
     return Rule(kind=RuleKind.LEVEL, x=begin, x_end=end, y=y, name=name)
 
 
 def draw_demand(quantity: str, title: str, axis: str, scale: Scale) -> Callable[[Runs], Chart]:
-    """Return the maker of a chart of a quantity over outstanding I/Os, a curve for each thread count."""
+    """Return a function that draws a quantity over outstanding I/Os, with a curve for each thread count."""
 
     def build(runs: Runs) -> Chart:
         cells = find_section(runs.load("sweep"), "sweep").cells
@@ -286,7 +286,7 @@ def draw_demand(quantity: str, title: str, axis: str, scale: Scale) -> Callable[
 
 
 def draw_phases(runs: Runs) -> AnyChart:
-    """Return what the IOPS test did to the device, as the report shows it, with the names of its phases."""
+    """Return a chart of what the IOPS test did to the device, as in the report, with the names of the phases."""
     chart = _without_alignment(next(one for one in charts_of(runs.view("sata")) if one.question == DONE).chart)
     assert isinstance(chart, Chart)
     test = next(each for each in runs.load("sata").tests if each.name == "iops")
@@ -311,7 +311,7 @@ def draw_phases(runs: Runs) -> AnyChart:
 
 
 def draw_window(runs: Runs) -> Chart:
-    """Return the tracking variable of the IOPS test, round by round, with its window."""
+    """Return a chart of the tracking variable of the IOPS test, round by round, with its window."""
     section = find_section(runs.load("search"), "auto-demand")
     verdict = section.verdict
     assert verdict is not None
@@ -343,7 +343,7 @@ def draw_window(runs: Runs) -> Chart:
 
 
 def draw_tail(runs: Runs) -> Distribution:
-    """Return the response times of single I/Os with mean, percentiles and maximum."""
+    """Return a chart of the response times of single I/Os, with the mean, percentiles and maximum."""
     section = find_section(runs.load("sata"), "lat", "Response time histogram")
     (cell,) = section.cells
     marks = {
@@ -363,7 +363,7 @@ def draw_tail(runs: Runs) -> Distribution:
 
 
 def draw_cache(runs: Runs) -> Chart:
-    """Return the first minutes of random writes to a client drive with a cache of one-bit cells."""
+    """Return a chart of the first minutes of random writes to a client drive with a cache of one-bit cells."""
     points: list[tuple[float, float]] = []
     with tkperf.open_run(runs.path("cache")) as opened:
         (test,) = opened.record().tests
@@ -388,7 +388,9 @@ def draw_cache(runs: Runs) -> Chart:
 
 
 def draw_heat(runs: Runs) -> Chart:
-    """Return sequential reads of a drive without cooling, with the time in which it reports throttling."""
+    """Return a chart of sequential reads of a drive without cooling. The chart marks the time in which the drive
+    reports throttling.
+    """
     slices = find_section(runs.load("heat"), "heat", "Sequential reads").slices
     minutes = [(each.start_s / 60, value_of(each.values.all, "megabytes_per_s")) for each in slices]
     throttled = [each for each in slices if each.values.disturbances]

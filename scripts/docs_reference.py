@@ -1,9 +1,9 @@
-"""Pages of the reference, made from the code: commands, tests, keys and numbers, charts, simulated drives.
+"""Generate pages of the reference from the code: commands, tests, keys and numbers, charts, and simulated drives.
 
     python scripts/docs_reference.py [FOLDER]
 
-writes them into docs/reference, or into FOLDER. The repository contains them, because a reader on a code host needs
-them, too.
+The script writes the pages into docs/reference, or into FOLDER. The repository contains the generated pages, because
+readers on a code host need them as well.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tkperf.procedures.profiles.profile_tables import SHARED_TABLES
 
 
 def commands() -> Iterator[str]:
-    """Yield every command as in its own help."""
+    """Yield every command with the text of its help."""
     yield "# Commands\n"
     context = click.Context(cli, info_name="tkperf", **cli.context_settings)
     yield from _commands_of(cli, context, "##")
@@ -69,7 +69,7 @@ def _command(command: click.Command, context: click.Context, level: str) -> Iter
 
 
 def tests() -> Iterator[str]:
-    """Yield every test, and what each profile does in it."""
+    """Yield every test, with the procedure that each profile defines for it."""
     profiles = [load_profile(name) for name in built_in_profiles()]
     yield "# Tests\n"
     yield (
@@ -97,7 +97,7 @@ def _plain(text: str) -> str:
 
 
 def _prose(docstring: str) -> str:
-    """Return a docstring as Markdown: literals get one backtick on each side, all other text is escaped."""
+    """Return a docstring as Markdown. Literals are enclosed in single backticks, and all other text is escaped."""
     parts = docstring.split("``")
     return "".join(f"`{part}`" if number % 2 else _plain(part) for number, part in enumerate(parts))
 
@@ -107,7 +107,7 @@ def _cell(text: str) -> str:
 
 
 def profiles() -> Iterator[str]:
-    """Yield every table of a profile: its keys, and their values in each built-in profile."""
+    """Yield every table of a profile with its keys, and with the values of each key in the built-in profiles."""
     yield "# Keys and numbers of profiles\n"
     yield (
         "[Profiles](profiles.md) describes how to choose or write a profile, and "
@@ -143,8 +143,8 @@ def profiles() -> Iterator[str]:
 
 
 def _set_to(key: str, having: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the value of a key in most of the profiles, then each other value after the names of the profiles that use
-    it.
+    """Return the value of a key that most profiles have. Each other value follows, with the names of the profiles that
+    use it.
     """
     profiles: dict[str, list[str]] = {}
     for name, numbers in having.items():
@@ -176,7 +176,7 @@ def workloads() -> Iterator[str]:
 
 
 def charts() -> Iterator[str]:
-    """Yield every chart of every test: the question that it answers, its views, its sections."""
+    """Yield every chart of every test, with its question, its views and its sections."""
     yield "# Charts of each test\n"
     yield (
         "A PDF contains the views in bold. *All* means that a chart shows the whole test and not only one section.\n"
@@ -213,7 +213,9 @@ def charts() -> Iterator[str]:
 
 
 def _views(views: list[Figure]) -> str:
-    """Return the names of the views of a chart. Printed views are bold or, if none is printed, the first view."""
+    """Return the names of the views of a chart. Printed views are bold. If no view is printed, the first view is
+    bold.
+    """
     none_printed = not any(view.printed for view in views)
     texts = [", ".join(each.view) or each.kind.value for each in views]
     return "; ".join(
@@ -223,7 +225,7 @@ def _views(views: list[Figure]) -> str:
 
 
 def fio_options() -> Iterator[str]:
-    """Yield the outcome of every option of a fio job file."""
+    """Yield what the conversion does with every option of a fio job file."""
     yield "# Options of fio job files\n"
     yield (
         "This page lists what `tkperf workload from-fio` does with each option of a job file. [Own "
@@ -317,7 +319,7 @@ REFERENCE: dict[str, Callable[[], Iterator[str]]] = {
 
 
 def _wrap_prose(text: str) -> str:
-    """Break long lines as on all pages. Rows of tables, headings and code are not changed."""
+    """Break long lines as on all other pages. Rows of tables, headings and code are not changed."""
     lines: list[str] = []
     is_code = False
     for line in text.splitlines():
@@ -326,7 +328,7 @@ def _wrap_prose(text: str) -> str:
         if is_code or line.startswith(("|", "#", " ", "```")):
             lines.append(line)
             continue
-        # A piece of code in a sentence stays on one line.
+        # A piece of code within a sentence must stay on one line.
         kept = re.sub(r"`[^`]+`", lambda code: code[0].replace(" ", "\0"), line)
         lines.append(textwrap.fill(kept, 100, break_on_hyphens=False, break_long_words=False).replace("\0", " "))
     return "\n".join(lines)

@@ -2,10 +2,11 @@
 
     .venv/bin/python scripts/english_sample.py [COMMIT]
 
-The hash of the commit (default: HEAD) is the seed of the draw, and the texts are those of the checkout. The same commit
-therefore always gives the same sample, and nobody can choose what is judged. The script prints 100 sentences of README,
-the pages of docs/ and the newer decisions, 40 messages, and 60 docstrings and comments. The generated pages of the
-reference contain the help of every command and the meaning of every key, so both are among the sentences.
+The hash of the commit (default: HEAD) is the seed of the draw, and the texts are those in the checkout. The same commit
+therefore always leads to the same sample, and nobody can choose which texts are judged. The script prints 100 sentences
+from README, the pages in docs/ and the newer decisions, 40 messages, and 60 docstrings and comments. The generated
+pages of the reference contain the help of every command and the meaning of every key, so these texts are also among the
+sentences.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from refusal_messages import BLANK, template
 ROOT = Path(__file__).parents[1]
 SENTENCES, MESSAGES, NOTES = 100, 40, 60
 LEAST_WORDS = 5
-"""Shorter texts are names, not sentences. Code and the targets of links do not count."""
+"""Least number of words in a text. Shorter texts are names and not sentences. Code and the targets of links do not
+count.
+"""
 OLD_DECISIONS = 36
-"""Decisions up to this number are kept as they were written."""
+"""Number of the last decision that remains as it was written. Such old decisions are left out."""
 _NO_PROSE = re.compile(r"^(?:    |\||#|<|!\[|```)")
 _END_OF_SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`*\[(])")
 _REASONED = re.compile(r"^(?:noqa|type:|pragma|pylint)")
@@ -52,7 +55,9 @@ def main() -> None:
 
 
 def find_sentences() -> Iterator[tuple[str, str]]:
-    """Yield each sentence of the pages with the name of its page, and each cell of a table that is long enough."""
+    """Yield each sentence on the pages with the name of its page. Cells of tables that are long enough also count as
+    sentences.
+    """
     for page in find_pages():
         name = page.relative_to(ROOT).as_posix()
         for paragraph in split_page(page.read_text(encoding="utf-8")):
@@ -67,7 +72,7 @@ def find_pages() -> list[Path]:
 
 
 def split_page(text: str) -> Iterator[str]:
-    """Yield the paragraphs, the items of lists, and the cells of tables."""
+    """Yield the paragraphs, the list items and the table cells of a page."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     paragraph: list[str] = []
     for line in [*text.splitlines(), ""]:
@@ -116,7 +121,7 @@ def find_notes() -> Iterator[tuple[str, str]]:
 
 
 def join_comments(source: str) -> Iterator[str]:
-    """Yield the comments. Comments on consecutive lines count as one."""
+    """Yield the comments. Comments on consecutive lines count as one comment."""
     found = [
         token for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.type == tokenize.COMMENT
     ]
@@ -141,7 +146,7 @@ def read_sources(folder: str) -> Iterable[tuple[str, str]]:
 
 
 def is_long_enough(text: str) -> bool:
-    """Return whether a text has enough words besides code and the targets of links."""
+    """Return whether a text has enough words, without code and the targets of links."""
     return len(re.findall(r"[A-Za-z]{2,}", re.sub(r"`[^`]*`|\]\([^)]*\)", "", text))) >= LEAST_WORDS
 
 

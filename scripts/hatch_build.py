@@ -1,8 +1,8 @@
-"""Puts into an artefact what is not in git: the version, and the man pages.
+"""Add files that are not in git to a build: the version and the man pages.
 
 The version is a module, because reading it from the metadata of the package would take 50 ms at each start. pipx makes
-the man pages of a wheel available to man. scripts/wheel.sh creates the man pages, and the sdist brings them along, so
-that a wheel that is built from the sdist contains them too.
+the man pages in a wheel available to man. scripts/wheel.sh creates the man pages. The sdist contains them, so that a
+wheel that is built from the sdist contains them as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ MAN_PAGES = "man"
 
 
 class BuiltFiles(BuildHookInterface):  # type: ignore[misc] # its package is there at builds only
-    """An editable installation writes the version into the checkout. Other builds leave the sources as they are."""
+    """Build hook. An editable installation writes the version into the checkout. All other builds leave the sources
+    unchanged.
+    """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         module = f'"""The version with which this tkperf was built."""\n\n__version__ = "{self.metadata.version}"\n'

@@ -1,9 +1,9 @@
-"""make install and make uninstall: installs a self-contained tkperf below PREFIX, and removes it again.
+"""``make install`` and ``make uninstall``: install a self-contained tkperf below PREFIX, and remove it again.
 
 PREFIX/lib/tkperf contains a folder (a tree) for each installation that is in use, and ``current``, a link to the newest
-one. All other files, such as PREFIX/bin/tkperf and man pages, are links into ``current``. An upgrade therefore
-exchanges one link, and the target of a link shows whether the link belongs to tkperf. ``installed.json`` lists
-everything before it is created, and only listed files are ever removed.
+tree. All other files, such as PREFIX/bin/tkperf and man pages, are links into ``current``. An upgrade therefore
+replaces one link, and the target of a link shows whether the link belongs to tkperf. ``installed.json`` lists every
+file and folder before it is created, and only listed files are ever removed.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from packages import (
 HOME = Path("lib/tkperf")
 CURRENT = HOME / "current"
 LIST = HOME / "installed.json"
-# A file in each tree that lists the files with which the tree was built.
+# Name of a file in each tree. The file lists all files with which the tree was built.
 FILES = "files.json"
 MORE_PACKAGES = "more-packages.txt"
 
 
 @dataclass
 class Installed:
-    """What the installation created below a prefix. All paths are relative to the prefix.
+    """Files and folders that the installation created below a prefix. All paths are relative to the prefix.
 
     Attributes:
-        folders: folders that were created because they were missing, the outermost first.
+        folders: missing folders that the installation created, beginning with the outermost folder.
     """
 
     trees: list[str] = field(default_factory=list)
@@ -59,11 +59,11 @@ class Installed:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where to install.
+    """The place of an installation.
 
     Attributes:
-        prefix: the place from which the files will be used.
-        root: the place to which they are written now: the prefix, or the folder of a packager.
+        prefix: the folder from which the files will be used.
+        root: the folder to which the files are written now: the prefix, or the folder of a packager.
     """
 
     prefix: Path
@@ -97,7 +97,7 @@ def install(temporary: Path) -> None:
     _refuse_foreign_files(place)
     python = this_python()
     _refuse_private_python(python, place.prefix)
-    # Only folders may be created before they are listed, because they are empty.
+    # Only folders may be created before they are listed, because an empty folder does no harm.
     made = _make_folders(place.root, HOME)
     with _locked(place):
         installed = place.read()
@@ -129,14 +129,16 @@ def _place() -> Place:
 
 
 def _wanted_links(tree: Path) -> Iterator[str]:
-    """Paths below the prefix that become links to the same path in the tree."""
+    """Yield the paths below the prefix that become links to the same path in the tree."""
     yield "bin/tkperf"
     yield from sorted(f"{MAN_PAGES}/{page.name}" for page in (tree / MAN_PAGES).iterdir())
     yield from COMPLETIONS.values()
 
 
 def _target(link: str) -> str:
-    """Target of one of the links of the installation. It is relative, so that it is also correct below DESTDIR."""
+    """Return the target of one of the links of the installation. The target is relative, so that it is also correct
+    below DESTDIR.
+    """
     return os.path.relpath(CURRENT / link, Path(link).parent)
 
 
@@ -146,7 +148,9 @@ def _is_ours(place: Place, link: str) -> bool:
 
 
 def _refuse_foreign_files(place: Place) -> None:
-    """Check this before anything is created. TKperf 2.2, for example, installs a tkperf into the same folder."""
+    """Refuse to replace files of other programs. TKperf 2.2, for example, installs a tkperf into the same folder. This
+    check runs before anything is created.
+    """
     for link in ("bin/tkperf", *COMPLETIONS.values()):
         path = place.root / link
         if os.path.lexists(path) and not _is_ours(place, link):
@@ -157,7 +161,7 @@ def _refuse_foreign_files(place: Place) -> None:
 
 
 def _refuse_private_python(python: Path, prefix: Path) -> None:
-    """Other users cannot read a Python in a home folder, and the folder may disappear with its owner."""
+    """Refuse a Python in a home folder. Other users may not be able to read it, and it may disappear with its owner."""
     real = python.resolve()
     for user in pwd.getpwall():
         home = Path(user.pw_dir).resolve()
@@ -171,7 +175,9 @@ def _refuse_private_python(python: Path, prefix: Path) -> None:
 
 
 def _make_folders(root: Path, folder: Path) -> list[str]:
-    """Create a folder below root. Return the names of the folders that were missing, the outermost first."""
+    """Create a folder below root. Return the names of the folders that were missing, beginning with the outermost
+    folder.
+    """
     missing = [name for name in (folder, *folder.parents) if not (root / name).is_dir()]
     (root / folder).mkdir(parents=True, exist_ok=True)
     return [str(name) for name in reversed(missing)]
@@ -179,7 +185,7 @@ def _make_folders(root: Path, folder: Path) -> list[str]:
 
 @contextmanager
 def _locked(place: Place) -> Iterator[None]:
-    """Only one installation or removal runs at a time."""
+    """Hold a lock, so that only one installation or removal runs at a time."""
     handle = os.open(place.root / HOME, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -212,7 +218,7 @@ def _build(tree: Path, seen_as: Path, python: Path, temporary: Path, extras: tup
 
 
 def build_tree(tree: Path, seen_as: Path, python: Path, temporary: Path, extras: tuple[str, ...]) -> None:
-    """Build a tree that works both at its present and at its final place.
+    """Build a tree that works both in its present place and in its final place.
 
     Args:
         seen_as: the final place of the tree.
@@ -238,7 +244,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _switch(place: Place, tree: str) -> None:
-    """Make the new tree the one that is called. The exchange happens in a single step."""
+    """Make the new tree the current tree. The link is replaced in a single step."""
     new = place.root / HOME / "current.new"
     new.unlink(missing_ok=True)
     new.symlink_to(Path(tree).name)
@@ -271,7 +277,9 @@ def _unlink(place: Place, link: str) -> None:
 
 
 def _is_free(place: Place, tree: str) -> bool:
-    """Name the processes that use a tree. The first word of their command is the Python of the tree."""
+    """Return whether no process uses a tree, and name the processes that do. The first word of their command is the
+    Python of the tree.
+    """
     users = [pid for pid, word in _first_words() if (place.root / tree) in Path(word).parents]
     if users:
         _say(
@@ -285,12 +293,12 @@ def _first_words() -> Iterator[tuple[str, str]]:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             yield (folder.name, (folder / "cmdline").read_bytes().split(b"\0")[0].decode("utf-8", "replace"))
-        except OSError:  # it ended meanwhile
+        except OSError:  # the process ended meanwhile
             continue
 
 
 def _remove_tree(place: Place, tree: str, installed: Installed) -> None:
-    """List each installed file, or all possible files if the installation was cut off."""
+    """Remove a tree file by file: all listed files, or all possible files if the installation was interrupted."""
     folder = place.root / tree
     try:
         files = json.loads((folder / FILES).read_text())
@@ -311,7 +319,7 @@ def _remove_tree(place: Place, tree: str, installed: Installed) -> None:
 def _remove_if_empty(folder: Path) -> None:
     try:
         folder.rmdir()
-    except OSError:  # the folder is not empty, or no longer exists
+    except OSError:  # the folder is not empty or no longer exists
         return
 
 
@@ -335,7 +343,7 @@ def uninstall(_temporary: Path) -> None:
     if not installed.trees:
         raise InstallError(f"nothing in {place.root} was made by make install")
     with _locked(place):
-        # All files are checked before any file is removed.
+        # All trees are checked before any file is removed.
         if not all([_is_free(place, tree) for tree in installed.trees]):  # noqa: C419
             raise InstallError("let it end or end it first; nothing was removed")
         for link in installed.links:

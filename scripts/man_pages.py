@@ -1,9 +1,10 @@
-"""Man pages made from the structures of the command line: one for tkperf, and one for each command.
+"""Generate man pages from the definition of the command line: one page for tkperf, and one page for each command.
 
     python scripts/man_pages.py FOLDER
 
-Runs in any Python that has tkperf. click-man (0.6) does not fit: it neither escapes what roff takes
-as a command, nor knows click's ``\\b`` blocks, nor finds commands that are loaded when called.
+The script runs in any Python that contains tkperf. click-man (0.6) is not suitable: it does not escape text that roff
+would interpret as a command, does not support click's ``\\b`` blocks, and does not find commands that are loaded when
+they are called.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tkperf import __version__
 from tkperf.cli.calling import options_by_heading
 from tkperf.cli.main import cli
 
-# Input lines of roff have at most 80 characters, which leaves room for escapes.
+# Input lines of roff have at most 80 characters. This limit leaves room for escapes.
 LINE = 72
 ESCAPES = {"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"}
 FILES = (
@@ -31,7 +32,7 @@ FILES = (
 
 
 def build_pages() -> dict[str, str]:
-    """Return every page, with the name of its file as the key."""
+    """Return the text of every page, with the name of its file as the key."""
     context = click.Context(cli, info_name="tkperf", **cli.context_settings)
     pages = {"tkperf.1": _page(cli, context, others=cli.list_commands(context))}
     for name in cli.list_commands(context):
@@ -47,7 +48,7 @@ def _page(command: click.Command, context: click.Context, *, others: list[str] |
     prose, examples, exit_codes = parts_of_help(command)
     summary = prose[0] if others else command.get_short_help_str(limit=1000)
     lines = [
-        # The page contains no date, because the date would differ from build to build.
+        # The page contains no date, because a date would differ from build to build.
         f'.TH {title.upper()} 1 "" "tkperf {__version__}"',
         ".SH NAME",
         f"{_escaped(title)} \\- {_escaped(summary.rstrip('.'))}",
@@ -71,7 +72,7 @@ def _page(command: click.Command, context: click.Context, *, others: list[str] |
 
 
 def parts_of_help(command: click.Command) -> tuple[list[str], list[str], str]:
-    """Paragraphs, lines of examples, and the sentence of exit codes.
+    """Return the paragraphs, the lines of examples, and the sentence about exit codes.
 
     Blocks that click is told not to wrap (``\\b``) are examples, exit codes, or a paragraph that
     keeps its lines, which is marked by its leading ``\\b`` here as well.
@@ -117,7 +118,7 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
         if len(sections) > 1:
             yield f".SS {_escaped(heading)}"
         for flags, meaning in records:
-            # Flags are printed as users type them; the words after flags are placeholders.
+            # Flags are printed as users type them. The words after flags are placeholders.
             *first, last = flags.split(", ")
             last, _, value = last.partition(" ")
             line = ", ".join(f"\\fB{_escaped(flag)}\\fR" for flag in [*first, last])
@@ -145,7 +146,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """Return text that roff prints unchanged, with hyphens that a reader can search for and copy."""
+    """Return text that roff prints unchanged. A reader can search for its hyphens and copy them."""
     escaped = "".join(ESCAPES.get(letter, letter if letter.isascii() else f"\\[u{ord(letter):04X}]") for letter in text)
     # At the beginning of a line, roff would interpret a point or an apostrophe as a request.
     return f"\\&{escaped}" if escaped.startswith(".") else escaped

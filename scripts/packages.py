@@ -1,4 +1,4 @@
-"""Fills a folder with tkperf and the Python packages that uv.lock lists, for install.py and archive.py."""
+"""Fill a folder with tkperf and the Python packages in uv.lock, for install.py and archive.py."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAN_PAGES = "share/man/man1"
 
 
 class InstallError(Exception):
-    """An error that says what prevents the installation, and what the user can do."""
+    """An error that states what prevents the installation and what the user can do."""
 
 
 def call(*argv: str | Path, cwd: Path | None = None, **environment: str) -> str:
@@ -32,8 +32,8 @@ def call(*argv: str | Path, cwd: Path | None = None, **environment: str) -> str:
     Raises:
         InstallError: the program failed; the error contains its output.
     """
-    # Write no bytecode beside the sources, because their owner could not remove files of root.
-    # git, which gives the version, must not write its index anew, because it would then belong to root.
+    # Write no bytecode next to the sources, because their owner could not remove files of root. git reports the
+    # version. It must not write its index again, because the index would then belong to root.
     variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "GIT_OPTIONAL_LOCKS": "0", **environment}
     done = subprocess.run(
         [str(word) for word in argv],
@@ -51,7 +51,7 @@ def call(*argv: str | Path, cwd: Path | None = None, **environment: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Uv:
-    """uv for one installation, which leaves nothing in folders of other users."""
+    """uv for one installation. It leaves no files in folders of other users."""
 
     program: Path
     folder: Path
@@ -68,10 +68,12 @@ class Uv:
         )
 
     def _cache(self) -> tuple[str, ...]:
-        """With sudo, HOME may belong to the user, and files of root in that cache would stop the user's uv."""
+        """Return the option for the cache. With sudo, HOME may belong to the user. Files of root in the cache of this
+        user would make the user's uv fail.
+        """
         try:
             folder = Path(call(self.program, "cache", "dir").strip())
-        except InstallError:  # no HOME
+        except InstallError:  # HOME is not set
             return ("--cache-dir", str(self.folder / "cache"))
         while not folder.exists():
             folder = folder.parent
@@ -81,7 +83,7 @@ class Uv:
 
 
 def put_packages(uv: Uv, *where: str | Path, python: Path, extras: tuple[str, ...]) -> None:
-    """Install tkperf and its locked packages. ``where`` tells uv pip the destination."""
+    """Install tkperf and its locked packages. ``where`` is the destination for uv pip."""
     locked = uv.folder / "locked.txt"
     wanted = [word for extra in extras for word in ("--extra", extra)]
     uv.call(
@@ -99,18 +101,18 @@ def put_packages(uv: Uv, *where: str | Path, python: Path, extras: tuple[str, ..
     )
     wheels = uv.folder / "wheel"
     uv.call("build", "--wheel", "--python", python, "--out-dir", wheels, SOURCES)
-    # Use copies, because links would share the modes of files in the cache. Install our wheel by name, because the
-    # installed tree would otherwise keep the path of the wheel.
+    # Packages are copied, because links would share the modes of the files in the cache. The wheel of tkperf is
+    # installed by its name, because the installed tree would otherwise contain the path of the wheel.
     pip = ("pip", "install", "--link-mode", "copy", "--no-deps", "--python", python, *where)
     uv.call(*pip, "--require-hashes", "--requirement", locked)
     uv.call(*pip, "--no-index", "--find-links", wheels, "tkperf")
 
 
 def forget_origin(folder: Path) -> None:
-    """Remove what uv records for its own use about the wheel that it found here.
+    """Remove the records that uv makes for its own use about the wheel.
 
     Also remove deleted files from the lists of files, because the checksum of a script depends on the folder in which
-    it was made.
+    the script was made.
     """
     for note in list(folder.rglob("*.dist-info/uv_cache.json")):
         note.unlink()
@@ -122,7 +124,7 @@ def forget_origin(folder: Path) -> None:
 
 
 def put_documents(python: Path, share_in: Path) -> None:
-    """Write the man pages and the shell completion with the tkperf that was just installed."""
+    """Write the man pages and the shell completions with the tkperf that was just installed."""
     call(python, SOURCES / "scripts/man_pages.py", share_in / MAN_PAGES)
     for shell, place in COMPLETIONS.items():
         script = call(python, "-P", "-m", "tkperf", "completion", shell)
@@ -131,8 +133,8 @@ def put_documents(python: Path, share_in: Path) -> None:
 
 
 def compile_packages(python: Path, folder: Path, *, seen_as: Path) -> None:
-    """Compile bytecode in place, so that no user ever has to write any. It is valid whatever the times of the files
-    are.
+    """Compile bytecode in the folder, so that no user has to write bytecode later. The bytecode is valid whatever the
+    times of the files are.
     """
     call(
         python,
@@ -169,12 +171,12 @@ def find_uv(folder: Path) -> Uv:
 
 
 def this_python() -> Path:
-    """Return the Python that runs this script, which system-python.sh chose, without a virtual environment."""
+    """Return the Python that runs this script, outside any virtual environment. system-python.sh chose this Python."""
     return Path(getattr(sys, "_base_executable", sys.executable))
 
 
 def main_of(act: Callable[[Path], None]) -> None:
-    """Call a script's ``act`` with a temporary folder. An error is printed as one line."""
+    """Call the function ``act`` of a script with a temporary folder. Print an error as one line."""
     os.umask(0o022)
     try:
         with tempfile.TemporaryDirectory(prefix="tkperf-install-") as folder:

@@ -1,4 +1,4 @@
-"""A copy of a Python that needs only the C library of the system, in any folder."""
+"""Copy a Python into any folder. The copy needs only the C library of the system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 
 from packages import InstallError, call
 
-# Libraries of the C library and the compiler's runtime. Every Linux has them, and they depend on its kernel and loader.
+# Parts of the C library and of the compiler's runtime. Every Linux contains these libraries, and they depend on its
+# kernel and loader.
 SYSTEM_LIBRARIES = re.compile(
     r"^(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|nsl|anl|gcc_s|stdc\+\+)\.so.*|linux-vdso.*)$"
 )
@@ -68,7 +69,7 @@ def copy_python(python: Path, folder: Path) -> Path:
 
 
 def _bring_libraries(programs: list[Path], folder: Path) -> None:
-    """Put the libraries that programs load beside the programs, and let the programs find them through a
+    """Copy the libraries that programs load next to these programs, and let the programs find the libraries through a
     relative path.
     """
     waiting, brought = list(programs), set[str]()
@@ -95,7 +96,7 @@ def _loaded(program: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _bring_license(library: Path, licenses: Path) -> None:
-    """Find Debian's record of the copyright of a library. Pythons of other systems contain their own records."""
+    """Copy Debian's copyright file of a library. Pythons of other systems contain their own copyright files."""
     try:
         package = call("dpkg", "-S", library.resolve()).split(":")[0]
     except (InstallError, OSError):

@@ -1,8 +1,8 @@
-"""The messages of all refusals, read from the source code, and what a user can do about each of them.
+"""The messages of all refusals, read from the source code, and advice on each of them.
 
-``docs_reference.py`` writes docs/reference/refusals.md from both. The script ends with an error if a message of the
-code has no advice here, or if an advice belongs to a message that no longer exists. The page therefore cannot become
-outdated.
+``docs_reference.py`` writes docs/reference/refusals.md from the messages and the advice. The script ends with an error
+if a message in the code has no advice here, or if advice belongs to a message that no longer exists. The page therefore
+cannot become outdated.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ BLANK = "…"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonAdvice:
-    """What to do about an objection to a device.
+    """Advice on an objection to a device.
 
     Attributes:
-        composed: the messages that the code puts together from parts; tests/docs compares them with the code.
+        composed: the messages that the code composes from parts. tests/docs compares these messages with the code.
     """
 
     advice: str
@@ -121,7 +121,7 @@ REASONS = {
 _TO_WAIT = "Wait until the erase has finished. A sanitize or format continues even after a kill or a power cut."
 _SAME_VERSION = "Install the same version of tkperf on all hosts."
 
-# Messages with exit code 3 by the situation in which they appear, and what to do.
+# Messages with exit code 3, grouped by the situation in which they appear, with advice.
 REFUSALS: dict[str, Mapping[str, str]] = {
     "Confirmation": {
         "all data on … will be destroyed, but tkperf cannot ask for consent, because there is no terminal.… "
@@ -280,7 +280,7 @@ REFUSALS: dict[str, Mapping[str, str]] = {
 
 
 def merge_blanks(text: str) -> str:
-    """Return a message in which consecutive blanks are replaced by one."""
+    """Return a message in which consecutive blanks are replaced with one blank."""
     return re.sub(rf"{BLANK}( ?{BLANK})+", BLANK, text)
 
 
@@ -288,7 +288,7 @@ def build_page() -> Iterator[str]:
     """Yield the lines of the page.
 
     Raises:
-        LookupError: a message has no advice, or an advice has no message.
+        LookupError: a message has no advice, or advice has no message.
     """
     yield "# Refusals: messages and what to do\n"
     yield (
@@ -330,7 +330,9 @@ def _require_same(what: str, found: Iterable[str], known: Iterable[str]) -> None
 
 
 def template(node: ast.expr) -> str:
-    """Return a text with its blanks: ``f"{path} is locked by {who}"`` becomes ``… is locked by …``."""
+    """Return a text in which variable parts are blanks: ``f"{path} is locked by {who}"`` becomes ``… is locked by
+    …``.
+    """
     match node:
         case ast.Constant(value=str(text)):
             return text
@@ -352,7 +354,7 @@ def refusals() -> set[str]:
 
 
 def objections() -> dict[str, set[str]]:
-    """Return the reasons against erasing a device, with the messages of each reason."""
+    """Return the reasons against erasing a device, with the messages for each reason."""
     found: dict[str, set[str]] = {}
     tree = ast.parse((SOURCE / "device/safety.py").read_text(encoding="utf-8"))
     for function in ast.walk(tree):
@@ -362,7 +364,7 @@ def objections() -> dict[str, set[str]]:
                 reason, text = call.args
                 texts = [template(text)]
                 if isinstance(text, ast.Name):
-                    # Return both texts if a branch chooses one of them.
+                    # If a branch chooses one of two texts, return both.
                     texts = [each for line, each in said if told_until < line < call.lineno]
                 told_until = call.lineno
                 for name in reasons(reason):
@@ -379,7 +381,7 @@ def sentences(function: ast.FunctionDef) -> list[tuple[int, str]]:
 
 
 def reasons(node: ast.expr) -> Iterator[str]:
-    """Return the names of ``Reason``. A table of reasons stands for all its entries."""
+    """Yield the names of ``Reason`` in an expression. A table of reasons represents all its entries."""
     if isinstance(node, ast.Attribute):
         yield node.attr
     else:
@@ -387,6 +389,6 @@ def reasons(node: ast.expr) -> Iterator[str]:
 
 
 def calls(tree: ast.AST, name: str) -> Iterator[ast.Call]:
-    """Sort the messages by their lines."""
+    """Yield the calls of a function, sorted by their lines."""
     found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == name]
     yield from sorted(found, key=lambda call: call.lineno)

@@ -1,8 +1,8 @@
-"""make release-check: the check list of a release as one command.
+"""``make release-check``: run the check list of a release as one command.
 
-Every check runs, whatever failed before. Each prints one line, and the exit status is 1 if any of them failed. The
-artefacts are in dist/release, with SHA256SUMS and the software bill of materials. The output of each program is in
-dist/release-logs.
+Every check runs, even if an earlier check failed. Each check prints one line, and the exit status is 1 if any check
+failed. The artefacts are written to dist/release, with SHA256SUMS and the software bill of materials. The output of
+each program is written to dist/release-logs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-# What vl-convert-python joins into each report with charts, and the function that returns its version.
+# Libraries that vl-convert-python embeds in each report with charts, and the function that returns the version of each
+# library.
 LIBRARIES = {
     "Vega": "get_vega_version",
     "Vega-Embed": "get_vega_embed_version",
@@ -40,7 +41,7 @@ FONT = {
 
 
 class CheckError(Exception):
-    """A check failed. The text states what is wrong, and what to do."""
+    """A check failed. The text states what is wrong and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,7 @@ class Release:
         return tag.removeprefix("v")
 
     def call(self, name: str, *words: str | Path) -> None:
-        """Start one of our scripts, with its output in a log.
+        """Run one of tkperf's scripts and write its output to a log.
 
         Raises:
             CheckError: the script failed.
@@ -103,7 +104,7 @@ def check_tag(release: Release) -> None:
 
 
 def check_words(release: Release) -> None:
-    """The changelog has a section of the version, and README does not state that there is no release."""
+    """Check that the changelog has a section for the version, and that README does not state that no release exists."""
     version = release.version()
     if f"\n## {version}" not in (release.checkout / "CHANGELOG.md").read_text(encoding="utf-8"):
         raise CheckError(f"CHANGELOG.md has no section '## {version}'")
@@ -112,7 +113,7 @@ def check_words(release: Release) -> None:
 
 
 def check_promises(release: Release) -> None:
-    """The promises of each X.Y.0 are recorded."""
+    """Check that the promises of each version X.Y.0 are recorded."""
     version = release.version()
     folder = release.checkout / "tests/compatibility" / version
     if version.endswith(".0") and not folder.is_dir():
@@ -120,7 +121,7 @@ def check_promises(release: Release) -> None:
 
 
 def check_notice(release: Release) -> None:
-    """NOTICE names the font, and the libraries of each report with charts in the versions that are locked."""
+    """Check that NOTICE names the font and the libraries in each report with charts, with the locked versions."""
     import vl_convert  # noqa: PLC0415 # it loads V8
 
     notice = " ".join((release.checkout / "NOTICE").read_text(encoding="utf-8").split())
@@ -131,7 +132,7 @@ def check_notice(release: Release) -> None:
 
 
 def run_script(name: str, *words: str) -> Callable[[Release], None]:
-    """Return a check that one of our scripts succeeds."""
+    """Return a check that one of tkperf's scripts succeeds."""
 
     def check(release: Release) -> None:
         release.call(name, *words)
@@ -140,7 +141,7 @@ def run_script(name: str, *words: str) -> Callable[[Release], None]:
 
 
 def build_twice(name: str) -> Callable[[Release], None]:
-    """Return a check that a script writes the same artefacts if it is called again."""
+    """Return a check that a script writes the same artefacts when it is called again."""
 
     def check(release: Release) -> None:
         again = release.logs / f"{name} again"
@@ -160,7 +161,9 @@ def build_twice(name: str) -> Callable[[Release], None]:
 
 
 def check_versions(release: Release) -> None:
-    """The name of each artefact contains the version of the tag, and the wheel and the sdist state it."""
+    """Check that the name of each artefact contains the version of the tag, and that the wheel and the sdist state this
+    version.
+    """
     version = release.version()
     names = sorted(path.name for path in release.artefacts.iterdir())
     if wrong := [name for name in names if version not in name.replace("~", "") and name != "SHA256SUMS"]:
@@ -177,7 +180,8 @@ def check_versions(release: Release) -> None:
 def write_bill(release: Release) -> None:
     """Write the software bill of materials of the wheel: tkperf, the locked packages of all extras, and the font.
 
-    uv writes it in CycloneDX. Its random number and its time are replaced, so that the same commit gives the same file.
+    uv writes the file in CycloneDX format. Its random number and its time are replaced, so that the same commit leads
+    to the same file.
     """
     (wheel,) = release.artefacts.glob("tkperf-*.whl")
     version = wheel.name.split("-")[1]
@@ -202,7 +206,7 @@ def write_bill(release: Release) -> None:
 
 
 def write_sums(release: Release) -> None:
-    """Write SHA256SUMS of all artefacts, for sha256sum --check."""
+    """Write SHA256SUMS for all artefacts, as input for sha256sum --check."""
     artefacts = sorted(path for path in release.artefacts.iterdir() if path.name != "SHA256SUMS")
     if not artefacts:
         raise CheckError("no artefact was built")
@@ -216,7 +220,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# In the order of a release. No check can be left out.
+# The checks are in the order of a release. No check can be omitted.
 CHECKS: tuple[tuple[str, Callable[[Release], None]], ...] = (
     ("all files are committed", check_tree),
     ("the commit has the tag of a release", check_tag),
@@ -238,7 +242,7 @@ CHECKS: tuple[tuple[str, Callable[[Release], None]], ...] = (
 
 
 def run_checks(release: Release, checks: tuple[tuple[str, Callable[[Release], None]], ...]) -> int:
-    """Run all checks, and print a line for each one. Return the number of failed checks."""
+    """Run all checks and print a line for each check. Return the number of failed checks."""
     for folder in (release.artefacts, release.logs):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

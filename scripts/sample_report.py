@@ -1,8 +1,8 @@
-"""Make docs/examples/sample-report.html and the pictures of README and docs again, after a change of a page.
+"""Make docs/examples/sample-report.html and the pictures in README and docs again after a page has changed.
 
     .venv/bin/python scripts/sample_report.py
 
-All runs are simulated, and all pictures say SIMULATED. The drives are those of README:
+All runs are simulated, and all pictures contain the word SIMULATED. The drives are those in README:
 
 - the sample report, and the pictures of its beginning and of a figure's window. Its profile gives write saturation
   more time than the PTS, so the page shows a rate that has settled;
@@ -50,7 +50,7 @@ NAME, DEVICE = "sample", "sim:sata-ssd"
 COMPARED = {"rehearsal": "sim:sata-ssd", "nvme": "sim:nvme-4kn"}
 COLUMNS, ROWS = 100, 30
 LIVE_ROUND = 4
-"""The live view shows the middle of this round."""
+"""The live view shows the middle of the round with this number."""
 NOON = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
 
@@ -64,7 +64,7 @@ def main() -> None:
         comparison.write_text(make_comparison(folder), encoding="utf-8")
         chromium = shutil.which("chromium") or shutil.which("chromium-browser")
         with sync_playwright() as playwright:
-            # The pages come from tkperf itself.
+            # The pages are made by tkperf and contain no foreign content.
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             draw_sample(browser)
             draw_comparison(browser, comparison)
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def make_sample(folder: Path) -> str:
-    """Return the report page of the sample run."""
+    """Measure the sample run and return its report page."""
     plan = tkperf.make_plan("ssd", DEVICE, profile=str(ROOT / PROFILE))
     measured = tkperf.run(plan, NAME, folder=folder)
     command = ("tkperf", "ssd", NAME, DEVICE, "--profile", PROFILE)
@@ -84,7 +84,7 @@ def make_sample(folder: Path) -> str:
 
 
 def draw_live_view(folder: Path) -> str:
-    """Measure the first of the compared drives, and return its live view as SVG, in the middle of a round."""
+    """Measure the first of the compared drives. Return its live view as SVG, in the middle of a round."""
     name, device = next(iter(COMPARED.items()))
     state = RunState()
     frames: list[list[Text]] = []
@@ -106,7 +106,7 @@ def draw_live_view(folder: Path) -> str:
 
 
 def make_comparison(folder: Path) -> str:
-    """Measure the other drive, and return the page that compares both."""
+    """Measure the second drive and return the page that compares both drives."""
     first, second = COMPARED
     tkperf.run(tkperf.make_plan("ssd", COMPARED[second]), second, folder=folder)
     runs = [tkperf.load(folder / f"{name}.tkperf") for name in (first, second)]
@@ -114,7 +114,7 @@ def make_comparison(folder: Path) -> str:
 
 
 def draw_sample(browser: Browser) -> None:
-    """Draw the sample from the top to its findings, and the window of the 99.9 % latency of the last test."""
+    """Draw the sample report from its top to its findings, and the window of the 99.9 % latency of the last test."""
     page = browser.new_page(viewport={"width": WIDTH_PX, "height": 1270})
     page.goto(PAGE.as_uri())
     page.locator("#iops0relative svg.marks").wait_for()
@@ -131,7 +131,7 @@ def draw_sample(browser: Browser) -> None:
 
 
 def draw_comparison(browser: Browser, path: Path) -> None:
-    """Draw a comparison from the top to its first charts."""
+    """Draw the comparison from its top to its first charts."""
     page = browser.new_page(viewport={"width": WIDTH_PX, "height": 1270})
     page.goto(path.as_uri())
     page.locator("figure svg.marks").first.wait_for()
@@ -140,7 +140,7 @@ def draw_comparison(browser: Browser, path: Path) -> None:
 
 
 def draw_down_to(page: Page, charts: str, count: int, path: Path) -> None:
-    """Draw a page from its top down to the end of the first charts."""
+    """Draw a page from its top to the end of the first charts."""
     drawn = page.locator(charts)
     boxes = [drawn.nth(number).bounding_box() for number in range(count)]
     bottom = max(box["y"] + box["height"] for box in boxes if box is not None)
