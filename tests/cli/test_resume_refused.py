@@ -191,11 +191,11 @@ def test_a_switch_that_is_neither_on_nor_off(option: str, value: object, run_fil
     options = fact(run_file, "options")
     assert isinstance(options, dict)
     edit(run_file, options=options | {option: value})
-    assert_refused(run_file, 6, f"option {option} is")
+    assert_refused(run_file, 6, f"Option {option}:")
 
 
 @pytest.mark.parametrize(
-    ("facts", "code", "says"), [(["Note"], 6, "option facts is"), ({"Note": 7}, 2, "Note has 0 characters")]
+    ("facts", "code", "says"), [(["Note"], 6, "Option facts:"), ({"Note": 7}, 2, "Note has 0 characters")]
 )
 def test_facts_that_no_run_has(facts: object, code: int, says: str, run_file: Path) -> None:
     options = fact(run_file, "options")
