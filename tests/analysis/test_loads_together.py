@@ -21,7 +21,7 @@ from tkperf.analysis.loads_together import CellState, InterferenceGrid, build_gr
 from tkperf.analysis.results import CellResult, CellUncertainty, GridRules, RunResult, SectionResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.figures import Figure, FigureKind
-from tkperf.model.workload import Arrival, Stream, Workload, combine, key_of_stream
+from tkperf.model.workload import ActiveRange, Arrival, Stream, Workload, combine, key_of_stream
 from tkperf.page.chart import GridEdge
 from tkperf.page.comparison.decision_texts import build_decision_view, find_title
 from tkperf.page.figures.interference_charts import find_edges
@@ -402,7 +402,8 @@ def test_factors_of_neighbours_are_listed_and_rank_no_drive() -> None:
     runs = [made_up_run(name, {"neighbours": [one]}) for name, one in zip("ab", sections, strict=True)]
     runs = [replace(run, tests=(with_characteristics(run.tests[0]),)) for run in runs]
     comparison = compare_runs(runs)
-    assert {row.quantity.key for row in comparison.rows} == {LATENCY_FACTOR.key}
+    assert {row.quantity.key for row in comparison.rows} == {LATENCY_FACTOR.key, "p99_us"}
+    assert {entry.change for row in comparison.rows for entry in row.entries[1:]} == {Change.DIFFERENT}
     decision = build_decision(comparison)
     (figure,) = decision.figures
     assert [one.entry.value for one in figure.cells] == [pytest.approx(3), pytest.approx(2)]
@@ -415,3 +416,24 @@ def test_factors_of_neighbours_are_listed_and_rank_no_drive() -> None:
 
 def made_up_uncertainty(of: dict[str, Uncertainty]) -> CellUncertainty:
     return CellUncertainty(all=of)
+
+
+def test_streams_in_the_same_share_of_two_drives_are_compared() -> None:
+    """A stream that uses a tenth of its drive has another region in bytes on a larger drive. A comparison finds it by
+    the name of the stream, and a load alone by the kind of load.
+    """
+
+    def of_drive(size_bytes: int) -> SectionResult:
+        part = ActiveRange(offset_bytes=0, length_bytes=size_bytes // 10)
+        loads = [Stream(name=name, workload=replace(READS, region=part)) for name in ("queries", "pages")]
+        both = combine(loads)
+        cells = [
+            cell(load, 1000, 100.0) for load in (both, key_of_stream(both, "queries"), key_of_stream(both, "pages"))
+        ]
+        cells.append(cell(replace(READS, region=part), 1000, 100.0))
+        return replace(made_up_section("Mix", {READS: [1.0]}, steady=None), cells=tuple(cells))
+
+    runs = [made_up_run(name, {"mix": [of_drive(size)]}) for name, size in (("a", 10 << 30), ("b", 40 << 30))]
+    found = {row.workload.stream for row in build_rows(runs)}
+    assert found == {None, "queries", "pages"}
+    assert any(not row.workload.together for row in build_rows(runs))

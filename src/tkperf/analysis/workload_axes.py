@@ -221,10 +221,14 @@ def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[WorkloadAxi
     """Return the fields that identify the corresponding workload in a section of another run.
 
     The kind of load must be the same. The demand must be the same only if a section has several demands. Two runs with
-    different thread counts can be compared, with a warning.
+    different thread counts can be compared, with a warning. The same holds for the part of the range that a load uses:
+    the same share of two drives of different sizes is not the same bytes. Streams are identified by their names.
     """
-    varying = {axis for section in sections for axis in find_axes(section)}
-    return tuple(axis for axis in AXES if axis in varying or axis not in DEMAND_AXES)
+    several = [list(section) for section in sections]
+    varying = {axis for section in several for axis in find_axes(section) if axis is not REGION}
+    if any(_differs(REGION, [work for work in section if not work.together]) for section in several):
+        varying.add(REGION)
+    return tuple(axis for axis in AXES if axis in varying or axis not in (*DEMAND_AXES, REGION))
 
 
 def place_of(workload: Workload, axes: Sequence[WorkloadAxis]) -> tuple[Order, ...]:

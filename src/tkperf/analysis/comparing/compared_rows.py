@@ -12,7 +12,7 @@ from typing import Self
 
 from tkperf.analysis.characteristics import FRESH, READS_WITHIN_LIMIT, SOUGHT_ALWAYS, STEADY, Characteristic
 from tkperf.analysis.characteristics_search import CLOCK_S, changes
-from tkperf.analysis.loads_together import InterferenceGrid, build_grid
+from tkperf.analysis.loads_together import READ_P99, InterferenceGrid, build_grid, find_neighbours
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, SliceResult
 from tkperf.analysis.timeline.levels import LevelKind
 from tkperf.analysis.timeline.timelines import preferred
@@ -340,8 +340,7 @@ def _without_judgement(row: ComparedRow) -> ComparedRow:
 
     def judge(entry: Entry) -> Entry:
         same = entry.demand is None or entry.demand == row.entries[0].demand
-        judged = entry.change in (Change.BETTER, Change.WORSE)
-        return replace(entry, change=Change.DIFFERENT) if judged and not same else entry
+        return entry if same else _as_different(entry)
 
     return replace(row, entries=tuple(map(judge, row.entries)))
 
@@ -354,6 +353,7 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
         # The rate of the reader is a share of the rate that each drive reaches alone, so the loads differ from drive to
         # drive.
         yield from _of_course(test, sections, set())
+        yield from _of_readers(test, sections)
         return
     name, quantities = sections[0].name, sections[0].quantities
     phases, workloads = find_phases(sections), _workloads(sections)
@@ -369,6 +369,28 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
             entries = [_entry(of_run, workload, quantity) for of_run, workload in zip(cells, of_runs, strict=True)]
             yield _row(test, name, of_runs[0], quantity, entries)
     yield from _of_course(test, sections, {*phases, *({STEADY_PART} if whole and phases else ())})
+
+
+def _of_readers(test: str, sections: Sequence[SectionResult]) -> Iterator[ComparedRow]:
+    """Yield the latency of the reader alone and next to each neighbour. No value is better or worse than another value,
+    because each drive has a reader of its own rate.
+    """
+    of_runs = [find_neighbours((section,)) for section in sections]
+    builders = [make_entry_builder(section) for section in sections]
+    for number, effect in enumerate(of_runs[0]):
+        same = [next((one for one in effects if one.name == effect.name), None) for effects in of_runs]
+        effects = [one for one in same if one is not None]
+        if len(effects) < len(sections):
+            continue
+        for cells in ([one.alone for one in effects] if not number else [], [one.reader for one in effects]):
+            if cells:
+                entries = [build(cell.workload, READ_P99) for build, cell in zip(builders, cells, strict=True)]
+                row = _row(test, sections[0].name, cells[0].workload, READ_P99, entries)
+                yield replace(row, entries=tuple(map(_as_different, row.entries)))
+
+
+def _as_different(entry: Entry) -> Entry:
+    return replace(entry, change=Change.DIFFERENT) if entry.change in (Change.BETTER, Change.WORSE) else entry
 
 
 def _of_grids(test: str, sections: Sequence[SectionResult]) -> Iterator[ComparedRow]:

@@ -13,6 +13,7 @@ from tkperf.analysis.comparing.arrangements import FEWEST_IN_TREND, FEWEST_SCORE
 from tkperf.analysis.comparing.compared_rows import Change, ComparedRow, Entry
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison
 from tkperf.analysis.uncertainty.spread import COVERED
+from tkperf.analysis.workload_axes import text_on
 from tkperf.model.quantity import Measure
 from tkperf.model.units import NOT_MEASURED, format_number
 from tkperf.page.comparison.ratio_texts import (
@@ -84,7 +85,7 @@ def build_section_table(
     only the lowest and the highest.
     """
     axes, rows = listing_axes(row.workload for row in rows), sort_rows(rows)
-    labels = [(*(axis.text(row.workload) for axis in axes), _title_row(row)) for row in rows]
+    labels = [(*(text_on(axis, row.workload) for axis in axes), _title_row(row)) for row in rows]
     places, numbers = (*(axis.title for axis in axes), ""), number_rows(comparison)
     table = _build_values(comparison, rows, "Values", places, labels, most_across)
     return replace(table, ids=tuple((numbers[row.place],) for row in rows))

@@ -27,6 +27,7 @@ from tkperf.page.words.uncertainty import join_flags
 
 OFFERED_READS = "Offered random reads (IOPS)"
 OFFERED_WRITES = "Offered random writes (MB/s)"
+_FAR_APART = 10
 WITHIN_LIMIT = "Most offered reads within the limit (IOPS)"
 
 
@@ -128,7 +129,9 @@ def show_frontier(shown: ShownSection, figure: Figure) -> Views:
     title = figure.title or f"Most reads with {describe_limit(grid.limit_us)} next to writes"
     yield ChartView(
         key="frontier",
-        text=f"{title}, next to each offered rate of writes. Between two offered rates of reads nothing was measured.",
+        text=f"{title}, next to each offered rate of writes. Between two offered rates of reads nothing was measured. "
+        "The line ends where even the lowest offered rate of reads was beyond the limit, or where the drive did not do "
+        "all that was offered.",
         chart=Chart(
             title=title, x=Axis(title=OFFERED_WRITES), y=Axis(title=WITHIN_LIMIT), curves=(_frontier_curve(grid),)
         ),
@@ -178,18 +181,22 @@ def show_neighbours(shown: ShownSection, figure: Figure) -> Views:
             ),
         )
     title = figure.title or f"{capitalise(quantity.label)} of the reader next to each neighbour"
+    factors = [one.factor for one in effects if one.factor]
+    # Next to a bar of 100, bars of 1 and 2 look alike. A logarithmic axis has no bars, because it has no 0.
+    far_apart = max(factors) > _FAR_APART * min(factors)
+    scale = Scale.LOG if far_apart else Scale.LINEAR
     yield ChartView(
         key="next-to",
         text=f"{title}, divided by that of the reader alone in the same rounds. 1: the neighbour changes nothing.",
         chart=Chart(
             title=title,
-            x=Axis(title="Neighbour", scale=Scale.ORDINAL, places=tuple(one.name for one in effects)),
-            y=Axis(title="Latency next to it, divided by that alone (×)"),
+            x=Axis(title="Neighbour", scale=Scale.ORDINAL, places=tuple(map(_name_with_factor, effects))),
+            y=Axis(title="Latency next to it, divided by that alone (×)", scale=scale),
             curves=(
                 Curve(
                     points=tuple(
                         Point(
-                            one.name,
+                            _name_with_factor(one),
                             one.factor,
                             low=None if one.uncertainty is None else one.uncertainty.low,
                             high=None if one.uncertainty is None else one.uncertainty.high,
@@ -199,13 +206,18 @@ def show_neighbours(shown: ShownSection, figure: Figure) -> Views:
                         )
                         for one in effects
                     ),
-                    mark=Mark.BAR,
+                    mark=Mark.POINT if far_apart else Mark.BAR,
                     facts=("Times as long", "The neighbour did"),
                 ),
             ),
             rules=(Rule(kind=RuleKind.REFERENCE, y=1.0),),
         ),
     )
+
+
+def _name_with_factor(effect: NeighbourEffect) -> str:
+    least = "" if effect.kept_share is None else "≥ "
+    return f"{effect.name}, {least}{effect.factor:.3g} ×"
 
 
 def describe_neighbour(effect: NeighbourEffect) -> str:
