@@ -1,5 +1,6 @@
 #!/bin/sh
-# dist/tkperf-VERSION-linux-MACHINE.tar.gz: tkperf with a Python of its own. Environment: PYTHON, EXTRAS.
+# Makes dist/tkperf-VERSION-linux-MACHINE.tar.gz, which contains tkperf and a separate Python.
+# Environment: PYTHON, EXTRAS.
 set -eu
 cd "$(dirname "$0")/.."
 sh scripts/setup.sh archive

@@ -1,5 +1,5 @@
 #!/bin/sh
-# dist/tkperf_VERSION_MACHINE.deb, for the release of Debian or Ubuntu on which it is called.
+# Makes dist/tkperf_VERSION_MACHINE.deb for the release of Debian or Ubuntu on which the script runs.
 #   SOURCE_DATE_EPOCH, EXTRAS, DEBFULLNAME, DEBEMAIL: see packaging/README.md
 set -eu
 cd "$(dirname "$0")/.."

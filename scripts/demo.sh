@@ -1,5 +1,6 @@
 #!/bin/sh
-# The four basic SSD tests with profile "quick" on a scratch file, and its report: about three minutes.
+# Runs the four basic SSD tests with the profile "quick" on a scratch file and makes the report.
+# This takes about three minutes.
 set -eu
 cd "$(dirname "$0")/.."
 sh scripts/setup.sh
@@ -13,7 +14,7 @@ trap 'exit 130' INT TERM HUP
 
 .venv/bin/tkperf ssd demo "$scratch" --size 1GiB --profile quick --output "$folder" \
     ${TKPERF_DEMO_OPTIONS:-}
-# As an address that can be clicked on, whatever letters are in it.
+# Print the path as an address that the user can click on, whatever characters the path contains.
 address=$(.venv/bin/python -c 'import sys, pathlib; print(pathlib.Path(sys.argv[1]).resolve().as_uri())' "$folder/demo.html")
 printf '\nThe report: %s\n' "$address"
 printf 'tkperf is %s/.venv/bin/tkperf; "sudo make install" puts it on the PATH, also root'"'"'s.\n' "$(pwd)"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The lab: cases on real kernel drivers in a virtual machine (tests/lab/README.md).
+# Runs the lab: test cases with real kernel drivers in a virtual machine (tests/lab/README.md).
 #   scripts/lab.sh core|full [pytest options]
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Format, lint, layers, types. Quiet when all is well.
+# Checks format, lint, layers and types. Prints nothing if all checks pass.
 set -eu
 cd "$(dirname "$0")/.."
 .venv/bin/ruff format --check --quiet .

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The check list of a release; scripts/release_check.py describes it. Hours.
+# Runs the check list of a release, which scripts/release_check.py describes. This takes hours.
 set -eu
 cd "$(dirname "$0")/.."
 sh scripts/setup.sh test

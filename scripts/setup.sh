@@ -1,12 +1,12 @@
 #!/bin/sh
-# Installs what tkperf needs on Debian or Ubuntu: system packages with apt, the rest into .venv.
-#   scripts/setup.sh            what measuring, reports and tkperf serve need
-#   scripts/setup.sh system     of that, the system packages alone
-#   scripts/setup.sh deb        the system packages alone, with those that make deb needs
-#   scripts/setup.sh archive    the system packages alone, with those that make archive needs
-#   scripts/setup.sh parquet    what tkperf report --parquet needs, too
-#   scripts/setup.sh test       what the project's own tests need, too
-# Called again it returns at once. Root or sudo is used for apt alone, and only if a package lacks.
+# Installs the packages that tkperf needs on Debian or Ubuntu: system packages with apt, all others into .venv.
+#   scripts/setup.sh            packages for measuring, reports and tkperf serve
+#   scripts/setup.sh system     only the system packages of these
+#   scripts/setup.sh deb        only the system packages, including those for make deb
+#   scripts/setup.sh archive    only the system packages, including those for make archive
+#   scripts/setup.sh parquet    also the packages for tkperf report --parquet
+#   scripts/setup.sh test       also the packages for the tests of the project
+# A second call returns immediately. Root or sudo is used only for apt, and only if a package is missing.
 set -eu
 cd "$(dirname "$0")/.."
 purpose=${1:-run}
@@ -45,7 +45,7 @@ if [ "$purpose" = test ]; then
     need mkfs.ext4 e2fsprogs
     need sfdisk fdisk
     need sqlite3 sqlite3
-    # The lab: a virtual machine, and what its cases do to its drives.
+    # Packages for the lab: a virtual machine, and the programs that its test cases run on its drives.
     need qemu-system-x86_64 qemu-system-x86
     need busybox busybox-static
     need modprobe kmod
@@ -61,19 +61,19 @@ if [ "$purpose" = test ]; then
     need cryptsetup cryptsetup-bin
     need mkfs.btrfs btrfs-progs
     need pgrep procps
-    # Hosts of batches: sshd in network namespaces.
+    # Packages for hosts of batches: sshd in network namespaces.
     need sshd openssh-server
     need ssh openssh-client
     need sudo sudo
     need ip iproute2
-    # Man pages and the archive.
+    # Packages for man pages and the archive.
     need make make
     need mandoc mandoc
     need groff groff
     need patchelf patchelf
     need ldd libc-bin
     need pdftotext poppler-utils
-    # Ubuntu has Chromium only as a snap: there, tests in a browser run if one is installed.
+    # Ubuntu has Chromium only as a snap. On Ubuntu, browser tests run only if a browser is already installed.
     grep -qs '^ID=ubuntu' /etc/os-release || need chromium chromium
 fi
 
@@ -85,7 +85,7 @@ install_packages() { # package...
         as_root=sudo
     fi
     say "installing $*"
-    # One call, so that sudo asks once; it drops the environment, hence env.
+    # Use a single call, so that sudo asks for the password only once. sudo drops the environment, so env sets it.
     $as_root env DEBIAN_FRONTEND=noninteractive sh -c '
         apt-get update -qq || echo "setup: package lists not renewed, trying the old ones" >&2
         apt-get install -y -qq --no-install-recommends "$@" >/dev/null' sh "$@" ||
@@ -93,7 +93,7 @@ install_packages() { # package...
 }
 
 if [ -n "$missing" ]; then
-    # Words on purpose: one package each.
+    # The result is split into words on purpose: each word is one package.
     # shellcheck disable=SC2046,SC2086
     install_packages $(printf '%s\n' $missing | sort -u)
 fi
@@ -106,17 +106,17 @@ for folder in . .venv .tools; do
 done
 
 stamp=".venv/.tkperf-$purpose"
-# tkperf's version names the commit, so another commit or tag is installed again. --git-dir: git refuses
-# to look for the repository of another user by itself.
+# The version of tkperf names the commit, so tkperf is installed again for another commit or tag. The option
+# --git-dir is necessary because git refuses to search for the repository of another user.
 commit=$(git --git-dir .git describe --tags --long --always --match 'v*' 2>/dev/null || true)
-# What was asked for once stays: the test environment serves the demo as well, with Parquet.
+# Packages from earlier calls remain: for example, the demo can use the environment for tests, with Parquet.
 asked="$purpose $(cd .venv 2>/dev/null && echo .tkperf-* || true)"
-# Programs in .venv know where they are: after a move of the checkout they start nothing.
+# Programs in .venv contain the path of the checkout, so they do not start after the checkout was moved.
 if [ -s "$stamp" ] && [ "$(head -n 1 "$stamp")" != "$(pwd)" ]; then
     say "the folder has moved: .venv is made anew"
     rm -rf .venv .tools
 fi
-# shellcheck disable=SC3013 # -nt is not in POSIX, but in every sh of Debian and Ubuntu
+# shellcheck disable=SC3013 # -nt is not in POSIX, but every sh of Debian and Ubuntu supports it
 if [ -e "$stamp" ] && [ ! uv.lock -nt "$stamp" ] && [ ! pyproject.toml -nt "$stamp" ] &&
     [ "$(sed -n 2p "$stamp")" = "$commit" ] && [ -x .venv/bin/tkperf ]; then
     exit 0
@@ -128,12 +128,12 @@ say "installing Python packages into .venv"
 set -- --extra report --extra serve --no-dev
 case $asked in *parquet*) set -- "$@" --extra parquet ;; esac
 case $asked in *test*) set -- --all-extras --dev ;; esac
-# The system's Python serves if it is 3.11 or newer; otherwise uv fetches one.
-# Certificates from the system: a company's own authority is known there only.
+# The Python of the system is used if its version is at least 3.11. Otherwise uv downloads a Python.
+# The certificates of the system are used, because only they include a company's own certificate authority.
 UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} "$uv" sync --quiet --frozen --compile-bytecode --python-preference system \
     --reinstall-package tkperf "$@"
-# All bytecode now, by who owns the folder: a later sudo would leave files of root's in it.
+# The owner of the folder compiles all bytecode now. Otherwise a later sudo would leave files of root in the folder.
 .venv/bin/python -m compileall -q src
 { pwd; printf '%s\n' "$commit"; } >"$stamp"
-# Once: a second call returns above.
+# This is printed only once, because a second call returns above.
 say "tkperf is .venv/bin/tkperf; 'sudo make install' puts it on the PATH, also root's"

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Runs tests without fio and root on each Python that tkperf supports, with the newest dependencies; on the oldest
-# Python also with the oldest direct dependencies that pyproject.toml allows. uv downloads a Python that this machine
-# lacks, if it can.
+# Runs the tests without fio and root on each Python that tkperf supports, with the newest dependencies. On the oldest
+# Python, the tests also run with the oldest direct dependencies that pyproject.toml permits. uv downloads missing
+# versions of Python if possible.
 #   scripts/test-pythons.sh [ARGUMENTS OF PYTEST]
-# Environment: PYTHONS="3.11 3.12", the versions, the oldest first.
+# Environment: PYTHONS="3.11 3.12" selects the versions, beginning with the oldest.
 set -eu
 cd "$(dirname "$0")/.."
 pythons=${PYTHONS:-3.11 3.12 3.13 3.14 3.15}
@@ -13,7 +13,7 @@ uv=$(sh scripts/uv.sh .tools)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM HUP
-# The Pythons of pyenv, whose own python3.12 works only in folders that select this version.
+# Add the Pythons that pyenv installed. The python3.12 of pyenv itself works only in folders that select this version.
 for folder in "${PYENV_ROOT:-$HOME/.pyenv}"/versions/*/bin; do
     PATH=$folder:$PATH
 done
@@ -29,13 +29,13 @@ for python in $pythons; do
         continue
     fi
     for resolution in $resolutions; do
-        # Old packages may use what their newest dependencies call deprecated.
+        # Old packages may use functions that their newest dependencies report as deprecated.
         warnings=error
         [ "$resolution" = highest ] || warnings=default::DeprecationWarning
         label="Python $python, $resolution"
         "$uv" venv --quiet --clear --python "$python" "$work/venv"
-        # Only tkperf's own dependencies are the oldest ones. The tests always use the newest pytest. The test client of
-        # an old starlette needs httpx instead of httpx2.
+        # Only the direct dependencies of tkperf have their oldest versions. The tests always use the newest pytest. The
+        # test client of an old starlette needs httpx instead of httpx2.
         if "$uv" pip compile --quiet --all-extras --resolution "$resolution" --python "$work/venv/bin/python" \
             --output-file "$work/packages" pyproject.toml &&
             "$uv" pip install --quiet --python "$work/venv/bin/python" --requirement "$work/packages" \
@@ -48,7 +48,7 @@ for python in $pythons; do
             failed=1
         fi
     done
-    # The oldest packages exist for the oldest Python. For newer ones, an installer chooses newer packages.
+    # The oldest packages exist only for the oldest Python. For a newer Python, an installer chooses newer packages.
     resolutions=highest
     rm -rf "$work/found"
 done

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Everything the project checks: format, lint, layers, types, tests, the lab's core cases.
-# With arguments: only pytest, with these.
+# Runs all checks of the project: format, lint, layers, types, tests, and the core cases of the lab.
+# With arguments, the script runs only pytest with these arguments.
 set -eu
 cd "$(dirname "$0")/.."
 sh scripts/setup.sh test

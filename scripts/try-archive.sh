@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tries the archive as it is meant to be used: in an empty Debian without network, as an ordinary
-# user, with a real fio. By hand, as root, with debootstrap installed; some minutes.
+# Tests the archive in its intended environment: in an empty Debian without network, as an ordinary
+# user, with a real fio. Call the script as root, with debootstrap installed. It takes some minutes.
 #   scripts/try-archive.sh [SUITE [MIRROR]]      SUITE: bookworm, trixie, noble ...
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,7 +14,7 @@ root=$folder/root
 echo "try-archive: making an empty $suite with fio, the only thing that the archive lacks"
 debootstrap --variant=minbase --include=fio "$suite" "$root" ${2:+"$2"} >"$folder/debootstrap.log" ||
     { tail -n 20 "$folder/debootstrap.log" >&2; exit 1; }
-# fio's package brings Debian's Python; the archive must do without.
+# The package of fio installs Debian's Python, which the archive must not need.
 rm -rf "$root"/usr/bin/python3* "$root"/usr/lib/python3*
 archive=$(sh scripts/archive.sh "$folder/dist" | tail -n 1)
 mkdir "$root/opt/a folder"
@@ -41,7 +41,7 @@ tkperf compare look.tkperf look.tkperf >/dev/null
 touch "/opt/a folder/x" 2>/dev/null && { echo "not an ordinary user"; exit 1; }
 ls -l
 TRY
-# All mounts are of this process's own name space and gone with it. No device of this machine is in it.
+# All mounts belong to the namespace of this process and disappear with it. It contains no device of this machine.
 # shellcheck disable=SC2016
 unshare --net --mount --pid --ipc --fork --kill-child sh -euc '
     mount -t proc proc "$1/proc"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The part of try-deb.sh that runs in the clean system, as root.
+# This part of try-deb.sh runs in the clean system as root.
 #   try-deb-inside.sh build|deb|wheel|sdist|archive
 set -eu
 cd /root
@@ -78,7 +78,7 @@ deb() {
     say "root writes nothing below /usr"
     find /usr/lib/tkperf /usr/bin/tkperf | sort | cmp - before.txt || fail "files were added"
     say "an upgrade during a run"
-    # The next version differs from this one in the version only.
+    # The next version differs from this version only in its version number.
     dpkg-deb -R /opt/tkperf.deb /opt/unpacked
     sed -i 's/^\(Version: .*\)$/\1.next/' /opt/unpacked/DEBIAN/control
     dpkg-deb -Zgzip -z1 -b /opt/unpacked /opt/next.deb >/dev/null
@@ -108,7 +108,7 @@ deb() {
 wheel() {
     apt-get update -qq
     apt fio python3 pipx
-    # The only version of a wheel in /opt; the packages come from the index.
+    # /opt contains only one wheel. Its dependencies are downloaded from the package index.
     pipx install "$(ls /opt/tkperf-*.whl)[serve]" >/tmp/pipx.log 2>&1 || { cat /tmp/pipx.log; exit 1; }
     PATH=$PATH:/root/.local/bin
     first_commands
@@ -126,7 +126,7 @@ sdist() {
 archive() {
     apt-get update -qq
     apt fio
-    # fio's package brings Debian's Python; the archive must do without.
+    # The package of fio installs Debian's Python, which the archive must not need.
     rm -rf /usr/bin/python3* /usr/lib/python3*
     mkdir "/opt/a folder"
     tar -C "/opt/a folder" -xzf /opt/tkperf-*.tar.gz

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Tries the artefacts as a new user does, each in a clean Debian without the checkout: the Debian
+# Tests the artefacts as a new user would use them, each in a clean Debian without the checkout: the Debian
 # package (install, measure, upgrade during a run, purge), the wheel, the sdist and the archive.
 # Call it as root, with debootstrap installed. It takes half an hour for each suite.
 #   scripts/try-deb.sh [SUITE [MIRROR]]      SUITE: bookworm, trixie ...
-# MIRROR: default: the mirror that apt on this machine uses.
-# ARTEFACTS='deb wheel sdist archive'   what to try; default: all
+# MIRROR: the package mirror; by default the mirror that apt on this machine uses
+# ARTEFACTS='deb wheel sdist archive'   the artefacts to test; by default all of them
 # DIST=dist     the folder with the wheel, the sdist and the archive
-# DEB=FILE      tries this package; default: builds it twice in the clean system, and compares
-# ROOTS=DIR     keeps empty systems there for the next call
-# KEEP=DIR      gets the package, the run file and the report
+# DEB=FILE      the package to test; by default the script builds it twice in the clean system and compares both
+# ROOTS=DIR     the folder in which empty systems are kept for the next call
+# KEEP=DIR      the folder to which the package, the run file and the report are copied
 set -eu
 cd "$(dirname "$0")/.."
 [ "$(id -u)" -eq 0 ] || { echo "try-deb: call it as root" >&2; exit 1; }
@@ -33,13 +33,13 @@ fresh() { # name: a copy of the empty system, with the network of this machine
     root=$folder/$1
     cp -a "$empty" "$root"
     cp -L /etc/resolv.conf "$root/etc/resolv.conf"
-    # A company's own authority.
+    # The certificates may include a company's own certificate authority.
     cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
     echo "127.0.0.1 localhost" >"$root/etc/hosts"
     cp scripts/try-deb-inside.sh tests/short.toml docs/examples/claims.toml "$root/opt/"
 }
 
-# All mounts are of this process's own name space and gone with it. No device of this machine is in it.
+# All mounts belong to the namespace of this process and disappear with it. It contains no device of this machine.
 inside() { # step: a part of try-deb-inside.sh
     # shellcheck disable=SC2016
     unshare --mount --pid --ipc --fork --kill-child sh -euc '
@@ -73,9 +73,9 @@ for artefact in $artefacts; do
     deb)
         built=${DEB:-}
         if [ -z "$built" ]; then
-            # Built where it is to be used: with the Python of that release.
+            # The package is built on the release on which it will be used, with the Python of this release.
             fresh build
-            # The version comes from the tags.
+            # The tags of the clone determine the version.
             git clone --quiet --no-hardlinks . "$root/opt/sources"
             git log -1 --format=%ct >"$root/opt/epoch"
             inside build

@@ -1,9 +1,10 @@
 #!/bin/sh
-# Tries what a new user does in the first hour, in an empty Debian or Ubuntu: an ordinary user with
-# sudo, a folder with a space, umask 077, no make, a PATH without /usr/sbin; then make install.
-# By hand, as root, with debootstrap installed; ten minutes.
+# Tests what a new user does in the first hour, in an empty Debian or Ubuntu: an ordinary user with
+# sudo, a folder with a space, umask 077, no make, and a PATH without /usr/sbin. make install runs afterwards.
+# Call the script as root, with debootstrap installed. It takes ten minutes.
 #   scripts/try-first-hour.sh [SUITE [MIRROR]]      SUITE: bookworm, trixie, noble ...
-# KEEP=DIR gets the demo's report; TKPERF_DEMO_OPTIONS='--profile tests/short.toml' saves minutes. The packages come from the network as this machine is set up.
+# The report of the demo is copied to KEEP=DIR. TKPERF_DEMO_OPTIONS='--profile tests/short.toml' saves minutes.
+# Packages are downloaded with the network settings of this machine.
 set -eu
 cd "$(dirname "$0")/.."
 [ "$(id -u)" -eq 0 ] || { echo "try-first-hour: call it as root" >&2; exit 1; }
@@ -17,7 +18,7 @@ echo "try-first-hour: making an empty $suite"
 debootstrap --variant=minbase --include=sudo,ca-certificates,python3 "$suite" "$root" ${2:+"$2"} \
     >"$folder/debootstrap.log" || { tail -n 20 "$folder/debootstrap.log" >&2; exit 1; }
 cp /etc/resolv.conf "$root/etc/resolv.conf"
-# A company's own authority.
+# The certificates may include a company's own certificate authority.
 cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
 chroot "$root" useradd --create-home --shell /bin/sh user
 chroot "$root" useradd --create-home --shell /bin/sh guest
@@ -82,7 +83,7 @@ pipx install "$(ls dist/*.whl)[report]"
 say "make demo again, and all is the user's"
 [ -z "$(find . ! -user user)" ]
 TRY
-# All mounts are of this process's own name space and gone with it. No device of this machine is in it.
+# All mounts belong to the namespace of this process and disappear with it. It contains no device of this machine.
 # shellcheck disable=SC2016
 unshare --mount --pid --ipc --fork --kill-child sh -euc '
     mount -t proc proc "$1/proc"

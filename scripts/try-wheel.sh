@@ -1,9 +1,9 @@
 #!/bin/sh
-# Tries the wheel and the sdist as their users do, in temporary folders:
+# Tests the wheel and the sdist as users would use them, in temporary folders:
 # - the wheel with uv tool install and pipx install, without an extra, with [report] and with [serve];
 # - the tests of the unpacked sdist without fio and, if root calls this script, without network and as another user.
-# By hand; some minutes. Packages come from the package index.
-#   scripts/try-wheel.sh [FOLDER]     FOLDER: that of the artefacts, instead of building them
+# Call the script by hand. It takes some minutes and downloads packages from the package index.
+#   scripts/try-wheel.sh [FOLDER]     FOLDER: the folder with existing artefacts; by default they are built
 set -eu
 cd "$(dirname "$0")/.."
 uv=$(realpath "$(sh scripts/uv.sh .tools)")
@@ -29,7 +29,7 @@ try() { # how extra
     "$bin/tkperf" show "$name.tkperf" --json >"$name.json"
     case $2 in
         report) "$bin/tkperf" report "$name.tkperf" -o "$name.html" --pdf "$name.pdf" ;;
-        # --allow-root: root may call this script, and the run files are our own.
+        # --allow-root is necessary if root calls this script. It is safe, because the script made the run files.
         serve) timeout 60 sh -c '"$0" serve . --port 18573 --allow-root & server=$!
             until "$1" -c "import urllib.request as r; r.urlopen(\"http://127.0.0.1:18573/\").read()" 2>/dev/null
             do sleep 1; done; kill $server' "$bin/tkperf" "$work/pipx/bin/python" ;;

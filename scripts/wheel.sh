@@ -1,6 +1,6 @@
 #!/bin/sh
-# dist/tkperf-VERSION.tar.gz (the sdist) and, built from it, dist/tkperf-VERSION-py3-none-any.whl. Both contain the
-# man pages. The same commit gives the same bytes.
+# Builds dist/tkperf-VERSION.tar.gz (the sdist) and, from the sdist, dist/tkperf-VERSION-py3-none-any.whl. Both contain
+# the man pages. The same commit leads to the same bytes.
 #   scripts/wheel.sh [FOLDER]
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,11 +14,11 @@ if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
     SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y PKG-INFO)
 fi
 export SOURCE_DATE_EPOCH
-# Certificates from the system, as in setup.sh.
+# The certificates of the system are used, as in setup.sh.
 UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} "$(sh scripts/uv.sh .tools)" build --quiet --out-dir "$work/dist"
 folder=${1:-dist}
 mkdir -p "$folder"
-# Each commit has its own version: commands such as pipx install "$(ls dist/*.whl)" need a single wheel.
+# Each commit has a different version, but commands such as pipx install "$(ls dist/*.whl)" need a single wheel.
 rm -f "$folder"/tkperf-*-py3-none-any.whl
 for file in "$work"/dist/*.tar.gz "$work"/dist/*.whl; do
     mv "$file" "$folder"
