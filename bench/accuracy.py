@@ -1,6 +1,6 @@
 """Measure all figures of docs/explanation/accuracy.md with one command.
 
-This takes an hour and a quarter on a machine without other work.
+All measurements together take an hour and a quarter on a machine without other work.
 
 The script runs each of the commands below. It writes the output of a command to FOLDER/NAME.txt, and the figures of the
 command to FOLDER/NAME.json. It prints which commands stayed within their limits. If a command did not, the script ends

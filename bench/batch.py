@@ -56,7 +56,7 @@ SAMPLE_EVERY_S = 0.0005
 APART_S = 1.0
 MANY = 100
 IMAGE_BYTES = 256 << 20
-# Limits whose violation gives exit status 1. A busy machine exceeds some of them.
+# Limits. If a result exceeds its limit, the exit status is 1. A busy machine exceeds some of them.
 MOST_SUPERVISOR_PERCENT = 1.0
 MOST_MIB = 80.0
 MOST_PAGE_S = 5.0
@@ -138,7 +138,7 @@ def observe(process: subprocess.Popen[bytes], ledger_path: Path, drives: int) ->
     costs = Costs()
     began: tuple[float, float] | None = None
     while process.poll() is None and count_ends(ledger_path) < drives:
-        with suppress(OSError, KeyError, IndexError):  # the process may end meanwhile
+        with suppress(OSError, KeyError, IndexError):  # the process may end at this moment
             now = time.monotonic(), cpu_s(process.pid)
             if began is None and ledger_path.exists() and '"type":"began"' in ledger_path.read_text():
                 began = now

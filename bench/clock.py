@@ -98,7 +98,7 @@ def main() -> None:
         permit = grant_permit(hold_target(read_identity(file)), confirmed_id=str(file)).redeem()
         for number in range(options.pairs):
             kinds = ((TESTED, None), (WITHOUT, "cpu"), (AGAIN, None))
-            # Each kind is the first, the second and the last one in turn.
+            # Each kind is the first, the second and the last kind in turn.
             turn = number % len(kinds)
             rounds.append(
                 {which: measure(permit, step, clocksource) for which, clocksource in (*kinds[turn:], *kinds[:turn])}

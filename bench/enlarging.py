@@ -1,4 +1,4 @@
-"""Tools that enlarge one table, text or blob of a run file, and the list of all cases that use these tools."""
+"""Functions that enlarge one table, text or blob of a run file, and the list of all cases that use these functions."""
 
 from __future__ import annotations
 

@@ -124,8 +124,8 @@ def build_steps(step_s: float) -> tuple[Step, ...]:
 
 
 def build_procedure(steps: tuple[Step, ...], cycles: int, rounds: int) -> Procedure:
-    """Yield cycles. Each cycle consists of a fill, rounds whose number depends on a verdict, two streams, an idle time,
-    and further rounds.
+    """Yield cycles. Each cycle consists of a fill, a number of rounds that depends on a verdict, two streams, an idle
+    time, and further rounds.
     """
     tracked, stream_s = steps[-1].workload, 3.0
     for cycle in range(cycles):
@@ -158,7 +158,7 @@ def build_procedure(steps: tuple[Step, ...], cycles: int, rounds: int) -> Proced
 
 
 class TotalsEngine(FioEngine):
-    """An engine for a procedure that does not know the next phase before the end of a round, as after a narrow
+    """An engine for a procedure that cannot determine the next phase before the end of a round, as after a narrow
     verdict.
     """
 
@@ -175,7 +175,7 @@ class TotalsEngine(FioEngine):
 
 @contextmanager
 def live_view() -> Iterator[Observer]:
-    """Yield the live view of a run, on a terminal whose output is read and discarded."""
+    """Yield the live view of a run. It is drawn on a terminal from which the script reads and discards all text."""
     terminal, ours = pty.openpty()
     reader = multiprocessing.Process(target=read_for_ever, args=(terminal,), daemon=True)
     reader.start()

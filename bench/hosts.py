@@ -91,8 +91,8 @@ def count_steps(log: Path) -> int:
 
 
 def thaw(pid: int, folder: Path) -> None:
-    """Let a simulated drive measure until a run file in its folder has changed. The other drives on the host are
-    stopped meanwhile.
+    """Let a simulated drive measure until a run file in its folder has changed. During this time, the other drives on
+    the host are stopped.
     """
     before, until_s = newest(folder), time.monotonic() + 5
     with suppress(ProcessLookupError):

@@ -41,7 +41,7 @@ ROOT = Path(__file__).parents[1]
 TKPERF = Path(sys.executable).with_name("tkperf")
 GOLDEN = ROOT / "tests" / "golden"
 WIDTHS = (80, 200)
-# This time is long enough for the first rounds of the run that is interrupted.
+# The first rounds of the interrupted run fit into this time.
 INTERRUPTED_AFTER_S = 40.0
 MOST_DIFFERENT_LINES, LONGEST_LINE = 6, 200
 

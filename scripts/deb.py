@@ -1,4 +1,4 @@
-"""make deb: writes a Debian package of tkperf for the release of Debian or Ubuntu on which it is called.
+"""``make deb``: write a Debian package of tkperf for the release of Debian or Ubuntu on which the script runs.
 
 debhelper makes the package. This script fills the folder from which debhelper takes the files, and writes what
 debhelper cannot know: the version, the range of Python versions, the date, and the record of copyrights.
@@ -18,14 +18,15 @@ from install import MORE_PACKAGES, build_tree
 from packages import COMPLETIONS, SOURCES, InstallError, call, main_of, this_python
 
 HOME = Path("usr/lib/tkperf")
-# Debian's zsh searches this folder, but not share/zsh/site-functions below /usr.
+# Debian's zsh searches this folder, but it does not search share/zsh/site-functions below /usr.
 ZSH = "share/zsh/vendor-completions/_tkperf"
 SYSTEM_PYTHON = Path("/usr/bin/python3")
-# This project publishes no address yet.
+# The project does not publish an address yet.
 MAINTAINER = ("tkperf contributors", "tkperf@invalid.invalid")
 
 
-# The place is fixed, so the program needs no shell that looks for its Python. -I: tkperf is the same whoever calls it.
+# The place of the package is fixed, so the program needs no shell to find its Python. With -I, the environment of the
+# caller has no effect.
 PROGRAM = """#!/usr/lib/tkperf/bin/python3 -I
 import sys
 
@@ -63,7 +64,7 @@ def find_epoch() -> int:
     """Return the time of the commit, or the time in SOURCE_DATE_EPOCH (reproducible-builds.org)."""
     text = os.environ.get("SOURCE_DATE_EPOCH") or ""
     if not text:
-        owned = f"safe.directory={SOURCES}"  # sudo make deb: the checkout may belong to the user
+        owned = f"safe.directory={SOURCES}"  # with sudo make deb, the checkout may belong to the user
         try:
             text = call("git", "-c", owned, "-C", SOURCES, "log", "-1", "--format=%ct").strip()
         except (InstallError, OSError) as error:
@@ -76,9 +77,8 @@ def find_epoch() -> int:
 
 
 def debian_version(version: str, release: dict[str, str]) -> str:
-    """Return the Debian version of a Python version. Debian sorts what follows ``~`` before the release.
-
-    The last part names the release of Debian or Ubuntu, because each has another Python. An upgrade of the system then
+    """Return the Debian form of a Python version. Debian sorts the part after ``~`` before the release. The last part
+    names the release of Debian or Ubuntu, because each release has a different Python. An upgrade of the system then
     also upgrades tkperf.
     """
     public, plus, commit = version.partition("+")

@@ -1,4 +1,4 @@
-"""debian/copyright of a package that bundles Python packages, written from the records of those packages."""
+"""Write debian/copyright for a package that bundles Python packages, from the records of these packages."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 from packages import SOURCES, InstallError
 
 FORMAT = "https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
-# Every Debian contains these licenses, and its policy asks packages to refer to them.
+# Every Debian system contains these licenses. The policy of Debian asks packages to refer to them.
 APACHE = "/usr/share/common-licenses/Apache-2.0"
 GPL = "/usr/share/common-licenses/GPL-3"
-# The texts of these licenses inside of other texts, from the title to the last words.
+# Patterns for the texts of these licenses within other texts, from the title to the last words.
 _COMMON_TEXTS = {
     APACHE: re.compile(
         r"^[ \t]*Apache License\s+Version 2\.0, January 2004.*?END OF TERMS AND CONDITIONS"
@@ -25,7 +25,7 @@ _COMMON_TEXTS = {
 }
 _LICENSE_FILES = re.compile(r"^(licen[sc]e|copying|notice|ofl)\b", re.IGNORECASE)
 _COPYRIGHT = re.compile(r"^\W*(?:copyright\b|©)[\s:]*(.*)$", re.IGNORECASE)
-# Beginning of a text in which licenses explain the word, instead of naming an owner.
+# Beginning of a text in which a license explains the word "copyright" instead of naming an owner.
 _NO_OWNER = re.compile(r"^(notice|holder|owner|license|law|and |\[yyyy|statement|disclaimer|interest)", re.IGNORECASE)
 
 
@@ -67,12 +67,12 @@ def _describe_package(record: Path, metadata: Message, build: Path) -> str:
         (url for label, url in _urls(metadata) if label in ("source", "repository", "homepage")), ""
     )
     note = f"{name} {metadata['Version']}" + (f", {source}" if source else "")
-    # No license of Debian's list describes a package that bundles others, so each text belongs to its package.
+    # No license in Debian's list describes a package that bundles other packages, so each text belongs to its package.
     return _paragraph(_folders_of(record), build, f"{_short(license_name)}-{name}", text, note)
 
 
 def find_license(metadata: Message) -> str | None:
-    """Return the license that a package names: as an expression, a short text, or a classifier of the index."""
+    """Return the license that a package names: an expression, a short text, or a classifier of the package index."""
     if expression := metadata["License-Expression"]:
         return str(expression)
     if (text := metadata["License"]) and "\n" not in text and len(text) < 60:
@@ -84,7 +84,7 @@ def find_license(metadata: Message) -> str | None:
 
 
 def _short(license_name: str) -> str:
-    """Return a license as one word, which the format demands."""
+    """Return a license as one word, as the format requires."""
     return re.sub(r"[^A-Za-z0-9.+]+", "-", license_name)
 
 
@@ -112,7 +112,7 @@ def _paragraph(paths: list[Path], build: Path, license_name: str, text: str, com
 
 
 def _owners(text: str) -> list[str]:
-    """Return the lines of a license that name an owner of the copyright."""
+    """Return the lines of a license that name a copyright owner."""
     found = (match[1].strip() for line in text.splitlines() if (match := _COPYRIGHT.match(line)))
     return list(dict.fromkeys(owner for owner in found if owner and not _NO_OWNER.match(owner)))
 
@@ -125,5 +125,5 @@ def _text_of(path: Path, record: Path) -> str:
 
 
 def _indented(text: str) -> str:
-    """Return a text as the continuation of a field: an empty line is a point."""
+    """Return a text as the continuation of a field. An empty line becomes a point."""
     return "".join(f"\n {line.rstrip()}" if line.strip() else "\n ." for line in text.strip().splitlines())

@@ -51,7 +51,7 @@ PYTHON = """# Python API
 
 
 def main() -> int:
-    """Build the site, and print its path."""
+    """Build the site and print the path of the site."""
     site = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "dist/site"
     with tempfile.TemporaryDirectory(prefix="tkperf-docs-") as scratch:
         source = Path(scratch) / "docs"

@@ -43,7 +43,9 @@ LICENSES = Path("licenses")
 
 
 def copy_python(python: Path, folder: Path) -> Path:
-    """Copy an interpreter with its standard library and shared libraries. Return the path of the new interpreter."""
+    """Copy an interpreter with its standard library and its shared libraries. Return the path of the copied
+    interpreter.
+    """
     facts = json.loads(
         call(
             python,

@@ -1,4 +1,4 @@
-"""Values that many tests need."""
+"""Functions that make values for many tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures: scratch files and loop devices that the tests make themselves."""
+"""Fixtures that create scratch files and loop devices for the tests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Series with known changes over time whose shape, rates, lengths and noise are drawn by chance.
+"""Series with known changes over time. Their shape, rates, lengths and noise are drawn at random.
 
-The developers set no rule with these series. Parameters near a limit of a rule are not drawn, because the right answer
-there depends on the limit.
+The developers chose no rule of tkperf with these series. Parameters close to the limit of a rule are not drawn, because
+the right conclusion would depend on the exact limit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _log(random: _Random, low: float, high: float) -> float:
 
 
 def _levels(*parts: tuple[int, float]) -> FloatArray:
-    """Return the given number of seconds at each rate."""
+    """Return a series of levels. Each part has a number of seconds and a rate."""
     return np.concatenate([np.full(seconds, rate) for seconds, rate in parts])
 
 

@@ -54,7 +54,7 @@ def _of_curve(
     slow_at: tuple[float, ...] = (),
     slow_by: float = 8.0,
 ) -> Seconds:
-    """Return the seconds of a curve with noise. The slowest I/O of the seconds ``slow_at`` takes ``slow_by`` times the
+    """Return the seconds of a curve with noise. In the seconds ``slow_at``, the slowest I/O takes ``slow_by`` times its
     usual time.
     """
     rate = curve()

@@ -107,7 +107,7 @@ class OfferedRate:
         return wrong
 
     def _offer(self, offered_iops: float, noise: Noise) -> CellResult:
-        """Return a level whose seconds are multiplied by noise."""
+        """Return a level. Each second of the level is multiplied by noise."""
         waiting, done = 0.0, np.zeros(LEVEL_S)
         for second in range(LEVEL_S):
             done[second] = min(waiting + offered_iops, self.able(offered_iops, second))
@@ -187,7 +187,7 @@ _OWN = (0.4, -1.1, 0.9, -0.6, 0.4)
 
 
 def measure(level: float, noise: Noise, *, cut: bool = False, spread: float = 0.002) -> Entry:
-    """Return a figure from five rounds of a minute each; ``spread`` scales the differences between the rounds."""
+    """Return a figure from five rounds of a minute each. ``spread`` scales the differences between the rounds."""
     seconds = np.concatenate([level * (1 + spread * own) * noise(ROUND_S) for own in _OWN])
     seconds = seconds[: int(seconds.size * KEPT)] if cut else seconds
     rounds = [float(seconds[at : at + ROUND_S].mean()) for at in range(0, seconds.size, ROUND_S)]

@@ -1,4 +1,4 @@
-"""Results made by hand, which contain only the few numbers on which a rule depends."""
+"""Made-up results, which contain only the few numbers on which a rule depends."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class NamedSeries:
     workload: Workload
     noise: float = 0.0
     long: bool = False
-    """Many copies of this series take too long for a test; bench/conclusions.py tests them."""
+    """Many copies of this series would take too long in a test. bench/conclusions.py tests them."""
 
 
 def build_columns(iops: FloatArray, mean_us: FloatArray, max_us: FloatArray, block_bytes: int) -> Seconds:
@@ -130,7 +130,7 @@ def of_s3700() -> Seconds:
 
 _FRESH, _SECOND = LevelKind.FRESH, LevelKind.SECOND
 IOPS_OF_MB = 1e6 / MIB
-"""IOPS of 1 MiB writes that equal a rate of one MB/s."""
+"""The IOPS of 1 MiB writes at a rate of 1 MB/s."""
 _MB = IOPS_OF_MB
 
 

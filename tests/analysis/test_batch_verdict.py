@@ -1,4 +1,4 @@
-"""Exit code, remaining time and cohort of a batch."""
+"""The verdict on a batch: its exit code, its remaining time, and the cohort of its drives."""
 
 from __future__ import annotations
 

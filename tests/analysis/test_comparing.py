@@ -321,8 +321,8 @@ def test_a_notice_of_some_runs_names_them() -> None:
 
 
 def test_conditions_of_many_runs_are_told_by_value() -> None:
-    """Conditions of many runs are listed by value. Each value appears once with its runs; if the runs are many, only
-    some are named.
+    """Conditions of many runs are listed by value. Each value appears once with its runs. If many runs have the same
+    value, only some of them are named.
     """
     runs = [
         iops_run(f"r{number}", around(100), fio_version="fio-3.36" if number == 7 else "fio-3.33")
@@ -703,8 +703,8 @@ def test_a_small_or_even_cohort_names_nobody() -> None:
 
 
 def test_runs_of_one_drive_are_no_drives() -> None:
-    """A cohort is said to contain several drives only if their serial numbers differ. A cohort that the user requested
-    for other runs counts runs instead.
+    """A cohort is described as several drives only if the serial numbers of its runs differ. A cohort that the user
+    requested for other runs is described as several runs.
     """
     serials = {"several drives": ("S1", "S2", "S3"), "one": ("S1",) * 3, "not known": (None,) * 3}
     titles = {}
@@ -869,7 +869,7 @@ def test_no_two_runs_are_called_alike() -> None:
 
 @pytest.mark.parametrize("told", ["NaT", "now", "today", "12345678901234567890", "2026-13-01", ""])
 def test_what_is_no_date_is_not_known(told: str) -> None:
-    """A text that is no date gives no day. A day without a time, which an imported run may have, is accepted."""
+    """A text that is no date leads to no day. A day without a time, which an imported run may have, is accepted."""
     assert find_day(iops_run("A", (1, 2), started_utc=told)) is None
     day = find_day(iops_run("A", (1, 2), started_utc="1970-01-03"))
     noon = find_day(iops_run("A", (1, 2), started_utc="1970-01-03T12:00:00+00:00"))

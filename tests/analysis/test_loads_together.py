@@ -167,8 +167,8 @@ def test_drives_are_compared_next_to_the_same_writes() -> None:
     (row,) = build_rows([run("slow", 1), run("fast", 3)])
     assert "262 MB/s of writes" in row.title
     slow, fast = row.entries
-    # The 2,000 writes per second lie between 0 and 3,000 writes of the fast drive, which reads at least 90,000 IOPS
-    # there.
+    # The 2,000 writes per second lie between 0 and 3,000 writes of the fast drive. Next to this number of writes, the
+    # fast drive reads at least 90,000 IOPS.
     assert (slow.value, fast.value) == (20_000, 90_000)
     assert fast.uncertainty is not None
     assert (fast.uncertainty.low, fast.uncertainty.high) == (90_000, 120_000)
@@ -186,7 +186,7 @@ def _times(load: Workload, factor: int) -> Workload:
 
 
 def changed(section: SectionResult, place: tuple[float, float], **figures: float) -> SectionResult:
-    """Return the section with other figures for the reads of one cell, given by the offered reads and writes of the
+    """Return the section with other figures for the reads of one cell. The offered reads and writes identify the
     cell.
     """
     grid = grid_of(section)

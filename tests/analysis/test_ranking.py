@@ -33,7 +33,7 @@ def run_of(
     device: Mapping[str, object] = {},
     **info: object,
 ) -> RunFigures:
-    """Return a run of a separate drive whose random reads have this value."""
+    """Return a run of a separate drive. Its random reads have this value."""
     facts = {"ioengine": "io_uring", "device": {**DEVICE, "serial": f"S-{name}", **device}, **info}
     section = section_of({work: value}, steady=steady)  # type: ignore[dict-item]
     return build_run_figures(made_up_run(name, {"iops": [section]}, **facts))  # type: ignore[arg-type]

@@ -72,7 +72,7 @@ def test_levels_that_saturate_are_no_course_in_time() -> None:
 
 
 def test_a_level_of_which_nothing_is_known_is_left_out() -> None:
-    """A level without a known backlog counts neither as a level with a backlog nor as a level without one."""
+    """A level with an unknown backlog counts neither as a level with a backlog nor as a level without a backlog."""
     unknown = level(3000, 3000)
     unknown = replace(unknown, all={**unknown.all, "backlog_ios": None})
     levels = [level(1000, 1000), level(2000, 2000), unknown, level(4000, 4000)]

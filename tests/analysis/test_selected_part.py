@@ -170,7 +170,9 @@ def test_a_report_shows_what_was_chosen_with_its_quantiles(run_file: RunFile, kn
 
 
 def test_the_page_has_the_histogram_of_every_round(known: Known) -> None:
-    """The page contains the histogram of every round of a cell, in buckets of 1/16. No I/O is lost."""
+    """The page contains the histogram of every round of a cell. The width of its buckets is 1/16 of their latency, and
+    no I/O is lost.
+    """
     from tests.page.test_view import unpack
 
     view = build_view(known[0], details=known[2])

@@ -24,7 +24,7 @@ Behave = Callable[[int, Channel], int]
 
 
 class Batch:
-    """A batch whose drives are only processes. Each process records its end in the ledger, as the process of a real
+    """A batch of processes without real drives. Each process records its end in the ledger, as the process of a real
     drive does.
     """
 

@@ -170,7 +170,9 @@ def test_an_end_of_the_connection_before_the_answer_is_a_fault(tmp_path: Path) -
 
 
 def _copy_of(content: bytes, sha256: str | None = None) -> str:
-    """Return the script of a host whose drive is done, with this content for the run file of the drive."""
+    """Return the script of a host on which the drive is done. The script returns this content for the run file of the
+    drive.
+    """
     head = Snapshot(size_bytes=len(content), sha256=sha256 or hashlib.sha256(content).hexdigest())
     done = _say(NOW, DriveReport(number=1, stage=DriveStage.DONE, exit_code=0))
     return f"{done}\nread -r fetch\n{_say(head)}\nprintf '%s' {quote(content.decode())}"
@@ -411,7 +413,7 @@ def _resume(folder: Path, **given: Any) -> BatchHosts:
 def test_a_host_without_any_wanted_drive_is_left_alone(tmp_path: Path) -> None:
     batch_hosts = _resume(tmp_path, without=("b-lab4",))
     assert [work.host for work in batch_hosts._works] == ["lab3"]
-    # No connection was started, as if Ctrl-C had come first.
+    # No connection was started, as if the user had pressed Ctrl-C before.
     batch_hosts.dismiss()
 
 
@@ -430,8 +432,8 @@ def test_a_batch_whose_files_a_host_has_lost_is_not_begun_anew_there(
 
 
 def test_a_run_of_sudo_erases_drives_and_runs_no_other_program(tmp_path: Path) -> None:
-    """A run through sudo may erase drives but runs no other program, because otherwise the line in sudoers would give
-    the user all rights of root.
+    """A run through sudo may erase drives but runs no other program. Otherwise the line in sudoers would grant the user
+    all rights of root.
     """
     run = RunRequest(suite="ssd", device="/dev/sda", purge_command="touch {device}")
     drives = (BatchDrive(name="b-01", request=run, given="/dev/sda"),)

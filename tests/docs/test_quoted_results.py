@@ -113,8 +113,8 @@ def test_the_finding_on_write_saturation_is_that_of_the_program(rehearsal: RunRe
 
 
 def test_the_page_of_four_tests_can_be_mailed(folder: Path, tmp_path: Path) -> None:
-    """The page of the four PTS tests, whose charts and cells contain every second, is smaller than 3 MB, so that it can
-    be sent by mail.
+    """The page of the four PTS tests contains every second in its charts and cells, but is smaller than 3 MB, so that
+    it can be sent by mail.
     """
     call("report", folder / "rehearsal.tkperf", "-o", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_bytes()
@@ -144,7 +144,7 @@ def test_the_comparison_says_what_its_page_quotes(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def settled(folder: Path) -> RunResult:
-    """Return the run of the sample report, with a profile that gives write saturation more time."""
+    """Return the run of the sample report. Its profile allows more time for write saturation."""
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=str(EXAMPLES / "long-saturation.toml"))
     return tkperf.run(plan, "settled", folder=folder)
 

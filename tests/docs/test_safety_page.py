@@ -32,7 +32,7 @@ refusal_messages = load_script("refusal_messages")
 
 
 def table(heading: str, first: str) -> list[list[str]]:
-    """Return the cells of the table below a heading whose first column has this title."""
+    """Return the cells of a table below a heading. The first column of the table has this title."""
     section = PAGE.split(f"\n{heading}\n")[1].split("\n## ")[0]
     rows = section.split(f"\n| {first} |")[1].split("\n\n")[0].splitlines()[2:]
     return [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows]
@@ -85,7 +85,7 @@ def test_every_refusal_of_the_code_has_advice_and_no_advice_is_left_over(monkeyp
 
 
 def test_the_blind_spots_are_those_of_the_code() -> None:
-    """The page lists exactly the codes of the blind spots that the program knows."""
+    """The page lists exactly the codes of the blind spots that the program defines."""
     codes = [quoted(row[0]) for row in table("## Blind spots", "code")]
     assert set().union(*codes) == {str(code) for code in BlindSpotCode}
 

@@ -59,7 +59,9 @@ def test_a_run_shows_all_that_was_found_in_its_order(tmp_path: Path) -> None:
 
 
 def test_older_runs_are_not_called_audited(tmp_path: Path) -> None:
-    """An older run has no block of the audit and is not called audited."""
+    """A run of an older version has no findings of an audit. Its set-up contains no such block, and the audit is listed
+    as not known.
+    """
     result = simulate(tmp_path, run_info())
     assert "Host before the run" not in dict(build_disclosure(result))
     ((_, unknown),) = dict(build_disclosure(result))["Not known"]

@@ -1,4 +1,4 @@
-"""Findings of the audit on good and on unsuitable hosts."""
+"""Findings of the audit on well-configured hosts and on unsuitable hosts."""
 
 from __future__ import annotations
 

@@ -241,7 +241,7 @@ def test_what_the_kernel_does_not_take_is_named(host: Path) -> None:
     ],
 )
 def test_a_damaged_record_is_refused(content: str, says: str, host: Path) -> None:
-    """A damaged record of changed settings is refused. As root, tkperf writes only to settings that it knows."""
+    """A damaged record of changed settings is refused. As root, tkperf writes only to settings that it supports."""
     if content.startswith("/"):
         kept = {"path": content, "before": "x", "changed_to": "y", "owners": []}
         content = json.dumps({"boot": "boot-1", "settings": [kept]})

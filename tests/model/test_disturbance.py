@@ -159,7 +159,7 @@ def _play_step(watch: RunWatch, model: Model, step: Step) -> Observations:
     while elapsed_s < step.length_s:
         next_s = min(elapsed_s + 1, step.length_s)
         model.now_s = step.begin_s + next_s + 0.004 + step.read_late_s
-        # After a pause, tkperf reads everything that arrived meanwhile at once.
+        # After a pause, tkperf reads everything that arrived during the pause at once.
         model.now_s = max([model.now_s, *(e for b, e in model.stops if b < model.now_s < e)])
         read, write = step.done(moved(next_s) - moved(elapsed_s))
         sample = Sample(start_s=elapsed_s, duration_s=next_s - elapsed_s, read=read, write=write)
@@ -282,7 +282,7 @@ def test_a_fill_whose_documents_are_read_late_is_all_there(length_s: float, late
 
 @pytest.mark.parametrize("late_s", [0.1, 0.4])
 def test_a_beginning_noticed_late_makes_nothing_missing(late_s: float) -> None:
-    """A step whose beginning was noticed late has no missing I/O, although its first bytes were transferred before the
+    """A step has no missing I/O if its beginning was noticed late, although its first bytes were transferred before the
     recorded beginning.
     """
     for kind in (StepKind.FILL, StepKind.ROUND):

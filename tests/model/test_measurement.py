@@ -69,7 +69,7 @@ def test_a_dash_for_too_few_ios_has_a_footnote() -> None:
 
 @given(st.integers(min_value=1, max_value=10**6))
 def test_megabytes_are_decimal(ios: int) -> None:
-    """MB/s counts 10^6 bytes (docs/how-to/tkperf-2.2.md)."""
+    """A rate in MB/s counts 10^6 bytes as one megabyte (docs/how-to/tkperf-2.2.md)."""
     seen = Measurement(duration_s=2.0, read=IoStats(ios=ios, bytes=ios * 4096), write=NO_IO)
     assert seen.megabytes_per_s == ios * 4096 / 1e6 / 2
 

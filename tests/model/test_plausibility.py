@@ -311,7 +311,7 @@ def test_a_vanished_drive_is_noticed_within_a_slice_of_a_minute() -> None:
     assert "failed or was removed" in (why_implausible(measurement, SLICE, evidence) or "")
 
 
-# This rule applies to fills and to the other engine.
+# The next rules apply to fills and to the other engine.
 
 
 def test_a_fill_is_its_jobs_bytes() -> None:

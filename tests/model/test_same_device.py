@@ -1,6 +1,4 @@
-"""A difference in any compared fact means that the device is another one. A change that a reboot can cause is
-permitted.
-"""
+"""A difference in any compared fact means a different device. A change that a reboot can cause is permitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes and numbers as text are exact and correct, and never cause a traceback."""
+"""Sizes and numbers are parsed and printed correctly, and no text causes a traceback."""
 
 from __future__ import annotations
 

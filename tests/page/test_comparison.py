@@ -248,8 +248,8 @@ def test_long_names_are_told_apart_by_their_ends() -> None:
 
 
 def test_a_run_has_one_colour_and_one_place_everywhere() -> None:
-    """A run has one colour and one place in the matrix and in every chart, in the order in which
-    the runs were named.
+    """A run has the same colour and the same place in the matrix and in every chart. Runs are in the order in which the
+    user named them.
     """
     view = build_comparison_page(compare([run_of(name, 1) for name in "CAB"]))
     assert view.decision is not None

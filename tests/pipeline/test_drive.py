@@ -81,8 +81,8 @@ def test_another_file_than_the_one_planned_is_not_erased(scratch: Path, tmp_path
 
 @pytest.mark.fio
 def test_a_file_that_somebody_took_since_the_plan_is_not_erased(scratch: Path) -> None:
-    """A file is checked again when tkperf takes hold of it, so that a file that was put to use after the plan is not
-    erased.
+    """When tkperf opens a file for a run, it checks the file again, so that a file that came into use after the plan is
+    not erased.
     """
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
     link = scratch.with_name("link")

@@ -160,8 +160,8 @@ NEEDS = (
 
 
 def test_segments_are_refused_with_the_reason_and_the_way_out(tmp_path: Path) -> None:
-    """Segments are refused, with a reason, for every target whose addresses cannot be mapped. One piece of the same
-    size is possible and counts as altered.
+    """Segments are refused, with a reason, for every target that cannot be divided into segments with device-mapper.
+    One piece of the same size is possible and counts as altered.
     """
     file = tmp_path / "file"
     file.write_bytes(bytes(1 << 20))

@@ -85,8 +85,8 @@ def test_a_round_that_was_cut_off_is_measured_again(moments: list[Path], tmp_pat
     """A round that was interrupted is measured again. The rows of its first measurement remain and count only as
     written data. The search for steady state continues with this round.
     """
-    # This is the second step of round 2. Rows 1 and 2 are the purge and the fill, and a round has six steps and a
-    # verdict.
+    # The chosen moment is the second step of round 2. Rows 1 and 2 are the purge and the fill, and a round has six
+    # steps and a verdict.
     path = copied(moment_of(moments, "StepEnded", 1 + 6 + 1), tmp_path)
     result = go_on(path)
     (resumption,) = result.resumptions

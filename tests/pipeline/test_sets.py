@@ -33,7 +33,8 @@ from tkperf.pipeline.run_request import RunRequest
 
 # This mdadm refuses every command, because the test only checks whether tkperf calls it.
 MDADM = 'print("mdadm: no", file=sys.stderr); sys.exit(1)'
-# Mistakes that make the run impossible on any device here. tkperf finds each of them in another place of the code.
+# Each of these mistakes makes the run impossible on any device in these tests. tkperf finds each mistake in a different
+# place of the code.
 WRONG = [
     (["--active-range", "12 parsecs"], "'12 parsecs' is not a size"),
     (["--active-range", "120%"], "is not a share"),

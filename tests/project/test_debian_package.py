@@ -1,4 +1,6 @@
-"""make deb: the version, the copyrights and the files of the Debian package. scripts/try-deb.sh tries the package."""
+"""Rules for ``make deb``: the version, the copyrights and the files of the Debian package. scripts/try-deb.sh tests the
+package itself.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ DEBIAN = SOURCES / "packaging/debian"
 
 
 def call_script(expression: str, *words: str) -> object:
-    """Return the value of an expression with the names of scripts/deb.py and scripts/debian_copyright.py."""
+    """Return the value of an expression that uses names of scripts/deb.py and scripts/debian_copyright.py."""
     program = (
         "import json, sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path\n"
         "from email.parser import HeaderParser\n"
@@ -38,7 +40,7 @@ def call_script(expression: str, *words: str) -> object:
     ],
 )
 def test_a_development_version_is_older_than_its_release(version: str, debian: str) -> None:
-    """dpkg sorts development versions before the release. The hash of the commit stays as it is."""
+    """dpkg sorts development versions before the release, and the version contains the hash of the commit unchanged."""
     release = '{"ID": "debian", "VERSION_ID": "12"}'
     assert call_script("deb.debian_version(words[0], json.loads(words[1]))", version, release) == debian
     older = subprocess.run(["dpkg", "--compare-versions", debian, "le", "3.1.0-1+deb12"], check=False)
@@ -47,7 +49,7 @@ def test_a_development_version_is_older_than_its_release(version: str, debian: s
 
 
 def test_the_package_has_no_maintainer_scripts() -> None:
-    """No program runs as root when the package is installed, upgraded or removed."""
+    """When the package is installed, upgraded or removed, no program of the package runs as root."""
     assert {path.name for path in DEBIAN.iterdir()} == {
         "control",
         "docs",
@@ -59,11 +61,11 @@ def test_the_package_has_no_maintainer_scripts() -> None:
 
 
 def test_each_override_has_a_reason() -> None:
-    """A comment stands above each override of lintian."""
+    """Each override of a lintian warning has a comment above it."""
     lines = (DEBIAN / "lintian-overrides").read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines):
         if not line.startswith("#"):
-            # Overrides of one reason follow each other.
+            # Overrides for the same reason are on consecutive lines below one comment.
             above = next(each for each in reversed(lines[:number]) if not each.startswith(line.split()[0]))
             assert above.startswith("# "), line
 
@@ -78,7 +80,9 @@ def test_each_override_has_a_reason() -> None:
     ],
 )
 def test_the_license_of_a_bundled_package(metadata: str, found: str | None) -> None:
-    """The license is read from the metadata of a wheel. A package without a license is an error of the build."""
+    """The license of a package is read from the metadata of its wheel. A package without a license causes a build
+    error.
+    """
     assert HeaderParser().parsestr(metadata)
     expression = "debian_copyright.find_license(HeaderParser().parsestr(words[0]))"
     assert call_script(expression, metadata) == found

@@ -19,7 +19,9 @@ from tkperf.render.html import render_view
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Start a browser whose empty page keeps the process of all other pages alive (see ``new_page`` in visits.py)."""
+    """Start a browser with an empty page. The empty page keeps the process of all other pages alive (see ``new_page``
+    in visits.py).
+    """
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         pytest.skip("needs Chromium")
@@ -59,7 +61,8 @@ def visit(browser: Browser, report: Path) -> Iterator[Visit]:
     page = new_page(browser, 1300, 900)
     visit = Visit(page=page, path=report)
     yield visit
-    # Each test here also requires that the page prints nothing on the console and fetches nothing but its own file.
+    # For every test with this fixture, the page must print nothing on the console and must fetch nothing but its own
+    # file.
     assert visit.said == []
     assert {url.split("#")[0] for url in visit.asked} == {report.as_uri()}
     page.close()

@@ -288,8 +288,8 @@ def test_axes_reach_beyond_the_data(charts: Charts) -> None:
 
 
 def check_ticks(ticks: list[float], *, log: bool) -> None:
-    """Check that the ticks of a logarithmic axis are one digit times a power of ten. Otherwise the distance between two
-    ticks must be 1, 2 or 5 times a power of ten, as on a linear axis.
+    """Require round ticks. The ticks of a logarithmic axis must be one digit times a power of ten. On all other axes,
+    the distance between two ticks must be 1, 2 or 5 times a power of ten.
     """
     digits = {f"{tick:.10e}".split("e")[0].rstrip("0").rstrip(".") for tick in ticks}
     if log and digits <= {str(digit) for digit in range(1, 10)}:

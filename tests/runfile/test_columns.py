@@ -178,7 +178,7 @@ def test_pieces_that_do_not_belong_together_are_noticed(change: Callable[[bytes,
 
 
 def test_none_are_none() -> None:
-    """A step whose seconds were not stored, as in an import, has no seconds."""
+    """If the seconds of a step were not stored, as in an import, the step has no seconds."""
     assert kept(()) == (None, None)
     assert decode_samples(None, None) == ()
     assert decode_seconds(None).shape == (len(SECOND_COLUMNS), 0)

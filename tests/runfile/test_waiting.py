@@ -53,7 +53,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def rescues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder in which tkperf saves a run whose file cannot be written."""
+    """Return the folder in which tkperf saves a run if its file cannot be written."""
     folder = tmp_path / "rescues"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))

@@ -1,4 +1,4 @@
-"""tkperf knows the next steps before a step ends, so that fio can be started in time even after short steps."""
+"""tkperf determines the next steps before a step ends, so that fio can be started in time even after short steps."""
 
 from __future__ import annotations
 

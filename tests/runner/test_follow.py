@@ -1,4 +1,4 @@
-"""A follower, which reads only the file of a run, reports the same events as the run itself and knows the same place in
+"""A follower, which reads only the file of a run, reports the same events as the run itself and finds the same place in
 the procedure.
 """
 
@@ -160,7 +160,7 @@ def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
     shutil.copy(moments[1 + 6 + 1], path)
 
     watching = Watching(path)
-    # The follower began before the run was killed, so it knows everything up to the kill.
+    # The follower began before the run was killed, so it has read everything up to the kill.
     watching.delta = look(path)
     before = list(watching.follower.take(watching.delta))
     assert isinstance(before[-1], RunEnded)

@@ -156,8 +156,8 @@ def test_a_lack_of_descriptors_leaves_no_folder(free: int, places: list[Path]) -
 
 
 def test_a_folder_whose_maker_was_killed_before_it_had_its_name_goes_later(places: list[Path]) -> None:
-    """A folder whose creator was killed before it got its final name is removed later, because another process may be
-    about to lock it.
+    """If the process that creates a folder is killed before the folder has its final name, the folder is removed later,
+    because another process may be about to lock it.
 
     A folder with content that was never locked is never removed.
     """

@@ -31,7 +31,7 @@ def test_drives_are_slowed_or_not(together: float, state: ReadsState) -> None:
 
 
 def test_uneven_reads_decide_nothing() -> None:
-    """Rates that vary more than the limit allows show neither that a drive is slowed nor that it is not."""
+    """If rates vary by more than the limit, they do not show whether a drive is slowed."""
     compared = compare_reads("sdb", rates(1e5, 0.3), rates(0.97e5, 0.3, seed=2))
     assert compared.state is ReadsState.NOT_KNOWN
 

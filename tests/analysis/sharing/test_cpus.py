@@ -59,7 +59,9 @@ def test_a_drive_whose_node_is_not_known_gets_what_is_left() -> None:
 
 
 def test_a_node_whose_cpus_may_not_be_used() -> None:
-    """A drive whose node has no usable CPU receives CPUs of another node. The result marks the drive as not near."""
+    """If the node of a drive has no usable CPU, the drive receives CPUs of another node. The result marks the drive as
+    not near.
+    """
     plan = assign_cpus(drives(1), {}, {0, 1}, {})
     assert cpus_of(plan) == [(1,)]
     assert plan.assignments[0].is_near is False

@@ -275,7 +275,7 @@ def test_counters_some_steps_apart_do_not_contradict() -> None:
 
 @pytest.mark.parametrize("version", SMARTCTL)
 def test_a_sata_drive_with_every_version(version: str) -> None:
-    """For a SATA drive, tkperf reads the attributes that the database knows, the statistics, and the values that
+    """For a SATA drive, tkperf reads the attributes that the database describes, the statistics, and the values that
     smartctl determines itself.
     """
     found = document("smartctl", "ata", version)
