@@ -1,7 +1,7 @@
-"""Results of a run as plain data. They are the only source of every table, chart and export.
+"""Results of a run as plain data. All tables, charts and exports take their numbers only from these results.
 
-A cell contains the measurements of one workload over the rounds of a window (``quantity.py`` contains the rules). A
-stream without a window is a single measurement. None is "not measured".
+A cell contains the results of one workload over the rounds of a window, according to the rules in ``quantity.py``. A
+stream without a window is a single measurement. None means "not measured".
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ END_LOST = "how it ended cannot be read"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellUncertainty:
-    """Uncertainties of the figures of a cell, by their keys. Only a mix has ``read`` and ``write``."""
+    """Uncertainties of the figures of a cell, by the keys of the quantities. Only a mix has ``read`` and ``write``."""
 
     all: Uncertainties
     read: Uncertainties | None = None
@@ -51,15 +51,15 @@ class CellUncertainty:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResult:
-    """Measurements of one workload of a section: a cell of its tables.
+    """Results of one workload of a section, which are shown as a cell of a table.
 
     Attributes:
-        all: every quantity by its key; None: not measured.
-        read, write: quantities of one direction; None: the workload has no I/O in this direction.
+        all: the values of all quantities by the keys of the quantities; None: not measured.
+        read, write: the same values for one direction; None: the workload has no I/O in this direction.
         rounds: number of rounds from which the values are computed.
-        host_limited: whether the CPUs of the host limited the values; None: not watched, as in an imported run.
-        disturbances: the kinds of disturbance of the steps; None: not watched.
-        foreign_bytes: I/O of other programs during the steps; None: not compared.
+        host_limited: whether the CPUs of the host limited the values; None: not observed, as in an imported run.
+        disturbances: the kinds of disturbance of the steps; None: not observed.
+        foreign_bytes: bytes that other programs moved during the steps; None: not compared.
     """
 
     workload: Workload
@@ -71,15 +71,15 @@ class CellResult:
     disturbances: tuple[DisturbanceCode, ...] | None = None
     foreign_bytes: int | None = None
     backlog_median_ios: float | None = None
-    """I/Os that were due and not done at an offered rate: the median over the second half of the seconds of the
-    level.
+    """Backlog at an offered rate: the number of I/Os that were due but not complete, as the median over the second half
+    of the seconds of the level.
     """
     backlog_noise_ios: float | None = None
-    """Standard deviation of the number of I/Os that are due but not done at the end of the level,
-    computed from the noise of single seconds.
+    """Standard deviation that noise causes in the backlog at the end of the level, computed from the noise of single
+    seconds.
     """
     uncertainty: CellUncertainty | None = None
-    """Uncertainty of each measured figure; None: not calculated, as for single rounds."""
+    """Uncertainty of each measured figure; None: not computed, as for single rounds."""
 
     def value(self, quantity: Quantity, direction: Direction = Direction.ALL) -> float | None:
         """Return the value of a quantity; None: not measured."""
@@ -97,8 +97,8 @@ class CellResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundResult:
-    """One round of a section. It is ``complete`` unless the run ended during the round or a step of the round is
-    lost.
+    """One round of a section. ``complete`` is False if the run ended during the round, or if a step of the round cannot
+    be read.
     """
 
     number: int
@@ -110,8 +110,8 @@ class RoundResult:
 class SliceResult:
     """One slice of a stream. Times and amounts count from the start of the stream.
 
-    ``total_written_bytes`` is None in an imported run, which contains only rates, and if steps are lost. ``parts`` are
-    the results of each stream of a combination, and of the flushes of each load.
+    ``total_written_bytes`` is None in an imported run, which contains only rates, and if steps cannot be read.
+    ``parts`` contains the results of each stream of a combination, and of the flushes of each load.
     """
 
     number: int
@@ -123,7 +123,7 @@ class SliceResult:
 
     @property
     def cells(self) -> tuple[CellResult, ...]:
-        """Return the result of the whole load, followed by those of its streams and flushes."""
+        """Return the result of the whole load, followed by the results of the streams and flushes."""
         return self.values, *self.parts
 
     @property
@@ -137,9 +137,10 @@ class GridRules:
 
     Attributes:
         latency_limit_us: limit of the 99th percentile of the read latency.
-        kept_up_percent: share of the offered rates that a cell must reach to count.
-        levels: number of rates of reads and of writes.
-        max_drift_percent: largest change of the first cell's read latency until the end of the test.
+        kept_up_percent: share of the offered rates, in %, that a cell must reach to count.
+        levels: number of rates of reads, and of writes, including 0.
+        max_drift_percent: largest allowed change, in %, of the read latency of the first cell until the end of the
+            test.
     """
 
     latency_limit_us: float
@@ -153,14 +154,15 @@ class SectionResult:
     """A part of a test with a separate purge and verdict.
 
     Attributes:
-        plan: how outputs show the section.
+        plan: the plan according to which outputs show the section.
         window: the rounds over which the results are averaged.
         verdict: the last verdict; None: the section has no steady-state rule.
         cells: the results, which are means over ``window``.
-        rounds: the rounds. With ``areas``, these are areas of a hard disk from its start, and not rounds in time.
+        rounds: the rounds. With ``areas``, the entries are areas of a hard disk, in the order from the start of the
+            disk, and not rounds in time.
         areas: number of areas of a hard disk; None: the section has rounds or slices.
-        workload: description of a stream's workload.
-        disturbed_in_window: number of disturbed steps in the window; None: not watched.
+        workload: description of the workload of a stream.
+        disturbed_in_window: number of disturbed steps in the window; None: not observed.
     """
 
     name: str
@@ -179,24 +181,32 @@ class SectionResult:
     filled_bytes: int | None
     filled_s: float | None
     histogram_us: tuple[tuple[float, float, int], ...]
-    """Latency histogram of a stream: lower edge and upper edge in us, and the number of I/Os, for each bucket with
-    I/Os.
+    """Latency histogram of a stream. For each bucket that contains I/Os: the lower edge and the upper edge in µs, and
+    the number of I/Os.
     """
     disturbed_in_window: int | None = 0
     fill_workload: Workload | None = None
     """Workload of preconditioning."""
     window_verdicts: tuple[SteadyStateVerdict, ...] = ()
-    """Verdicts on all tracking variables in the same rounds, in their order; with one variable ``verdict``."""
+    """Verdicts on all tracking variables in the same rounds, in the order of the variables. With a single variable,
+    this is ``verdict``.
+    """
     timelines: tuple[Timeline, ...] = ()
     """Findings over time in each series with enough values, including series without findings."""
     latency_ceiling_us: float | None = None
-    """Ceiling of the mean latency for the maximum of a grid of demands; None: the test has no ceiling."""
+    """Highest mean latency, in µs, that is allowed when the test searches the maximum of a grid of demands; None: the
+    test has no such limit.
+    """
     grid_rules: GridRules | None = None
     """Rules of the grid of reads next to writes; None: the section has no such grid."""
     complete: bool = True
-    """Whether the section ended, even if its test did not. Otherwise its figures are those so far."""
+    """Whether the section ended. The test of a complete section may still be incomplete. If the section did not end,
+    the figures describe the part measured so far.
+    """
     characteristics: tuple[Characteristic, ...] = ()
-    """Characteristics of the course of the section. A characteristic that the analysis did not look for is absent."""
+    """Characteristics of the course of the section. A characteristic for which the analysis did not search is
+    absent.
+    """
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -221,7 +231,9 @@ class SectionResult:
 
     @property
     def loads(self) -> tuple[Workload, ...]:
-        """Return the measured loads; of a combination its streams, because its own fields are only bounds."""
+        """Return the measured loads. A combination is replaced by its streams, because the fields of a combination are
+        only upper limits.
+        """
         cells = self.cells or tuple(cell for one in self.slices[:1] for cell in one.cells)
         return tuple(cell.workload for cell in cells if not cell.workload.is_combination)
 
@@ -235,8 +247,8 @@ class SectionResult:
                 yield each, cell
 
     def rounds_of_workloads(self) -> dict[Workload, list[tuple[RoundResult, CellResult]]]:
-        """Return the rounds, or areas, of each workload, each with the cells of the workload. One
-        pass serves all workloads.
+        """Return the rounds, or areas, of each workload with the cells of the workload. The function passes over the
+        rounds only once for all workloads.
         """
         rounds: dict[Workload, list[tuple[RoundResult, CellResult]]] = {}
         for each, cell in self.cells_of_rounds():
@@ -244,10 +256,10 @@ class SectionResult:
         return rounds
 
     def steady_of(self, workload: Workload) -> bool | None:
-        """Return whether a cell was steady: according to its own verdict if it has one, otherwise according to that of
-        the section.
+        """Return whether a cell was steady, according to the verdict on this cell. If the cell has no verdict, the
+        verdict on the section counts.
 
-        None: nothing was judged.
+        None: steady state was not judged.
         """
         own = [verdict for verdict in self.verdicts if verdict.tracking.startswith(f"{workload.mix_and_size} ")]
         if not own:
@@ -276,11 +288,9 @@ class TestResult:
     """Results of a test.
 
     Attributes:
-        longest_gap_s: longest time between two steps; 0 if each step began before the previous step
-            ended.
-        disturbed_steps: number of disturbed steps of each kind; None: not watched.
-        not_compared_steps: number of steps in which the I/O of other programs is not known; None:
-            not watched.
+        longest_gap_s: longest time between two steps; 0: each step began before the previous step ended.
+        disturbed_steps: number of steps with each kind of disturbance; None: not observed.
+        not_compared_steps: number of steps in which the I/O of other programs is not known; None: not observed.
     """
 
     __test__ = False
@@ -295,7 +305,7 @@ class TestResult:
     disturbed_steps: dict[DisturbanceCode, int] | None = field(default_factory=dict)
     not_compared_steps: int | None = 0
     under_way: UnfinishedStep | None = None
-    """The step that did not end. It is not a result."""
+    """The step that did not end. No result is computed from this step."""
     not_measured: tuple[str, ...] = ()
     """Sections of an unfinished test that have no measurement yet."""
     figures: tuple[Figure, ...] = ()
@@ -303,16 +313,18 @@ class TestResult:
     demands: tuple[tuple[int, int], ...] = ()
     """Threads and queue depth of the measured steps, in order; empty: not known."""
     written_again_bytes: int = 0
-    """The part of ``written_bytes`` that steps wrote which were measured again and are in no result."""
+    """The part of ``written_bytes`` that was written by steps that were measured again. No result is computed from
+    these steps.
+    """
     steps: tuple[StepHost, ...] = ()
-    """Watched steps with their disturbances and the use of the host, fills included."""
+    """The observed steps, including fills, with their disturbances and the use of the host."""
     telemetry: tuple[DriveTelemetry, ...] = ()
     """Telemetry of each drive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacedTest:
-    """A measurement of a test that was repeated later. The measurement is in no result."""
+    """A measurement of a test that was repeated later. No result is computed from this measurement."""
 
     name: str
     complete: bool
@@ -322,11 +334,12 @@ class ReplacedTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumptionResult(Resumption):
-    """A resumption of a run, with the steps that were set aside because of it.
+    """A resumption of a run, with the steps that were measured again because of the resumption.
 
     Attributes:
-        set_aside_steps, set_aside_written_bytes: steps that were measured again and are in no result, and
-            their written bytes; these include the known bytes of the step that was cut off.
+        set_aside_steps, set_aside_written_bytes: the number of steps that were measured again, and the bytes that these
+            steps wrote. The bytes include the known bytes of the interrupted step. No result is computed from these
+            steps.
         replaced: earlier measurements of the repeated tests.
     """
 
@@ -336,7 +349,9 @@ class ResumptionResult(Resumption):
 
     @property
     def accepted(self) -> bool:
-        """Return whether results span the interruption. They do if the user accepted this."""
+        """Return whether results combine data from before and after the interruption, because the user accepted the
+        interruption.
+        """
         return self.goes_on is GoesOn.WHERE_IT_STOPPED
 
     def concerns(self, test: str) -> bool:
@@ -346,7 +361,7 @@ class ResumptionResult(Resumption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """All results that a report may show. ``schema`` identifies this layout for programs."""
+    """All results of a run that a report may show. ``schema`` identifies this layout for programs."""
 
     schema: str
     info: RunInfo
@@ -361,11 +376,13 @@ class RunResult:
     left_out: tuple[LeftOut, ...] = ()
     """Parts of the run file that cannot be read."""
     media_errors: int = 0
-    """Number of times that a drive, according to its log, could not read or keep data during the run."""
+    """Number of times that a drive could not read or keep data during the run, according to the log of the drive."""
 
 
 def is_same_run(result: RunResult, other: RunResult) -> bool:
-    """Return whether two files belong to one run: copies of a file, or its states before and after a resumption."""
+    """Return whether two files belong to the same run. They may be copies of a file, or states of a file before and
+    after a resumption.
+    """
     first, second = result.info, other.info
     if first.uuid is not None and second.uuid is not None:
         return first.uuid == second.uuid
@@ -377,7 +394,7 @@ _File = TypeVar("_File")
 
 
 def group_by_run(files: Iterable[_File], is_same: Callable[[_File, _File], bool]) -> list[list[_File]]:
-    """Return the files of each run together, in the order in which the runs were first given."""
+    """Return groups of files that belong to the same run, in the order in which the runs were first given."""
     runs: list[list[_File]] = []
     for one in files:
         same = next((run for run in runs if is_same(run[0], one)), None)
@@ -389,5 +406,7 @@ def group_by_run(files: Iterable[_File], is_same: Callable[[_File, _File], bool]
 
 
 def count_steps(result: RunResult) -> int:
-    """Return the number of steps. If several files belong to a run, the one with the most steps is the fullest."""
+    """Return the number of steps in a result. If several files belong to a run, the file with the most steps is the
+    most complete.
+    """
     return sum(len(test.steps) for test in result.tests)

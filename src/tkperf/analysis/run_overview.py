@@ -12,7 +12,7 @@ from tkperf.model.record import LogEntry, RunRecord, RunStatus
 from tkperf.runner.run_log import Progress, describe_place, find_progress
 
 KILLED_STATE, IMPORTED_STATE = "killed", "imported"
-"""States of a run that its file does not contain: the process was killed, or another tool measured."""
+"""States of a run that the run file does not contain: the process was killed, or another tool made the measurement."""
 
 
 class StatusCode(VerdictCode):
@@ -28,7 +28,9 @@ class StatusCode(VerdictCode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOverview:
-    """Progress of one run. The fields are the keys of ``status --json``. null means "not known" or "does not apply"."""
+    """Progress of one run. The fields are the keys of ``status --json``. None, or null in JSON, means "not known" or
+    "does not apply".
+    """
 
     run_file: str
     name: str
@@ -53,7 +55,7 @@ class RunOverview:
 
     @property
     def remaining_s(self) -> tuple[float, float] | None:
-        """The shortest and the longest remaining time; None: not known."""
+        """The shortest and the longest remaining time in s; None: not known."""
         if self.remaining_shortest_s is None or self.remaining_longest_s is None:
             return None
         return self.remaining_shortest_s, self.remaining_longest_s
@@ -74,9 +76,9 @@ def build_overview(
 
     Args:
         log: the whole log. It is not necessary for a complete run.
-        now_s: the present time on the run's clock; None: the run has ended, or its clock is not known.
+        now_s: the present time on the clock of the run; None: the run has ended, or the clock is not known.
         pid, user: number and user of the process that executes the run.
-        disturbed_steps: number of disturbed steps; None: the run was not watched.
+        disturbed_steps: number of disturbed steps; None: the run was not observed.
         verdict: the verdict; None: the run was not judged.
     """
     running = record.status is RunStatus.RUNNING
@@ -108,7 +110,9 @@ def build_overview(
 
 
 def judge_runs(runs: Sequence[RunOverview], not_read: Sequence[str] = ()) -> Judgement[NamedReason]:
-    """Return the gravest verdict of several runs. ``not_read`` contains the files that cannot be read."""
+    """Return the verdict on a list of runs, which is the gravest verdict on a single run. ``not_read`` contains the
+    names of files that cannot be read.
+    """
     found: dict[StatusCode, list[str]] = {StatusCode.NOT_READ: list(not_read)}
     for run in runs:
         code = _CODES.get(_STATES.get(run.state, run.verdict))
@@ -119,7 +123,7 @@ def judge_runs(runs: Sequence[RunOverview], not_read: Sequence[str] = ()) -> Jud
     return judge_by_gravest(reasons, VerdictState.VALID, simulated=simulated)
 
 
-# The verdicts of runs that were not judged.
+# These verdicts are used for runs that were not judged.
 _STATES: dict[str, VerdictState | None] = {
     RunStatus.FAILED: VerdictState.NOT_VALID,
     RunStatus.RUNNING: VerdictState.RUNNING,
@@ -150,15 +154,15 @@ def build_ended_overview(record: RunRecord, log: Sequence[LogEntry], verdict: Ve
 
 def find_verdict(record: RunRecord) -> VerdictState:
     """Return the verdict on a run. The record must contain the steps. Their histograms may be empty."""
-    # No verdict on a running run is graver, so its steps are not examined.
+    # The steps of a running run are not examined, because no other verdict would replace "running".
     if record.status is RunStatus.RUNNING:
         return VerdictState.RUNNING
     return judge_run(analyse(record, figures=False)).state
 
 
 def _count_disturbed_steps(record: RunRecord) -> int | None:
-    """Return the number of disturbed steps, fills included; None if the run was not watched, as
-    with a simulated drive.
+    """Return the number of disturbed steps, including fills; None: the run was not observed, like that of a simulated
+    drive.
     """
     steps = [step for test in record.tests for step in test.steps]
     disturbed = sum(bool(find_doubtful(step.disturbances or ())) for step in steps)
@@ -185,7 +189,7 @@ def _device_of(record: RunRecord) -> str | None:
 
 
 def _fill_done(record: RunRecord, progress: Progress) -> float | None:
-    """Return the share of a running fill that is already written, according to its last stored minute."""
+    """Return the share of a running fill that is already written, according to the last stored minute of the fill."""
     for test in record.tests:
         step = test.under_way
         if step is not None and test.name == progress.test and step.planned_bytes:

@@ -1,4 +1,4 @@
-"""Build the results of a run from its record: each test, as far as it was measured, and the resumptions."""
+"""Compute the results of a run from the record of the run: the measured part of each test, and the resumptions."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ from tkperf.procedures import demand_intensity, find_test, interference, known_p
 from tkperf.procedures.forecast import first_rounds
 from tkperf.procedures.profiles.profile_tables import ProfileTable
 
-# A sweep has at most 1,024 workloads (MOST_COMBINATIONS in procedures/workload_sweep.py), all other tests
-# together about a hundred.
+# A sweep has at most 1,024 workloads (MOST_COMBINATIONS in procedures/workload_sweep.py). All other tests together have
+# about a hundred workloads.
 MOST_SEARCHED_WORKLOADS = 1200
-# The busiest day of a shipped profile has 6,000 steps, and a sweep of 1,024 workloads with 25 rounds has 25,600.
+# With a shipped profile, a run of one day has at most 6,000 steps. A sweep of 1,024 workloads with 25 rounds has 25,600
+# steps.
 MOST_SEARCHED_STEPS = 30_000
 _NOT_SEARCHED = RunNote(
     code="not-searched",
@@ -46,10 +47,11 @@ _NOT_SEARCHED = RunNote(
 
 
 def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
-    """Return all results of a run, up to the point that the run has reached.
+    """Return all results of a run. The run may still be incomplete.
 
-    Without ``figures``, the results contain only what the verdict needs, and take a tenth of the time: cells have no
-    figures, and sections have no rounds, histograms or findings over time. The record then needs no histograms.
+    If ``figures`` is False, only the data for the verdict is computed, which takes a tenth of the time. In this case
+    cells have no figures, sections have no rounds, histograms or findings over time, and the record needs no
+    histograms.
     """
     resumptions = tuple(_resumption(record, resumption) for resumption in record.resumptions)
     courses = is_of_usual_size(record)
@@ -57,7 +59,7 @@ def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
         _test(record, test, resumptions, telemetry, figures=figures, courses=courses)
         for test, telemetry in zip(record.tests, find_telemetry(record), strict=True)
     )
-    # A run whose device is not known may be an imported run.
+    # A run without facts about the device may also be an imported run.
     if record.info.imported or not record.info.device:
         tests = tuple(_without_guesses(test, record.info) for test in tests)
     begun = {test.name for test in record.tests}
@@ -78,7 +80,7 @@ def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
 
 def is_of_usual_size(record: RunRecord) -> bool:
     """Return whether tkperf searches for findings over time in a run. The search takes milliseconds for each workload,
-    and longer for one with many steps.
+    and longer for a workload with many steps.
     """
     steps = sum(len(test.steps) for test in record.tests)
     workloads = {(test.name, step.section, step.key) for test in record.tests for step in test.steps}
@@ -86,8 +88,10 @@ def is_of_usual_size(record: RunRecord) -> bool:
 
 
 def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
-    """Remove values that the tool of an imported test did not record, although they follow from the steps."""
-    # The XML of TKperf contains rates. The import computed counts that result in the same rates.
+    """Remove values of an imported test that the other tool did not record. The steps contain such values only because
+    the import computed them.
+    """
+    # The XML of TKperf contains only rates. The import computed numbers of I/Os that result in the same rates.
     counted = info.profile_name != TKPERF_PROFILE
     demand_known = any("jobs" in table for table in info.profile.values() if isinstance(table, dict))
 
@@ -120,7 +124,7 @@ def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
 
 
 def _without_counts(cell: CellResult) -> dict[str, Any]:
-    """Return the figures without counts. A mix also loses its reads and writes.
+    """Return the figures of a cell without counts. For a mix, the figures of reads and of writes are also removed.
 
     The source contained only rates of all I/Os together. The counts and directions were computed from these rates.
     """
@@ -133,7 +137,9 @@ def _without_counts(cell: CellResult) -> dict[str, Any]:
 
 
 def _plan(suite: str, test: TestRecord) -> TestPlan:
-    """Return the plan that shows the test; a section without a plan is shown by its recorded steps."""
+    """Return the plan according to which outputs show the test. For a section without a plan, a plan is made from the
+    recorded steps.
+    """
     kinds: dict[str, set[StepKind]] = {}
     for step in test.steps:
         kinds.setdefault(step.section, set()).add(step.kind)
@@ -147,7 +153,7 @@ def _recorded(name: str, kinds: Collection[StepKind]) -> SectionPlan:
 
 
 def _find_table(info: RunInfo, test: str) -> ProfileTable | None:
-    """Return the table of a test, from the profile of the run; None: the profile does not contain it."""
+    """Return the table of a test from the profile of the run; None: the profile does not contain the table."""
     definition = find_test(info.suite, test, info.profile)
     if definition is None or definition.table is None:
         return None
@@ -155,7 +161,9 @@ def _find_table(info: RunInfo, test: str) -> ProfileTable | None:
 
 
 def _find_ceiling_us(table: ProfileTable | None) -> float | None:
-    """Return the latency ceiling of a test's grid of demands; None: the test has no such grid."""
+    """Return the highest allowed mean latency, in µs, for a test with a grid of demands; None: the test has no such
+    grid.
+    """
     return table.latency_ceiling_ms * 1000 if isinstance(table, demand_intensity.DemandGridTable) else None
 
 
@@ -172,7 +180,9 @@ def _find_grid_rules(table: ProfileTable | None) -> GridRules | None:
 
 
 def _planned_areas(info: RunInfo, test: TestRecord) -> dict[str, Round]:
-    """Return the first area of each section, from the profile of the run; empty if the profile does not contain it."""
+    """Return the planned first area of each section, according to the profile of the run. If the profile does not
+    contain the test, the result is empty.
+    """
     definition = find_test(info.suite, test.name, info.profile)
     if definition is None or not any(step.kind is StepKind.AREA for step in test.steps):
         return {}
@@ -199,7 +209,7 @@ def _test(
     sections: dict[str, list[StepRecord]] = {}
     for step in test.steps:
         sections.setdefault(step.section, []).append(step)
-    # The length of a planned pause, such as a purge or the creation of a set, is not limited.
+    # Planned pauses, such as a purge or the creation of a RAID set, are not gaps, because their length is not limited.
     gaps = [step.gap_s for step in test.steps if step.gap_s is not None and not step.planned_pause]
     watched = [step for step in test.steps if step.disturbances is not None]
     disturbed = Counter(code for step in watched for code in step.disturbance_codes or ())
@@ -211,7 +221,7 @@ def _test(
     duration_s = None if test.ended_s is None else test.ended_s - test.started_s
     if duration_s is not None:  # without the time in which no process ran
         duration_s -= sum(each.pause_s for each in interruptions)
-    # An unfinished test also names its sections without measurements.
+    # The result of an unfinished test also contains the names of sections without measurements.
     unfinished = test.plan if test.status is not RunStatus.COMPLETE else None
     result = TestResult(
         name=test.name,

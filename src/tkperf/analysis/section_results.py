@@ -1,4 +1,6 @@
-"""Build the results of a section from steps and verdicts: cells, rounds, slices, window, and the reason of the end."""
+"""Compute the results of a section from steps and verdicts: cells, rounds, slices, window, and the reason why the
+section ended.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ from tkperf.model.workload import Workload
 
 
 def build_rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundResult, ...]:
-    """Group steps by round. A round whose number is not in ``judged`` is not complete."""
+    """Group steps by round. If the number of a round is not in ``judged``, the round is marked as not complete."""
     by_number: dict[int, list[CellResult]] = {}
     for step in steps:
         by_number.setdefault(step.number, []).extend(_build_cell([part]) for part in step.parts)
@@ -42,9 +44,10 @@ def build_rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundRe
 
 
 def build_slices(steps: Sequence[StepRecord], all_steps: Sequence[StepRecord], lost: bool) -> tuple[SliceResult, ...]:
-    """Build the slices in order. If steps are ``lost``, the total of the written bytes is not known.
+    """Build the slices of a stream in order. If steps are ``lost`` (cannot be read), the total of the written bytes is
+    not known.
 
-    Bytes that a warm-up wrote are part of the total from the next slice on.
+    From the next slice on, the total includes the bytes that a warm-up wrote.
     """
     slices: list[SliceResult] = []
     written_bytes = 0
@@ -77,7 +80,7 @@ def starts_of_slices(slices: Sequence[StepRecord]) -> list[float]:
     first = slices[0]
     if len(slices) > 1 and slices[-1].started_s <= first.started_s:
         return starts_without_gaps(slices)
-    # If the first slices are lost, their planned duration gives their time.
+    # If the first slices cannot be read, their planned duration is used.
     before_s = (first.number - 1) * (first.planned_s or first.measurement.duration_s)
     return [before_s + step.started_s - first.started_s for step in slices]
 
@@ -91,10 +94,11 @@ def starts_without_gaps(steps: Sequence[StepRecord]) -> list[float]:
 def build_window_cells(
     steps: Sequence[StepRecord], window: tuple[int, ...], lost: bool, *, figures: bool = True
 ) -> tuple[CellResult, ...]:
-    """Average each cell over the window. A stream without a window counts as a single measurement.
+    """Compute the cells of a section as averages over the window. A stream without a window counts as a single
+    measurement.
 
-    If steps are ``lost``, a cell that lacks a round in the window has no mean, and a stream without a window has no
-    cell. Each level of an offered rate is a separate round, which needs no other round.
+    If steps are ``lost`` (cannot be read), a cell that lacks a round of the window has no mean, and a stream without a
+    window has no cell. Each level of an offered rate is a separate round, so a level needs no other round.
     """
     found = find_window_steps(steps, window)
     if is_whole_stream(steps, window):
@@ -115,7 +119,9 @@ def is_whole_stream(steps: Sequence[StepRecord], window: tuple[int, ...]) -> boo
 
 
 def find_window_steps(steps: Sequence[StepRecord], window: tuple[int, ...]) -> dict[Workload, list[StepRecord]]:
-    """Return the steps behind each cell: its rounds in the window, or all slices of a stream without one."""
+    """Return the steps from which each cell is computed: the rounds in the window, or all slices of a stream without a
+    window.
+    """
     in_window: dict[Workload, list[StepRecord]] = {}
     numbers = None if is_whole_stream(steps, window) else set(window)
     for step in _measured(steps):
@@ -130,8 +136,8 @@ def _measured(steps: Sequence[StepRecord]) -> Iterator[StepRecord]:
 
 
 def _build_cell(steps: Sequence[StepRecord], *, as_one: bool = False, figures: bool = True) -> CellResult:
-    """Build the cell of the rounds of one workload, with their disturbances. ``as_one``: the rounds are slices of one
-    measurement.
+    """Compute the cell of one workload from its rounds, with the disturbances of the rounds. ``as_one`` means that the
+    steps are slices of a single measurement.
     """
     workload, rounds = steps[0].key, [step.measurement for step in steps]
     whole, read, write = Figures(), Figures(), Figures()
@@ -167,8 +173,8 @@ def _join(slices: Sequence[Measurement]) -> Measurement:
 
 
 def build_histogram_us(stream: Sequence[StepRecord]) -> tuple[tuple[float, float, int], ...]:
-    """Return lower edge and upper edge in us, and the number of I/Os, of each bucket with I/Os, for all slices
-    together.
+    """Return the latency histogram of all slices of a stream together. For each bucket that contains I/Os: the lower
+    edge and the upper edge in µs, and the number of I/Os.
     """
     if not stream:
         return ()
@@ -191,17 +197,19 @@ def build_section(
     figures: bool = True,
     courses: bool = True,
 ) -> SectionResult:
-    """Build one section of a test.
+    """Compute the results of one section of a test.
 
     Args:
-        planned: the first area of a section of a hard disk, from the profile; None: not known.
-        lost_steps: rows of steps of the test that cannot be read.
-        latency_ceiling_us: ceiling of the mean latency; None: the section has none.
+        planned: the planned first area of a section that tests areas of a hard disk, from the profile; None: not known.
+        lost_steps: the rows of the test's steps that cannot be read.
+        latency_ceiling_us: highest allowed mean latency in µs; None: the section has no such limit.
         grid_rules: rules of a grid of reads next to writes; None: the section has no such grid.
-        figures: whether to compute figures, rounds, histograms and findings over time, which the verdict does not need.
+        figures: whether to compute figures, rounds, histograms and findings over time. The verdict does not need these
+            results.
+        courses: whether to search for findings over time. With ``figures`` False, there is no search in any case.
     """
     name = plan.name
-    # Warm-ups are part of the written bytes only.
+    # Warm-ups count only towards the written bytes.
     steps = [step for step in all_steps if step.kind is not StepKind.WARM_UP]
     given = [record for record in test.verdicts if record.section == name]
     ended = next((outcome for outcome in test.outcomes if outcome.section == name), None)
@@ -216,7 +224,7 @@ def build_section(
     window, because = _window(ended, verdicts, whole, test)
     in_window = frozenset(window)
     judged = {record.number for record in given} | set(whole)
-    if ended is not None:  # in this case, rounds without a verdict count, too
+    if ended is not None:  # in this case, rounds without a verdict also count
         judged |= {step.number for step in in_rounds}
     if lost:
         judged = _without_holes(steps, judged, lost)
@@ -253,7 +261,7 @@ def build_section(
         window_verdicts=_window_verdicts(ended, given),
         latency_ceiling_us=latency_ceiling_us,
         grid_rules=grid_rules,
-        # Areas are not a course in time.
+        # Areas are not a series in time, so no timeline is built from them.
         timelines=tuple(_find_timelines(() if in_areas else rounds, slices, as_new=is_as_new(purge, filled_bytes)))
         if figures and courses
         else (),
@@ -271,10 +279,10 @@ def _last_fills(steps: Sequence[StepRecord], purge: PurgeRecord | None) -> list[
 
 
 def _window_verdicts(ended: SectionOutcome | None, given: Sequence[VerdictRecord]) -> tuple[SteadyStateVerdict, ...]:
-    """Return the verdicts of the window, one for each tracking variable.
+    """Return the verdicts on the window. Each tracking variable has one verdict.
 
-    Without an outcome, the verdicts on the last judged round count. The cells of an imported run are judged separately
-    and have no window.
+    If the section has no outcome, the result contains the verdicts on the last judged round. The cells of an imported
+    run are judged separately and have no window.
     """
     if ended is not None:
         return ended.verdicts or ((ended.verdict,) if ended.verdict else ())
@@ -284,7 +292,7 @@ def _window_verdicts(ended: SectionOutcome | None, given: Sequence[VerdictRecord
 def _find_timelines(
     rounds: Sequence[RoundResult], slices: Sequence[SliceResult], *, as_new: bool
 ) -> Iterator[Timeline]:
-    """Yield the findings in the course of each workload over its slices or rounds."""
+    """Yield the findings over time for each workload, in the series of its slices or rounds."""
     courses: dict[tuple[Workload, Recorded], list[tuple[float, float, Figures]]] = {}
     for one in slices:
         for cell in one.cells:
@@ -322,7 +330,9 @@ def _window(
 
 
 def _describe_rest(status: RunStatus) -> str:
-    """Return the state of the test, for a complete section of the test; empty if the test is complete, too."""
+    """Return the state of an incomplete test in words, to be shown with a complete section of the test. If the test is
+    complete, the result is empty.
+    """
     match status:
         case RunStatus.COMPLETE:
             return ""
@@ -333,9 +343,10 @@ def _describe_rest(status: RunStatus) -> str:
 
 
 def _complete_rounds(steps: Sequence[StepRecord]) -> tuple[int, ...]:
-    """Return the numbers of the rounds that have as many steps as a round that another round followed.
+    """Return the numbers of the rounds that are complete. A round is complete if it has as many steps as a round that
+    was followed by another round.
 
-    A single round may be incomplete, so it does not count.
+    A single round does not count, because the round may be incomplete.
     """
     ran = Counter(step.number for step in steps)
     *earlier, _ = sorted(ran) or (0,)
@@ -366,10 +377,10 @@ class Variation:
     """The variation of a figure over the rounds of a steady window.
 
     Attributes:
-        percent: range of the values in percent of their mean; if only the slope exceeds its limit, the change of the
-            least-squares line.
-        is_judged: the figure is a tracking variable, so the verdict is about this figure.
-        exceeds_rule: range or slope exceed the limits of the section's rule.
+        percent: range of the values, in percent of their mean. If only the slope exceeds the limit, the value is the
+            change of the least-squares line instead.
+        is_judged: whether the figure is a tracking variable, so that the verdict is about this figure.
+        exceeds_rule: whether the range or the slope exceeds the limits of the section's rule.
     """
 
     percent: float
@@ -388,8 +399,7 @@ def find_variation(section: SectionResult, cell: CellResult, quantity: Quantity)
     values = [value for number in section.window if (value := measured.get(number)) is not None]
     if len(values) < 2 or len(values) < len(section.window):
         return None
-    # These are the limits of the section's rule. The verdict contains these limits in the unit of its tracking
-    # variable.
+    # The limits are those of the section's rule. The verdict contains the limits in the unit of the tracking variable.
     criteria = Criteria(
         window_rounds=len(values),
         max_data_excursion=verdict.allowed_data_excursion / verdict.average,
@@ -407,7 +417,7 @@ def find_variation(section: SectionResult, cell: CellResult, quantity: Quantity)
 
 
 def _values(section: SectionResult, cell: CellResult, quantity: Quantity) -> Iterator[tuple[int, float | None]]:
-    """Yield the numbers of the rounds or slices of a cell, with the figure in each."""
+    """Yield the number of each round or slice of a cell, with the value of the figure in this round or slice."""
     for each, of_round in section.cells_of_rounds():
         if of_round.workload == cell.workload:
             yield each.number, of_round.value(quantity)
@@ -419,7 +429,7 @@ def _values(section: SectionResult, cell: CellResult, quantity: Quantity) -> Ite
 def _is_about(verdict: SteadyStateVerdict, measured: dict[int, float | None]) -> bool:
     """Return whether a verdict judged these values.
 
-    The verdict may use another unit, such as ms.
+    The unit of the verdict, such as ms, may differ from the unit of these values.
     """
     values = [measured.get(number) for number in verdict.rounds]
     ratios = [judged / value for judged, value in zip(verdict.values, values, strict=True) if value]

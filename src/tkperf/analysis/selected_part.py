@@ -1,4 +1,6 @@
-"""Find the part of a run whose histogram a user asks for: a round, a level of an offered rate, some seconds."""
+"""Find the part of a run for which a user requests a histogram: a round, a level of an offered rate, or a range of
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,14 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartSelection:
-    """A selected part of a cell. Without ``rounds``, ``seconds`` and ``level`` the whole cell is selected.
+    """A selected part of a cell. If ``rounds``, ``seconds`` and ``level`` are None, the whole cell is selected.
 
     Attributes:
         text: the selection as the user wrote it.
         names: names of the test, the section or the workload. The cell must match all of them.
         rounds: the first and the last round, slice or area.
         seconds: start and end on the time axis of the charts of every second.
-        level: offered IOPS.
+        level: offered rate in IOPS.
     """
 
     text: str
@@ -47,7 +49,7 @@ class PartSelection:
 
     @property
     def words(self) -> str:
-        """Return the part in words: ``round 28``, ``seconds 12–40``, ``70,000 IOPS offered``."""
+        """Return the selected part in words, such as ``round 28``, ``seconds 12–40`` or ``70,000 IOPS offered``."""
         if self.rounds is not None:
             return format_window(range(self.rounds[0], self.rounds[1] + 1))
         if self.seconds is not None:
@@ -59,7 +61,8 @@ class PartSelection:
 class SelectedPart:
     """A part that a selection found.
 
-    ``coarse``: the part was chosen by seconds, whose histograms have buckets of up to 1/16 of their value.
+    ``coarse`` means that the part is a range of seconds. The histograms of seconds have buckets with a width of up to
+    1/16 of their value.
     """
 
     test: str
@@ -101,10 +104,10 @@ def parse_selection(text: str) -> PartSelection:
 def find_selected_parts(
     selections: Sequence[PartSelection], result: RunResult, details: Sequence[CellDetail], samples: Samples
 ) -> tuple[SelectedPart, ...]:
-    """Return the parts that the selections ask for.
+    """Return the parts that the user selected.
 
     Args:
-        samples: returns the samples of a step, given the name of its test and the step.
+        samples: the function that returns the samples of a step, given the name of the test and the step.
 
     Raises:
         UsageError: a selection finds nothing, or more than one workload.
@@ -144,13 +147,15 @@ def _find(asked: PartSelection, result: RunResult, details: Sequence[CellDetail]
 
 
 def _prefer_whole(details: Sequence[CellDetail]) -> list[CellDetail]:
-    """Return the details without streams if they contain a whole load, else without flushes if they contain I/Os."""
+    """Return only the details of whole loads, if ``details`` contains any. Otherwise, return only the details of I/Os
+    and not those of flushes, if ``details`` contains any.
+    """
     ranks = [(detail.workload.stream is not None, detail.workload.flushes) for detail in details]
     return [detail for detail, rank in zip(details, ranks, strict=True) if rank == min(ranks)]
 
 
 def _reach(named: Sequence[CellDetail], asked: PartSelection) -> str:
-    """Describe the existing parts of the kind that the user asked for."""
+    """Return the existing parts of the requested kind in words, such as the first and the last round."""
     levels = sorted({level for detail in named if (level := detail.workload.offered_iops) is not None})
     asked_level = asked.level
     if asked_level is not None:
@@ -165,7 +170,7 @@ def _reach(named: Sequence[CellDetail], asked: PartSelection) -> str:
 
 def _names_of(detail: CellDetail, title: str) -> set[str]:
     work = detail.workload
-    # A comma separates the names that a user gives, so the numbers in names have no comma between thousands.
+    # The user separates names with commas, so numbers within names must not contain a comma between thousands.
     names = (
         detail.test,
         title,

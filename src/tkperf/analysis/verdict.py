@@ -1,7 +1,7 @@
-"""Judge the measurement of a run: whether its figures can be used, with which cautions, or not at all.
+"""Judge the measurement of a run: whether the figures can be used, can be used with cautions, or cannot be used.
 
 The verdict is about the measurement, not about the drive: a slow drive can be measured validly. Only a check of claims
-lets a drive pass or fail. docs/explanation/method.md has the table of severities.
+decides whether a drive passes or fails. docs/explanation/method.md contains the table of severities.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from tkperf.model.record import RunStatus, is_purged
 
 
 class VerdictState(StrEnum):
-    """States of a verdict. Of the states that a verdict can have, a later state is graver."""
+    """States of a verdict. Among the states that one kind of verdict can have, a state that is listed later is
+    graver.
+    """
 
     CAN_RUN = "can run"
     CAN_RUN_WITH_CAUTIONS = "can run with cautions"
@@ -49,7 +51,7 @@ class VerdictState(StrEnum):
 
 
 class VerdictCode(StrEnum):
-    """Reasons for a verdict. Reasons of one severity are named in this order.
+    """Reasons for a verdict. Reasons with the same severity are listed in the order of this enumeration.
 
     Attributes:
         severity: the state to which the reason alone leads.
@@ -102,15 +104,17 @@ class CheckCode(VerdictCode):
 QUICK = "quick"
 """The shipped profile that is too short to judge a drive."""
 
-# The text that purges use.
+# The alteration that a run records if the purge was omitted.
 NO_PURGE = "purge -> none"
-# A verdict has the first of these states to which a reason leads, that is, the gravest.
+# The gravest state is first. A verdict takes the first state in this list to which any reason leads.
 _ORDER = tuple(reversed(VerdictState))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedReason:
-    """A reason for a verdict, and the names of the things that it concerns; empty: nothing in particular."""
+    """A reason for a verdict. ``names`` contains what the reason concerns, such as the names of drives, files or
+    settings; empty: the reason concerns nothing in particular.
+    """
 
     code: VerdictCode
     names: tuple[str, ...] = ()
@@ -121,8 +125,8 @@ class VerdictReason:
     """A reason for the verdict on a run.
 
     Attributes:
-        sections: titles of the tests or sections that the reason concerns; empty: the whole run.
-        count: number of steps, figures or parts; None: nothing to count.
+        sections: titles of the tests or sections that the reason concerns; empty: the reason concerns the whole run.
+        count: number of steps, figures or parts that the reason concerns; None: there is nothing to count.
     """
 
     code: ReasonCode
@@ -140,7 +144,7 @@ Reason = TypeVar("Reason", bound=_Reason)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement(Generic[Reason]):
-    """A verdict with its reasons, the gravest first. ``simulated``: a model was measured and not a drive."""
+    """A verdict with its reasons, the gravest reason first. ``simulated`` means that the drive was simulated."""
 
     state: VerdictState
     reasons: tuple[Reason, ...]
@@ -148,9 +152,9 @@ class Judgement(Generic[Reason]):
 
 
 def judge_by_gravest(reasons: Iterable[Reason], best: VerdictState, *, simulated: bool) -> Judgement[Reason]:
-    """Return the verdict: the gravest state of the reasons, or the best state if there are no reasons.
+    """Return the verdict with the gravest state among the reasons. If there are no reasons, the state is ``best``.
 
-    Reasons of one severity are in the order of their codes.
+    Reasons with the same severity are in the order of their codes.
     """
 
     def gravity(reason: Reason) -> tuple[int, int]:
@@ -168,8 +172,9 @@ def judge_run(result: RunResult) -> Judgement[VerdictReason]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReason:
-    """A reason for the verdict of a check: the run files, the titles of the same claims of each, those with the least
-    margins in the first file first, and the doubtful facts.
+    """A reason for the verdict of a check of claims. The reason contains the run files, the titles of the claims that
+    have the same outcome in each of these files, and the doubtful facts. Claims with the least margin in the first file
+    are listed first.
     """
 
     code: CheckCode
@@ -179,7 +184,7 @@ class CheckReason:
 
 
 def judge_check(files: Sequence[CheckedFile]) -> Judgement[CheckReason]:
-    """Return the verdict of a check of one run or of many. A doubtful value is not judged."""
+    """Return the verdict of a check of one or more runs. A claim with a doubtful value is not judged."""
     found: dict[tuple[CheckCode, frozenset[str]], list[CheckReason]] = {}
     for one in files:
         for reason in _of_check(one):
@@ -256,10 +261,11 @@ def _of_its_end(result: RunResult) -> Iterator[VerdictReason]:
 
 
 def _of_steady_state(result: RunResult) -> Iterator[VerdictReason]:
-    """Yield the complete sections without steady state, and those with too few rounds to judge it.
+    """Yield a reason for complete sections without steady state, and a reason for sections with too few rounds to judge
+    steady state.
 
-    A stream ends after an amount or a time, whatever its rounds are. The rule of steady state is then one observation
-    among others.
+    A stream ends after an amount or a time, and not at steady state. For a stream, the rule of steady state therefore
+    gives only additional information.
     """
     complete = [section for section in _sections(result.tests) if section.complete]
     missed = [section.name for section in complete if section.steady is False]
@@ -275,7 +281,7 @@ def _of_steady_state(result: RunResult) -> Iterator[VerdictReason]:
 
 
 def _of_influences(result: RunResult) -> Iterator[VerdictReason]:
-    """Yield influences on measured steps that do not come from the device."""
+    """Yield a reason for each influence on measured steps that does not come from the device."""
     disturbed = {
         test.title: sum(bool(find_doubtful(step.disturbances or ())) for step in test.steps) for test in result.tests
     }
@@ -303,9 +309,7 @@ CODES_OF_LOADS = {
 
 
 def _of_loads(result: RunResult) -> Iterator[VerdictReason]:
-    """Yield the cautions about the load itself: buffered I/O, a limited rate, or other loads at the
-    same time.
-    """
+    """Yield a reason for each caution about the load: buffered I/O, a limited rate, or other loads at the same time."""
     for caution, code in CODES_OF_LOADS.items():
         names = tuple(
             section.name

@@ -1,7 +1,7 @@
 """Axes of results: the fields in which workloads differ.
 
-The measured workloads determine the axes; no test declares axes. A matrix of mixes and block sizes, a grid of threads
-and queue depths, and a curve over offered rates all have the same structure.
+The measured workloads determine the axes. No test declares axes. A matrix of mixes and block sizes, a grid of threads
+and queue depths, and a curve over offered rates therefore all have the same structure.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class WorkloadAxis:
     Attributes:
         key: the name of the field in JSON and links.
         title: the head of the field in a table, with the unit.
-        text: returns the value of a workload.
-        order: returns a key that sorts the values.
-        words: returns the value in words that need no head, such as ``TC4``.
+        text: the function that returns the value of the field for a workload, as text.
+        order: the function that returns a sort key for the value of a workload.
+        words: the function that returns the value in words that are clear without a table head, such as ``TC4``.
     """
 
     key: str
@@ -61,7 +61,9 @@ def _burst(work: Workload) -> str:
 
 
 def name_stream(work: Workload) -> str:
-    """Return the name of a stream of a combination, ``all`` of the combination itself, or a dash for a load alone."""
+    """Return the name of a stream of a combination. The result is ``all`` for the combination itself, and a dash for a
+    single load.
+    """
     if not work.together:
         return NOT_MEASURED
     return "all" if work.is_combination else f"{work.stream}{', flushes' if work.flushes else ''}"
@@ -73,7 +75,7 @@ STREAM = WorkloadAxis(
 
 
 def _name_others(work: Workload) -> str:
-    """Return the names of all streams of the combination; a dash for a load alone."""
+    """Return the names of all streams of the combination. For a single load, return a dash."""
     return " + ".join(stream.name for stream in work.together) or NOT_MEASURED
 
 
@@ -176,7 +178,7 @@ REGION = WorkloadAxis(
     words=lambda work: f"within {work.region}" if work.region else "all of the range",
 )
 
-# In the order in which a table's rows show them.
+# The axes are in the order in which the rows of a table show them.
 AXES = (
     COMBINATION,
     STREAM,
@@ -213,12 +215,14 @@ def _differs(axis: WorkloadAxis, works: Sequence[Workload]) -> bool:
 
 
 def text_on(axis: WorkloadAxis, work: Workload) -> str:
-    """Return the value of a field in a table; a dash where a combination of different streams has none."""
+    """Return the value of a field for a table. For a combination, the result is a dash, except for the fields that
+    describe the combination.
+    """
     return NOT_MEASURED if work.is_combination and axis not in (COMBINATION, STREAM) else axis.text(work)
 
 
 def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[WorkloadAxis, ...]:
-    """Return the fields that identify the corresponding workload in a section of another run.
+    """Return the fields that identify corresponding workloads in the sections of several runs.
 
     The kind of load must be the same. The demand must be the same only if a section has several demands. Two runs with
     different thread counts can be compared, with a warning. The same holds for the part of the range that a load uses:
@@ -232,5 +236,5 @@ def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[WorkloadAxi
 
 
 def place_of(workload: Workload, axes: Sequence[WorkloadAxis]) -> tuple[Order, ...]:
-    """Return the position of a workload on these axes."""
+    """Return the values of a workload on these axes, as a key for sorting and comparison."""
     return tuple(axis.order(workload) for axis in axes)

@@ -1,3 +1,3 @@
-"""Things that the drives of one host share: groups that run at the same time, their CPUs, and the comparison of
-reads.
+"""Resources that the drives of one host share: groups of drives that run at the same time, the CPUs of each drive, and
+the comparison of reads.
 """

@@ -1,4 +1,6 @@
-"""Budgets of the parts that drives share, groups that keep these budgets, and the judgement on each drive."""
+"""Bandwidth budgets of the parts that drives share, groups of drives that keep within these budgets, and the mutual
+influence of drives.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,8 @@ _BY_BUDGET = {
 def build_budgets(paths: Sequence[DrivePath]) -> tuple[PartBudget, ...]:
     """Return the budget of every part that two or more drives share, in the order from the drives to the CPU.
 
-    The demand is the sum of the bandwidths of the drives' links in one direction. No drive can exceed its link, and
-    many drives need less.
+    The demand is the sum of the bandwidths of the drives' links in one direction. This sum is an upper limit: no drive
+    can exceed the bandwidth of its link, and many drives need less.
     """
     parts: dict[str, Part] = {}
     passing: dict[str, list[DrivePath]] = {}
@@ -65,9 +67,9 @@ def build_budgets(paths: Sequence[DrivePath]) -> tuple[PartBudget, ...]:
 def group_drives(paths: Sequence[DrivePath], parallel: Parallel) -> tuple[DriveGroup, ...]:
     """Return the groups of drives that run at the same time. The groups run one after the other.
 
-    ``auto``: each drive, in slot order, joins the first group in which it overloads no shared part. A budget that is
-    not known does not separate drives, and the group says that the budget is not known. ``all``: one group. A number:
-    groups of this size in slot order, whatever the budgets are.
+    With ``auto``, each drive, in slot order, joins the first group in which the drive overloads no shared part. A
+    budget that is not known does not separate drives, but the group records that the budget is not known. With ``all``,
+    there is one group. With a number, the groups have this size, in slot order, and the budgets do not matter.
 
     Args:
         paths: the drives of one host.
@@ -110,8 +112,8 @@ def _build_group(paths: Sequence[DrivePath]) -> DriveGroup:
 
 
 def judge_sharing(group: DriveGroup, reads: Mapping[str, ReadsCompared]) -> dict[str, SharingState]:
-    """Return the possible influence of the other drives on each drive of a group. The comparison of reads decides if it
-    can, otherwise the budgets.
+    """Return the possible influence of the other drives on each drive of a group. The comparison of reads decides if
+    its result is known. Otherwise, the budgets decide.
     """
     return {drive: _judge(drive, group, reads.get(drive)) for drive in group.drives}
 
@@ -133,16 +135,16 @@ def assign_cpus(
 ) -> CpuPlan:
     """Return the CPUs of drives that run at the same time.
 
-    The first CPU is reserved for everything else. Drives with the same near CPUs are treated alike: either each
-    receives as many CPUs as it has threads, or all of them share these CPUs. Drives whose node is not known, or whose
-    node has no CPU that may be used, receive the remaining CPUs. CPUs of different cores are assigned before further
-    CPUs of the same core.
+    The first CPU is reserved for all other programs. Drives with the same near CPUs are treated alike: either each
+    drive receives as many CPUs as it has threads, or all these drives share the near CPUs. A drive receives the
+    remaining CPUs if its NUMA node is not known, or if no CPU of the node may be used. CPUs of different cores are
+    assigned before further CPUs of the same core.
 
     Args:
         paths: the drives of one group, on one host.
-        threads: the largest number of threads that fio runs at the same time, by drive; 1 for a drive that is missing.
+        threads: the largest number of threads that fio runs at the same time, by drive. A missing drive has 1 thread.
         allowed: CPUs that may be used.
-        cores: the CPUs of the core of each CPU. A CPU that is missing is alone on its core.
+        cores: for each CPU, all CPUs of the same core. A missing CPU is the only CPU of its core.
 
     Raises:
         ValueError: no CPU may be used.
@@ -156,7 +158,7 @@ def assign_cpus(
         pools.setdefault(free.intersection(path.near_cpus), []).append(path)
     given: dict[str, tuple[int, ...]] = {}
     budgets = []
-    # Drives that may use any CPU are last.
+    # Drives that may use any CPU receive CPUs last.
     for near, drives in sorted(pools.items(), key=lambda pool: not pool[0]):
         taken = {cpu for cpus in given.values() for cpu in cpus}
         within = near or free
@@ -182,8 +184,8 @@ def assign_cpus(
 
 
 def _in_order(cpus: AbstractSet[int], cores: Mapping[int, Sequence[int]], rest: AbstractSet[int]) -> list[int]:
-    """Return the CPUs in an order in which each core gives one before any core gives two. The core of ``rest`` is
-    last.
+    """Return the CPUs in the order of assignment. One CPU of each core comes before the second CPU of any core. The
+    core of ``rest`` is last.
     """
 
     def place(cpu: int) -> tuple[bool, int, int]:
@@ -212,15 +214,16 @@ def _build(
     )
 
 
-# A drive that loses a smaller share of its rate because of the others is not slowed down.
+# A drive does not count as slowed down if it loses at most this share of its rate because of other drives.
 TOLERATED_LOSS = 0.02
 
 
 def compare_reads(drive: str, alone: Sequence[float], together: Sequence[float]) -> ReadsCompared:
-    """Compare the reads of a drive alone with its reads while others read.
+    """Compare the reads of a drive alone with the reads of the same drive while other drives read.
 
     The drive is slowed down if the whole interval of the ratio is below 1 - ``TOLERATED_LOSS``, or if it read nothing
-    together with the others. It is not slowed down if no part of the interval is below this limit.
+    together with the others. The drive is not slowed down if no part of the interval is below this limit. In all other
+    cases, the outcome is not known.
 
     Args:
         alone, together: the rate of each second in order. Both are I/Os, or both are bytes.

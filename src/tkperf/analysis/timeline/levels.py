@@ -1,10 +1,8 @@
-"""Levels of a rate (fresh out of the box, in transition, steady), and sudden drops, as in a stall
-or a cliff.
+"""Find the levels of a rate (fresh out of the box, in transition, steady), and sudden drops of the rate.
 
-The search for levels is robust: medians of few neighbours keep single spikes and stalls from moving
-a boundary, and the band around a level is as wide as the noise of the level. In a sudden drop, a
-rate falls to less than half from one value to the next. docs/explanation/method.md gives each rule with its
-reason.
+The search for levels is robust: because of medians over a few neighbours, single spikes and stalls do not move a
+boundary, and the band around a level is as wide as the noise of the level. In a sudden drop, a rate falls to less than
+half from one value to the next. docs/explanation/method.md contains each rule and its reason.
 """
 
 from __future__ import annotations
@@ -30,58 +28,63 @@ from tkperf.analysis.timeline.series import (
 from tkperf.model.measurement import FloatArray
 
 LEAST_FOR_LEVELS = 10
-# A value leaves the last level if it differs from the level by a tenth. The fitted change over the
-# settled part is at most a tenth, too. This is the PTS's own limit for a slope.
+# A value leaves the last level if it differs from the level by a tenth. The fitted change over the settled part is also
+# at most a tenth, which is the limit of the PTS for a slope.
 BAND = 0.10
 MOST_CHANGE = 0.10
-# Part at the end that must be flat, and the largest change of a fitted line over this part. At this
-# speed, a rate would lose another 10 % in less time than the whole stream took.
+# The first number is the share of the series, at its end, that must be flat. The second number is the largest change of
+# a fitted line over this part. A rate that changes faster would change by another 10 % in less time than the whole
+# stream took.
 LAST_PART = 0.25
 MOST_CHANGE_AT_END = 0.03
-# A held level: the values stay within this share of their median, and the fitted change over them is at most that of a
-# flat end. A decline fills the band from one edge to the other, so its change is up to twice the band.
+# The values of a level before the last level ("held level") stay within this share of their median, and the fitted
+# change over these values is at most that of a flat end. A slow decline could also stay within the band, but its fitted
+# change is up to twice the width of the band.
 HELD_BAND = 0.05
-# The distance between a level and the following values is at least this multiple of the fitted change over the level.
-# For a decline at constant speed, the multiple is 1.25.
+# A level must end abruptly: the distance between the level and the following values is at least this multiple of the
+# fitted change over the level. In a decline at constant speed, the multiple is only 1.25.
 LEAST_ABRUPT = 3.0
-# Another level differs by more than the largest allowed distance of a value from its own level.
+# Values belong to another level if they differ by this share, which is more than the largest allowed distance of a
+# value from its own level.
 OTHER_LEVEL = 0.12
 # Values are not at a level if the range that contains eight of ten values is wider than this share of the level. A sine
 # wave of 15 % has a level. A sine wave of 20 % and a square wave have none.
 MOST_SWING = 1 / 3
-# Noise without memory may be wider, because its mean over a few values is always near the level. Each value then hardly
-# correlates with the next one, and the mean is near the median.
+# The range of noise without memory may be wider, because the mean of a few such values is always near the level. In
+# noise without memory, neighbouring values hardly correlate, and the mean is near the median.
 MOST_SWING_OF_NOISE = 1.0
 MOST_CORRELATION_OF_NOISE = 0.5
 MOST_SKEW_OF_NOISE = 0.1
-# A rate that varies is described by the range that contains eight of ten values.
+# These percentiles describe a rate that varies: eight of ten values lie between them.
 SWING_PERCENTILES = (10.0, 90.0)
-# If the last part has fewer values, and shows a change beyond the limit only with a noise that is estimated from
-# neighbours, it is too short to decide. The number is in standard deviations of that noise.
+# The last part is too short for a decision if it has fewer values than the first number, and if its change exceeds the
+# limit only with the noise that is estimated from neighbours. The second number is the limit in standard deviations of
+# this noise.
 LEAST_FOR_NOISE = 30
 SHORT_SIGMAS = 3.0
-# The greatest deviation that noise alone causes, in standard deviations.
+# The greatest deviations, in standard deviations, that noise alone causes in the last level and in an earlier level.
 LEVEL_NOISE_SIGMAS = 5.0
 HELD_NOISE_SIGMAS = 3.0
-# This share of a level may lie outside its band, but never for long.
+# At most this share of the values of a level may lie outside the band, and never for longer than a short time.
 MOST_OUTSIDE = 0.05
 SHORTEST_PHASE = 3
-# A second level must be longer, because a few values between two levels look like a level.
+# A second level must have at least this number of values, because a few values between two levels look like a level.
 LEAST_FOR_SECOND = 10
-# If at least this number of values precedes a level, they are not part of the level. Fewer values
-# count as an odd start.
+# If at least this number of different values precedes a level, these values are a separate part. Fewer values count as
+# an irregular start of the level.
 LEAST_APART = 5
-# The last values of a level, up to this share, may already be leaving the level and are not judged.
+# Up to this share of the values at the end of a level may already be changing to the next level. These values are not
+# judged.
 ON_ITS_WAY_OUT = 0.2
-# First guesses range from the shortest length to this multiple of the longest level found, and at
-# least to this number of values.
+# The search for a level begins with guesses of its length. The guesses range from the shortest length to this multiple
+# of the longest level found, and at least to this number of values.
 MOST_TIMES_LONGER, LEAST_TRIED = 8, 64
-# Largest number of steps in which a level grows, and the largest factor of one step. In practice a
-# level needs few steps.
+# The search extends a guess step by step. GROWTH is the largest factor of one step, and MOST_STEPS is the largest
+# number of steps. In practice, a level needs few steps.
 GROWTH = 4
 MOST_STEPS = 20
-# Longer series are reduced to this number of medians. The boundary of the last level is then as
-# precise as the length of one part.
+# Longer series are reduced to this number of medians of equal parts. The boundary of the last level is then known to
+# within the length of one part.
 MOST_FOR_LEVELS = 3000
 
 
@@ -95,10 +98,10 @@ class LevelKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLevel:
-    """A phase of a series, from its first value to the end of its last.
+    """A phase of a series, from the start of its first value to the end of its last value.
 
     Attributes:
-        value: median of the phase; the median of a transition means little.
+        value: median of the phase. For a transition, the median has little meaning.
         end_bytes: bytes read and written from the start of the series to the end of the phase; None: not known.
     """
 
@@ -111,10 +114,10 @@ class RateLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swing:
-    """Spread of a rate that varies around a level without staying there.
+    """Spread of a rate that varies around a level without staying near the level.
 
     Attributes:
-        low, high: range that contains eight of ten values.
+        low, high: limits between which eight of ten values lie.
     """
 
     low: float
@@ -130,9 +133,9 @@ class Levels:
         settled: whether the end is flat. Otherwise the last phase is a transition that has not ended.
         end_change_percent: fitted change over the last quarter, in percent of the median of this quarter; negative: the
             rate falls.
-        end_noise_percent: change in this quarter that noise alone explains.
+        end_noise_percent: change over this quarter that noise alone explains, in percent of the same median.
         swing: the spread of the rate if the end neither rises nor falls but is not at a level; None: no swing.
-        is_too_short: whether the last quarter has too few values to show whether it is flat.
+        is_too_short: whether the last quarter has too few values to decide whether it is flat.
     """
 
     phases: tuple[RateLevel, ...]
@@ -144,7 +147,7 @@ class Levels:
 
 
 def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
-    """Return the phases of a rate; None with fewer than ten values.
+    """Return the phases of a rate; None: the series has fewer than ten values.
 
     Args:
         series: a rate that falls, or rises, to its last level.
@@ -189,7 +192,7 @@ def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
 
 
 def _is_at_level(values: FloatArray) -> bool:
-    """Return whether the values stay near their median, or vary around it without memory."""
+    """Return whether the values stay near their median, or vary around the median like noise without memory."""
     low, high = np.percentile(values, SWING_PERCENTILES)
     level = median(values)
     swing = float(high - low)
@@ -229,10 +232,10 @@ class _End:
         value: median of the last quarter.
         noise: noise of the last quarter.
         change: fitted change over the last quarter.
-        begin: first index of the part at this level; None: the series is not settled.
-        is_level_throughout: no other level precedes that part, and a line fitted through the whole
-            series neither rises nor falls.
-        is_too_short: the last quarter has too few values to show whether it is flat.
+        begin: first index of the part at the last level; None: the series is not settled.
+        is_level_throughout: whether no other level precedes that part, and a line fitted through the whole series
+            neither rises nor falls.
+        is_too_short: whether the last quarter has too few values to decide whether it is flat.
     """
 
     value: float
@@ -271,10 +274,10 @@ def _find_end(series: Series) -> _End:
 
 
 def _is_too_short(series: Series, tail: int, change: FittedChange, level: float) -> bool:
-    """Return whether only the noise of too few values hides a change of the last part.
+    """Return whether the last part seems flat only because the noise of too few values is estimated too high.
 
-    The noise of few values is estimated at the upper end of the plausible range, so it explains nearly any change. The
-    differences of neighbours give a lower noise, which a steady change hardly increases.
+    With few values, the noise is estimated at the upper end of the plausible range, so the noise explains nearly any
+    change. The differences between neighbours give a lower estimate, which a steady change hardly increases.
     """
     count = len(series) - tail
     if count >= LEAST_FOR_NOISE:
@@ -285,8 +288,8 @@ def _is_too_short(series: Series, tail: int, change: FittedChange, level: float)
 
 
 def _find_last_part(series: Series) -> int:
-    """Return the index at which the last quarter of the time begins; this quarter has at least five
-    values.
+    """Return the index at which the last quarter of the time begins. If this quarter has fewer than five values, the
+    last five values are used.
     """
     place = series.place
     quarter = place[-1] - LAST_PART * (place[-1] - place[0])
@@ -294,11 +297,11 @@ def _find_last_part(series: Series) -> int:
 
 
 def _find_flat(series: Series, begin: int, tail: int, limit: float) -> int | None:
-    """Return the first index, from ``begin`` to ``tail``, from which the series is flat; None: the
-    series is flat from no index.
+    """Return the first index between ``begin`` and ``tail`` from which on the series is flat to its end; None: there is
+    no such index.
 
-    For the whole part, a change that noise explains does not count. A shorter part must be flat
-    without this allowance, because with few values noise could explain any change.
+    For the part from ``begin`` on, a change that noise explains does not count. A shorter part must be flat without
+    this allowance, because with few values noise could explain any change.
     """
     if measure_change_to_end(series, begin).is_within(limit):
         return begin
@@ -311,7 +314,9 @@ def _find_flat(series: Series, begin: int, tail: int, limit: float) -> int | Non
 
 
 def _reduced(series: Series, part_length: int) -> Series:
-    """Return medians of equal parts if the series has more values than boundaries need."""
+    """Return the series reduced to medians of parts with ``part_length`` values. If ``part_length`` is 1, return the
+    series itself.
+    """
     if part_length == 1:
         return series
     firsts = np.arange(0, len(series), part_length)
@@ -325,8 +330,8 @@ def _reduced(series: Series, part_length: int) -> Series:
 
 
 def _count_inside(outside: NDArray[np.bool_], longest: int) -> int:
-    """Return the number of values before the values leave the band for longer than ``longest``, or
-    too often.
+    """Return the number of values up to the point at which the values leave the band too often, or for longer than
+    ``longest`` values.
     """
     edges = np.flatnonzero(np.diff(np.concatenate(([False], outside, [False])).astype(np.int8)))
     starts, ends = edges[0::2], edges[1::2]
@@ -367,11 +372,12 @@ def _find_held_levels(series: Series, latest: int, end: _End) -> tuple[int, int]
 
 
 def _find_held(series: Series, start: int) -> int:
-    """Return the end of the level that begins at an index; the same index: no level begins there.
+    """Return the end of the level that begins at the index ``start``. If no level begins at ``start``, return
+    ``start``.
 
-    A level grows from some of its first values, many or few, until its median no longer moves. The
-    longest result counts, because a short piece of any decline looks flat. For the same reason, a
-    level that noise alone makes look flat must end abruptly.
+    The search begins with guesses of different lengths. Each guess is extended until the median no longer changes. The
+    longest result counts, because a short piece of any decline looks flat. For the same reason, a level that is flat
+    only within its noise must end abruptly.
     """
     values = series.values[start:]
     smooth = running_median(values, 5)
@@ -400,7 +406,7 @@ def _measure_leap(values: FloatArray, count: int) -> float:
     """Return the distance between the median of the first values and the median of the same number
     of following values.
 
-    A level that reaches to the end of the series has no end that could be gradual: infinite.
+    If the level reaches to the end of the series, too few values follow, and the result is infinite.
     """
     following = values[count : 2 * count]
     if following.size < SHORTEST_PHASE:
@@ -409,8 +415,8 @@ def _measure_leap(values: FloatArray, count: int) -> float:
 
 
 def _grow(values: FloatArray, smooth: FloatArray, count: int, grown: dict[int, int]) -> int:
-    """Return how many values form a level, beginning with a first guess. ``grown`` stores the steps of earlier guesses,
-    most of which lead to the same level.
+    """Return the number of values that form a level. ``count`` is the first guess. ``grown`` stores the steps of
+    earlier guesses, because most guesses lead to the same level.
     """
     for _ in range(MOST_STEPS):
         if (known := grown.get(count)) is None:
@@ -422,7 +428,9 @@ def _grow(values: FloatArray, smooth: FloatArray, count: int, grown: dict[int, i
 
 
 def _count_at_level(values: FloatArray, smooth: FloatArray, count: int) -> int:
-    """Return how many values lie in the band around the median of the first ``count`` values; 0: too few."""
+    """Return the number of values that stay in the band around the median of the first ``count`` values; 0: too few
+    values.
+    """
     level = median(values[:count])
     noise = _measure_local_noise(values[: max(count, LEAST_APART)])
     band = max(HELD_BAND * abs(level), HELD_NOISE_SIGMAS * noise.of_median(5))
@@ -434,15 +442,15 @@ def _count_at_level(values: FloatArray, smooth: FloatArray, count: int) -> int:
 
 
 def _measure_local_noise(values: FloatArray) -> Noise:
-    """Return the noise from one value to the next, which a change of level does not increase; for
-    few values, return the upper end of the estimate.
+    """Return the noise that is estimated from the differences between neighbouring values. A change of level does not
+    increase this estimate. For few values, the result is the upper end of the plausible range.
     """
     sigma = spread(np.diff(values)) / 2**0.5
     return Noise(sigma=sigma * (1 + 2 / max(1, values.size - 2)), correlation=0.0)
 
 
 def _is_apart(values: FloatArray, level: float, noise: Noise) -> bool:
-    """Return whether these values are another level."""
+    """Return whether the values belong to another level than ``level``."""
     if values.size < SHORTEST_PHASE:
         return False
     distance = abs(median(values) - level)
@@ -462,18 +470,18 @@ def _phase(kind: LevelKind, series: Series, first: int, end: int) -> RateLevel |
 
 
 LEAST_FOR_DROPS = 10
-# The level before a drop is the median of this number of values. The level after it is the median
-# of up to this number of following values.
+# The level before a drop is the median of this number of values. The level after the drop is the median of up to the
+# same number of following values. The second number is the smallest number of values before a drop.
 BEFORE, LEAST_BEFORE = 9, 5
-# The level after a drop is less than half of the level before. A search that begins at a single value needs a
-# tolerance: with noise, a value may exceed the half although the median is below it.
+# The level after a drop is less than half of the level before the drop. The search begins at a single value and needs a
+# tolerance, because noise may raise a single value above this limit although the median is below the limit.
 DEEP = 0.5
 NEARLY_DEEP = 0.6
 BACK = 0.75
 NOISE_SIGMAS = 8.0
-# Noise alone does not last for this number of values. A shorter drop must nearly reach zero, far
-# from the noise. It must also be deep compared with the highest rise, because noise with heavy
-# tails deviates to both sides.
+# Noise alone does not last for this number of values. A shorter drop must fall nearly to zero and far beyond the noise.
+# A shorter drop must also be deep in comparison with the highest rise, because noise with heavy tails deviates to both
+# sides.
 LASTING = 3
 NEARLY_NOTHING = 0.1
 STALL_SIGMAS = 25.0
@@ -483,14 +491,14 @@ NEIGHBOURS_OF_DROP = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:
-    """A drop from the level ``before`` to the level ``after``, between the places ``start`` and ``end``.
+    """A drop of a rate from the level ``before`` to the level ``after``, from the place ``start`` to the place ``end``.
 
     Attributes:
         after: median of the values that follow the fall: nine values, or all values of a shorter
             drop.
         least: the lowest of these values.
-        recovered: the rate again reached three quarters of the level before, for three values. If
-            it did not recover, ``end`` is the end of the series.
+        recovered: whether the rate again reached three quarters of the level before the drop, for three values. If the
+            rate did not recover, ``end`` is the end of the series.
     """
 
     start: float
@@ -502,7 +510,7 @@ class Drop:
 
 
 def find_drops(series: Series) -> tuple[Drop, ...]:
-    """Return every sudden drop of a rate, in order."""
+    """Return all sudden drops of a rate, in order."""
     if len(series) < LEAST_FOR_DROPS:
         return ()
     values = series.values
@@ -528,7 +536,7 @@ def find_drops(series: Series) -> tuple[Drop, ...]:
         lasting = end - index >= LASTING and after < DEEP * before
         if stalled or lasting:
             drops.append(_drop(series, index, end, before))
-        # Later values are judged by the level after the drop, not by the level before it.
+        # Without a recovery, later values are compared with the level after the drop.
         if end == values.size:
             index, back_since = index + BEFORE, None
         else:
@@ -537,7 +545,7 @@ def find_drops(series: Series) -> tuple[Drop, ...]:
 
 
 def _falls(values: FloatArray, kept: FloatArray, sigma: float) -> NDArray[np.bool_]:
-    """Return which values are far below the lower quartile of the values before each."""
+    """Return for each value whether it is far below the lower quartile of the preceding values."""
     return (values < NEARLY_DEEP * kept) & (kept - values > NOISE_SIGMAS * sigma)
 
 
@@ -559,8 +567,8 @@ def _find_next_fall(values: FloatArray, back_since: int, sigma: float) -> tuple[
 
 
 def _levels_before(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the lower quartile and the median of the values before each value; NaN for the first values, before which
-    there are too few.
+    """Return, for each value, the lower quartile and the median of the preceding values. For the first values, the
+    result is NaN, because too few values precede them.
     """
     levels = np.full((2, values.size), np.nan)
     for index in range(LEAST_BEFORE, min(BEFORE, values.size)):
@@ -572,8 +580,8 @@ def _levels_before(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _end_of(values: FloatArray, start: int, before: float) -> int:
-    """Return the index from which the rate has returned for three values. The search also accepts
-    fewer values at the end of the series.
+    """Return the index from which on the rate has returned for three values. At the end of the series, fewer values
+    suffice.
     """
     back = values[start:] >= BACK * before
     stays = back.copy()

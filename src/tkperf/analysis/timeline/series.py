@@ -10,20 +10,20 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tkperf.model.measurement import FloatArray
 
-# Standard deviation of normally distributed values, in median distances from their median.
+# Standard deviation of normally distributed values, divided by the median distance of the values from their median.
 _MAD_TO_SIGMA = 1.4826
-# Above this number of values, sorting takes longer than numpy's own search.
+# Above this number of values, sorting takes longer than the selection algorithm of numpy.
 _FEW = 500
-_IDLE_S = 0.5  # a fio that starts late needs 0.3 s
+_IDLE_S = 0.5  # in s; fio that starts late needs 0.3 s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Series:
-    """Values in the order of measurement. Their places ascend.
+    """Values in the order of measurement, at ascending places.
 
     Attributes:
-        place: start of each value: the number of a round, or seconds.
-        width: length of each value; 0 for rounds, which have numbers.
+        place: start of each value: the number of a round, or a time in s.
+        width: length of each value in s; 0 for rounds.
         values: measured values, without NaN.
     """
 
@@ -36,12 +36,14 @@ class Series:
 
     @property
     def spacing(self) -> float:
-        """Distance of two neighbours: 1 for rounds, about 1 s for seconds."""
+        """Distance between two neighbouring values: 1 for rounds, about 1 s for seconds."""
         return median(np.diff(self.place)) if len(self) > 1 else 1.0
 
 
 def has_idle(starts_s: Sequence[float] | FloatArray, durations_s: Sequence[float] | FloatArray) -> bool:
-    """Return whether the device was idle between two neighbours, so that they form no course."""
+    """Return whether the device was idle between two neighbouring values. If so, the values are not a continuous
+    series.
+    """
     ends_s = (start + duration for start, duration in zip(starts_s, durations_s, strict=True))
     return any(start - end > _IDLE_S for start, end in zip(starts_s[1:], ends_s, strict=False))
 
@@ -53,7 +55,7 @@ def make_series(
 ) -> Series:
     """Return a series of the measured values, without None and NaN."""
     places = np.asarray(place, dtype=float)
-    measured = np.array(values, dtype=float)  # of None, too, it makes NaN
+    measured = np.array(values, dtype=float)  # None also becomes NaN
     widths = np.zeros(places.size) if width is None else np.asarray(width, dtype=float)
     if not places.size == measured.size == widths.size:
         raise ValueError("a series needs one place and one width for each value")
@@ -62,7 +64,9 @@ def make_series(
 
 
 def running_median(values: FloatArray, window: int) -> FloatArray:
-    """Return the median of the ``window`` values around each value; fewer at the ends. ``window`` is odd."""
+    """Return the median of the ``window`` values around each value. The values at both ends are mirrored. ``window`` is
+    odd.
+    """
     half = min(window // 2, max(0, (values.size - 1) // 2))
     if half == 0:
         return values.copy()
@@ -72,8 +76,8 @@ def running_median(values: FloatArray, window: int) -> FloatArray:
 
 
 def median(values: FloatArray) -> float:
-    """Return ``numpy.median`` of measured values. For few values, this function takes a fifth of
-    the time of numpy.
+    """Return the median of measured values, like ``numpy.median``. For few values, this function takes a fifth of the
+    time of numpy.
     """
     if not 0 < values.size <= _FEW:
         return float(np.median(values))
@@ -86,30 +90,33 @@ def median(values: FloatArray) -> float:
 
 
 def spread(values: FloatArray) -> float:
-    """Return a standard deviation that outliers do not widen: 1.4826 times the median distance to the median."""
+    """Return an estimate of the standard deviation that outliers do not increase: 1.4826 times the median distance from
+    the median.
+    """
     if not values.size:
         return 0.0
     return _MAD_TO_SIGMA * median(np.abs(values - median(values)))
 
 
-# Standard deviation of the median of several normally distributed values, relative to that of their mean.
+# Standard deviation of the median of several normally distributed values, divided by the standard deviation of their
+# mean.
 _MEDIAN_STRAYS = 1.25
 # The highest correlation of neighbours that can still be distinguished from a change of level.
 _MOST_CORRELATION = 0.97
-# Number of standard errors that are added to an estimate of noise. A search needs an estimate that
-# is almost surely high enough; a single fit needs a likely estimate.
+# Number of standard errors that are added to an estimate of noise. A search needs an estimate that is almost certainly
+# high enough. For a single fit, a likely estimate suffices.
 _SURE, _LIKELY = 2.0, 1.0
 # Number of medians to which a part is reduced. For a part with fewer values, the noise is computed
 # from this number of values up to the end of the part.
 _POINTS = 30
 _LEAST_FOR_CUBIC = 20
-# Change of a fitted line that noise alone explains, in standard deviations.
+# Greatest change of a fitted line that noise alone explains, in standard deviations.
 CHANGE_SIGMAS = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """Noise of single values: standard deviation, and correlation of neighbours (AR(1))."""
+    """Noise of single values: standard deviation, and correlation of neighbouring values (AR(1) process)."""
 
     sigma: float
     correlation: float
@@ -128,18 +135,18 @@ class Noise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedChange:
-    """Change of the line fitted through a part of a series, from its first value to its last.
+    """Change of the line that is fitted through a part of a series, from the first value of the part to the last value.
 
     Attributes:
-        amount: signed, in the unit of the values.
-        by_chance: amount that noise alone explains.
+        amount: signed change, in the unit of the values.
+        by_chance: change that noise alone explains, in the same unit.
     """
 
     amount: float
     by_chance: float
 
     def is_within(self, limit: float) -> bool:
-        """Return whether the change is at most the limit, or within noise."""
+        """Return whether the change is at most the limit, or can be explained by noise alone."""
         return abs(self.amount) <= max(limit, self.by_chance)
 
 
@@ -147,9 +154,9 @@ def measure_noise(values: FloatArray, errors: float = _SURE) -> Noise:
     """Return the noise of values, as deviations from a smooth curve through the values, so that a
     bend does not count as noise.
 
-    The curve is a parabola; with 20 values or more it is a cubic, because a decline that flattens
-    over a whole half has a bend there. Few or correlated values give a poor estimate of their
-    spread, so both figures are at the upper end of what is plausible.
+    The curve is a parabola. With 20 values or more, the curve is a cubic, which can also follow a decline that becomes
+    flat over half of the series. Few or correlated values give a poor estimate of the noise, so both results are at the
+    upper end of the plausible range.
     """
     at = np.arange(values.size, dtype=float)
     deviations = values - np.polyval(np.polyfit(at, values, 2 if values.size < _LEAST_FOR_CUBIC else 3), at)
@@ -167,8 +174,8 @@ def fit_change(series: Series, first: int, end: int) -> float:
     """Return the change of the line fitted through the values from ``first`` to ``end``, without
     the value at ``end``.
 
-    Its slope is the median of the slopes between all pairs of values (Theil, Sen). A long part is
-    first reduced to 30 medians.
+    The slope of the line is the median of the slopes between all pairs of values (method of Theil and Sen). A long part
+    is first reduced to 30 medians.
     """
     place, values = _points(series, first, end)
     one, other = np.triu_indices(values.size, k=1)
@@ -183,8 +190,8 @@ def fit_change(series: Series, first: int, end: int) -> float:
 def measure_change_to_end(series: Series, first: int) -> FittedChange:
     """Return the fitted change from ``first`` to the end of a series, and the change that its noise explains.
 
-    For fewer than 30 values, the noise is computed from the last 30 values; in a short series, from
-    its second half.
+    If the part has fewer than 30 values, the noise is computed from the last 30 values of the series. In a short
+    series, the noise is computed from the second half.
     """
     _, values = _points(series, first, len(series))
     if len(series) - first < _POINTS:
@@ -203,9 +210,7 @@ def _points(series: Series, first: int, end: int) -> tuple[FloatArray, FloatArra
 
 
 def reduce_to_medians(place: FloatArray, values: FloatArray, part_length: int) -> tuple[FloatArray, FloatArray]:
-    """Return the middle place and the median of each part with this number of values; the last part
-    may be shorter.
-    """
+    """Return the middle place and the median of each part of ``part_length`` values. The last part may be shorter."""
     if part_length <= 1:
         return place, values
     whole = values.size // part_length * part_length

@@ -1,10 +1,11 @@
-"""Periodic spikes, and the probability that their equal distances are due to chance.
+"""Find periodic spikes, and compute the probability that the equal distances of the spikes are due to chance.
 
-The search has two steps. First, the highest peaks are treated as events, and their spectrum gives candidates: one
-Fourier transform yields the Rayleigh statistic of every frequency. Second, folding decides: a share of all places of a
-candidate must have a spike. By chance, the number of the highest peaks at these places has a hypergeometric
-distribution. Only the order of the values counts, so heavy tails do not look like signals. The probability is
-multiplied by the number of periods, phases and numbers of peaks that were tried.
+The search has two steps. First, the highest peaks are treated as events. One Fourier transform of the events yields the
+Rayleigh statistic of every frequency, and strong frequencies are candidates for a period. Second, each candidate is
+checked: a certain share of all places at multiples of the period must have a spike. By chance, the number of the
+highest peaks at these places has a hypergeometric distribution. Only the order of the values counts, so a distribution
+with heavy tails does not look like a periodic signal. The probability is multiplied by the number of tried combinations
+of period, phase and number of peaks.
 """
 
 from __future__ import annotations
@@ -22,21 +23,24 @@ from tkperf.model.measurement import FloatArray
 LEAST_FOR_SPIKES = 30
 LEAST_SPIKES = 5
 SHORTEST_PERIOD = 4  # in values
-# Least height of a spike in relation to its neighbourhood, and least share of the places that have a spike.
+# Least height of a spike as a multiple of the median around the spike, and least share of the places that must have a
+# spike.
 LEAST_HEIGHT = 1.10
 LEAST_SHARE = 0.7
-# Chance of one false alarm in a series without spikes.
+# Largest accepted probability of a false alarm in a series without periodic spikes.
 MOST_CHANCE = 1e-3
-# Size of the neighbourhood, in values.
+# Number of values over which the median around a value is computed.
 NEIGHBOURS = 21
 MOST_PEAKS = 2000
-# A spectrum covers all places, including places without a value: up to twelve days of seconds. A damaged file may have
-# years between two places; tkperf does not search such a series.
+# A spectrum covers all places, including places without a value. The first limit corresponds to twelve days of seconds.
+# In a damaged file, years may lie between two places, and tkperf does not search such a series.
 MOST_PLACES, MOST_PLACES_PER_VALUE = 1 << 20, 16
-# Greatest distance of a spike from its place: one value (its neighbours), or a twentieth of the period.
+# Greatest distance of a spike from its place in the pattern: up to the neighbouring value, or a twentieth of the
+# period.
 _NEAR, _NEXT, _WITHIN_PERIOD = 0.5, 1.5, 0.05
 _REACH = 2.0
-# Tolerance for rounding: a fitted period of exactly four values must not be less than the shortest period.
+# Tolerance for rounding, in values. Without this tolerance, a fitted period of exactly four values could be less than
+# the shortest period.
 _PERIOD_ERROR = 0.01
 
 
@@ -45,10 +49,10 @@ class PeriodicSpikes:
     """A pattern of spikes at equal distances.
 
     Attributes:
-        period, first: distance, and first observed place, in rounds or seconds.
-        expected: number of places in the series.
-        places: places of the observed spikes: round numbers or seconds.
-        height: median of the spikes, as a multiple of their neighbourhood.
+        period, first: distance between the spikes, and place of the first observed spike, in rounds or seconds.
+        expected: number of places of the pattern within the series.
+        places: places of the observed spikes, as round numbers or seconds.
+        height: median height of the spikes, as a multiple of the median around each spike.
         chance: probability that any such pattern appears in a series of the same values in random order.
     """
 
@@ -66,7 +70,9 @@ class PeriodicSpikes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Comb:
-    """A period and a first place, in values, with the events at its places."""
+    """A candidate for a pattern: a period and a first place, both in values, with the events at the places of the
+    pattern.
+    """
 
     period: float
     first: float
@@ -77,10 +83,12 @@ class _Comb:
 
 
 def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
-    """Return the least probable pattern of spikes at equal distances; None if chance explains it."""
+    """Return the pattern of spikes at equal distances that is least likely to be due to chance; None: chance can
+    explain every pattern.
+    """
     if len(series) < LEAST_FOR_SPIKES:
         return None
-    series = _in_order(series)  # slices may overlap
+    series = _in_order(series)  # overlapping slices may be out of order
     if not series.spacing > 0:  # all values are at one place, as in a damaged file
         return None
     at = np.rint((series.place - series.place[0]) / series.spacing)
@@ -97,7 +105,7 @@ def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
     sure = sorted((comb for comb in combs if comb.chance <= MOST_CHANCE), key=lambda comb: comb.chance)
     for best in sure:
         indices = _all_on(best, at, height, peaks)
-        # Peaks lower than the typical ones do not belong to the pattern.
+        # Peaks that are much lower than the typical peaks do not belong to the pattern.
         if indices.size >= max(LEAST_SPIKES, LEAST_SHARE * best.expected):
             break
     else:
@@ -119,7 +127,7 @@ def _in_order(series: Series) -> Series:
 
 
 def _all_on(comb: _Comb, at: FloatArray, height: FloatArray, peaks: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the highest peak at each place of a comb, if it has at least half of the typical height."""
+    """Return the highest peak at each place of a pattern, if the peak has at least half of the typical height."""
     typical = float(np.median(height[np.searchsorted(at, comb.events)]))
     high = peaks[height[peaks] - 1 >= 0.5 * (typical - 1)]
     number = np.rint((at[high] - comb.first) / comb.period)
@@ -130,13 +138,13 @@ def _all_on(comb: _Comb, at: FloatArray, height: FloatArray, peaks: NDArray[np.i
 
 
 def _height(values: FloatArray) -> FloatArray:
-    """Return each value as a multiple of the median around it."""
+    """Return each value as a multiple of the median of the surrounding values."""
     base = running_median(values, NEIGHBOURS)
     return np.asarray(np.divide(values, base, out=np.ones_like(values), where=base > 0))
 
 
 def _find_peaks(height: FloatArray) -> NDArray[np.intp]:
-    """Return indices of values that no neighbour exceeds, the highest first."""
+    """Return the indices of values that are not exceeded by a neighbour, the highest value first."""
     before = np.concatenate(([-np.inf], height[:-1]))
     after = np.concatenate((height[1:], [-np.inf]))
     peaks = np.flatnonzero((height >= LEAST_HEIGHT) & (height > before) & (height >= after))
@@ -144,7 +152,7 @@ def _find_peaks(height: FloatArray) -> NDArray[np.intp]:
 
 
 def _sizes(most: int) -> list[int]:
-    """Return the numbers of the highest peaks to examine together."""
+    """Return the numbers of highest peaks that the search tries one after the other."""
     sizes, size = [], LEAST_SPIKES
     while size < most:
         sizes.append(size)
@@ -153,7 +161,7 @@ def _sizes(most: int) -> list[int]:
 
 
 def _find_combs(events: FloatArray, length: int, values: int, tried: int) -> Iterator[_Comb]:
-    """Yield periods at which many of these events recur, with the probability that this is due to chance."""
+    """Yield patterns in which many of these events recur, with the probability that the pattern is due to chance."""
     for period, first in _candidates(events, length):
         for near in (_NEAR, _NEXT, _WITHIN_PERIOD * period):
             comb = _fold(events, length, values, tried, period, first, near)
@@ -165,14 +173,15 @@ def _candidates(events: FloatArray, length: int) -> Iterator[tuple[float, float]
     """Yield periods and first places at which the events have a strong Rayleigh statistic.
 
     One Fourier transform of four times the length yields the statistic for all frequencies, from the lowest frequency
-    with enough periods to the frequency of the shortest period. Pulses are about equally strong at all multiples of
-    their frequency, so the lowest strong frequencies are candidates, too.
+    with enough periods to the frequency of the shortest period. Short pulses have about equally strong frequencies at
+    all multiples of the frequency of the pulses, so the lowest strong frequencies are also candidates.
     """
     size = 1 << (4 * length - 1).bit_length()
     lowest, highest = ceil((LEAST_SPIKES - 1) / length * size), size // SHORTEST_PERIOD
-    # Subtract the mean, because low frequencies are not periods. If distances are uneven, two events may share a place.
+    # The mean is subtracted, because it would appear as a strong low frequency. If distances are uneven, two events may
+    # have the same place.
     marks = np.bincount(events.astype(np.int64), minlength=length) - events.size / length
-    # One more frequency, so that the shortest period can be a maximum of the spectrum.
+    # One additional frequency is included, so that the shortest period can be a maximum of the spectrum.
     spectrum = np.fft.rfft(marks, size)[lowest : highest + 2]
     power = np.asarray(spectrum.real**2 + spectrum.imag**2)
     if power.size < 3:
@@ -193,7 +202,7 @@ def _candidates(events: FloatArray, length: int) -> Iterator[tuple[float, float]
 def _fold(
     events: FloatArray, length: int, values: int, tried: int, period: float, first: float, near: float
 ) -> _Comb | None:
-    # Reduce the tolerance step by step. Each step fits the line through the events again.
+    # The tolerance is reduced step by step, and each step fits the line through the events again.
     for reach in (max(near, period / 6), max(near, period / 12), near, near):
         number = np.rint((events - first) / period)
         kept = np.abs(events - first - period * number) <= reach + 1e-9
@@ -211,7 +220,7 @@ def _fold(
     expected = _count_places(first, period, length)
     if hits.size < max(LEAST_SPIKES, LEAST_SHARE * expected):
         return None
-    # Two neighbours are never both peaks, so there is room for half as many.
+    # Two neighbouring values are never both peaks, so at most half of the values can be peaks.
     room = values // 2
     covered = max(1, round((2 * near + 1) / 2))
     log_chance = _log_tail(hits.size, events.size, min(room, expected * covered), room)
@@ -230,12 +239,12 @@ def _fit(number: FloatArray, events: FloatArray) -> tuple[float, float]:
 
 
 def _count_places(first: float, period: float, length: int) -> int:
-    """Count the places of a comb that fall on a value."""
+    """Return the number of places of a pattern that lie within the series."""
     return int((length - 0.5 - first) // period) - ceil((-0.5 - first) / period) + 1
 
 
 def _log_tail(hits: int, drawn: int, marked: int, room: int) -> float:
-    """Return the logarithm of the probability of at least so many hits (hypergeometric distribution)."""
+    """Return the logarithm of the probability of at least ``hits`` hits (hypergeometric distribution)."""
 
     def log_choose(many: int, few: int) -> float:
         return lgamma(many + 1) - lgamma(few + 1) - lgamma(many - few + 1)

@@ -1,4 +1,4 @@
-"""Findings in a series over time: levels and drops of a rate, periodic spikes of a latency."""
+"""Findings in a series over time: levels and drops of a rate, and periodic spikes of a latency."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tkperf.model.workload import Workload
 
 
 class Recorded(StrEnum):
-    """The unit of the values of a series. Places are numbers of rounds, or seconds."""
+    """The kind of record to which each value of a series belongs. Places are the numbers of rounds, or times in s."""
 
     ROUNDS = "rounds"
     SLICES = "slices"
@@ -41,7 +41,9 @@ class Recorded(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bursts:
-    """Spread of a rate that occurs in bursts with idle time between them. Such a rate has no course."""
+    """Spread of a rate that occurs in bursts with idle time between the bursts. tkperf does not search such a rate for
+    levels and drops.
+    """
 
     median: float
     least: float
@@ -50,24 +52,24 @@ class Bursts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """The course of one quantity of one workload, and the findings in it.
+    """The findings in the series of one quantity of one workload over time.
 
-    Places count from the start of the stream in seconds, or are numbers of rounds.
+    Places are times in s from the start of the stream, or numbers of rounds.
 
     Attributes:
         quantity: key of the quantity.
         values: number of values in the series.
-        levels: phases of a rate in order; empty if levels were not searched.
+        levels: phases of a rate in order; empty: levels were not searched.
         settled: whether the rate is steady at the end; None: not searched.
-        end_change_percent: fitted change of the rate over the last quarter, in percent of its
-            median there; negative: the rate falls; None: not searched.
-        end_noise_percent: change there that noise alone explains; None: not searched.
+        end_change_percent: fitted change of the rate over the last quarter, in percent of the median of this quarter. A
+            negative value means that the rate falls. None: not searched.
+        end_noise_percent: change over the last quarter that noise alone explains, in percent of the same median; None:
+            not searched.
         swing: spread of a rate that did not settle because it varies around a level; None: no swing.
-        is_too_short: whether the last quarter has too few values to show whether the rate settled.
-        drops: sudden falls of a rate, without the fall to the last level of the rate.
-        spikes: periodic spikes of a latency; None: none.
-        bursts: spread of a rate with idle time between its values, which has no other findings;
-            None: no bursts.
+        is_too_short: whether the last quarter has too few values to decide whether the rate settled.
+        drops: sudden falls of a rate. A fall to the last level of the rate is not included.
+        spikes: periodic spikes of a latency; None: no periodic spikes.
+        bursts: spread of a rate with idle time between its values. Such a rate has no other findings. None: no bursts.
     """
 
     workload: Workload
@@ -86,8 +88,8 @@ class Timeline:
 
     @property
     def still_changes_percent(self) -> float | None:
-        """Return the change of a rate over its last quarter, if the rate did not settle. Return
-        None if the change is small or within noise.
+        """Return the change of a rate over the last quarter in percent, if the rate did not settle; None: the change is
+        small or within noise.
         """
         change, noise = self.end_change_percent, self.end_noise_percent
         if self.settled is not False or change is None or noise is None:
@@ -101,8 +103,8 @@ class Timeline:
 
 
 def preferred(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
-    """Return each finding once. If the seconds have findings about a quantity, the findings of
-    slices leave this quantity out.
+    """Return each finding once. If the seconds of a workload have findings about a quantity, the same findings in the
+    slices are omitted.
     """
     finer = {(timeline.workload, timeline.quantity) for timeline in timelines if timeline.recorded is Recorded.SECONDS}
     return tuple(
@@ -129,11 +131,11 @@ def without_levels(timeline: Timeline) -> Timeline:
 
 SPIKING = (LATENCY_MAX, LATENCY_MEAN)
 SEARCHED = (IOPS.key, *(quantity.key for quantity in SPIKING))
-"""Keys of the quantities in whose course tkperf searches for findings."""
+"""Keys of the quantities for which tkperf searches findings over time."""
 MOST_DOWN = 0.2
-"""Share of the values that may lie in drops.
+"""Largest share of the values that may lie in drops.
 
-A rate that stays low for longer has no level between its drops.
+If a rate stays low for longer, it has no meaningful level between the drops.
 """
 
 
@@ -146,11 +148,11 @@ def find_timelines(
     *,
     as_new: bool,
 ) -> Iterator[Timeline]:
-    """Yield the findings in a workload's IOPS and latencies over rounds, slices or seconds.
+    """Yield the findings in the IOPS and latencies of a workload over rounds, slices or seconds.
 
     Args:
         place, width: start and length of each value.
-        values: of each quantity in ``SEARCHED``, by its key; None or NaN: not measured.
+        values: the values of each quantity in ``SEARCHED``, by the key of the quantity; None or NaN: not measured.
         as_new: whether the series begin on a purged device to which nothing was written.
     """
     about = Timeline(workload=workload, quantity=IOPS.key, recorded=recorded, values=0)
@@ -188,11 +190,11 @@ def _summarise(values: FloatArray) -> Bursts:
 
 
 def _without_drops(rate: Series, drops: Sequence[Drop]) -> Series:
-    """Return a rate without the values of drops from which it recovered; the whole rate if these
-    values are many.
+    """Return a rate without the values of drops from which the rate recovered. If these values are too many, return the
+    whole rate.
 
-    A level consists of the values between drops. A rate that stays low for more than a fifth of the
-    time has no such level.
+    A level consists of the values between drops. If a rate stays low for more than a fifth of the time, it has no such
+    level.
     """
     kept = np.ones(len(rate), dtype=bool)
     for drop in drops:
@@ -219,7 +221,7 @@ def _with_bytes(levels: Sequence[RateLevel], rate: Series, workload: Workload) -
 def _is_transition(drop: Drop, found: Levels, spacing: float) -> bool:
     """Return whether a fall without recovery leads to the last level, or belongs to a rate that still changes.
 
-    A fall from one level to a second one that is not the last is a drop.
+    A fall from one level to a second level that is not the last level is a drop.
     """
     if drop.recovered or _find_level_after(drop, found, spacing) is not None:
         return False

@@ -1,4 +1,5 @@
-"""Uncertainty of a figure: standard uncertainty, the interval of 95 % coverage, and their basis.
+"""Uncertainty of a figure: the standard uncertainty, the 95 % interval, and the basis on which both are computed.
 
-Terms are from the GUM (JCGM 100:2008); docs/explanation/method.md, uncertainty, has methods and sources.
+The terms are those of the GUM (JCGM 100:2008). The section "Uncertainty" in docs/explanation/method.md contains the
+methods and sources.
 """

@@ -15,17 +15,17 @@ COUNT = "a count of what was measured"
 
 
 class Basis(StrEnum):
-    """Source of an uncertainty. If there are several sources, the source of the greatest uncertainty."""
+    """Source of an uncertainty. If there are several sources, this is the source of the greatest uncertainty."""
 
     ROUNDS = "rounds"
     SECONDS = "seconds"
     SLICES = "slices"
     LEVELS = "levels"
-    """For saturation: the levels whose offered rate exceeds the saturated rate."""
+    """For the rate at saturation: the levels with an offered rate above the rate at saturation."""
     COUNTS = "counts"
     RESOLUTION = "resolution"
     FIGURES = "figures"
-    """For a ratio or a difference: the uncertainties of its two figures."""
+    """For a ratio or a difference: the uncertainties of the two figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,19 +38,19 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uncertainty:
-    """Uncertainty of a figure, in the unit of the figure; or ``reason``, which says why there is none.
+    """Uncertainty of a figure, in the unit of the figure. If no uncertainty is known, ``reason`` contains the reason.
 
     Attributes:
         standard: standard uncertainty u. For an asymmetrical interval, this is half the width divided by the coverage
-            factor; None if there is no upper end.
-        low, high: interval that covers, with a probability of 95 %, a measurement that follows immediately and takes
-            twice as long. ``high`` is None if there is no upper end.
-        level: narrower interval that covers the level of the figure, for comparisons; None: ``low`` and ``high`` serve
-            both purposes, as without steady state.
+            factor. None: the interval has no upper end.
+        low, high: interval that contains, with a probability of 95 %, the result of a measurement that follows
+            immediately and takes twice as long. ``high`` is None if the interval has no upper end.
+        level: narrower interval that contains the level of the figure, for comparisons. None: ``low`` and ``high`` are
+            used for both purposes, for example without steady state.
         degrees_of_freedom: degrees of freedom of ``standard``; None: unlimited.
         at_least: whether the true uncertainty may be greater, because the values are correlated over a longer time than
-            the measurement.
-        reason: reason for a missing uncertainty; None: there is an uncertainty.
+            the measurement took.
+        reason: reason for a missing uncertainty; None: the uncertainty is known.
     """
 
     standard: float | None = None
@@ -68,7 +68,7 @@ class Uncertainty:
 
     @property
     def expanded(self) -> float | None:
-        """Half the width of the interval of 95 % coverage; None if there is no upper end."""
+        """Half the width of the 95 % interval; None: the interval has no upper end."""
         if self.low is None or self.high is None:
             return None
         return (self.high - self.low) / 2
@@ -91,7 +91,7 @@ class Uncertainty:
         return replace(self, standard=standard, low=low, high=high, level=None)
 
     def covers(self, value: float) -> bool | None:
-        """Return whether a value lies in the interval; None if there is no interval."""
+        """Return whether a value lies in the interval; None: there is no interval."""
         if not self.known or self.low is None:
             return None
         return self.low <= value <= (inf if self.high is None else self.high)
@@ -101,7 +101,7 @@ Uncertainties = Mapping[str, Uncertainty]
 
 
 def build_from_spread(value: float, spread: Spread, basis: Basis, *, at_least: bool) -> Uncertainty:
-    """Return a symmetrical uncertainty."""
+    """Return the uncertainty of a value with a symmetrical interval, computed from the spread of the value."""
     return Uncertainty(
         standard=spread.standard,
         low=value - spread.expanded,
@@ -114,8 +114,8 @@ def build_from_spread(value: float, spread: Spread, basis: Basis, *, at_least: b
 
 
 def build_from_resolution(value: float, step: float) -> Uncertainty:
-    """Return the uncertainty of a value that is known to within a step, with a uniform distribution in the step (GUM
-    F.2.2.1).
+    """Return the uncertainty of a value that is known only to within a resolution of ``step``. The distribution within
+    a step is uniform (GUM F.2.2.1).
     """
     standard = step / 12**0.5
     half = coverage_factor() * standard
@@ -124,7 +124,7 @@ def build_from_resolution(value: float, step: float) -> Uncertainty:
 
 def build_between(low: float, high: float | None) -> Uncertainty:
     """Return the uncertainty of a value with a uniform distribution between two limits. The interval covers the whole
-    range. Without an upper limit, the interval has no upper end, and no standard uncertainty is known.
+    range. If ``high`` is None, the interval has no upper end, and the standard uncertainty is not known.
     """
     standard = None if high is None else (high - low) / 12**0.5
     return Uncertainty(standard=standard, low=low, high=high, basis=Basis.RESOLUTION)
@@ -133,12 +133,12 @@ def build_between(low: float, high: float | None) -> Uncertainty:
 def build_ratio(
     value: float, of: Uncertainty | None, to_value: float, to: Uncertainty | None, *, times: float = 1
 ) -> Uncertainty:
-    """Return the uncertainty of the ratio of two levels. ``times`` is 1 or 100.
+    """Return the uncertainty of the ratio of two levels. ``times`` is 1 for a factor, and 100 for a ratio in percent.
 
     Each end is computed from the distances between the values and the ends of both intervals, as logarithms (Zou and
     Donner 2008). The method assumes no symmetry, and each interval contains the effect of its few degrees of freedom.
-    For a symmetrical interval, both distances are the half width in relation to the value. As IOPS and as latency, a
-    slower device therefore has intervals that mirror each other, and neither can contain 0.
+    For a symmetrical interval, both distances are the half-width divided by the value. Therefore the result does not
+    depend on whether a slower device is compared by IOPS or by latency, and no interval can contain 0.
     """
     if of is None or to is None or not (of.known and to.known):
         return _not_known(of, to)
@@ -161,8 +161,8 @@ def build_ratio(
 
 
 def build_difference(value: float, of: Uncertainty | None, to_value: float, to: Uncertainty | None) -> Uncertainty:
-    """Return the uncertainty of ``value - to_value``, computed in the same way. An exact value has an uncertainty of
-    0.
+    """Return the uncertainty of ``value - to_value``. Each end is computed from the distances between the values and
+    the ends of both intervals. An exact value has an uncertainty of 0.
     """
     if of is None or to is None or not (of.known and to.known):
         return _not_known(of, to)
@@ -180,7 +180,7 @@ def build_difference(value: float, of: Uncertainty | None, to_value: float, to: 
 
 
 def _not_known(*figures: Uncertainty | None) -> Uncertainty:
-    """Return the reason of the first figure whose uncertainty is not known."""
+    """Return a missing uncertainty, with the reason of the first figure that has no known uncertainty."""
     first = next(one for one in figures if one is None or not one.known)
     return Uncertainty(reason=NOT_KNOWN if first is None else first.reason)
 

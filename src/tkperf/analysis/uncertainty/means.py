@@ -1,4 +1,4 @@
-"""Uncertainty of means: rates, mean latencies, CPU use."""
+"""Uncertainty of means: rates, mean latencies and CPU use."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty, build_from_
 from tkperf.analysis.uncertainty.spread import Spread, spread_of_few, spread_of_series
 from tkperf.model.measurement import FloatArray, Seconds
 
-# A series has at least this many rounds. Neighbouring rounds of a series may be correlated.
+# From this number of rounds on, the correlation of neighbouring rounds is measured. With fewer rounds, a correlation is
+# assumed.
 ROUNDS_IN_SERIES = 20
 
-# Standard deviation of the median of normally distributed values, divided by that of the mean: sqrt(pi / 2).
+# Standard deviation of the median of normally distributed values, divided by the standard deviation of the mean.
 _MEDIAN_STRAYS = sqrt(pi / 2)
 
 ONCE = "measured once, and fewer than 4 seconds are kept of it"
@@ -24,15 +25,16 @@ ONCE = "measured once, and fewer than 4 seconds are kept of it"
 def uncertainty_of_mean(
     value: float, rounds: Sequence[float], within: Spread | None, step: float, *, earlier: Sequence[float] = ()
 ) -> Uncertainty:
-    """Return the uncertainty of a mean. Over rounds, their spread determines it; for a single measurement, its seconds.
+    """Return the uncertainty of a mean. The spread of the rounds determines the uncertainty. For a single measurement,
+    the spread of the seconds determines it.
 
-    The spread of the rounds includes the effect of their seconds, except effects that recur in each round. A transient
-    after the preceding step, for example, is not chance.
+    The spread of the rounds includes the random effects within the rounds. An effect that recurs in each round, such as
+    a transient after the preceding step, is not random and is not included.
 
     Args:
         value: the mean.
-        rounds: values of the rounds; empty if their spread is not due to chance, as for areas of a disk.
-        within: spread of the same mean, computed from its seconds; None: not known.
+        rounds: values of the rounds; empty: the differences are not random, as for areas of a disk.
+        within: spread of the same mean, computed from the seconds of the rounds; None: not known.
         step: resolution of the value.
         earlier: the earlier rounds, in order.
     """
@@ -47,7 +49,9 @@ def uncertainty_of_mean(
 
 
 def uncertainty_of_median(value: float, values: Sequence[float], basis: Basis) -> Uncertainty:
-    """Return the uncertainty of the median of the slices or rounds of a level: that of the mean times a factor."""
+    """Return the uncertainty of the median of the slices or rounds of a level. The uncertainty is that of the mean
+    times sqrt(pi / 2).
+    """
     spread = spread_of_rounds(np.array(values))
     if spread is None:
         return Uncertainty(reason="fewer than two slices or rounds are at hand")
@@ -66,8 +70,8 @@ def uncertainty_of_levels(value: float, rates: Sequence[float]) -> Uncertainty:
 
 
 def spread_of_rounds(values: FloatArray, earlier: FloatArray | None = None) -> Spread | None:
-    """Return the spread of rounds. Many rounds show the correlation of neighbours; for few rounds, a correlation is
-    assumed.
+    """Return the spread of rounds. With many rounds, the correlation of neighbouring rounds is measured. With few
+    rounds, a correlation is assumed.
     """
     if values.size >= ROUNDS_IN_SERIES:
         return spread_of_series([values])
@@ -75,14 +79,16 @@ def spread_of_rounds(values: FloatArray, earlier: FloatArray | None = None) -> S
 
 
 def rates_within(seconds: Sequence[Seconds], column: str) -> Spread | None:
-    """Return the spread of the mean of the rounds' rates, from the seconds of each round. ``column`` contains the
-    rate.
+    """Return the spread of the mean rate over all rounds, computed from the seconds of each round. ``column`` is the
+    name of the column that contains the rate.
     """
     return spread_of_series([_ratio_series(getattr(one, column) * one.duration_s, one.duration_s) for one in seconds])
 
 
 def latencies_within(seconds: Sequence[Seconds]) -> Spread | None:
-    """Return the spread of the mean of the rounds' mean latencies. Within a round, each I/O has the same weight."""
+    """Return the spread of the mean latency over all rounds, computed from the seconds of each round. Within a round,
+    each I/O has the same weight.
+    """
     return spread_of_series([_latency_series(one) for one in seconds])
 
 
@@ -93,7 +99,7 @@ def _latency_series(seconds: Seconds) -> FloatArray:
 
 
 def _ratio_series(above: FloatArray, below: FloatArray) -> FloatArray:
-    """Return a series with the mean 0 and the spread of sum(above) / sum(below).
+    """Return a series with the mean 0 and the same spread as the ratio sum(above) / sum(below).
 
     The ratio of two sums is linearised (Cochran 1977, 6.4), so a short last second and seconds with few I/Os have
     little weight.

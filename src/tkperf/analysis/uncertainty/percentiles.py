@@ -1,11 +1,14 @@
-"""Uncertainty of percentiles: the range that they would have if other I/Os of the same kind had been measured.
+"""Uncertainty of percentiles: the range in which a percentile would lie if other I/Os of the same kind had been
+measured.
 
-The share of I/Os up to the percentile has the uncertainty of any share. It is computed in two ways: from the number of
-I/Os, as if these were independent (binomial distribution), and from the spread of the share from round to round,
-because slow I/Os occur in bursts. A burst is one event, however many I/Os it contains. If bursts are rarer than rounds,
-a window contains none or one of them, and shows little about the number of bursts that follow. Intervals beyond
-``SUREST_PERCENT`` are therefore lower limits. The histogram converts the wider of the two into latencies: the ends of
-the interval are the percentiles that are lower and higher by this amount (Woodruff 1952). No distribution is assumed.
+The uncertainty of the share of I/Os up to the percentile is computed in two ways. The first way uses the number of
+I/Os, as if all I/Os were independent (binomial distribution). The second way uses the spread of the share from round to
+round, because slow I/Os occur in bursts, and a burst is a single event even if it contains many I/Os. The wider of both
+results is used. The histogram converts this result into latencies: the ends of the interval are the percentiles that
+are lower and higher by this amount (Woodruff 1952). No distribution of the latencies is assumed.
+
+If bursts are rarer than rounds, a window contains at most one burst, and shows little about the number of bursts that
+will follow. Intervals of percentiles above ``SUREST_PERCENT`` are therefore only lower limits of the uncertainty.
 """
 
 from __future__ import annotations
@@ -30,22 +33,22 @@ from tkperf.model.histogram import (
 from tkperf.model.measurement import FloatArray, IoStats
 
 SUREST_PERCENT = 99.0
-"""Percentile above which every interval is a lower limit.
+"""Above this percentile, every interval is only a lower limit of the uncertainty.
 
-A burst that changes a lower percentile contains at least a percent of the I/Os of a window. Such a burst lasts long,
-because its I/Os are slow.
+A burst that changes a lower percentile contains at least one percent of the I/Os of a window. Such a burst takes a long
+time, because its I/Os are slow.
 """
 
 
 def uncertainties_of_percentiles(
     whole: IoStats, rounds: Sequence[Histogram], basis: Basis
 ) -> tuple[Uncertainty | None, ...]:
-    """Return the uncertainty of each of ``REPORTED_PERCENTILES`` in us; None if the percentile was not measured.
+    """Return the uncertainty of each of ``REPORTED_PERCENTILES`` in µs; None: the percentile was not measured.
 
     Args:
-        whole: I/Os of all rounds together.
+        whole: statistics of the I/Os of all rounds together.
         rounds: the histograms of the rounds, or of the slices of a stream.
-        basis: kind of these histograms.
+        basis: the kind of periods to which the histograms belong.
     """
     histogram = whole.histogram
     total = histogram.total
@@ -78,14 +81,16 @@ def uncertainties_of_percentiles(
 
 
 def _intervals(whole: IoStats, running: IntArray, shares: FloatArray, halves: FloatArray) -> list[Interval]:
-    """Return intervals in us. Their ends are the percentiles whose shares are lower and higher by ``halves``."""
+    """Return intervals in µs. The ends of an interval are the percentiles with shares that are lower and higher by
+    ``halves``.
+    """
     # Chance changes a rare share by a factor, not by percentage points. The computation therefore uses logarithms of
     # the odds.
     odds, apart = shares / (1 - shares), halves / (shares * (1 - shares))
     low_shares, high_shares = (1 - 1 / (1 + odds * np.exp(by)) for by in (-apart, apart))
     total = whole.histogram.total
     lows = _edges_us(whole, running, np.floor(low_shares * total), BUCKET_LOWER_NS)
-    # At least one I/O is above an upper end.
+    # At least one I/O must be above the upper end of an interval, so the rank is increased by 1.
     highs = _edges_us(whole, running, np.ceil(high_shares * total) + 1, BUCKET_UPPER_NS)
     return [Interval(low=low, high=high if high < inf else None) for low, high in zip(lows, highs, strict=True)]
 
@@ -100,20 +105,20 @@ def _build(interval: Interval, level: Interval, spread: Spread | None, basis: Ba
         level=level,
         degrees_of_freedom=spread.degrees_of_freedom if spread else None,
         basis=basis,
-        # The count assumes independent I/Os. In bursts, I/Os are not independent.
+        # The binomial distribution assumes independent I/Os, but the I/Os of a burst are not independent.
         at_least=at_least or (spread is not None and spread.at_least),
     )
 
 
 def _spreads_of_shares(rounds: Sequence[Histogram], buckets: IntArray) -> tuple[Spread | None, ...]:
-    """Return the spread of the share of I/Os below each bucket, or of the share up to and including it; the wider of
-    both.
+    """Return the spread of the share of I/Os below each bucket, or the spread of the share up to and including the
+    bucket. The wider of both is returned.
     """
     filled = [one for one in rounds if one.total]
     if len(filled) < 2:
         return (None,) * len(buckets)
     totals = np.array([[one.total] for one in filled], dtype=np.float64)
-    # A bucket may contain many I/Os, so its lower and its upper edge are used.
+    # A bucket may contain many I/Os, so both the lower and the upper edge of the bucket are used.
     edges = np.concatenate((buckets, buckets + 1))
     counts = np.array(
         [np.concatenate(([0], one.counts.cumsum()))[np.searchsorted(one.indices, edges)] for one in filled],

@@ -1,19 +1,23 @@
-"""Spread of a mean of correlated values in time, from few rounds or from many values; the coverage factor.
+"""Spread of the mean of values that are correlated in time, computed from few rounds or from many values. This module
+also computes the coverage factor.
 
-Each spread has two quantities: for the mean of ``FURTHER`` times as many values that follow, which a single figure
-promises, and for the level around which the values stray, by which two figures are compared.
+Each spread contains two uncertainties. The first uncertainty predicts the mean of the next values, which are
+``FURTHER`` times as many, and belongs to a single figure. The second uncertainty is that of the level around which the
+values vary, and is used to compare two figures.
 
-Five values cannot show the correlation of neighbours. For few values: a lag-1 correlation is assumed, from measured
-rounds; the values before the window count, since a window chosen because it is quiet is quieter than its drive; and a
-line through the values continues over the values that follow. bench/coverage.py tests it.
+Five values cannot show the correlation of neighbouring values. With few values, tkperf assumes a lag-1 correlation that
+was measured in other runs. The values before the window are also used, because a window that was chosen for its small
+variation varies less than the drive usually does. A line through the values is assumed to continue over the next
+values. bench/coverage.py tests this method.
 
-Neighbouring seconds of a drive are correlated, too (its garbage collection lasts longer than one), so n of
-them carry less information than n independent values. Means of blocks of neighbours are less correlated the
-longer the blocks are: the uncertainty found from them grows with their length until blocks are
-independent, and stays there (Flyvbjerg and Petersen 1989). Lengths are 1, 2, 4 ...; the result is from the
-shortest that exceeds the correlation it shows: B**3 > 2 n (u_B / u_1)**4 (Lee et al. 2011; n is for the longest
-piece, as no block is longer). If no length does, the series is correlated over longer than it can show: the
-greatest uncertainty is then a lower limit.
+Neighbouring seconds of a drive are also correlated, because garbage collection lasts longer than a second. Therefore n
+seconds contain less information than n independent values. The method uses the means of blocks of neighbouring values,
+which are less correlated if the blocks are longer. The computed uncertainty grows with the length of the blocks until
+the blocks are independent, and then stays the same (Flyvbjerg and Petersen 1989). The tried lengths B are 1, 2, 4 and
+so on. The result is that of the shortest length with B**3 > 2 n (u_B / u_1)**4, which exceeds the time of the
+correlation (Lee et al. 2011). Here n is the number of values of the longest piece, because no block is longer than a
+piece. If no length fulfils this condition, the series is correlated over a longer time than the series can show. In
+this case, the greatest uncertainty is a lower limit.
 """
 
 from __future__ import annotations
@@ -31,21 +35,21 @@ from tkperf.model.measurement import FloatArray
 COVERAGE_PERCENT = 95
 COVERED = f"{COVERAGE_PERCENT} %"
 """The coverage of every interval, for people."""
-_MANY = 100  # degrees of freedom; above it an expansion is exact to six digits
+_MANY = 100  # degrees of freedom; above this number, an expansion is exact to six digits
 
 
 @cache
 def coverage_factor(degrees_of_freedom: float = inf) -> float:
     """Return the factor of a standard uncertainty for a two-sided coverage of 95 %.
 
-    It follows from the distribution's finite series (Abramowitz and Stegun, 26.7.3 and 26.7.4); for many degrees
-    of freedom from its expansion around the normal distribution (26.7.5).
+    The factor is computed with the finite series of Student's t distribution (Abramowitz and Stegun, 26.7.3 and
+    26.7.4). For many degrees of freedom, it is computed with the expansion around the normal distribution (26.7.5).
 
     Args:
         degrees_of_freedom: a whole number, or infinite.
 
     Raises:
-        ValueError: fewer than one.
+        ValueError: ``degrees_of_freedom`` is less than 1.
     """
     n = degrees_of_freedom
     if n < 1:
@@ -86,20 +90,26 @@ LEAST_FOR_SERIES = 4
 _LEAST_DEGREES = 3
 
 FURTHER = 2
-"""The interval predicts the mean of this many times as many values, for example ten rounds after a window of five."""
+"""The interval predicts the mean of the next values. Their number is this multiple of the measured values, for example
+ten rounds after a window of five rounds.
+"""
 ASSUMED_CORRELATION = 0.31
-"""Correlation of neighbouring rounds: the median of measured series (docs/explanation/method.md, uncertainty)."""
-# The mean of the following values varies, too.
+"""Correlation of neighbouring rounds that is assumed for few rounds. The value is the median of measured series
+(docs/explanation/method.md, section "Uncertainty").
+"""
+# The uncertainty of a prediction is greater by this factor than that of the level, because the mean of the next values
+# also varies.
 PREDICTED = sqrt(1 + 1 / FURTHER)
-_MEDIAN_OF_ABSOLUTE = 0.6745  # of normally distributed values, in standard deviations
+_MEDIAN_OF_ABSOLUTE = 0.6745  # for normally distributed values, in standard deviations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Standard uncertainties of a mean, with their degrees of freedom. ``at_least``: they are lower limits.
+    """Standard uncertainties of a mean, with their degrees of freedom. ``at_least`` means that the uncertainties are
+    lower limits.
 
     Attributes:
-        standard: uncertainty of the mean as a prediction of the values that follow.
+        standard: uncertainty of the mean as a prediction of the next values.
         of_level: uncertainty of the level around which the values vary.
     """
 
@@ -110,22 +120,23 @@ class Spread:
 
     @property
     def expanded(self) -> float:
-        """Half the width of the interval of 95 % coverage for the values that follow."""
+        """Half the width of the 95 % interval that predicts the mean of the next values."""
         return coverage_factor(self.degrees_of_freedom) * self.standard
 
     @property
     def expanded_of_level(self) -> float:
-        """Half the width of the interval of 95 % coverage for the level."""
+        """Half the width of the 95 % interval of the level."""
         return coverage_factor(self.degrees_of_freedom) * self.of_level
 
 
 def spread_of_few(values: FloatArray, earlier: FloatArray | None = None, *, in_time: bool = True) -> Spread | None:
-    """Return the spread of the mean of a few successive rounds; None if there are fewer than two.
+    """Return the spread of the mean of a few successive rounds; None: there are fewer than two rounds.
 
     Args:
-        values: the rounds.
-        earlier: the earlier rounds, in order.
-        in_time: whether a line through the values continues in time.
+        values: the values of the rounds.
+        earlier: the values of the earlier rounds, in order.
+        in_time: whether the values follow each other in time, so that a line through the values continues over the next
+            values.
     """
     if values.size < 2:
         return None
@@ -146,9 +157,9 @@ def spread_of_few(values: FloatArray, earlier: FloatArray | None = None, *, in_t
 
 
 def _usual_spread(values: FloatArray) -> float:
-    """Return the standard deviation from the median step between values.
+    """Return the standard deviation, estimated from the median step between neighbouring values.
 
-    A falling level or an outlier changes this value little.
+    A falling level or an outlier hardly changes this estimate.
     """
     step = float(np.median(np.abs(np.diff(values))))
     return step / _MEDIAN_OF_ABSOLUTE / sqrt(2 * (1 - ASSUMED_CORRELATION))
@@ -156,10 +167,11 @@ def _usual_spread(values: FloatArray) -> float:
 
 @cache
 def _of_correlated(count: int) -> tuple[float, float]:
-    """Return the deviations from the mean of so many values: of the mean of the following values, and of the level.
+    """Return two standard deviations for the mean of ``count`` values: the deviation of the mean of the next values
+    from this mean, and the deviation of the level from this mean.
 
-    Both are in observed standard deviations of the values, for an AR(1) series. They allow for the fact that the
-    observed spread of few values is too small.
+    Both results are multiples of the observed standard deviation of the values, for an AR(1) series. The results allow
+    for the fact that the observed spread of few values is too small.
     """
     following = FURTHER * count
     places = np.arange(count + following)
@@ -171,7 +183,8 @@ def _of_correlated(count: int) -> tuple[float, float]:
 
 
 def spread_of_series(pieces: Sequence[FloatArray]) -> Spread | None:
-    """Return the spread of the mean of the means of pieces of a series; None if there are too few values.
+    """Return the spread of the mean over pieces of a series. Each piece has the same weight. None: there are too few
+    values.
 
     The spread includes the variation within each piece, but not the variation from piece to piece.
     """
@@ -190,13 +203,15 @@ def spread_of_series(pieces: Sequence[FloatArray]) -> Spread | None:
 
 
 def _degrees(pieces: Sequence[FloatArray], length: int) -> int:
-    """Return the degrees of freedom of blocks of this length; 0 if a piece has fewer than two blocks."""
+    """Return the degrees of freedom for blocks of this length; 0: a piece has fewer than two blocks."""
     blocks = [piece.size // length for piece in pieces]
     return sum(blocks) - len(blocks) if min(blocks) > 1 else 0
 
 
 def _of_blocks(pieces: Sequence[FloatArray], length: int) -> Spread:
-    """Return the spread as if blocks of this length were independent, without the remainder at the start of a piece."""
+    """Return the spread that follows if blocks of this length are independent. Values at the start of a piece that do
+    not fill a block are omitted.
+    """
     squares, inverse = 0.0, 0.0
     for piece in pieces:
         blocks = piece.size // length
