@@ -342,7 +342,7 @@ def test_runs_without_a_common_test_rank_where_two_of_them_can() -> None:
     assert page.lead_charts
     for render in (render_view, render_markdown):
         assert "B and C are the best" in render(page)
-    with pytest.raises(UsageError, match="no test in common"):
+    with pytest.raises(UsageError, match="no test was measured in all of them"):
         compare((runs[1], large))
 
 

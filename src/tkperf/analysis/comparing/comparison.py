@@ -13,13 +13,14 @@ from statistics import median
 
 import numpy as np
 
-from tkperf.analysis.characteristics import SOUGHT_ALWAYS
+from tkperf.analysis.characteristics import LATENCY_FACTOR, SOUGHT_ALWAYS
 from tkperf.analysis.comparing.arrangements import Cohort, History, build_cohort, build_history
 from tkperf.analysis.comparing.compared_rows import ComparedRow, build_rows
 from tkperf.analysis.loads_together import TAIL, find_main_quantity
 from tkperf.analysis.results import RunResult, count_steps, group_by_run, is_same_run
 from tkperf.analysis.verdict import Judgement, VerdictCode, VerdictReason, VerdictState, judge_by_gravest, judge_run
 from tkperf.model.errors import UsageError
+from tkperf.model.figures import FigureKind
 from tkperf.model.quantity import PERCENTILES, QUANTITIES
 from tkperf.model.same_device import find_measured_part
 from tkperf.model.units import KIB
@@ -111,10 +112,19 @@ def find_candidates(results: Sequence[RunResult], rows: Sequence[ComparedRow]) -
     preparing = {
         (test.name, section.name) for test in results[0].tests for section in test.sections if section.plan.prepares
     }
+    # Each drive has a reader of its own rate, so only the factors of neighbours stand for such a test.
+    of_own_readers = {
+        (test.name, section.name)
+        for test in results[0].tests
+        for section in test.sections
+        if section.plan.draws(FigureKind.NEIGHBOURS)
+    }
     return tuple(
         row
         for row in rows
-        if (row.test, row.section) not in preparing and any(entry.ratio is not None for entry in row.entries[1:])
+        if (row.test, row.section) not in preparing
+        and ((row.test, row.section) not in of_own_readers or row.quantity.key == LATENCY_FACTOR.key)
+        and any(entry.ratio is not None for entry in row.entries[1:])
     )
 
 
