@@ -66,7 +66,7 @@ def follow(seconds: float) -> None:
         try:
             # Simulated runs would end quickly, so all of them are stopped. They continue in turn for a moment each.
             drives_there = freeze_drives(lab, DRIVES)
-            for one in drives_there * 6:  # six times, for the creation, the purge and the fill
+            for one in drives_there * 6:  # six times, so that each run is past its creation, purge and fill
                 thaw(*one)
             time.sleep(20)  # wait for the connections and the first messages
             before_s, began_s, steps = cpu_of(batch.pid), time.monotonic(), count_steps(log)

@@ -402,8 +402,8 @@ def test_threads_are_looked_at_when_it_matters(planned_s: float | None, looked_a
 
 
 def test_programs_that_are_named_use_no_more_than_all_together() -> None:
-    """The named programs together use no more CPU time than all other programs. A program that ended is not named,
-    because its time may be from before the first reading.
+    """The CPU time of the named programs never exceeds the CPU time of all programs beside the run. A program that
+    ended is not named, because its time may be from before the first reading.
     """
     before = HostLook(
         at_s=0, processes={1: Program(name="shell", with_children_s=0), 2: Program(name="ended", with_children_s=10)}

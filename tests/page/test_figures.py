@@ -73,7 +73,7 @@ def run_of(folder: Path, workloads: Sequence[Workload]) -> Path:
 
 
 def charts_of(view: ReportView, section: int) -> dict[str, ChartView]:
-    """Return every view of every chart, with the key of the view as the key."""
+    """Return every view of every chart in a section by its key."""
     charts = view.tests[0].sections[section].charts
     return {each.key: each for chart in charts for each in chart.views}
 

@@ -73,8 +73,8 @@ def test_a_chart_is_saved_for_publication(visit: Visit) -> None:
 
 
 def test_pictures_have_names_of_their_own(report: Path) -> None:
-    """No two charts of a page have the same file name. The chart at the top of the page is a copy, and its file has the
-    name of the copied chart.
+    """Different charts of a page have different file names. The chart at the top of the page is a copy, and its file
+    has the name of the copied chart.
     """
     view = view_of(report.parent / "run.tkperf")
     charts = [

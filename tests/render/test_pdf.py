@@ -341,8 +341,8 @@ def test_long_amounts_cover_no_names(small_run_file: Path, tmp_path: Path) -> No
 
 
 def test_what_shares_a_time_axis_stands_below_its_own() -> None:
-    """A chart that shares a time axis is placed directly below the view with this axis, not below the last view. Charts
-    without a partner are paired.
+    """A chart that shares a time axis is placed directly below the view with this axis, not below the last view. All
+    other charts are placed in pairs.
     """
 
     def chart(key: str, *, below: bool = False, aligned: bool = False) -> ChartView:
