@@ -1,7 +1,8 @@
-"""The tests, each a generator of phases that reads like its specification, and the profiles with their numbers.
+"""The tests and the profiles with their numbers. Each test is a generator of phases, written in the order and the words
+of its specification.
 
-A procedure does no I/O, reads no clock and does not know fio. It only yields the next phase, given the
-answers so far. A test is one module with its descriptor, ``TEST`` (those of hard disks share a module).
+A procedure does no I/O, reads no clock and does not depend on fio. A procedure only yields the next phase, depending on
+the answers so far. Each test is a module with a descriptor, ``TEST``. The tests of hard disks share a module.
 ``offered_tests.py`` lists the tests, ``read_profiles.py`` reads their numbers, and ``select_tests.py`` finds the tests
 of a run.
 """

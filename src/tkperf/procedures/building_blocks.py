@@ -1,4 +1,4 @@
-"""Parts that several tests share: preconditioning, steps, rounds and streams that run until steady state, and offered
+"""Functions that several tests use: preconditioning, steps, rounds and streams that run until steady state, and offered
 rates.
 """
 
@@ -31,15 +31,17 @@ from tkperf.procedures.profiles.profile_tables import SteadyStateTable
 
 HISTOGRAM_SECTION = "Response time histogram"
 ARRIVALS_SPREAD = 3.0  # standard deviations of the number of arrivals
-# As in the Myce/OakGate tests: if a load did less than this share of its offered rate, the device did not keep up with
-# it.
+# Limit in %, as in the Myce/OakGate tests. If a load did less than this share of the offered rate, the device did not
+# keep up with the offered rate.
 KEPT_UP_PERCENT = 99
 NOT_OF_PTS = "Not a test of the PTS, but purge, preconditioning and steady state follow the rules of the PTS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracked:
-    """A tracking variable: its name and unit for people, the workload in a round that it belongs to, and its value."""
+    """A tracking variable: the name and the unit for people, the workload of the round to which the variable belongs,
+    and the function that computes the value.
+    """
 
     tracking: str
     unit: str
@@ -48,14 +50,18 @@ class Tracked:
 
 
 def track_iops(workload: Workload, name: str) -> Tracked:
-    """Track the IOPS of one workload of a round. ``name`` is the name of the workload in the name of the variable."""
+    """Return a tracking variable for the IOPS of one workload of a round. ``name`` describes the workload in the name
+    of the variable.
+    """
     return Tracked(tracking=f"{name} IOPS", unit="IOPS", workload=workload, value=lambda measured: measured.iops)
 
 
 def at_each_demand(
     workload: Workload, jobs: Sequence[int], io_depths: Sequence[int], step_s: float
 ) -> tuple[Step, ...]:
-    """Return the steps of a round: a workload at each thread count (the outer loop) and queue depth."""
+    """Return the steps of a round, in which a workload runs at each thread count (outer loop) and each queue depth
+    (inner loop).
+    """
     return tuple(
         Step(workload=replace(workload, jobs=threads, io_depth=depth), duration_s=step_s)
         for threads in jobs
@@ -72,7 +78,7 @@ def at_each_mix_and_size(
     jobs: int | None = None,
     io_depth: int | None = None,
 ) -> tuple[Step, ...]:
-    """Return the steps of a round: each R/W mix (the outer loop) at each block size."""
+    """Return the steps of a round with a step for each R/W mix (outer loop) and each block size (inner loop)."""
     return tuple(
         Step(workload=profile.workload(access, read_percent, block_size_kib, jobs, io_depth), duration_s=step_s)
         for read_percent in read_percents
@@ -81,13 +87,15 @@ def at_each_mix_and_size(
 
 
 def unjudged(section: str, because: str, window: Iterable[int] = ()) -> SectionOutcome:
-    """Return the outcome of a section that did not end because of the rule for steady state."""
+    """Return the outcome of a section for which the rule of steady state was not applied. ``because`` is the reason why
+    the section ended.
+    """
     return SectionOutcome(section=section, window=tuple(window), verdict=None, ended_because=because)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """Outcome of a stream. ``verdict`` is the last verdict; None if no slice was judged."""
+    """Outcome of a stream. ``verdict`` is the last verdict; None: no slice was judged."""
 
     slices: int
     written_bytes: int
@@ -99,10 +107,11 @@ class Stream:
 
 
 def workload_independent_preconditioning(profile: Profile, section: str, workload: Workload | None = None) -> Fill:
-    """Return the phase of WIPC: sequential writes to the range of preconditioning, twice in the PTS.
+    """Return the phase of workload-independent preconditioning (WIPC): sequential writes to the range of
+    preconditioning. The PTS prescribes two passes.
 
     Args:
-        workload: the writes, if they differ from the profile's table.
+        workload: the writes, if they differ from those in the table of the profile.
     """
     table = profile.preconditioning
     return Fill(
@@ -125,15 +134,15 @@ def rounds_until_steady(
     """Run rounds of the same steps until all tracking variables are steady in the same window, or until the largest
     number of rounds is reached.
 
-    The rounds are also the workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). The rule judges each variable,
-    and each verdict is yielded. Without steady state the window is the last rounds, and the outcome says so. After an
-    interruption, the window and the count of rounds start again, because a window never spans an interruption
-    (docs/adr/0028).
+    The rounds are also the workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). The rule judges each tracking
+    variable, and each verdict is yielded. If steady state is not reached, the window consists of the last rounds, and
+    the outcome states this fact. After an interruption, the window and the count of rounds start again, because a
+    window never spans an interruption (docs/adr/0028).
 
     Args:
-        before_each: returns the phase before a round, given the number of the round. This phase is not part of the
-            round.
-        results: receives the measurements of each round.
+        before_each: the function that returns the phase before a round. The argument is the number of the round. This
+            phase is not part of the round.
+        results: a list to which the measurements of each round are added.
     """
     series = [_Series(variable=variable, rules=rules) for variable in tracked]
     number = 1
@@ -167,7 +176,9 @@ def rounds_until_steady(
 
 @dataclass(slots=True, kw_only=True)
 class _Series:
-    """The values of a tracking variable so far, each with any influence from outside the device."""
+    """The values of a tracking variable so far. Each value is stored with the influence of anything other than the
+    device.
+    """
 
     variable: Tracked
     rules: SteadyStateTable
@@ -193,7 +204,7 @@ class _Series:
 def as_many_rounds_as(
     first: SectionOutcome, section: str, steps: tuple[Step, ...]
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run as many rounds as another section had, with the same window. These rounds are not judged."""
+    """Run the same number of rounds as another section, with the same window. These rounds are not judged."""
     last_round = first.window[-1]
     for number in range(1, last_round + 1):
         yield Round(section=section, number=number, steps=steps)
@@ -202,7 +213,7 @@ def as_many_rounds_as(
 
 
 def find_tracked(steps: Sequence[Step], read_percent: int, block_size_kib: float) -> Workload:
-    """Return the workload that decides steady state from the steps of a round."""
+    """Return the workload among the steps of a round that decides steady state."""
     block_size_bytes = round(block_size_kib * KIB)
     return next(
         step.workload
@@ -212,7 +223,9 @@ def find_tracked(steps: Sequence[Step], read_percent: int, block_size_kib: float
 
 
 def find_decisive(verdicts: Sequence[SteadyStateVerdict]) -> SteadyStateVerdict:
-    """Return the first verdict that the window is not steady; if all verdicts are positive, return the first one."""
+    """Return the first verdict according to which the window is not steady. If the window is steady according to all
+    verdicts, return the first verdict.
+    """
     if not verdicts:
         raise ValueError("the judgement of steady state needs at least one tracking variable")
     return next((verdict for verdict in verdicts if not verdict.reached), verdicts[0])
@@ -243,10 +256,12 @@ def stream_until(
     slices.
 
     Args:
-        judge_every: interval n of judged slices: 1, 1 + n, 1 + 2n ...; None: no slice is judged.
+        judge_every: the interval n of judged slices. The slices 1, 1 + n, 1 + 2n ... are judged. None: no slice is
+            judged.
         enough_bytes: the stream ends after the slice that reaches this amount of writes.
-        warm_up_slices: first slices, measured and kept apart. Slices count from 1 after them.
-        results: receives the measurement of each slice after the warm-up.
+        warm_up_slices: number of slices at the beginning from which no result is computed. The numbers of the other
+            slices begin with 1.
+        results: a list to which the measurement of each slice after the warm-up is added.
     """
     written_bytes = 0
     judged = _Series(variable=tracked, rules=rules)
@@ -266,7 +281,9 @@ def stream_until(
 
 
 def stream_outcome(section: str, stream: Stream, otherwise: str) -> SectionOutcome:
-    """Return the outcome of a stream: steady state, or ``otherwise``."""
+    """Return the outcome of a stream. If the stream was not steady, ``otherwise`` is the reason why the stream
+    ended.
+    """
     verdict = stream.verdict
     if verdict is None or not verdict.reached:
         return SectionOutcome(section=section, window=(), verdict=verdict, ended_because=otherwise)
@@ -288,13 +305,13 @@ def write_until_steady(
     every: int,
     results: list[Measurement] | None = None,
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run one stream until its IOPS are steady. The number of judged slices is at most the number of rounds in the
-    rule.
+    """Run one stream until the IOPS are steady. The number of judged slices is limited to the largest number of rounds
+    in the rule of the profile.
 
     Args:
         name: the name of the workload in the name of the tracking variable.
-        every: interval n of judged slices: 1, 1 + n, 1 + 2n ...
-        results: receives the measurement of each slice.
+        every: the interval n of judged slices. The slices 1, 1 + n, 1 + 2n ... are judged.
+        results: a list to which the measurement of each slice is added.
     """
     stream = yield from stream_until(
         section,
@@ -309,20 +326,26 @@ def write_until_steady(
 
 
 def why_not_steady(stream: Stream) -> str:
-    """Return why a judged stream was not steady when it reached the largest number of slices."""
+    """Return the reason why a judged stream was not steady when the stream reached the largest number of slices, in
+    words.
+    """
     assert stream.verdict is not None, "the first slice is judged"
     return f"no steady state in {format_count(stream.slices, 'slice')}: {stream.verdict.reason}"
 
 
 def describe_enough(stream: Stream, multiple: float) -> str:
-    """Return ``4 × the active range written (4.6 GB)``, the reason that ended a stream."""
+    """Return the reason why a stream ended at an amount of writes, such as
+    ``4 × the active range written (4.6 GB)``.
+    """
     return f"{multiple:g} × the active range written ({format_capacity(stream.written_bytes)})"
 
 
 def slices_of(
     section: str, workload: Workload, slice_s: float, count: int, *, warm_ups: int = 0
 ) -> Iterator[Continuous]:
-    """Yield one stream: warm-up slices, then ``count`` slices, whatever their measurements are."""
+    """Yield the slices of one stream: first the warm-up slices, and then ``count`` slices. The number of slices does
+    not depend on measurements.
+    """
     for place in range(1, warm_ups + count + 1):
         yield Continuous(
             section=section,
@@ -337,7 +360,9 @@ def slices_of(
 def after_lead_in(
     section: str, number: int, workload: Workload, *, lead_in_s: float, duration_s: float
 ) -> tuple[Round, Round]:
-    """Return a lead-in with a workload, which is not among the results, and then the round that measures it."""
+    """Return two rounds with the same workload. The first round is a lead-in, from which no result is computed. The
+    second round is measured.
+    """
     lead_in, measured = (Step(workload=workload, duration_s=length_s) for length_s in (lead_in_s, duration_s))
     return (
         Round(section=section, number=number, steps=(lead_in,), warm_up=True),
@@ -348,7 +373,7 @@ def after_lead_in(
 def find_rate_alone(
     section: str, workload: Workload, *, lead_in_s: float, duration_s: float
 ) -> Generator[Yielded, Reply, float]:
-    """Measure a workload once after a lead-in, as a section of its own, and return its IOPS."""
+    """Measure a workload once after a lead-in, as a separate section, and return the IOPS."""
     lead_in, measured = after_lead_in(section, 1, workload, lead_in_s=lead_in_s, duration_s=duration_s)
     yield lead_in
     answer = expect_round((yield measured))
@@ -357,7 +382,7 @@ def find_rate_alone(
 
 
 def place_by_seed(seed: int, *numbers: int) -> bytes:
-    """Return a key that sorts numbered items in an order that only the seed decides, on every host."""
+    """Return a key that sorts numbered items. The order depends only on the seed, and is the same on every host."""
     return sha256(" ".join(map(str, (seed, *numbers))).encode()).digest()
 
 
@@ -372,8 +397,8 @@ def response_time_histogram(
     """Run the load of a test once more to record the distribution of its response times.
 
     Args:
-        steady: whether the preceding test was steady; if not, the outcome says so.
-        ran: the end of the run, in words.
+        steady: whether the preceding test was steady. If not, the outcome states this fact.
+        ran: the reason why the load ended, in words.
     """
     yield from slices_of(section, workload, duration_s, 1)
     return unjudged(section, ran + ("" if steady else ", NOT after steady state"), (1,))
@@ -401,29 +426,33 @@ def expect_answers(answer: Reply) -> tuple[Answer, ...]:
 
 
 def mean_latency_us(measurement: Measurement) -> float:
-    """Return the mean response time over all I/Os in us. If it was not measured, return NaN, which is never steady."""
+    """Return the mean response time over all I/Os in µs. If the response time was not measured, return NaN, which is
+    never steady.
+    """
     mean_us = measurement.latency_mean_us
     return float("nan") if mean_us is None else mean_us
 
 
 def keeps_up(workload: Workload, measured: Sequence[Measurement], kept_up_percent: float) -> bool:
-    """Return whether the device did this share of the offered I/Os."""
+    """Return whether the device did at least ``kept_up_percent`` of the offered I/Os."""
     assert workload.offered_iops is not None
     due = workload.offered_iops * sum(step.duration_s for step in measured)
     return did_offered(workload, sum(step.ios for step in measured), due, kept_up_percent)
 
 
 def did_offered(workload: Workload, ios: float, due_ios: float, kept_up_percent: float) -> bool:
-    """Return whether this many I/Os are this share of those that were due.
+    """Return whether ``ios`` is at least ``kept_up_percent`` of ``due_ios``.
 
-    With random arrivals or sizes, fewer I/Os may be due by chance.
+    The function allows for random arrivals and random block sizes, with which fewer I/Os may be due by chance.
     """
     fewer = ARRIVALS_SPREAD * workload.arrivals_deviation(due_ios)
     return ios >= due_ios * kept_up_percent / 100 - fewer
 
 
 def describe_missed(workload: Workload, measured: Sequence[Measurement]) -> str:
-    """Return ``of 4,000 it did 3,000 (75.0 %) and was 60,000 I/Os behind after 60 s``, with the longest backlog."""
+    """Return a text about an offered rate that was not reached, such as
+    ``of 4,000 it did 3,000 (75.0 %) and was 60,000 I/Os behind after 60 s``. The text states the longest backlog.
+    """
     assert workload.offered_iops is not None
     iops = sum(step.ios for step in measured) / sum(step.duration_s for step in measured)
     backlog_ios = BACKLOG.combine(Window(rounds=measured, workload=workload)) or 0.0
@@ -441,8 +470,8 @@ def purge(circumstances: Circumstances) -> tuple[str, ...]:
 def preconditioning(
     profile: Profile, circumstances: Circumstances, load: str | None = None, *, passes: int | None = None
 ) -> str:
-    """Describe the preconditioning. ``load`` and ``passes`` describe the writes if they differ from the profile's
-    table.
+    """Return a description of the preconditioning. ``load`` and ``passes`` describe the writes, if they differ from the
+    table of the profile.
     """
     table = profile.preconditioning
     load = load or f"SEQ {table.block_size_kib:g} KiB writes, {demand(profile)}"
@@ -470,11 +499,12 @@ def steady_state(profile: Profile) -> str:
 def until_steady(
     profile: Profile, circumstances: Circumstances, loops: Sequence[tuple[str, str]], step: str, tracking: str
 ) -> tuple[str, ...]:
-    """Describe purge, preconditioning and rounds of nested loops until steady state.
+    """Return a description of a test, line by line: purge, preconditioning, and rounds of nested loops until steady
+    state.
 
     Args:
         loops: the name and the values of each loop, the outermost first.
-        step: the step in the innermost loop.
+        step: a description of the step in the innermost loop.
     """
     indented = [f"{'    ' * level}For {name} {values}:" for level, (name, values) in enumerate(loops, 1)]
     return (
@@ -489,7 +519,7 @@ def until_steady(
 
 
 def mixes_and_sizes(read_percents: Sequence[int], block_sizes_kib: Sequence[float]) -> tuple[tuple[str, str], ...]:
-    """Return the loops over R/W mixes and block sizes in words."""
+    """Return the names and values of the loops over R/W mixes and block sizes, in words."""
     return ("R/W mix", mixes(read_percents)), ("block size", f"{numbers(block_sizes_kib)} KiB")
 
 
@@ -505,7 +535,9 @@ def demand(profile: Profile, jobs: int | None = None, io_depth: int | None = Non
 
 
 def judged_slices(slice_s: float, every: int, other_slices: str = "slices") -> str:
-    """Return ``minutes 1, 31, 61 ...``; ``other_slices`` replaces minutes for slices of another length."""
+    """Return the judged slices in words, such as ``minutes 1, 31, 61 ...``. If a slice is not a minute long,
+    ``other_slices`` replaces the word "minutes".
+    """
     numbers = ", ".join(str(1 + index * every) for index in range(3))
     return f"{'minutes' if slice_s == 60 else other_slices} {numbers} ..."
 

@@ -1,4 +1,6 @@
-"""Composite Block Workload: a mix of block sizes over zones of the range, at a grid of demands."""
+"""Composite block workload (CBW) test of the PTS: a mix of block sizes over zones of the range, at a grid of
+demands.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,11 @@ from tkperf.procedures.profiles.profile_tables import SteadyStateTable, means
 
 
 class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):
-    """The grid with a mix of blocks.
+    """The grid of demands for a mix of block sizes.
 
     ``block_shares`` contains pairs of a block size in KiB and the percentage of all I/Os with this size.
-    ``zone_shares`` contains pairs: a percentage of the accesses, and the percentage of the range to which these
-    accesses go, from the start of the range.
+    ``zone_shares`` contains pairs of a percentage of the accesses and the percentage of the range to which these
+    accesses go. The zones follow each other from the start of the range.
     """
 
     key: ClassVar[str] = "composite_blocks"
@@ -48,7 +50,7 @@ class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):
 
 
 def composite_workload(profile: Profile, table: CompositeBlocksTable) -> Workload:
-    """Return the mix, at the demand of the profile."""
+    """Return the workload with the mix of block sizes, at the demand of the profile."""
     largest_kib = max(size_kib for size_kib, _ in table.block_shares)
     return replace(
         profile.workload(Access.RANDOM, table.read_percent, largest_kib),
@@ -58,7 +60,7 @@ def composite_workload(profile: Profile, table: CompositeBlocksTable) -> Workloa
 
 
 def composite_blocks(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Run the mix of block sizes over the zones of the range."""
+    """Run the mix of block sizes over the zones of the range, at each demand of the grid."""
     table = profile.table(CompositeBlocksTable)
     return demand_grid(profile, table, composite_workload(profile, table))
 

@@ -1,4 +1,6 @@
-"""Cross stimulus recovery test of the PTS: one kind of writes, then another kind, then the first kind again."""
+"""Cross stimulus recovery test of the PTS: the drive receives one kind of writes, then another kind, and then the first
+kind again.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ LATENCIES = ("latency_mean_us", "p99.999_us", "latency_max_us")
 
 
 class AccessGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A load of the test, and its duration in slices."""
+    """A load of the test, with the duration of the load in slices."""
 
     access: Access
     block_size_kib: BlockSizeKib
@@ -45,7 +47,7 @@ class AccessGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class CrossStimulusRecoveryTable(TestTable, frozen=True, kw_only=True):
-    """Access groups in their order, with the demand of this test."""
+    """Access groups in the order of the test, with the demand of the test."""
 
     key: ClassVar[str] = "cross_stimulus_recovery"
 
@@ -65,7 +67,7 @@ class CrossStimulusRecoveryTable(TestTable, frozen=True, kw_only=True):
 
 
 def cross_stimulus_recovery(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, then run the access groups one directly after the other. Each group is one uninterrupted stream."""
+    """Purge, then run the access groups directly after each other. Each group is one uninterrupted stream."""
     table = profile.table(CrossStimulusRecoveryTable)
     workloads = [_workload(profile, table, group) for group in table.groups]
     names = [
@@ -108,7 +110,9 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def whole_test(_sections: Sequence[str]) -> tuple[Figure, ...]:
-    """Plan one series over all groups, and a view of each change."""
+    """Plan the figures of the whole test: one series over all access groups, and a view of each change from one group
+    to the next.
+    """
     return (
         drawn(FigureKind.SECTIONS, RATE),
         *asking(

@@ -1,4 +1,6 @@
-"""DIRTH of the PTS: demand intensity and response time histograms. CBW and ECW have the same course."""
+"""Demand intensity and response time histogram (DIRTH) test of the PTS. The tests CBW and ECW of the PTS have the same
+steps.
+"""
 
 from __future__ import annotations
 
@@ -66,9 +68,9 @@ Length = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_S)]
 class DemandGridTable(SteppedTable, frozen=True, kw_only=True):
     """The grid of ``jobs`` (outer loop) and ``io_depths``, and the phases before and after the grid.
 
-    ``tracking_jobs`` and ``tracking_io_depth`` are the demand that is judged. Preconditioning and the writes before
-    each round use the same demand. ``latency_ceiling_ms`` limits the mean latency, for the choice of the maximum and
-    the middle.
+    ``tracking_jobs`` and ``tracking_io_depth`` are the demand at which steady state is judged. Preconditioning and the
+    writes before each round use the same demand. ``latency_ceiling_ms`` is the highest mean latency of the demands from
+    which the maximum and the middle are chosen.
     """
 
     read_percent: Annotated[Percent, means("R/W mix of the grid, in % of reads")]
@@ -120,7 +122,7 @@ def histogram_section(point: DemandPoint) -> str:
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of each part. P1 to P15 are the pages that the PTS asks for."""
+    """Plan the display of a section. P1 to P15 are the report pages that the PTS requires."""
     if name == GRID:
         return _grid_plan()
     if name == WRITES_BETWEEN:
@@ -136,7 +138,7 @@ def section_plan(name: str) -> SectionPlan:
         )
     if name in map(histogram_section, DemandPoint):
         return plan_histogram_run(name)  # P10, P12, P14
-    # P1 and P2; P9, P11 and P13 without a window.
+    # The tables are P1 and P2. P9, P11 and P13 are the same tables for sections without a window.
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us"),
@@ -193,10 +195,11 @@ def _over_demand() -> tuple[Figure, Figure]:
 
 
 def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) -> Procedure:
-    """Purge, write until steady, run rounds over the grid until steady, then record histograms at three points.
+    """Purge, write until steady state, run rounds over the grid of demands until steady state, and then record
+    histograms at three demands.
 
     Args:
-        workload: the measured workload, at any demand.
+        workload: the measured workload. Its demand does not matter.
     """
     tracked = replace(workload, jobs=table.tracking_jobs, io_depth=table.tracking_io_depth)
     yield Purge(section=PRECONDITIONING)
@@ -230,25 +233,27 @@ def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) ->
 
 
 def writes_of(workload: Workload) -> Workload:
-    """Return a workload of writes only, with the same blocks."""
+    """Return a workload with the same blocks that only writes."""
     return replace(workload, read_percent=0)
 
 
 def _name(workload: Workload) -> str:
-    """Return a short name for a workload. In this test only mix and demand differ, and a mix of blocks has a long
-    name.
+    """Return a short name for a workload. The name contains only the mix and the demand, because the other properties
+    do not differ in this test, and a mix of block sizes would have a long name.
     """
     return f"R/W {format_mix(workload.read_percent)} TC{workload.jobs}/QD{workload.io_depth}"
 
 
 def _writes_before(table: DemandGridTable, writes: Workload) -> Callable[[int], Round]:
-    """Return a function that returns the writes before a round. Their steps are always the same."""
+    """Return a function that returns the writes before a round. The steps of these writes are always the same
+    object.
+    """
     steps = (Step(workload=writes, duration_s=table.writes_before_round_s),)
     return lambda number: Round(section=WRITES_BETWEEN, number=number, steps=steps, repeatable=True)
 
 
 def _histogram_at(table: DemandGridTable, point: DemandPoint, cell: CellMeans, *, steady: bool) -> Procedure:
-    """Run writes at the demand of the point, then the workload of the point to record the histogram of response
+    """Run writes at the demand of the point. Then run the workload of the point to record the histogram of the response
     times.
     """
     section, count = writes_section(point), table.writes_before_histogram_slices
@@ -267,7 +272,7 @@ def _histogram_at(table: DemandGridTable, point: DemandPoint, cell: CellMeans, *
 def describe_grid(
     profile: Profile, circumstances: Circumstances, table: DemandGridTable, blocks: str
 ) -> tuple[str, ...]:
-    """Describe the course in words.
+    """Return a description of the test, line by line.
 
     Args:
         blocks: the measured blocks, without mix and demand.
@@ -300,7 +305,7 @@ def describe_grid(
 
 
 class DemandIntensityTable(DemandGridTable, frozen=True, kw_only=True):
-    """The grid with blocks of one size. In the PTS, the operator chooses the size."""
+    """The grid of demands for blocks of one size. According to the PTS, the operator chooses the size."""
 
     key: ClassVar[str] = "demand_intensity"
 
@@ -308,7 +313,7 @@ class DemandIntensityTable(DemandGridTable, frozen=True, kw_only=True):
 
 
 def demand_intensity(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Run blocks of one size at random places of the whole range."""
+    """Run random I/Os with blocks of one size over the whole range, at each demand of the grid."""
     table = profile.table(DemandIntensityTable)
     workload = profile.workload(Access.RANDOM, table.read_percent, table.block_size_kib)
     return demand_grid(profile, table, workload)

@@ -1,7 +1,8 @@
-"""Find the threads and the queue depth that saturate the device, for the tests that follow. The PTS has no such test.
+"""Find the thread count and the queue depth that saturate the device. The tests that follow use this demand. The PTS
+has no such test.
 
-The PTS leaves the demand of IOPS and write saturation to the operator, or recommends a demand that may be too small for
-a fast drive.
+For the tests IOPS and write saturation, the PTS leaves the demand to the operator, or recommends a demand that may be
+too small for a fast drive.
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ class DemandPoint(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellMeans:
-    """A workload with its means over the rounds of the window, as a cell of a report shows them.
+    """A workload with its mean values over the rounds of the window. A cell of a report shows the same values.
 
-    ``latency_mean_us`` is None if no I/O completed.
+    ``latency_mean_us`` is the mean latency in µs; None: no I/O completed.
     """
 
     workload: Workload
@@ -71,14 +72,16 @@ class CellMeans:
     latency_mean_us: float | None
 
     def __str__(self) -> str:
-        """Return ``TC 4 / QD 16: 123,456 IOPS, mean 1,036 µs``."""
+        """Return the demand with the mean values, such as ``TC 4 / QD 16: 123,456 IOPS, mean 1,036 µs``."""
         work, mean = self.workload, format_number(self.latency_mean_us)
         return f"TC {work.jobs} / QD {work.io_depth}: {format_number(self.iops)} IOPS, mean {mean} µs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandPoints:
-    """The chosen points. ``all_above_ceiling``: no cell was below the latency ceiling, so the ceiling had no effect."""
+    """The chosen points. ``all_above_ceiling`` means that no cell had a latency below the ceiling, so the ceiling was
+    ignored.
+    """
 
     at: Mapping[DemandPoint, CellMeans]
     all_above_ceiling: bool
@@ -89,7 +92,7 @@ class DemandPoints:
 
 
 def window_means(rounds: Sequence[RoundAnswer]) -> tuple[CellMeans, ...]:
-    """Return the means of each workload over the rounds of a window, in the order of a round."""
+    """Return the mean values of each workload over the rounds of a window, in the order of the steps in a round."""
     if not rounds:
         raise ValueError("a demand can be chosen only from measured rounds, but there are none")
     return tuple(
@@ -101,7 +104,7 @@ def window_means(rounds: Sequence[RoundAnswer]) -> tuple[CellMeans, ...]:
 
 
 def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints:
-    """Choose the points of DIRTH and CBW.
+    """Choose the demands at which the tests DIRTH and CBW record histograms.
 
     Only cells with a mean latency below the ceiling count. If no cell is below the ceiling, all cells count. Minimum is
     the least demand of all cells. Maximum is the counting cell with the highest IOPS. Middle is the counting cell with
@@ -125,9 +128,11 @@ def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints
 
 
 def choose_saturating(cells: Sequence[CellMeans], within_percent: float) -> tuple[CellMeans, CellMeans]:
-    """Return the least demand whose IOPS are within so many percent of the best, and the best demand.
+    """Return two cells: the least demand with IOPS within ``within_percent`` of the highest IOPS, and the demand with
+    the highest IOPS.
 
-    The least demand has the fewest outstanding I/Os. If several demands have equally many, it has the fewest threads.
+    The least demand is the demand with the fewest outstanding I/Os. Among demands with equally many outstanding I/Os,
+    the demand with the fewest threads is chosen.
     """
     if not cells:
         raise ValueError("a demand can be chosen only from measured cells, but there are none")
@@ -145,7 +150,7 @@ SECTION = "Demand search"
 
 
 class DemandSearchTable(SteppedTable, frozen=True, kw_only=True):
-    """The demands to try with one random workload, and the accepted distance from the best IOPS."""
+    """The demands that the search tries with one random workload, and the accepted distance from the highest IOPS."""
 
     key: ClassVar[str] = "demand_search"
 
@@ -179,8 +184,8 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def demand_search(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, run short steps at each demand until the greatest demand is steady. Then find the least
-    sufficient demand.
+    """Purge, precondition, and run short steps at each demand until the greatest demand is steady. Then choose the
+    least sufficient demand.
     """
     table = profile.table(DemandSearchTable)
     yield Purge(section=SECTION)

@@ -1,4 +1,4 @@
-"""Descriptor of a test. It contains everything that other modules know about the test."""
+"""Descriptor of a test. Other modules use a test only through its descriptor."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from tkperf.procedures.profiles.profile_tables import PreconditioningTable, Prof
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """Facts that the description of a test needs besides the profile: the kind of target and the options.
+    """Facts that the description of a test contains in addition to the profile. These facts depend on the kind of
+    target and on the options.
 
     Attributes:
         purge: the text about a purge; None: no purge.
-        describe_fill: returns the amount and the place of preconditioning in words. Its arguments are the words for the
-            load, and the number of passes; None: as in the profile.
+        describe_fill: the function that returns the amount and the place of preconditioning in words. The arguments are
+            the words for the load, and the number of passes (None: as in the profile). None: the description follows
+            from the profile alone.
     """
 
     purge: str | None = "Purge"
@@ -29,29 +31,30 @@ class Circumstances:
 class Test:
     """A test, with the name that the command line, the run file and reports use.
 
-    A test made in Python needs only a name, a title, a procedure and a plan of its sections.
+    A test that is defined in Python needs only a name, a title, a procedure and a plan of its sections.
 
     Attributes:
         source: the chapter of the specification, or the tool, that defines the test.
         suites: the commands that offer the test.
         by_default: whether the test runs if the user names no tests.
-        table: the table of the test in profiles. A profile without the table does not offer the test. None: the test
-            contains its numbers itself.
-        not_used: keys of that table that belong to another test.
-        shared: the shared tables that the test uses, except the demand.
+        table: the table of the test in profiles. A profile without the table does not offer the test. None: the
+            procedure of the test contains the numbers.
+        not_used: keys of the table that belong to another test.
+        shared: the shared tables of the profile that the test uses, except the demand.
         tracked: keys of the quantities that decide steady state; empty: the test has no rule of steady state.
-        procedure: returns a new generator for the profile, fitted to the device, and the length of the active range in
-            bytes.
-        describe: returns the course of the test in words, line by line, with the numbers of a profile. Raises
-            ProfileError if a necessary table is missing.
-        section_plan: returns the display plan of a section, given its name.
-        own: whether a workload file of the user describes the test. tkperf shows such a test completely before the
-            question, and marks it in every result.
-        finds_demand: whether the outcome contains the demand of the tests that follow.
-        whole_test: returns the figures of the whole test, given the names of its sections.
+        procedure: the function that returns a new generator of phases. The arguments are the profile, fitted to the
+            device, and the length of the active range in bytes.
+        describe: the function that returns a description of the test, line by line, with the numbers of a profile. The
+            function raises ProfileError if a necessary table is missing.
+        section_plan: the function that returns the display plan of a section. The argument is the name of the section.
+        own: whether a workload file of the user describes the test. tkperf shows such a test completely before it asks
+            for consent, and marks the test in every result.
+        finds_demand: whether the outcome contains the demand that the following tests use.
+        whole_test: the function that returns the figures of the whole test. The argument contains the names of the
+            sections.
     """
 
-    __test__ = False  # pytest would take it for a test case
+    __test__ = False  # pytest must not collect this class as a test case
 
     name: str
     title: str
@@ -70,7 +73,7 @@ class Test:
     whole_test: Callable[[Sequence[str]], tuple[Figure, ...]] = lambda _: WHOLE_TEST
 
     def plan(self, sections: Iterable[str]) -> TestPlan:
-        """Return the display plan of the test, with sections of these names."""
+        """Return the display plan of the test for sections with these names."""
         names = tuple(sections)
         return TestPlan(
             title=self.title, sections=tuple(self.section_plan(name) for name in names), figures=self.whole_test(names)

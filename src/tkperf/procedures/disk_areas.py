@@ -1,8 +1,8 @@
-"""Hard disk tests of TKperf (not in the PTS): speed by the area of the disk.
+"""Hard disk tests of TKperf, which the PTS does not contain: the rate in each area of the disk.
 
-Outer tracks are faster than inner ones. The disk is cut into equal areas from its start to its end, and each area is
-measured separately. There is no purge or preconditioning: a hard disk has no state that would need it. TKperf 2.2,
-perfTest/DeviceTests.py.
+Outer tracks of a disk are faster than inner tracks. The disk is divided into equal areas from its start to its end, and
+each area is measured separately. A hard disk needs no purge and no preconditioning, because its rate does not depend on
+earlier writes. The source is perfTest/DeviceTests.py of TKperf 2.2.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tkperf.procedures.profiles.profile_tables import (
 
 
 class HardDiskTable(SteppedTable, frozen=True, kw_only=True):
-    """Numbers of ``tkperf hdd``. The disk is cut into ``areas`` of equal size."""
+    """Numbers of ``tkperf hdd``. The disk is divided into ``areas`` of equal size."""
 
     key: ClassVar[str] = "hard_disk"
 
@@ -57,7 +57,7 @@ def each_area(
     """Run the steps in one area after the other."""
     areas = _steps_within(cut_into_areas(table, active_range_bytes), steps)
     for number, within in enumerate(areas, start=1):
-        # The areas do not depend on each other.
+        # An interrupted area is simply measured again, because the areas do not depend on each other.
         measured = Round(section=section, number=number, steps=within, areas=len(areas), repeatable=True)
         while isinstance((yield measured), Interruption):
             pass
@@ -67,15 +67,15 @@ def each_area(
 
 @lru_cache(maxsize=16)
 def _steps_within(areas: tuple[ActiveRange, ...], steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], ...]:
-    """Return the steps in each area. The result is cached, because the procedure is repeated from each of a hundred
-    areas.
+    """Return the steps in each area. The result is cached, because tkperf runs the procedure again after each of about
+    a hundred areas.
     """
     return tuple(tuple(replace(step, workload=replace(step.workload, region=area)) for step in steps) for area in areas)
 
 
 def cut_into_areas(table: HardDiskTable, active_range_bytes: int) -> tuple[ActiveRange, ...]:
-    """Return equal areas of whole alignment units from the start. At the end, up to one unit per area remains
-    unused.
+    """Return equal areas that consist of whole alignment units and follow each other from the start of the range. At
+    the end of the range, up to one unit for each area remains unused.
     """
     alignment_bytes = round(table.area_alignment_kib * KIB)
     length_bytes = active_range_bytes // table.areas // alignment_bytes * alignment_bytes
@@ -128,7 +128,7 @@ def _test(**own: Any) -> Test:
         source="TKperf 2.2, perfTest/DeviceTests.py",
         suites=("hdd",),
         table=HardDiskTable,
-        whole_test=lambda _: WHOLE_TEST[:1],  # nothing is preconditioned
+        whole_test=lambda _: WHOLE_TEST[:1],  # without the figure of preconditioning
         shared=(),
         **own,
     )

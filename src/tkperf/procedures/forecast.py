@@ -1,8 +1,8 @@
-"""The loop that drives a procedure, and the forecast: the same procedures with imagined answers.
+"""The loop that runs a procedure, and the forecast, which runs the same procedures with imagined answers.
 
-No test describes its course a second time. To find the length and the next phases of a run, this module gives the
-answers so far to a new generator. It then gives the answers of the best case (all values are constant, so the test is
-steady at once) or of the worst case (the values jump).
+The forecast needs no separate description of a test. To find the length and the next phases of a run, this module sends
+the answers so far to a new generator. The module then sends imagined answers. In the best case, all values are
+constant, so the test is steady as soon as possible. In the worst case, the values jump, so the test is never steady.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ from tkperf.procedures.descriptor import Test
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import find_fault
 
-# A function that answers a phase. Its second argument contains the phases that follow whatever the measurement is, at
-# most two.
+# A function that answers a phase. The second argument contains the phases that certainly follow, at most two.
 Answering = Callable[[Phase, Sequence[Phase]], Answer]
 
 
 def drive(procedure: Procedure, answer: Answering) -> Iterator[Phase | Statement]:
-    """Yield every phase and statement of a procedure to its end. ``answer`` is called after each phase is yielded."""
+    """Run a procedure to its end, and yield every phase and statement. ``answer`` is called after each yielded
+    phase.
+    """
     reply: Reply = None
     while True:
         try:
@@ -63,24 +64,25 @@ def drive(procedure: Procedure, answer: Answering) -> Iterator[Phase | Statement
             reply = answer(asked, ())
 
 
-# Assumed rate of a fill that was not measured yet: about the rate of a SATA SSD.
+# Assumed rate of a fill that was not measured yet. This is about the rate of a SATA SSD.
 ASSUMED_FILL_BYTES_PER_S = 500e6
 ASSUMED_LATENCY_NS = 1e5
 
 
-# Bytes a second of a workload, reads and writes together; None if the rate is not known.
+# A function that returns the rate of a workload in bytes per second, for reads and writes together; None: the rate is
+# not known.
 Pace = Callable[[Workload], float | None]
 
 
 class Case(Enum):
     BEST = "best"
     WORST = "worst"
-    # No value is ever steady, but the stream reaches its amount at the given pace.
+    # No value is ever steady, but streams reach their amounts at the given rates.
     UNSTEADY = "unsteady"
 
 
 def phases_of(procedure: Procedure, answer: Callable[[Phase], Answer]) -> Iterator[Phase]:
-    """Yield all phases of a procedure with the given answers, without its verdicts and outcomes."""
+    """Run a procedure with the given answers, and yield all phases. Verdicts and outcomes are omitted."""
     asked = drive(procedure, lambda phase, _: answer(phase))
     return (each for each in asked if not isinstance(each, Statement))
 
@@ -91,7 +93,7 @@ def forecast(procedure: Procedure, answers: Sequence[Answer], case: Case, *, act
     The duration of a purge cannot be predicted, and counts as 0.
 
     Args:
-        procedure: a new generator.
+        procedure: a new generator of phases.
         answers: the answers to the phases so far.
     """
     imagine = _Imagination(case, active_range_bytes)
@@ -100,7 +102,7 @@ def forecast(procedure: Procedure, answers: Sequence[Answer], case: Case, *, act
 
 
 def section_names(procedure: Procedure, *, active_range_bytes: int) -> tuple[str, ...]:
-    """Return the sections of a procedure in the order of its worst case."""
+    """Return the names of the sections of a procedure, in the order of the worst case."""
     phases = longest_phases(procedure, active_range_bytes=active_range_bytes)
     return tuple(dict.fromkeys(phase.section for phase in phases))
 
@@ -115,17 +117,17 @@ def greatest_numbers(
     imagine = _Imagination(Case.WORST, active_range_bytes)
     phases = phases_of(procedure, _replay(answers, imagine))
     numbered = (phase for phase in phases if isinstance(phase, Round | Continuous))
-    # The numbers rise within a series, so the last number is the greatest.
+    # The numbers increase within a series, so the last number is the greatest.
     return {series_of(phase): phase.number for phase in numbered}
 
 
 def series_of(phase: Phase) -> object:
-    """Return the series in which a phase is counted: the rounds, slices or warm-ups of its section."""
+    """Return a key for the series in which a phase is counted: the rounds, the slices or the warm-ups of a section."""
     return phase.section, type(phase), getattr(phase, "warm_up", False)
 
 
 def longest_phases(procedure: Procedure, *, active_range_bytes: int) -> Iterator[Phase]:
-    """Yield all phases of a procedure in the worst case: it is never steady, and reaches no amount."""
+    """Yield all phases of a procedure in the worst case, in which the test is never steady and reaches no amount."""
     return phases_of(procedure, _Imagination(Case.WORST, active_range_bytes))
 
 
@@ -135,15 +137,15 @@ def phases_ahead(
     """Yield every phase of a new procedure in the given case, with its duration in seconds.
 
     Args:
-        pace: rates of workloads. The rates determine the length of fills. In the best and in the unsteady case, they
-            also determine when amounts are reached.
+        pace: the function that returns the rates of workloads. The rates determine the length of fills. In the best
+            case and in the unsteady case, the rates also determine when amounts are reached.
     """
     imagine = _Imagination(case, active_range_bytes, pace)
     return ((phase, imagine.duration_s(phase)) for phase in phases_of(procedure, imagine))
 
 
 def upcoming_phase(procedure: Procedure, answers: Sequence[Answer]) -> Phase | None:
-    """Return the next phase of a new procedure after these answers; None if the procedure has ended."""
+    """Return the next phase of a new procedure after these answers; None: the procedure has ended."""
     given = iter(answers)
     return next(islice(phases_of(procedure, lambda _: next(given)), len(answers), None), None)
 
@@ -151,10 +153,11 @@ def upcoming_phase(procedure: Procedure, answers: Sequence[Answer]) -> Phase | N
 def following_phases(
     fresh_procedure: Callable[[], Procedure], answers: Sequence[Answer], *, active_range_bytes: int
 ) -> tuple[Phase | None, ...]:
-    """Return the phases that may follow the current phase: the one of the worst case, and the one of the best case if
-    it differs.
+    """Return the phases that may follow the current phase: the phase of the worst case, and the phase of the best case
+    if that phase differs.
 
-    A single phase is certain, so this phase may begin before the answer is known. None: the test ends.
+    If the result contains a single phase, this phase is certain, and may begin before the answer to the current phase
+    is known. None means that the test ends.
     """
 
     def following(case: Case) -> Phase | None:
@@ -166,7 +169,8 @@ def following_phases(
 
 
 def possible_ends(so_far: Measurement, planned_s: float) -> tuple[Measurement, ...]:
-    """Return the possible ends of a load that was measured in part: the load continues as before, or very differently.
+    """Return the possible measurements of a load of which only a part was measured. The load may continue as before, or
+    very differently.
 
     In the remaining time, the load may do no I/O at all, continue as before, or do I/Os at twice the rate. The number
     of outstanding I/Os is constant, so the sum of the latencies in the remaining time is the same at any rate.
@@ -188,7 +192,7 @@ def possible_ends(so_far: Measurement, planned_s: float) -> tuple[Measurement, .
 
 
 def _replay(answers: Sequence[Answer], imagine: _Imagination) -> Callable[[Phase], Answer]:
-    """Return a function that gives the known answers in order, and then imagined ones."""
+    """Return a function that returns the known answers in order, and then imagined answers."""
     given = iter(answers)
 
     def answer(phase: Phase) -> Answer:
@@ -210,8 +214,8 @@ class _Imagination:
         self._pace: Pace = pace or (lambda _: None)
         self._active_range_bytes = active_range_bytes
         self._calls = 0
-        # A key consists of the kind of the phase and the id of its load. The load is stored, so that its id stays
-        # unique.
+        # A key consists of the kind of the phase and the id of the load. The load is also stored, so that no other
+        # object can receive the same id.
         self._learned: dict[tuple[type[Phase], int], tuple[object, Answer]] = {}
         self._like: tuple[type[Phase], object] = (Idle, None)
         self._answers: dict[float, Answer] = {}
@@ -228,8 +232,8 @@ class _Imagination:
         # sampled every 30th slice jump as well. No window of the PTS is steady with such values.
         self._calls += 1
         factor = 1.0 if self._case is Case.BEST else 2.0 ** (self._calls % 7)
-        # Rounds of a test, or slices of a stream, differ only in their number, and thousands may follow. Each answer is
-        # therefore made once.
+        # The rounds of a test, or the slices of a stream, differ only in their number, and thousands of phases may
+        # follow. Each answer is therefore created only once.
         load = _load_of(phase)
         if self._like[0] is not type(phase) or self._like[1] is not load:
             self._like, self._answers = (type(phase), load), {}
@@ -280,8 +284,8 @@ class _Imagination:
 
 
 def expected_s(phase: Phase, active_range_bytes: int, pace: Pace = lambda _: None) -> float:
-    """Return the length of a phase in s. For a fill, the pace in bytes/s or an assumption gives the length. A purge has
-    0, because its length is not known.
+    """Return the expected length of a phase in s. The length of a fill follows from ``pace``, in bytes per second, or
+    from an assumed rate. The result for a purge is 0, because the length of a purge is not known.
     """
     match phase:
         case Purge():
@@ -311,7 +315,7 @@ def _imagined(workload: Workload, duration_s: float, factor: float) -> Measureme
 
 
 def _with_streams(measurement: Measurement, workload: Workload) -> Measurement:
-    """Return an imagined measurement in which each stream of a combination has the I/Os of all of them."""
+    """Return an imagined measurement in which each stream of a combination has the I/Os of the whole combination."""
     if not workload.is_combination:
         return measurement
     parts = (
@@ -322,8 +326,8 @@ def _with_streams(measurement: Measurement, workload: Workload) -> Measurement:
 
 @lru_cache(maxsize=1000)
 def _guessed(block_size_bytes: int, reads: bool, duration_s: float, factor: float) -> Measurement:
-    """Return an assumed answer. The result is cached, because a disk of a hundred areas needs a million answers, few of
-    which differ.
+    """Return an assumed measurement. The result is cached, because a disk with a hundred areas needs a million answers,
+    of which only a few differ.
     """
     stats = _io_stats(round(10_000 * factor), block_size_bytes, ASSUMED_LATENCY_NS * factor)
     if reads:
@@ -332,7 +336,9 @@ def _guessed(block_size_bytes: int, reads: bool, duration_s: float, factor: floa
 
 
 def _at_offered_rate(step: Step, *, kept_up: bool) -> Measurement:
-    """Return all offered I/Os, so that a rising rate continues to rise, or almost none."""
+    """Return an imagined measurement at an offered rate. With ``kept_up``, all offered I/Os are done, so that a test
+    with rising rates continues. Otherwise, almost no I/Os are done.
+    """
     assert step.workload.offered_iops is not None
     due = step.workload.offered_iops * step.duration_s
     imagined = _imagined(step.workload, step.duration_s, 1.0)
@@ -340,7 +346,7 @@ def _at_offered_rate(step: Step, *, kept_up: bool) -> Measurement:
 
 
 def _at_pace(phase: Continuous, bytes_per_s: float) -> Measurement:
-    """Return a slice at this pace, with reads and writes in the proportion of the workload's mix."""
+    """Return an imagined slice at this rate, with reads and writes in the proportion of the workload's mix."""
 
     def side(share: float) -> IoStats:
         block_size_bytes = phase.workload.block_size_bytes
@@ -357,7 +363,9 @@ def _io_stats(ios: int, block_size_bytes: int, latency_ns: float) -> IoStats:
 
 
 def _scaled(measurement: Measurement, factor: float) -> Measurement:
-    """Multiply rate and latency by the same factor, so that any tracking variable changes."""
+    """Return the measurement with rate and latency multiplied by the same factor, so that any tracking variable
+    changes.
+    """
 
     def scale(stats: IoStats) -> IoStats:
         return replace(
@@ -372,12 +380,12 @@ def _scaled(measurement: Measurement, factor: float) -> Measurement:
 
 
 def _undisturbed(measurement: Measurement) -> Measurement:
-    """Remove disturbances, because the next round need not have the disturbance of this round."""
+    """Return the measurement without disturbances, because the next round need not have the same disturbance."""
     return replace(measurement, host_limited=False, disturbed_by=())
 
 
 def _with_bytes(measurement: Measurement, read_bytes: int, write_bytes: int) -> Measurement:
-    """Return the same rates with other amounts. With 0 bytes, no amount is ever reached."""
+    """Return a measurement with the same rates but other amounts. With 0 bytes, a stream never reaches its amount."""
     return replace(
         measurement,
         read=replace(measurement.read, bytes=read_bytes),
@@ -387,18 +395,21 @@ def _with_bytes(measurement: Measurement, read_bytes: int, write_bytes: int) -> 
 
 MOST_STEPS = 200_000  # steps of one test, with all its rounds or areas
 LONGEST_STREAM_S = 366 * 86400
-# Profiles are checked before the device is known, so this length is assumed. Parts of the range in bytes fit in it.
+# Profiles are checked before the device is known, so this length is assumed. It is large enough for all parts of a
+# range that are given in bytes.
 _ANY_DEVICE_BYTES = 1 << 60
 
 
 def walk(test: Test, profile: Profile, active_range_bytes: int) -> Iterator[Phase]:
-    """Yield all phases of the longest course of a test."""
+    """Yield all phases of a test in its longest course."""
     procedure = test.procedure(profile, active_range_bytes)
     return longest_phases(procedure, active_range_bytes=active_range_bytes)
 
 
 def find_workloads(test: Test, profile: Profile, active_range_bytes: int) -> tuple[Workload, ...]:
-    """Return every workload of a test once, including its fills, in the order of the first step of each."""
+    """Return every workload of a test once, including the workloads of fills. The order is that of the first step with
+    each workload.
+    """
     workloads: dict[Workload, None] = {}
     last: object = None
     for phase in walk(test, profile, active_range_bytes):
@@ -466,13 +477,15 @@ def _find_twice(steps: Sequence[Step]) -> Workload | None:
 def fit_to_sector(profile: Profile, logical_block_bytes: int, tests: Sequence[Test]) -> tuple[Profile, dict[str, str]]:
     """Omit block sizes that the device cannot address from the tests to run, with a warning for each.
 
-    On a 4Kn device, 0.5 KiB is omitted. 4 KiB remains the tracking variable, because its key identifies it.
+    On a 4Kn device, blocks of 0.5 KiB are omitted. The tracking variable does not change, because the block size
+    identifies it, and not its place in the list.
 
     Returns:
         The fitted profile, and a warning for each test that lost a block size.
 
     Raises:
-        UsageError: a test to run needs a block that is no multiple of the sector; the message lists the others.
+        UsageError: a test to run needs a block size that is not a multiple of the sector. The message lists the tests
+            that can run.
     """
     tables = {table for test in tests for table in test.tables}
     fitted = profile.with_tables(*(profile.table(table).fitted(logical_block_bytes) for table in tables))
@@ -499,7 +512,7 @@ def fit_to_sector(profile: Profile, logical_block_bytes: int, tests: Sequence[Te
 
 
 def _way_out(profile: Profile, logical_block_bytes: int, tests: Sequence[Test]) -> str:
-    """Return the option that selects the tests that fit the sector; empty if no test fits."""
+    """Return the option that selects the tests that fit the sector. If no test fits, the result is empty."""
     fitting = []
     for test in tests if len(tests) > 1 else ():
         with suppress(UsageError):
@@ -509,7 +522,9 @@ def _way_out(profile: Profile, logical_block_bytes: int, tests: Sequence[Test]) 
 
 
 def _block_sizes(test: Test, profile: Profile) -> tuple[int, ...]:
-    """Return the block sizes in bytes of all I/Os of a test, in the order of the first step of each."""
+    """Return the block sizes, in bytes, of all I/Os of a test. The order is that of the first step with each block
+    size.
+    """
     sizes: dict[int, None] = {}
     for workload in find_workloads(test, profile, _ANY_DEVICE_BYTES):
         mixed = (share.block_size_bytes for share in workload.block_mix)

@@ -1,4 +1,4 @@
-"""Host idle recovery test of the PTS: effect of pauses between bursts of writes."""
+"""Host idle recovery test of the PTS: the effect of pauses between bursts of writes."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ _BASELINE = "Baseline after "
 
 
 class HostIdleRecoveryTable(TestTable, frozen=True, kw_only=True):
-    """The stream of the preconditioning, and the wait states: bursts with pauses, then a baseline.
+    """The stream of preconditioning, and the wait states. A wait state consists of bursts with pauses, followed by a
+    baseline.
 
-    One slice of ``slice_s`` in ``round_every_slices`` is judged. ``idle_s`` contains the length of the pause in each
-    wait state. A wait state has ``bursts`` of ``burst_s``, each with a pause after it. After the bursts follow
-    ``baseline_slices`` of ``burst_s`` without pauses.
+    During preconditioning, one slice of ``slice_s`` in ``round_every_slices`` is judged. ``idle_s`` contains the length
+    of the pause in each wait state. A wait state consists of ``bursts`` writes of ``burst_s`` with a pause after each,
+    and then of ``baseline_slices`` slices of ``burst_s`` without pauses.
     """
 
     key: ClassVar[str] = "host_idle_recovery"
@@ -69,17 +70,17 @@ class HostIdleRecoveryTable(TestTable, frozen=True, kw_only=True):
 
 
 def wait_state(idle_s: float) -> str:
-    """Return the section of the bursts with this pause."""
+    """Return the name of the section for the bursts with this pause."""
     return f"{_WAIT}{idle_s:g} s"
 
 
 def baseline(idle_s: float) -> str:
-    """Return the section of the writes without pauses after these bursts."""
+    """Return the name of the section for the writes without pauses that follow the bursts with this pause."""
     return f"{_BASELINE}{idle_s:g} s"
 
 
 def host_idle_recovery(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, write until steady, then run each wait state and its baseline, one after the other."""
+    """Purge, write until steady state, and then run each wait state and its baseline, one after the other."""
     table = profile.table(HostIdleRecoveryTable)
     workload = profile.workload(Access.RANDOM, table.read_percent, table.block_size_kib)
     yield Purge(section=PRECONDITIONING)
@@ -89,7 +90,7 @@ def host_idle_recovery(profile: Profile, _active_range_bytes: int) -> Procedure:
     yield steady
     bursts = f"{format_count(table.bursts, 'burst')} of {table.burst_s:g} s"
     writes = f"{table.baseline_slices * table.burst_s:g} s without pauses"
-    # repeat {write, idle}, then write without a pause (PTS-E 1.1, HIR, wait states)
+    # According to PTS-E 1.1 (HIR, wait states), write and idle are repeated, and then writes without a pause follow.
     for idle_s in table.idle_s:
         yield PhaseSequence(phases=tuple(_bursts(table, workload, idle_s)))
         yield unjudged(wait_state(idle_s), f"{bursts}, {idle_s:g} s idle after each")
@@ -139,15 +140,15 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def _name_state(section: str) -> str:
-    """Return ``bursts after 5 s idle`` or ``baseline after 5 s idle``."""
+    """Return the state of a section in words, such as ``bursts after 5 s idle`` or ``baseline after 5 s idle``."""
     if section.startswith(_BASELINE):
         return f"baseline after {section.removeprefix(_BASELINE)} idle"
     return f"bursts after {section.removeprefix(_WAIT)} idle" if section.startswith(_WAIT) else ""
 
 
 def whole_test(sections: Sequence[str]) -> tuple[Figure, ...]:
-    """Plan a figure of all wait states, a figure of each wait state with the baselines around it, and the whole
-    test.
+    """Plan the figures of the whole test: a figure of all wait states, a figure of each wait state with the baselines
+    before and after it, and figures of all loads over time.
     """
     pairs = tuple(pair for pair in pairwise(sections[1:]) if pair[1].startswith(_BASELINE))
     around = tuple(

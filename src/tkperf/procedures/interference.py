@@ -47,7 +47,8 @@ READS_ALONE = "Random reads alone"
 GRID = "Reads next to writes"
 FIRST_CELL_AGAIN = "First cell again"
 READER, WRITER = "reader", "writer"
-# fio's random arrivals are accurate if each thread offers a rate within these limits (docs/explanation/method.md).
+# The random arrivals of fio are accurate if each thread offers a rate within these limits, in IOPS
+# (docs/explanation/method.md).
 LEAST_IOPS_OF_THREAD, MOST_IOPS_OF_THREAD = 50, 20_000
 MOST_THREADS = MOST_THREADS_TOGETHER // 2
 HOW_SLOW = "How slow are reads next to writes?"
@@ -55,7 +56,9 @@ HOW_MANY = "How many reads stay below the limit next to writes?"
 
 
 class InterferenceTable(TestTable, frozen=True, kw_only=True):
-    """The grid has ``levels`` offered rates of reads and of writes, from 0 to the rates that the drive does alone."""
+    """A grid of offered rates. The grid has ``levels`` rates of reads and ``levels`` rates of writes, from 0 to the
+    rates that the drive reaches with reads alone and with writes alone.
+    """
 
     key: ClassVar[str] = "interference"
 
@@ -102,13 +105,13 @@ class InterferenceTable(TestTable, frozen=True, kw_only=True):
     ]
 
     def scaled(self, step_s: float) -> Self:
-        """Return the table with cells of another length."""
+        """Return the table with another duration for each cell."""
         return msgspec.structs.replace(self, cell_s=step_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridCell:
-    """A place in the grid: the numbers of the levels of reads and of writes. Level 0 offers nothing."""
+    """A place in the grid: the level of reads and the level of writes. At level 0, no I/Os are offered."""
 
     read_level: int
     write_level: int
@@ -117,8 +120,8 @@ class GridCell:
 def order_cells(table: InterferenceTable) -> tuple[GridCell, ...]:
     """Return all cells with a load in the order of measurement.
 
-    The first cell offers about a third of each rate, which most drives can do. The others follow in an order that only
-    the seed decides, so that slow changes of the drive are not mistaken for an effect of the load.
+    The first cell offers about a third of each rate, which most drives can do. The order of the other cells depends
+    only on the seed, so that slow changes of the drive do not look like an effect of the load.
     """
     third = max(1, (table.levels - 1) // 3)
     cells = [GridCell(read_level=reads, write_level=writes) for reads, writes in product(range(table.levels), repeat=2)]
@@ -129,7 +132,9 @@ def order_cells(table: InterferenceTable) -> tuple[GridCell, ...]:
 
 
 def find_jobs(offered_iops: float, jobs: int) -> int:
-    """Return the number of threads nearest to ``jobs`` with which fio offers the rate of each thread accurately."""
+    """Return the number of threads that is nearest to ``jobs`` and with which the offered rate of each thread is
+    accurate.
+    """
     least = ceil(offered_iops / MOST_IOPS_OF_THREAD)
     most = max(1, int(offered_iops / LEAST_IOPS_OF_THREAD))
     return min(MOST_THREADS, max(least, min(jobs, most)))
@@ -137,7 +142,9 @@ def find_jobs(offered_iops: float, jobs: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alone:
-    """The random reads and writes of the grid without an offered rate, and the IOPS that the drive does of each."""
+    """The random reads and the random writes of the grid without an offered rate, and the IOPS that the drive reaches
+    with each of these loads.
+    """
 
     reads: Workload
     writes: Workload
@@ -146,7 +153,9 @@ class Alone:
 
 
 def interference(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, write at random until steady, find the rate of reads alone, then measure the grid."""
+    """Purge, precondition, write at random until steady state, measure the rate of reads alone, and then measure the
+    grid.
+    """
     table = profile.table(InterferenceTable)
     reads = profile.workload(Access.RANDOM, 100, table.read_block_size_kib, table.jobs, table.io_depth)
     writes = profile.workload(Access.RANDOM, 0, table.write_block_size_kib, table.jobs, table.io_depth)
@@ -164,7 +173,7 @@ def interference(profile: Profile, _active_range_bytes: int) -> Procedure:
     )
     yield written
     read_iops = yield from find_rate_alone(READS_ALONE, reads, lead_in_s=table.lead_in_s, duration_s=table.alone_s)
-    # Without steady state, the last slices come closest to it.
+    # If steady state was not reached, the last slices are closest to steady state.
     window = [slices[number - 1] for number in written.window] or slices[-profile.steady_state.window_rounds :]
     alone = Alone(
         reads=reads,
@@ -177,7 +186,9 @@ def interference(profile: Profile, _active_range_bytes: int) -> Procedure:
 
 
 def measure_grid(table: InterferenceTable, alone: Alone) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Measure every cell once, each after a lead-in with the same load. No measurement changes what follows."""
+    """Measure every cell once, after a lead-in with the same load. The order of the cells does not depend on
+    measurements.
+    """
     cells = order_cells(table)
     phases = tuple(
         phase
@@ -190,7 +201,7 @@ def measure_grid(table: InterferenceTable, alone: Alone) -> Generator[Yielded, R
 
 
 def measure_first_again(table: InterferenceTable, alone: Alone) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Measure the first cell once more, so that its change during the test is known."""
+    """Measure the first cell once more, to determine how much it changed during the test."""
     load = load_of(order_cells(table)[0], table, alone)
     yield PhaseSequence(phases=_lead_in_and_cell(FIRST_CELL_AGAIN, 1, load, table))
     return unjudged(FIRST_CELL_AGAIN, "measured the first cell of the grid once more", (1,))
@@ -201,7 +212,7 @@ def _lead_in_and_cell(section: str, number: int, load: Workload, table: Interfer
 
 
 def load_of(cell: GridCell, table: InterferenceTable, alone: Alone) -> Workload:
-    """Return the load of a cell: reads and writes together, or only one of them."""
+    """Return the load of a cell: reads and writes together, only reads, or only writes."""
     reads = _offered(alone.reads, alone.read_iops, cell.read_level, table)
     writes = _offered(alone.writes, alone.write_iops, cell.write_level, table)
     if reads is None or writes is None:
@@ -214,7 +225,8 @@ def load_of(cell: GridCell, table: InterferenceTable, alone: Alone) -> Workload:
 def _offered(load: Workload, alone_iops: float, level: int, table: InterferenceTable) -> Workload | None:
     if not level:
         return None
-    # A whole number of I/Os a second is a rate that people can read, and that fio can offer.
+    # The rate is rounded to a whole number of I/Os per second, because people can read such a rate and fio can offer
+    # it.
     offered_iops = float(max(1, round(alone_iops * level / (table.levels - 1))))
     return replace(load, offered_iops=offered_iops, arrival=table.arrival, jobs=find_jobs(offered_iops, table.jobs))
 

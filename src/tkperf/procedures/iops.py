@@ -60,7 +60,7 @@ class IopsTable(MixesAndSizes, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of the test's section."""
+    """Plan the display of the section of this test."""
     return SectionPlan(
         name=name,
         quantities=("iops",),
@@ -78,9 +78,9 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def iops(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, then loop over mixes and block sizes until the tracked cells are steady.
+    """Purge, precondition, and then loop over mixes and block sizes until the tracked cells are steady.
 
-    PTS 1.x tracks random 4 KiB writes; 2.0 tracks three cells in one window.
+    PTS 1.x tracks the IOPS of random 4 KiB writes. PTS 2.0 tracks three cells in the same window.
     """
     table = profile.table(IopsTable)
     yield Purge(section=SECTION)

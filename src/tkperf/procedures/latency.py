@@ -46,7 +46,7 @@ SECTION = "Latency"
 
 
 class LatencyTable(MixesAndSizes, frozen=True, kw_only=True):
-    """The loops of the test, with the demand of the test. ``histogram_s`` 0: no histogram run follows."""
+    """The loops of the test, with the demand of the test. If ``histogram_s`` is 0, no run for a histogram follows."""
 
     key: ClassVar[str] = "latency"
 
@@ -60,7 +60,7 @@ class LatencyTable(MixesAndSizes, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of the rounds and of the histogram run."""
+    """Plan the display of the rounds and of the run for the histogram."""
     if name == HISTOGRAM_SECTION:
         return plan_histogram_run(name)
     return SectionPlan(
@@ -85,7 +85,9 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def _means(quantity: str, name: str, *, printed: bool) -> tuple[Figure, Figure]:
-    """Draw curves and bars. The specification asks only for bars of mean and maximum."""
+    """Return a figure with curves and a figure with bars. The specification requires only bars of the mean and the
+    maximum.
+    """
     return (
         drawn(FigureKind.OVER_AXIS, quantity, log=True, view=(name, "curves")),
         drawn(FigureKind.BARS_3D, quantity, view=(name, "3-D bars"), printed=printed),
@@ -93,7 +95,9 @@ def _means(quantity: str, name: str, *, printed: bool) -> tuple[Figure, Figure]:
 
 
 def _convergence(quantity: str, name: str, mix: int) -> Figure:
-    """Draw convergence over rounds. As the PTS asks, the mean is printed for each mix, and the maximum for writes."""
+    """Return a figure of the convergence over rounds. According to the PTS, the mean is printed for each mix, and the
+    maximum for writes.
+    """
     return over_rounds(
         quantity,
         f"{CONVERGENCE}: {name} latency, R/W {format_mix(mix)}",
@@ -105,7 +109,9 @@ def _convergence(quantity: str, name: str, mix: int) -> Figure:
 
 
 def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, loop until the mean latency of random 4 KiB writes is steady, then record a histogram."""
+    """Purge, precondition, run the loops until the mean latency of random 4 KiB writes is steady, and then record a
+    histogram.
+    """
     table = profile.table(LatencyTable)
     yield Purge(section=SECTION)
     yield workload_independent_preconditioning(profile, SECTION)
@@ -120,7 +126,7 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
     if not table.histogram_s:
         return
 
-    # After steady state, the tracked workload runs again (docs/explanation/method.md names the source).
+    # After steady state, the tracked workload runs again (see the source in docs/explanation/method.md).
     reached = outcome.verdict is not None and outcome.verdict.reached
     yield (yield from response_time_histogram(load, table.histogram_s, steady=reached))
 

@@ -1,4 +1,4 @@
-"""Latency tests of Myce/OakGate: the offered IOPS rise until the drive no longer keeps up."""
+"""Latency tests of Myce/OakGate: the offered IOPS increase until the drive no longer keeps up."""
 
 from __future__ import annotations
 
@@ -32,11 +32,13 @@ from tkperf.procedures.profiles.profile_tables import (
 from tkperf.procedures.random_write_state import RandomWriteStateTable, write_randomly
 
 STATE_SECTION = "Random writes before demand"
-_RAISED_FOR_HEADROOM = 1.2  # the levels exceed the fastest rate of the drive by this factor
+_RAISED_FOR_HEADROOM = 1.2  # the levels reach at least this multiple of the fastest rate of the drive
 
 
 class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
-    """Each of ``read_percents`` is a section. Its levels are ``increment_iops``, or a multiple of it, apart."""
+    """Each mix in ``read_percents`` is a section. The distance between its levels is ``increment_iops``, or a multiple
+    of ``increment_iops``.
+    """
 
     key: ClassVar[str] = "latency_over_demand"
 
@@ -79,7 +81,7 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
         return super().fault(profile)
 
     def scaled(self, step_s: float) -> Self:
-        """Return the table with levels of another length. The warm-ups before the levels keep their length."""
+        """Return the table with another duration of the levels. The warm-ups before the levels keep their duration."""
         return msgspec.structs.replace(self, level_s=step_s)
 
 
@@ -128,7 +130,7 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def latency_over_demand(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition with random writes, then raise the offered rate level by level for each mix."""
+    """Purge, precondition with random writes, and then raise the offered rate level by level for each mix."""
     table = profile.table(LatencyOverDemandTable)
     yield (yield from write_randomly(STATE_SECTION, profile, table))
     for read_percent in table.read_percents:
@@ -139,8 +141,8 @@ def latency_over_demand(profile: Profile, _active_range_bytes: int) -> Procedure
 def raise_demand(
     section: str, unbounded: Workload, table: LatencyOverDemandTable
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run levels, each after a warm-up at the rate of the level, until the drive missed the rate of the last few in a
-    row.
+    """Run levels with increasing offered rates, until the drive has missed the rates of ``missed_levels`` levels in a
+    row. Each level follows a warm-up at the same rate.
     """
     saturating = Step(workload=unbounded, duration_s=table.saturate_s)
     answer = yield Round(section=section, number=1, steps=(saturating,), warm_up=True)
@@ -169,7 +171,9 @@ def raise_demand(
 
 
 def choose_increment(saturated_iops: float, table: LatencyOverDemandTable) -> int:
-    """Return the first of 1, 2, 5, 10 ... increments whose levels exceed the fastest rate of the drive sufficiently."""
+    """Return the distance between two levels in IOPS. The result is the first of 1, 2, 5, 10 ... times
+    ``increment_iops`` with which the levels sufficiently exceed the fastest rate of the drive.
+    """
     reach_iops = saturated_iops * _RAISED_FOR_HEADROOM
     steps: Iterator[int] = (step * 10**power for power in count() for step in (1, 2, 5))
     return next(

@@ -1,4 +1,4 @@
-"""Parts of tests' tables: loops over R/W mixes and block sizes, and shares of block sizes and of addresses."""
+"""Parts of the tables of tests: loops over R/W mixes and block sizes, and shares of block sizes and of addresses."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from tkperf.procedures.profiles.profile_tables import (
 
 
 class MixAndSize(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One cell of the loops."""
+    """One cell of the loops: a mix and a block size."""
 
     read_percent: Percent
     block_size_kib: BlockSizeKib
 
     @property
     def text(self) -> str:
-        """The cell as text: ``65/35 64k``."""
+        """The cell as text, such as ``65/35 64k``."""
         size = format_block_size(round(self.block_size_kib * KIB))
         return f"{format_mix(self.read_percent)} {size}"
 
 
 class MixesAndSizes(SteppedTable, frozen=True, kw_only=True):
-    """Loops of a round: ``read_percents`` is the outer loop, ``block_sizes_kib`` the inner one."""
+    """Loops of a round: ``read_percents`` is the outer loop, and ``block_sizes_kib`` is the inner loop."""
 
     read_percents: Annotated[Percents, means("R/W mixes, in % of reads, as the outer loop")]
     block_sizes_kib: Annotated[BlockSizesKib, means("block sizes, in KiB, as the inner loop")]
@@ -51,7 +51,7 @@ class MixesAndSizes(SteppedTable, frozen=True, kw_only=True):
 
     @property
     def tracked(self) -> str:
-        """The tracked cell as text: ``0/100 4k``."""
+        """The tracked cell as text, such as ``0/100 4k``."""
         return MixAndSize(read_percent=self.tracking_read_percent, block_size_kib=self.tracking_block_size_kib).text
 
 
@@ -63,7 +63,9 @@ AT_MOST = msgspec.Meta(max_length=MOST_VALUES)
 
 
 def find_share_fault(block_shares: BlockShares, zone_shares: ZoneShares) -> str | None:
-    """Return the first fault as ``key: reason``: an impossible or repeated size, or a sum other than 100."""
+    """Return the first fault as ``key: reason``. A fault is an impossible or repeated size, or a sum other than 100.
+    None: there is no fault.
+    """
     for size_kib, _ in block_shares:
         if fault := find_size_fault(size_kib):
             return f"block_shares: {fault}"

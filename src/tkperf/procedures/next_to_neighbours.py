@@ -1,4 +1,4 @@
-"""A steady reader alone, and next to one other load at a time. The PTS has no such test."""
+"""A reader at a constant rate, alone and next to one other load at a time. The PTS has no such test."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ WORST = "Which neighbour slows reads down most?"
 
 
 class NeighboursTable(SteppedTable, frozen=True, kw_only=True):
-    """The reader, its neighbours, and the rounds in which each neighbour runs once."""
+    """Numbers of the reader, of its neighbours, and of the rounds. Each neighbour runs once in a round."""
 
     key: ClassVar[str] = "neighbours"
 
@@ -111,14 +111,18 @@ class NeighboursTable(SteppedTable, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeParts:
-    """The part of the active range that is trimmed, from its start, and the rest. ``trimmed`` None: nothing is."""
+    """The part at the start of the active range that is trimmed, and the rest of the range. If ``trimmed`` is None, no
+    part is trimmed.
+    """
 
     trimmed: ActiveRange | None
     rest: ActiveRange | None
 
 
 def cut_range(active_range_bytes: int, trimmed_percent: int) -> RangeParts:
-    """Cut the active range at a whole MiB. Without a trimmer, the rest is all of it, which ``None`` stands for."""
+    """Divide the active range at a whole MiB. Without a trimmer, ``rest`` is None, which means the whole active
+    range.
+    """
     trimmed_bytes = active_range_bytes * trimmed_percent // 100 // MIB * MIB
     if not trimmed_bytes:
         return RangeParts(trimmed=None, rest=None)
@@ -129,7 +133,7 @@ def cut_range(active_range_bytes: int, trimmed_percent: int) -> RangeParts:
 
 
 def neighbours_of(table: NeighboursTable, rest: ActiveRange | None) -> tuple[Stream, ...]:
-    """Return the neighbours that read and write, in the order of a round."""
+    """Return the neighbours that read or write, in the order of the table."""
 
     def load(access: Access, read_percent: int, block_size_kib: float, io_depth: int) -> Workload:
         return Workload(
@@ -153,7 +157,7 @@ def neighbours_of(table: NeighboursTable, rest: ActiveRange | None) -> tuple[Str
 
 
 def trimmer_of(table: NeighboursTable, trimmed: ActiveRange) -> Stream:
-    """Return the trimmer. fio trims one block at a time, so its queue depth is 1."""
+    """Return the stream that trims. The queue depth is 1, because fio trims one block at a time."""
     trims = Workload(
         access=Access.RANDOM,
         read_percent=0,
@@ -167,10 +171,12 @@ def trimmer_of(table: NeighboursTable, trimmed: ActiveRange) -> Stream:
 
 
 def neighbours(profile: Profile, active_range_bytes: int) -> Procedure:
-    """Purge, precondition, write at random until steady, find the rate of reads, then run the reader next to others.
+    """Purge, precondition, write at random until steady state, measure the rate of reads alone, and then run the reader
+    next to each neighbour.
 
-    The trimmer comes last, and what it trimmed is written again before the next measurement, because trims empty a
-    drive within a minute. No other load uses the trimmed part, because reads of trimmed blocks do not touch the flash.
+    The trimmer runs last, because trims empty a drive within a minute. The trimmed blocks are written again before the
+    next measurement. No other load uses the trimmed part, because the drive answers reads of trimmed blocks without
+    reading the flash.
     """
     table = profile.table(NeighboursTable)
     parts = cut_range(active_range_bytes, table.trimmed_percent)
@@ -199,9 +205,9 @@ def _reader_of(reads: Workload, alone_iops: float, table: NeighboursTable) -> Wo
 def _next_to_others(
     table: NeighboursTable, reader: Workload, parts: RangeParts
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run the reader alone and next to each neighbour, in every round in another order.
+    """Run the reader alone and next to each neighbour. Every round has a different order.
 
-    What a load leaves behind in the drive then does not always meet the same load.
+    The after-effects of a load in the drive then do not always influence the same next load.
     """
     loads = (reader, *(_together(reader, neighbour) for neighbour in neighbours_of(table, parts.rest)))
     rounds = [_shuffle(loads, table.seed, turn) for turn in range(table.rounds)]
@@ -209,7 +215,7 @@ def _next_to_others(
 
 
 def _shuffle(loads: Sequence[Workload], seed: int, turn: int) -> list[Workload]:
-    """Return the loads in the order that the seed gives to a round."""
+    """Return the loads in an order that depends only on the seed and the number of the round."""
 
     return [loads[number] for number in sorted(range(len(loads)), key=lambda number: place_by_seed(seed, turn, number))]
 
@@ -221,7 +227,7 @@ def _together(reader: Workload, neighbour: Stream) -> Workload:
 def _next_to_trimmer(
     profile: Profile, table: NeighboursTable, reader: Workload, trimmed: ActiveRange
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run the reader alone and next to the trimmer, and write what was trimmed again before each further round."""
+    """Run the reader alone and next to the trimmer. Before each further round, the trimmed blocks are written again."""
     loads = (reader, _together(reader, trimmer_of(table, trimmed)))
     once = workload_independent_preconditioning(profile, NEXT_TO_TRIMMER)
     refill = replace(once, passes=1, length_bytes=trimmed.length_bytes)
@@ -231,10 +237,11 @@ def _next_to_trimmer(
 def _measure_in_turn(
     section: str, rounds: Sequence[Sequence[Workload]], table: NeighboursTable, *, between: Fill | None = None
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Measure the loads of each round one after the other, each after a lead-in. No measurement changes the order.
+    """Measure the loads of each round one after the other. Each load follows a lead-in with the same load. The order
+    does not depend on measurements.
 
     Args:
-        between: what is written before each round but the first.
+        between: the fill before each round except the first; None: no fill.
     """
     count = sum(map(len, rounds))
     yield PhaseSequence(phases=tuple(_phases(section, rounds, table, between)))
@@ -255,7 +262,7 @@ def _phases(
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of the writes before, of the reads at full rate, and of the reader next to its neighbours."""
+    """Plan the display of a section: the first writes, the reads at full rate, or the reader next to its neighbours."""
     if name == WRITES_FIRST:
         return SectionPlan(
             name=name,
