@@ -1,1 +1,1 @@
-"""Results as data: sentences, tables and figures. Renderers draw them."""
+"""Build the content of reports as data: sentences, tables and figures. The renderers turn this content into output."""

@@ -1,4 +1,6 @@
-"""Content of the dialog that a click on a cell opens, as plain data that is small enough to be part of the page."""
+"""Build the content of the dialog that a click on a cell opens. The content is plain data, small enough for the
+page.
+"""
 
 from __future__ import annotations
 
@@ -54,18 +56,22 @@ SHOWN = {
 }
 IN_A_LINE = (IOPS, THROUGHPUT, LATENCY_MEAN, percentile(TAIL_PERCENT), LATENCY_MAX)
 ALL, WINDOW = "all", "window"
-# zlib's usual level. A page of all tests is 2 % smaller than with level 1, and takes no longer.
+# Level 6 is zlib's default. It makes a page of all tests 2 % smaller than level 1, in the same time.
 _LEVEL = 6
-# A drawing shows no part of a second. Of a histogram, edges are whole nanoseconds.
+# Starts are rounded to 10 ms, because a drawing shows nothing finer. The edges of a histogram are whole nanoseconds.
 _STARTS_A_SECOND, _NS_IN_US = 100, 1000
 _DIRECTIONS = {Direction.READ: "reads", Direction.WRITE: "writes"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PartShown:
-    """A part of a cell before it becomes words: its I/Os, and the result that contains its uncertainties.
+    """A part of a cell as numbers, before it is described in words.
 
-    ``parts`` and ``rows`` have the same meaning as in ``PartShownView``. ``rows`` None: equal to ``parts``.
+    Attributes:
+        parts: the same as in ``PartShownView``.
+        stats: the I/Os of the part.
+        known: the result that contains the uncertainties of the part; None if there is no such result.
+        rows: the same as in ``PartShownView``; None if equal to ``parts``.
     """
 
     key: str
@@ -80,7 +86,7 @@ class _PartShown:
 
 
 def build_parts_shown(shown: ShownSection, detail: CellDetail) -> tuple[tuple[PartShownView, ...], PartsView | None]:
-    """Return the parts to show: first the part of the section's figures, then each round, area or slice.
+    """Return the parts to show: first the part that the section's figures cover, then each round, area or slice.
 
     The second result is None for a single part without separate reads and writes.
     """
@@ -141,7 +147,7 @@ def _parts_shown(shown: ShownSection, detail: CellDetail) -> Iterator[_PartShown
 
 
 def _whole(shown: ShownSection, detail: CellDetail, known: CellResult | None) -> _PartShown:
-    """Return the part that covers the whole cell. ``known``: the figures of the section, if they cover the whole
+    """Return the part that covers the whole cell. ``known`` contains the section's figures if they cover the whole
     cell.
     """
     parts, name = detail.parts, shown.section.part_name
@@ -163,7 +169,9 @@ def _whole(shown: ShownSection, detail: CellDetail, known: CellResult | None) ->
 
 
 def _directions(detail: CellDetail, of: _PartShown) -> Iterator[_PartShown]:
-    """Yield the reads and the writes of a mix, over the parts that the figures of the section cover."""
+    """Yield one part for the reads and one for the writes of a mix. Both cover the parts that the section's figures
+    cover.
+    """
     if not all(detail.stats_of(direction).histogram.total for direction in _DIRECTIONS):
         return
     parts = _parts_of(of, detail)
@@ -182,7 +190,7 @@ def _directions(detail: CellDetail, of: _PartShown) -> Iterator[_PartShown]:
 
 
 def _stretches(places: Iterable[int]) -> Stretches:
-    """Return the stretches of ascending places. The window of a stream may have gaps."""
+    """Return the stretches of consecutive numbers among ascending places. The window of a stream may have gaps."""
     found: list[tuple[int, int]] = []
     for place in places:
         begin = found.pop()[0] if found and found[-1][1] == place else place
@@ -199,7 +207,7 @@ def _sum(parts: Sequence[TimedStep], direction: Direction = Direction.ALL) -> Io
 
 
 def _cell(shown: ShownSection, detail: CellDetail) -> CellResult | None:
-    """Return the figures of the section for the cell."""
+    """Return the result of the section for the cell, or None if the section has no such result."""
     return shown.cells.get(detail.workload)
 
 
@@ -213,7 +221,7 @@ def _whole_stream(shown: ShownSection, detail: CellDetail) -> Figures:
 
 
 def list_numbers(parts: Sequence[TimedStep]) -> str:
-    """Return the numbers of parts: ``2 to 6``, ``1, 4``."""
+    """Return the numbers of parts in words: ``2 to 6``, ``1, 4``."""
     numbers = [part.number for part in parts]
     if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
         return f"{numbers[0]:,} to {numbers[-1]:,}"
@@ -236,7 +244,7 @@ def _sure(part_shown: _PartShown, quantity: Quantity) -> Uncertainty | None:
 
 
 def _in_lines(cell: CellResult, detail: CellDetail) -> Facts:
-    """Return the reads and the writes of a mix, if the results contain them separately."""
+    """Return the values of the reads and of the writes of a mix, if the results contain them separately."""
     return tuple(
         (name, _in_a_line(figures))
         for name, figures in (("Reads", cell.read), ("Writes", cell.write))
@@ -245,7 +253,7 @@ def _in_lines(cell: CellResult, detail: CellDetail) -> Facts:
 
 
 def _in_a_line(figures: Figures) -> str:
-    """Return the most important values of one direction."""
+    """Return the most important values of one direction as one line."""
     return ", ".join(
         f"{quantity.short} {format_number(figures[quantity.key], quantity.digits)}" for quantity in IN_A_LINE
     )
@@ -260,7 +268,7 @@ def _host_facts(cell: CellResult) -> Facts:
 
 
 def _latencies(figures: Figures) -> dict[str, float]:
-    """Return the latencies in us that the histogram can mark, by their short names."""
+    """Return the latencies in µs that the histogram can mark, with their short names as the keys."""
     values = ((quantity.short, figures.get(quantity.key)) for quantity in MARKABLE)
     return {name: value for name, value in values if value is not None}
 
@@ -295,13 +303,13 @@ def _build_parts(shown: ShownSection, detail: CellDetail, directions: Sequence[I
 def _places(detail: CellDetail) -> NDArray[np.float64]:
     """Return the index of the first second of each part among the seconds of the cell, and the end of the last part."""
     at_s = detail.seconds.start_s
-    # Because of rounding, the first second of a part may begin slightly before the part.
+    # Because of rounding, the first second of a part may begin up to 1 µs before the part.
     starts = np.searchsorted(at_s, [part.start_s - 1e-6 for part in detail.parts])
     return np.array([*starts, at_s.size], dtype=np.float64)
 
 
 def _cells_of(shown: ShownSection, detail: CellDetail) -> Mapping[int, CellResult]:
-    """Return the results of each part, by its number."""
+    """Return the results of each part, with the number of the part as the key."""
     if shown.section.slices:
         return shown.slices[detail.workload]
     return {each.number: cell for each, cell in shown.rounds.get(detail.workload, ())}
@@ -317,7 +325,8 @@ def _part_facts(cell: CellResult | None, detail: CellDetail) -> dict[str, str]:
 def _histograms(stats: Sequence[IoStats]) -> dict[str, str]:
     """Return the histograms in coarse buckets, with their marks (``MARKS``).
 
-    The counts are in rows: all buckets of the first histogram, then all buckets of the second histogram ...
+    The counts are stored row by row: all buckets of the first histogram, then all buckets of the second histogram, and
+    so on.
     """
     histograms = [coarsen(of_part.histogram) for of_part in stats]
     if not any(histogram.total for histogram in histograms):
@@ -331,7 +340,7 @@ def _histograms(stats: Sequence[IoStats]) -> dict[str, str]:
     return {
         "lower": pack_integers(lower_ns, divisor=_NS_IN_US),
         "upper": pack_integers(upper_ns + 1, divisor=_NS_IN_US),
-        # Most buckets differ little from one part to the next.
+        # A stride of one row is used, because most buckets differ little from one part to the next.
         "counts": pack_integers(counts.ravel(), stride=filled.size),
         "marks": pack_single(_shorten(np.array([[_or_nan(ns) for ns in of] for of in marks_ns]).ravel() / 1000)),
     }
@@ -342,15 +351,15 @@ def _or_nan(value: float | None) -> float:
 
 
 def pack(values: NDArray[np.float64]) -> str:
-    """Return numbers in the form that the page unpacks: little-endian, compressed (zlib), base 64."""
+    """Return numbers as text that the page's script unpacks: little-endian bytes, compressed with zlib, in base 64."""
     return _compress(values.astype("<f8").tobytes())
 
 
 def pack_single(values: NDArray[np.float32]) -> str:
-    """Return numbers of single precision in the shorter of two forms that the page unpacks.
+    """Return single-precision numbers as text, in the shorter of two forms that the page's script unpacks.
 
-    ``f:`` precedes the numbers one after the other. ``s:`` precedes the first bytes of all numbers, then their second
-    bytes ..., which compress better unless values repeat.
+    After the prefix ``f:``, the bytes of each number follow each other. After the prefix ``s:``, the first bytes of all
+    numbers are followed by all second bytes, and so on. The second form compresses better unless values repeat.
     """
     single = values.astype("<f4")
     forms = (f"f:{_compress(single.tobytes())}", f"s:{_compress(_shuffle(single))}")
@@ -358,17 +367,18 @@ def pack_single(values: NDArray[np.float32]) -> str:
 
 
 def pack_integers(values: NDArray[np.float64] | NDArray[np.int64], *, stride: int = 1, divisor: int = 1) -> str:
-    """Return whole numbers as differences from the number ``stride`` places before, likewise shuffled.
+    """Return whole numbers as text. Each number is stored as its difference from the number ``stride`` places before.
 
-    The form is ``i``, the stride, the divisor that the page applies, and the packed differences. Numbers with
-    differences that 32 bits cannot hold are packed as they are.
+    The form is ``i``, the stride, the divisor that the page's script applies, and the packed differences. The bytes of
+    the differences are regrouped like those of ``pack_single``. Numbers whose differences do not fit into 32 bits are
+    packed unchanged.
     """
     whole = values.astype(np.int64)
     steps = whole.copy()
     steps[stride:] -= whole[:-stride]
     if steps.size and max(-steps.min(), steps.max()) >= 1 << 31:
         return pack(whole / divisor)
-    # Zigzag: small differences of both signs are small numbers.
+    # Zigzag encoding turns small differences of either sign into small unsigned numbers.
     zigzag = ((steps << 1) ^ (steps >> 63)).astype("<u4")
     return f"i,{stride},{divisor}:{_compress(_shuffle(zigzag))}"
 
@@ -378,7 +388,9 @@ def _shuffle(words: NDArray[np.float32] | NDArray[np.uint32]) -> bytes:
 
 
 def pack_texts(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of texts in the same form. A text must not contain a line break or a tab."""
+    """Return rows of texts, compressed and in base 64 like the numbers. A text must not contain a line break or a
+    tab.
+    """
     return _compress("\n".join("\t".join(row) for row in rows).encode())
 
 
@@ -386,9 +398,9 @@ def _compress(plain: bytes) -> str:
     return base64.b64encode(zlib.compress(plain, _LEVEL)).decode()
 
 
-# Rows for every minute of a day would fill the page with parts without events.
+# With a row for every minute of a day, most of the table would consist of parts without events.
 MOST_HOST_ROWS = 100
-# The page shows at most five digits, and draws fewer: the further digits of single precision would only make it larger.
+# The page shows at most five digits and draws fewer. The other digits of single precision would only enlarge the page.
 _FORGOTTEN_BITS = 8
 
 
@@ -411,7 +423,9 @@ def _any_distribution(title: str, *, exceedance: bool = False) -> Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Cells that a click opens. Each cell is built during iteration, because paper does not need cells."""
+    """The cells that a click opens. Each cell is built only during the iteration, because a printed report needs no
+    cells.
+    """
 
     shown_sections: Sequence[ShownSection]
 
@@ -437,7 +451,7 @@ def _build_cell(shown: ShownSection, detail: CellDetail) -> CellView:
         rate=rate,
         seconds=_pack_seconds(seconds, (rate, *(quantity.key for quantity in LATENCIES_OF_SECONDS))),
         buckets=_pack_buckets(buckets),
-        # The fine buckets of a stream contain all its I/Os, even if the stream has a window.
+        # The fine buckets of a stream contain all I/Os of the stream, even if the stream has a window.
         buckets_of=ALL if section.slices else parts_shown[0].key,
         scopes=parts_shown,
         apart=apart,
@@ -469,7 +483,7 @@ def _pack_buckets(buckets: Sequence[Bucket]) -> dict[str, str]:
 
 
 def _words(shown: ShownSection, detail: CellDetail, parts_shown: Sequence[PartShownView]) -> str:
-    """Return the explanation of the plots, which applies to every part of the cell."""
+    """Return the explanation of the plots. The explanation applies to every part of the cell."""
     name, parts = shown.section.part_name, detail.parts
     several = "" if shown.section.slices or len(parts) < 2 else f", {name}s end to end"
     apart = any(len(part_shown.parts) > 1 for part_shown in parts_shown)
@@ -490,10 +504,10 @@ def _words(shown: ShownSection, detail: CellDetail, parts_shown: Sequence[PartSh
 
 
 def _seconds_alone(shown: ShownSection, detail: CellDetail) -> str:
-    """Return the hint that tells how to get the histogram of single seconds."""
+    """Return the hint that explains how to obtain the histogram of single seconds."""
     if not len(detail.seconds):
         return ""
-    # If there are several workloads, the hint also needs the name.
+    # If the section has several workloads, the command in the hint also needs the name of the workload.
     work = detail.workload
     name = name_stream(work) if work.together else work.mix_and_size
     mix = f", {name}" if len(shown.details) > 1 else ""
@@ -528,7 +542,7 @@ def _rounds(detail: CellDetail, shown: ShownSection) -> TableView:
 
 
 def _host(detail: CellDetail, areas: int | None) -> TableView | None:
-    """Return a table of the host's activity during each round, area or slice of a cell; None: no fact is known."""
+    """Return a table of the host's activity during each round, area or slice of a cell, or None if nothing is known."""
     parts = [(part, use) for part in detail.parts if (use := part.step.host) is not None]
     of = "area" if areas else "round or slice"
     title = f"Host during each {of}"

@@ -1,6 +1,7 @@
-"""Charts as data: axes, curves, and the marks on them.
+"""Define charts as data: axes, curves, and the marks on them.
 
-A renderer draws the charts. This module does not know Vega, terminals, or the results from which the values come.
+A renderer draws the charts. This module does not depend on Vega, on terminals, or on the results that contain the
+values.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tkperf.page.words.uncertainty import join_flags
 
 
 class Scale(StrEnum):
-    """How the values of an axis are spread. ``CLOCK`` is ms since the start, ``DATE`` is ms since 1970."""
+    """Scale of an axis. ``CLOCK`` is the time since the start in ms. ``DATE`` is the time since 1970 in ms."""
 
     LINEAR = "linear"
     LOG = "log"
@@ -24,7 +25,7 @@ class Scale(StrEnum):
 
 
 class Mark(StrEnum):
-    """Kinds of marks. ``BOX`` shows the spread of the points of each place."""
+    """Kinds of marks. ``BOX`` shows the spread of the points at each place."""
 
     LINE = "line"
     BAR = "bar"
@@ -33,7 +34,7 @@ class Mark(StrEnum):
 
 
 class Legend(StrEnum):
-    """Place of the names of curves. ``AUTO``: a few names are at the ends of their curves, more are next to the
+    """Place of the names of curves. ``AUTO`` puts a few names at the ends of their curves, and many names next to the
     plot.
     """
 
@@ -44,7 +45,7 @@ class Legend(StrEnum):
 
 
 class ShadeKind(StrEnum):
-    """Meaning of a shaded part of the x axis."""
+    """Reason for which a part of the x axis is shaded."""
 
     JUDGED = "judged"
     FLAGGED = "flagged"
@@ -52,7 +53,7 @@ class ShadeKind(StrEnum):
 
 
 class RuleKind(StrEnum):
-    """Meaning of a straight line."""
+    """Meaning of a straight line in a chart."""
 
     PART = "part"
     LEVEL = "level"
@@ -71,32 +72,36 @@ class SpotKind(StrEnum):
     SPIKE = "spike"
 
 
-# Names of colours. The colours of curves are easy to distinguish in this order.
+# Names of colours, in an order in which the first colours are the easiest to distinguish.
 PALETTE = ("blue", "vermilion", "green", "amber", "violet", "sky", "pink", "brown", "olive", "crimson", "slate", "teal")
 MANY_COLOURS = (*PALETTE, "orange", "azure", "leaf", "plum")
-"""Colours of parts of a chart that do not overlap. They are more than in ``PALETTE``, and harder to distinguish."""
+"""Colours for parts of a chart that do not overlap. There are more of them than in ``PALETTE``, but they are harder to
+distinguish.
+"""
 NEUTRAL = "neutral"
-"""Colour of everything except curves, such as ideals and edges."""
+"""Colour of everything except curves, such as lines of ideal values and edges."""
 DASH_COUNT = 4
-"""Number of kinds of lines. 0 is solid."""
+"""Number of line styles (dash patterns). Style 0 is solid."""
 
 Place = float | str
 
 
 def warmth(place: int, count: int) -> str:
-    """Return the colour of one of ``count`` places between cold and warm, for more curves than colours."""
+    """Return the colour of a place on a scale of ``count`` colours from cold to warm, for more curves than ``PALETTE``
+    has colours.
+    """
     return f"warmth {place / max(1, count - 1):.4g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """An axis, whose title contains the unit.
+    """An axis. Its title contains the unit.
 
     Attributes:
         places: the places of an ordinal axis in their order.
-        domain: the ends of the axis; None: slightly beyond the smallest and the greatest value.
+        domain: the ends of the axis; None for ends slightly beyond the smallest and the greatest value.
         includes: values that the axis always includes.
-        ticks: the values with a tick; None: round values.
+        ticks: the values with a tick; None for round values.
         zero: whether the axis begins at 0.
     """
 
@@ -115,8 +120,8 @@ class Point(NamedTuple):
     Attributes:
         low, high: the ends of the interval of the value.
         link: the address that a click opens.
-        flag: the reason why the value may not describe the device alone.
-        facts: values of the curve's ``facts``.
+        flag: the reason why the value may show more than the performance of the device.
+        facts: the values for the titles in the ``facts`` of the curve.
     """
 
     x: Place
@@ -130,15 +135,15 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Points that belong together.
+    """A curve: points that belong together.
 
     Attributes:
         name: the name in the legend. Several parts of a curve share the name and the colour.
         variant: the meaning of the dash pattern, in a separate legend.
-        label: the name at the end of the curve, where no title is above it; empty: ``name``.
+        label: the name at the end of the curve, which is shown without the title of the legend; empty to use ``name``.
         dots: whether each point is visible on the line.
         muted: whether the curve is one of many in the background.
-        facts: titles of the values that are shown for a point, without the place of the point.
+        facts: titles of the values that are shown for a point, in addition to its coordinates.
         has_texts: whether the first fact of each point of a line is written next to the point.
         column: the column of a cell's seconds that the curve draws.
     """
@@ -163,7 +168,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shade:
-    """A shaded part of the x axis. ``text`` gives the reason."""
+    """A shaded part of the x axis. ``text`` states the reason for the shade."""
 
     kind: ShadeKind
     begin: float
@@ -179,7 +184,7 @@ class Rule:
     Attributes:
         name: the text next to the line.
         below: whether the text is below the line.
-        row: the line of text, from the top, for the name of an upright rule.
+        row: for a vertical line, the row in which its name is written, counted from the top.
     """
 
     kind: RuleKind
@@ -193,7 +198,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """A place that was found. Without ``y``, the mark is at the top of the plot."""
+    """A marked place in a chart. Without ``y``, the mark is at the top of the plot."""
 
     kind: SpotKind
     x: float
@@ -203,11 +208,11 @@ class Spot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """The parts that all charts have in common.
+    """The attributes that all charts have in common.
 
     Attributes:
-        keywords: banners that apply to every figure, in a few words.
-        flags: reasons why figures may not show the device alone, besides those of points and shades.
+        keywords: notices that apply to every figure, such as SIMULATED, in a few words.
+        flags: reasons why figures may not show the device alone, in addition to the flags of points and shades.
     """
 
     title: str
@@ -216,8 +221,8 @@ class Picture:
 
     @property
     def flag_words(self) -> str:
-        """Return all reasons why a value on the chart may not describe the device alone, each once; empty: there is
-        none.
+        """Return all reasons why a value on the chart may not describe the device alone. Each reason appears once. The
+        result is empty if there is no reason.
         """
         words = dict.fromkeys(word for word in (*self.flags, *self._flags()) if word)
         return join_flags(words) if words else ""
@@ -234,17 +239,17 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart(Picture):
-    """Curves, or bars, over an axis.
+    """A chart of curves or bars over an axis.
 
     Attributes:
-        series: title of the legend: the field by which the curves differ.
+        series: title of the legend: the property by which the curves differ.
         variants: meanings of the dash patterns.
         series_word: the word for a curve in the facts of a point.
         grouped: whether marks of different curves at one place are next to each other.
         low: whether the chart has half the height, because it belongs to the chart above.
-        aligned: whether its time axis begins at the same place as those of other aligned charts.
-        filled: whether the chart contains its data. If not, a page inserts the data, and the data in the chart are only
-            examples.
+        aligned: whether its time axis begins at the same place as the time axes of other aligned charts.
+        filled: whether the chart contains its final data. If not, the data are only examples, and a page inserts the
+            real data.
     """
 
     x: Axis
@@ -268,7 +273,7 @@ class Chart(Picture):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the curves, each once, without empty names and names of background curves."""
+        """Return the names of the curves, each once. Empty names and the names of background curves are left out."""
         return tuple(dict.fromkeys(each.name for each in self.curves if each.name and not each.muted))
 
     def _flags(self) -> Iterator[str]:
@@ -278,7 +283,7 @@ class Chart(Picture):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars3D(Picture):
-    """Bars over two axes: columns to the right, and rows to the back with the first row in front.
+    """Bars in three dimensions. Columns extend to the right, and rows to the back. The first row is in front.
 
     Attributes:
         colours: the colours of the rows.
@@ -306,7 +311,7 @@ class Bars3D(Picture):
 
 
 class Bucket(NamedTuple):
-    """The number of I/Os in a bucket of response times in us."""
+    """A bucket of response times with its edges in µs and its number of I/Os."""
 
     lower: float
     upper: float
@@ -314,7 +319,9 @@ class Bucket(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """A response time in us. ``label`` is written next to it; it is empty if the label of the next one suffices."""
+    """A marked response time in µs. ``label`` is the text next to the mark. It is empty if the next label also covers
+    the mark.
+    """
 
     mark: str
     us: float
@@ -323,12 +330,12 @@ class Marked(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution(Picture):
-    """Response times: the I/Os in each bucket, and the share of I/Os that took no longer, or the share that took
-    longer.
+    """A distribution of response times: the I/Os in each bucket, and the share of I/Os that were completed within a
+    time or needed a longer time.
 
     Attributes:
-        buckets: the filled buckets in ascending order.
-        exceedance: whether only the share that took longer is shown.
+        buckets: the buckets that contain I/Os, in ascending order.
+        exceedance: whether the chart shows only the share of I/Os that needed a longer time.
         filled: whether the chart contains its data. If not, a page inserts the data.
     """
 
@@ -351,24 +358,25 @@ class Slice(NamedTuple):
 
 
 SHARES_PERCENT = (10.0, 1.0, 0.1, 0.01, 0.0)
-"""The least share of the I/Os of a time slice in each class of a heat map, in percent."""
+"""Lower limit of each class of a heat map, as a share of the I/Os of a time slice in percent."""
 SHARE_NAMES = ("from 10 %", "from 1 %", "from 0.1 %", "from 0.01 %", "less")
 
 
 def find_share_class(ios: int, of: int) -> int:
-    """Return the class of a share above 0. Class 0 is the greatest. The computation uses integers, so limits are
-    exact.
+    """Return the class of a share above 0. Class 0 contains the greatest shares.
+
+    The computation uses integers, so the limits between the classes are exact.
     """
     return next(at for at, least in enumerate(SHARES_PERCENT) if 10_000 * ios >= round(100 * least) * of)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMap(Picture):
-    """I/Os by time and response time. The shade is the share of the I/Os of a time slice.
+    """A heat map: I/Os by time and response time. The shade shows the share of the I/Os of a time slice.
 
     Attributes:
-        edges_us: lower edge of each band of response time, then the upper edge of the last.
-        slices: the slices in ascending order. Between two of them there may be time that was not measured.
+        edges_us: the lower edge of each band of response time in µs, followed by the upper edge of the last band.
+        slices: the slices in ascending order. Between two slices there may be time that was not measured.
     """
 
     x: Axis
@@ -385,10 +393,10 @@ class GridSquare:
     """A square of a grid of two rates, counted from the lower left corner.
 
     Attributes:
-        text: what is written in it.
-        strength: the strength of its colour, 0 to 1; None: it does not count, and has a dashed edge.
+        text: the text in the square.
+        strength: the strength of its colour from 0 to 1; None for a square that does not count and has a dashed edge.
         link, flag: the same as in ``Point``.
-        facts: values of the grid's ``facts``.
+        facts: the values for the titles in the ``facts`` of the grid.
     """
 
     column: int
@@ -401,7 +409,9 @@ class GridSquare:
 
 
 class GridEdge(NamedTuple):
-    """A side of a square that is part of a limit, from one corner to another. Corners count from 0."""
+    """A side of a square that is part of a limit. It leads from one corner to another corner. Corners are counted from
+    0.
+    """
 
     x: int
     y: int
@@ -411,12 +421,12 @@ class GridEdge(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridMap(Picture):
-    """Squares over two offered rates, shaded by a value, with a limit as a line between the squares.
+    """A map of squares over two offered rates. The shade shows a value, and a line between squares shows a limit.
 
     Attributes:
         x, y: axes with a place for each column and each row, the lowest first.
         facts: titles of the facts about a square.
-        limit: the meaning of the line; empty: there is no line.
+        limit: the meaning of the line; empty if there is no line.
     """
 
     x: Axis

@@ -1,4 +1,4 @@
-"""Describe the check of claims: for one run, and for many drives as a matrix of drives and claims."""
+"""Describe the check of claims, for one run or as a matrix of many drives and claims."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tkperf.page.words.conditions import find_cut_short, find_differences, find_
 from tkperf.page.words.run import find_badges, find_shared_notices, leave_out_said
 from tkperf.page.words.uncertainty import INTERVAL
 
-# The table contains all of them.
+# A verdict names at most this many reasons. The table contains all of them.
 _MOST_REASONS = 5
 _MOST_CLAIMS = 3
 _MEANING = (
@@ -56,7 +56,7 @@ _MARGIN = (
 
 
 def build_claims_table(checked: Checked) -> TableView:
-    """Return the findings in the form of a report."""
+    """Return the findings about the claims as a table of a report."""
     names = name_claims(checked.claim_results)
     kinds = Counter(map(checked.judge, checked.claim_results))
     rows = [(finding, describe_claim(finding)) for finding in _sort_claims(checked)]
@@ -97,13 +97,13 @@ def find_check_warnings(checked: Checked) -> Iterator[str]:
 
 
 def answer_check(files: Sequence[CheckedFile]) -> Verdict:
-    """Return the answer for several runs. Each run is one file."""
+    """Return the verdict on several runs. Each run is one file."""
     passed = f"{sum(one.passes for one in files)} of {len(files)} pass"
     return _answer(judge_check(files), passed, _name_runs(files), files)
 
 
 def answer_claims(checked: Checked) -> Verdict:
-    """Return the answer for a single run."""
+    """Return the verdict on a single run."""
     name = checked.result.info.name
     files = (CheckedFile(file=name, checked=checked),)
     return _answer(judge_check(files), count_passed(checked), {name: ""}, files)
@@ -112,7 +112,7 @@ def answer_claims(checked: Checked) -> Verdict:
 def _answer(
     verdict: Judgement[CheckReason], passed: str, runs: Mapping[str, str], files: Sequence[CheckedFile]
 ) -> Verdict:
-    """Return the answer as one sentence: ``23 of 24 pass; S4510-17 misses 3 claims (...)``."""
+    """Return the verdict as one sentence: ``23 of 24 pass; S4510-17 misses 3 claims (...)``."""
     columns = name_columns(files)
     unsure = {
         (one.file, finding.title)
@@ -128,7 +128,7 @@ def _answer(
 
 
 def _name_runs(files: Sequence[CheckedFile]) -> dict[str, str]:
-    """Return a name for each file. Runs with equal names are distinguished by their files."""
+    """Return a name for each file. Runs with equal names are shown with their file names to distinguish them."""
     names = {one.file: one.checked.result.info.name if one.checked else PurePath(one.file).name for one in files}
     times = Counter(names.values())
     return {file: name if times[name] == 1 else f"{name} ({file})" for file, name in names.items()}
@@ -137,11 +137,11 @@ def _name_runs(files: Sequence[CheckedFile]) -> dict[str, str]:
 def _describe_reason(
     reason: CheckReason, runs: Mapping[str, str], columns: Mapping[str, str], unsure: Collection[tuple[str, str]]
 ) -> str:
-    """Return ``S4510-17 misses 3 claims (4 KiB random read IOPS ≥ 75,000, ...)``. For a single run, the text contains
-    no name.
+    """Return ``S4510-17 misses 3 claims (4 KiB random read IOPS ≥ 75,000, ...)``. For a single run, omit the name of
+    the run.
 
     Args:
-        unsure: file and title of the claims that are met or missed within the uncertainty.
+        unsure: file and title of each claim that is met or missed within the uncertainty.
     """
     names = list_names([runs[file] for file in reason.files])
     of = f"{names}: " if names else ""
@@ -219,8 +219,9 @@ def build_claims_matrix(
 
 
 def build_check_page(files: Sequence[CheckedFile]) -> ReportView:
-    """Return the page of several runs: the verdict, the matrix of runs and claims with the runs that fail first, and
-    the facts that a reader must know.
+    """Return the page of several runs: the verdict, the matrix of runs and claims, and the warnings.
+
+    The runs that fail are at the top of the matrix.
     """
     runs = _name_runs(files)
     ordered = sorted(files, key=lambda one: one.order)
@@ -248,7 +249,7 @@ def build_check_page(files: Sequence[CheckedFile]) -> ReportView:
         (_MEANING, _MARGIN),
     )
     models = {one.checked.result.info.device.get("model") for one in ordered if one.checked is not None}
-    # A median of drives of several models would mean nothing.
+    # A median over drives of several models would be meaningless.
     in_cohort = range(len(ordered)) if len(models) == 1 and None not in models else ()
     tiles = build_claim_tiles(names, ordered, in_cohort)[: count_tiles(len(ordered))]
     return replace(page, decision=build_margins(heads, ordered, lines), headlines=tiles)

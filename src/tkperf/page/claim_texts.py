@@ -1,6 +1,4 @@
-"""The texts about claims: their names, limits and values, the distance of a value from its limit, and the result of a
-run.
-"""
+"""Describe claims: their names, limits and values, the distance of a value from its limit, and the result of a run."""
 
 from __future__ import annotations
 
@@ -26,14 +24,14 @@ from tkperf.page.verdict_texts import NoteLevel
 
 NOT_CHECKED = "could not be checked"
 _SMALLEST_MARGIN = 0.05  # in percent
-_GREATEST_MARGIN = 100_000  # in percent; only a limit next to 0 has a larger distance
+_GREATEST_MARGIN = 100_000  # in percent; only a limit close to 0 leads to a larger distance
 _MOST_SIGMAS = 10  # a larger number adds no information
 _MOST_FINER = 6  # most digits in addition to the usual ones, to show that a value differs from its limit
 WITHIN_UNCERTAINTY = "within the uncertainty"
 
 
 class ClaimText(NamedTuple):
-    """A claim's finding in words."""
+    """The finding about a claim in words."""
 
     limit: str
     measured: str
@@ -42,7 +40,9 @@ class ClaimText(NamedTuple):
 
 
 def describe_claim(finding: ClaimResult) -> ClaimText:
-    """Return a finding in words; the state is ``met`` or ``met, within the uncertainty``."""
+    """Return the finding about a claim in words. The state is, for example, ``met`` or ``met, within the
+    uncertainty``.
+    """
     state = finding.state.value
     margin = describe_margin(finding.margin_percent)
     sigmas = finding.margin_sigmas
@@ -58,9 +58,9 @@ def describe_claim(finding: ClaimResult) -> ClaimText:
 
 
 def name_claims(findings: Iterable[ClaimResult]) -> dict[str, str]:
-    """Return the name of each claim by its title in the file: ``4 KiB random read IOPS``.
+    """Return the name of each claim, with the title of the claim in the file as the key: ``4 KiB random read IOPS``.
 
-    Equal names also contain their section or test.
+    If names would be equal, each name also contains the section or the test.
     """
     by_claim: dict[str, ClaimResult] = {}
     for finding in findings:
@@ -100,7 +100,9 @@ def measure_of(finding: ClaimResult) -> Measure:
 
 
 def describe_limit(finding: ClaimResult, after: str = "") -> str:
-    """Return ``≥ 500 MB/s``. After a name that ends with the unit, return ``≥ 75,000``."""
+    """Return the limit of a claim: ``≥ 500 MB/s``. If the name before the limit ends with the unit, return ``≥
+    75,000``.
+    """
     claim, unit = finding.about, measure_of(finding).unit
     if claim.not_found:
         return NOT_FOUND
@@ -111,7 +113,7 @@ def describe_limit(finding: ClaimResult, after: str = "") -> str:
 
 
 def describe_measured(finding: ClaimResult) -> str:
-    """Return the value with its unit, with enough digits to show on which side of the limit the value lies."""
+    """Return the value with its unit. The value has enough digits to show on which side of the limit it lies."""
     if finding.value is None:
         return NOT_MEASURED
     return f"{format_measured(finding)} {unit_for_people(finding.unit)}".rstrip()
@@ -129,7 +131,9 @@ def format_measured(finding: ClaimResult) -> str:
 
 
 def describe_margin(margin: float | None) -> str:
-    """Return ``+12.3 %``. A margin below 0.05 % has one digit, and a very large margin has no decimals."""
+    """Return a margin in words: ``+12.3 %``. A margin below 0.05 % has one digit, and a very large margin has no
+    decimals.
+    """
     if margin is None:
         return NOT_MEASURED
     if not margin:
@@ -140,7 +144,7 @@ def describe_margin(margin: float | None) -> str:
 
 
 def name_columns(files: Sequence[CheckedFile]) -> dict[str, str]:
-    """Return ``4 KiB random read IOPS ≥ 75,000`` by the title of each claim."""
+    """Return the column heading of each claim, with its title as the key: ``4 KiB random read IOPS ≥ 75,000``."""
     findings = [finding for one in files if one.checked for finding in one.checked.claim_results]
     names = name_claims(findings)
     return {
@@ -149,7 +153,9 @@ def name_columns(files: Sequence[CheckedFile]) -> dict[str, str]:
 
 
 def describe_cells(checked: Checked | None) -> list[tuple[str, ClaimKind]]:
-    """Return ``not steady, met +12.3 %`` and the outcome of each claim. Equal texts appear once; empty: not checked."""
+    """Return the text of each finding, such as ``not steady, met +12.3 %``, with its outcome. Equal texts appear once.
+    The result is empty if the run was not checked.
+    """
     if checked is None:
         return []
     return [(_describe_cell(checked, one), checked.judge(one)) for one in checked.by_title.values()]
@@ -163,12 +169,16 @@ def _describe_cell(checked: Checked, finding: ClaimResult) -> str:
 
 
 def list_doubts(checked: Checked, finding: ClaimResult) -> Iterator[Doubt]:
-    """Yield the reasons not to judge by the value of a claim, without those that its state already contains."""
+    """Yield the reasons to doubt the value of a claim, without the reasons that the state of the claim already
+    contains.
+    """
     return (doubt for doubt in checked.find_doubts(finding) if doubt != finding.state.value)
 
 
 def describe_outcome(checked: Checked | None) -> tuple[str, NoteLevel | None]:
-    """Return ``passes by 1.3 %`` with the least margin, or ``misses 3, 1 not judged``, and the severity."""
+    """Return ``passes by 1.3 %`` with the smallest margin, or ``misses 3, 1 not judged``, together with the
+    severity.
+    """
     if checked is None:
         return NOT_CHECKED, NoteLevel.CAUTION
     failed, open_ = checked.count(ClaimKind.FAILED), checked.count(ClaimKind.NOT_JUDGED)

@@ -1,1 +1,1 @@
-"""Pages of a batch: its plan, its progress, its results."""
+"""Build the pages of a batch: its plan, its progress and its results."""

@@ -1,5 +1,7 @@
-"""Page of a batch's plan: whether the batch could begin and how much time it needs, each drive, the parts that drives
-share, and the conditions.
+"""Build the page of a batch's plan.
+
+The page shows whether the batch could begin, how much time the batch needs, each drive, the parts that drives share,
+and the conditions.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ from tkperf.page.page import Block, Column, Note, NotesView, ReportView, TableVi
 from tkperf.page.plan import NOTHING_WRITTEN, describe_amounts, describe_clock, describe_conditions, describe_shares
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 
-# More names or reasons would not make a verdict clearer. The page contains all of them.
+# A verdict with more names or reasons would not be clearer. The page contains all of them.
 _MOST_NAMED = 3
-# Conditions of a run that the tables already contain.
+# Conditions of a run that the tables already contain, so that the page does not repeat them.
 _IN_TABLES = ("device", "writes")
 _LEVELS = {BudgetState.OVER: NoteLevel.CAUTION}
 
@@ -35,7 +37,7 @@ def build_batch_plan_page(estimate: BatchEstimate, ends: str = "") -> ReportView
     """Return the page of a batch's plan.
 
     Args:
-        ends: the time at which the batch would end, on the user's clock; empty: not known.
+        ends: the time at which the batch would end, on the user's clock; empty if the time is not known.
     """
     blocks: list[Block] = [_build_drives(estimate)]
     if any(group.budgets for group in estimate.groups):
@@ -64,8 +66,8 @@ def build_batch_plan_page(estimate: BatchEstimate, ends: str = "") -> ReportView
 
 
 def describe_batch_plan_verdict(estimate: BatchEstimate) -> Verdict:
-    """Return the answer: whether the batch could begin, its time, the amount written, and the share of the drives'
-    lives.
+    """Return the verdict on a plan: whether the batch could begin, its duration, the amount written, and the share of
+    the drives' lives that the batch uses.
     """
     judged = judge_batch_plan(estimate)
     texts = [_describe_reason(reason, estimate) for reason in judged.reasons]
@@ -143,7 +145,7 @@ def _build_drives(estimate: BatchEstimate) -> TableView:
 
 
 def _find_run(drive: DriveEstimate) -> RunEstimate | None:
-    """Return the estimate of a drive's run; None if tkperf would refuse the run."""
+    """Return the estimate of a drive's run, or None if tkperf would refuse the run."""
     return None if drive.refusals else drive.estimate
 
 
@@ -179,8 +181,8 @@ def _describe_rate(bytes_per_s: float | None, otherwise: str) -> str:
 
 
 def _conditions(estimate: BatchEstimate, ends: str) -> Iterator[tuple[str, str]]:
-    """Yield the course of the batch. A condition that does not apply to all drives names the drives to which it
-    applies.
+    """Yield the conditions under which the batch would run, each as a label and a text. A condition that does not apply
+    to all drives names its drives.
     """
     if ends:
         yield "ends", ends
@@ -189,7 +191,7 @@ def _conditions(estimate: BatchEstimate, ends: str) -> Iterator[tuple[str, str]]
     facts = [
         (
             drive.name,
-            # With this replacement, a line about each drive is the same for all of them.
+            # The word "DEVICE" replaces the path, so that a line that is the same for all drives is shown only once.
             [
                 (label, text.replace(drive.path or drive.given, "DEVICE"))
                 for label, text in describe_conditions(drive.estimate, "")
@@ -205,12 +207,14 @@ def _conditions(estimate: BatchEstimate, ends: str) -> Iterator[tuple[str, str]]
 
 
 _NOTHING = "-"
-# A number that is a word. Numbers inside names are parts of words.
+# A number that is a word of its own. Digits inside a name, such as sda1, do not count as a number.
 _NUMBER = re.compile(r"\b\d[\d.,]*\b")
 
 
 def build_consent_table(drives: Sequence[DriveShown]) -> TableView:
-    """Return the findings of the processes of the drives, with a row for each drive."""
+    """Return a table with a row for each drive. The table contains what the process of each drive found out about the
+    drive.
+    """
     asked = sum(drive.confirm_id is not None for drive in drives)
     title = format_count(len(drives), "drive")
     lost = "nothing can be lost" if not asked else f"{asked} of them {'is' if asked == 1 else 'are'} erased"
@@ -243,8 +247,8 @@ def describe_groups(groups: Sequence[DriveGroup]) -> str:
 
 
 def describe_neighbours(groups: Sequence[DriveGroup], cpus: Sequence[CpuPlan | None]) -> Iterator[str]:
-    """Yield a sentence for each link whose budget is exceeded, for links that are not known, and for CPUs that drives
-    share.
+    """Yield a sentence for each link whose budget is exceeded, a sentence about the links that are not known, and a
+    sentence about the CPUs that drives share.
     """
     for group in groups:
         for budget in group.budgets:

@@ -1,4 +1,4 @@
-"""Page of a running batch: a line for each drive, with the drives in trouble first."""
+"""Build the page of a running batch: a line for each drive. The drives in trouble are at the top."""
 
 from __future__ import annotations
 
@@ -30,17 +30,19 @@ Runs = Mapping[int, RunState] | Mapping[int, Brief]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchProgressView:
-    """State of a batch: a row for each drive, with the drives in trouble first.
+    """State of a batch: a row for each drive. The drives in trouble are at the top.
 
     Attributes:
         verdict: the counts of the drives by their stages.
-        alike: facts that all drives share, such as their model; empty: there are none.
+        alike: facts that all drives share, such as their model; empty if there are none.
         remaining: the time until all drives are done, in words.
-        ends_s: the shortest and the longest such time, for a clock; None: not known, or simulated.
+        ends_s: the shortest and the longest time until all drives are done, in seconds, for a clock; None if the time
+            is not known, or if the batch is simulated.
         table: the table of the drives, which is a list.
-        widths: for each of its columns the width that it keeps while values change from second to second; None: they do
-        not. stages: the stage of each row. levels: the weight of each row; the first ``troubled`` rows are in trouble.
-        remarks: the remarks on the whole batch, then one on each drive in trouble that has a reason.
+        widths: the fixed width of each column whose values change from second to second; None for the other columns.
+        stages: the stage of each row.
+        levels: the severity of each row. The first ``troubled`` rows are in trouble.
+        remarks: the remarks on the whole batch, then a remark on each drive in trouble for which a reason is known.
     """
 
     name: str
@@ -57,7 +59,7 @@ class BatchProgressView:
 
     @property
     def page(self) -> ReportView:
-        """The same content as a page, for outputs that show it once."""
+        """Return the same content as a page, for outputs that show the state once and do not refresh it."""
         remarks = NotesView(title="To look at", notes=self.remarks)
         return ReportView(
             title=self.name,
@@ -74,7 +76,7 @@ class _Line:
 
     @property
     def rank(self) -> int:
-        """Return the place in the order of display: drives in trouble, running, waiting, done."""
+        """Return the position of the drive in the order of display: drives in trouble, running, waiting, done."""
         if self.drive.stage is DriveStage.RUNNING and self.doubts:
             return len(IN_TROUBLE)
         return _ORDER.index(self.drive.stage)
@@ -103,13 +105,15 @@ class _Line:
         return None if self.run is None else self.run.left_s
 
 
-# None is the place of drives that run with doubts: after the drives in trouble, and before the other running drives.
+# None marks the position of running drives with doubts: after the drives in trouble, before the other running drives.
 _ORDER: tuple[DriveStage | None, ...] = (*IN_TROUBLE, None, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE)
 
 
 def build_batch_progress(state: BatchState, runs: Runs) -> BatchProgressView:
-    """Return the content of the page. ``runs``: the states of the runs by the numbers of the drives, as far as they are
-    known.
+    """Return the content of the page of a running batch.
+
+    Args:
+        runs: the known states of the runs, with the numbers of the drives as the keys.
     """
     briefs = {number: run if isinstance(run, Brief) else brief_of(run) for number, run in runs.items()}
     lines = sorted(
@@ -151,8 +155,8 @@ def describe_stages(state: BatchState) -> Verdict:
 
 
 def name_stage(stage: DriveStage, count: int) -> str:
-    """Return a stage in the form after the number or the names of its drives: ``1 failed``, ``2 need your consent
-    again``.
+    """Return a stage in the form that follows the number or the names of its drives: ``1 failed``, ``2 need your
+    consent again``.
     """
     if stage is DriveStage.CONSENT_ENDED:
         return f"{'needs' if count == 1 else 'need'} your consent again"
@@ -166,7 +170,7 @@ def level_of_stage(stage: DriveStage) -> NoteLevel:
 
 
 def describe_round(run: RunState) -> str:
-    """Return the place in a section in one or two words: ``3 of 25``, ``fill 41 %``."""
+    """Return the progress within a section in one or two words: ``3 of 25``, ``fill 41 %``."""
     phase, at_most = run.progress.phase, run.progress.at_most
     of = "" if at_most is None else f" of {at_most:,}"
     match phase:
@@ -207,11 +211,11 @@ def _find_remarks(lines: Sequence[_Line], state: BatchState) -> Iterator[Note]:
 
 
 def _build_table(lines: Sequence[_Line], *, alike: bool) -> TableView:
-    """Return a row for each line. A terminal with 80 columns shows the columns with ranks up to 6."""
+    """Return a table with a row for each line. A terminal with 80 columns shows the columns with ranks up to 6."""
     has_slots = any(line.drive.shown.slot for line in lines)
     ends = dict(zip((line.drive.shown.number for line in lines), _shorten_serials(lines), strict=True))
-    # If there are no slots, the serial number identifies drives. If there are no serial numbers, the name of the run
-    # does.
+    # If no slots are known, the serial number identifies drives. If no serial numbers are known either, the name of the
+    # run identifies drives.
     serial_rank, run_rank = 6, 10
     if not has_slots and any(ends.values()):
         serial_rank = 0
@@ -243,16 +247,17 @@ def _describe_state(line: _Line) -> Cell:
 
 
 def _find_widths(lines: Sequence[_Line]) -> Mapping[str, int]:
-    """Return the widths of columns whose values change while drives run, whatever the present values are.
+    """Return the widths of columns whose values change while drives run. The widths do not depend on the present
+    values.
 
-    Only the stage ``consent ended`` is longer than ``running``, and this stage does not change any more.
+    Only the stage ``consent ended`` is longer than ``running``. A drive in this stage does not change any more.
     """
     stages = (DriveStage.RUNNING, *(line.drive.stage for line in lines))
     return {**_WIDTHS, "state": max(map(len, stages))}
 
 
 def _shorten_serials(lines: Sequence[_Line]) -> tuple[str, ...]:
-    """Return the ends of the serial numbers, which are long enough to distinguish the drives."""
+    """Return the end of each serial number, with enough characters to distinguish the drives."""
     serials = [line.drive.shown.serial or "" for line in lines]
     longest, kinds = max(map(len, serials), default=0), len(set(serials))
     most = next(
@@ -262,7 +267,9 @@ def _shorten_serials(lines: Sequence[_Line]) -> tuple[str, ...]:
 
 
 def _of_run(of: Callable[[Brief], str | None]) -> Callable[[_Line], str]:
-    """Return a cell about a run. A run that has not begun has an empty cell."""
+    """Return a function that builds the text of a cell about a run. For a run that has not begun, the text is
+    ``NOT_MEASURED``.
+    """
 
     def cell(line: _Line) -> str:
         return NOT_MEASURED if line.run is None else of(line.run) or NOT_MEASURED
@@ -276,7 +283,7 @@ def _of_running(of: Callable[[Brief], str | None]) -> Callable[[_Line], str]:
 
 
 def brief_of(run: RunState) -> Brief:
-    """Return a run in a line."""
+    """Return the short form of a run's state that fits on one line."""
     newest = run.newest
     return Brief(
         test=run.progress.test or "",
@@ -302,6 +309,6 @@ def _describe_others(line: _Line) -> str:
     return NOT_MEASURED if line.drive.place is None else str(line.drive.place.others)
 
 
-# These widths fit nearly all values. At 80 columns, a longer value cuts off the end of the line.
+# These widths fit nearly all values. On a terminal with 80 columns, a longer value cuts off the end of the line.
 _WIDTHS = {"test": 5, "round": 12, "load": 12, "newest": 12, "heat": 5, "max left": 9, "others": 6, "doubts": 20}
 _LAST = 11

@@ -1,4 +1,6 @@
-"""Page of a batch's results: verdict, table of drives, claims, distributions, write saturation, and differences."""
+"""Build the page of a batch's results: verdict, table of drives, claims, distributions, write saturation,
+differences.
+"""
 
 from __future__ import annotations
 
@@ -72,8 +74,8 @@ _WORDS = (
 
 
 def build_batch_page(batch_result: BatchResult) -> ReportView:
-    """Return the page of a batch's results: the decision, the drives, the figures of each model, and the
-    differences.
+    """Return the page of a batch's results: the decision, the drives, the figures of each model, and the conditions
+    that differ.
     """
     state = batch_result.state
     results = [one.result for one in batch_result.drives if one.result is not None]
@@ -116,8 +118,8 @@ def _find_remarks(batch_result: BatchResult) -> NotesView | None:
 
 
 def _build_claims_table(batch_result: BatchResult, decision: DecisionView | None) -> TableView | None:
-    """Return drives and claims in words if the matrix has no room for all claims; None: it has room, or there are no
-    claims.
+    """Return a table of drives and claims in words, or None if the matrix has room for all claims or no claim
+    exists.
     """
     checked = [one for one in sort_drives(batch_result) if one.checked is not None]
     if not checked or decision is None or len(name_columns([one.file for one in checked])) < len(decision.columns):
@@ -160,7 +162,7 @@ def _subtitle(batch_result: BatchResult, results: Sequence[RunResult]) -> str:
 
 
 def _rest(batch_result: BatchResult) -> NotesView | None:
-    """Return the drives that were not measured to their end, with the reason and the remedy."""
+    """Return the drives whose measurement did not end normally, with the reason and the remedy."""
     notes = []
     for one in batch_result.drives:
         drive = one.state
@@ -180,7 +182,7 @@ def _rest(batch_result: BatchResult) -> NotesView | None:
 
 
 def _measured_again(batch_result: BatchResult) -> NotesView | None:
-    """Return the drives that were measured once more and alone, with the comparison of both runs."""
+    """Return the drives that tkperf measured a second time without other drives, with the comparison of both runs."""
     notes = tuple(
         Note(
             text=f"{one.label}: both runs compared:",
@@ -253,7 +255,7 @@ def _build_small_multiples(batch_result: BatchResult) -> Iterator[TestView]:
 
 
 def _course(section: SectionResult, unit_s: float) -> tuple[Point, ...]:
-    """Return the IOPS of as many slices as a small chart can show, with the extremes."""
+    """Return the IOPS of a stream over time, with as many slices as a small chart can show, including the extremes."""
     measured = [(each, value) for each in section.slices if (value := each.values.value(IOPS)) is not None]
     places = places_of_extremes([value for _, value in measured], _MOST_POINTS)
     return tuple(
@@ -267,8 +269,8 @@ _LONGEST_KEPT, _NO_BREAK = 24, "\N{NO-BREAK SPACE}"
 
 
 def build_drives_table(batch_result: BatchResult) -> TableView:
-    """Return a row for each drive: its result, its first headline figures, its temperature, and the facts that
-    differ.
+    """Return a table with a row for each drive: its result, its first headline figures, its temperature, and the facts
+    that differ among the drives.
     """
     drives = sort_drives(batch_result)
     return build_table(
@@ -316,7 +318,7 @@ def _describe_fact(fact: Callable[[BatchDriveResult], object], one: BatchDriveRe
 
 
 def _of_device(key: str) -> Callable[[BatchDriveResult], object]:
-    """Return a function that finds a fact about a drive in its run, or else in the batch."""
+    """Return a function that looks up a fact about a drive, first in its run and then in the batch."""
 
     def find(one: BatchDriveResult) -> object:
         measured = None if one.result is None else one.result.info.device.get(key)
@@ -325,7 +327,7 @@ def _of_device(key: str) -> Callable[[BatchDriveResult], object]:
     return find
 
 
-# Facts about a drive that have a column if they differ.
+# Facts about a drive. The table has a column for a fact only if the fact differs among the drives.
 _FACTS: dict[str, Callable[[BatchDriveResult], object]] = {
     "Model": _of_device("model"),
     "Firmware": _of_device("firmware"),
@@ -366,7 +368,9 @@ def _find_cell(column: Mapping[int, Cell], one: BatchDriveResult) -> Cell:
 
 
 def _find_values(one: BatchDriveResult, group: ModelGroup) -> Mapping[tuple[object, ...], float | None]:
-    """Return the values of a drive without a group, by the places of the rows that it shares with a group."""
+    """Return the values of a drive that belongs to no group. The keys are the places of the rows that the drive shares
+    with a group.
+    """
     assert one.result is not None
     try:
         pair = compare((group.compared.results[0], one.result), Arrangement.RUNS)
@@ -382,7 +386,9 @@ def _describe_throttled(one: BatchDriveResult) -> Cell:
 
 
 def _find_common(batch_result: BatchResult) -> Iterator[str]:
-    """Yield how tkperf judged whether drives that were measured at the same time disturb each other."""
+    """Yield the sentences that explain how tkperf judged whether drives measured at the same time disturb each
+    other.
+    """
     for title, fact in _FACTS.items():
         known = {fact(one) for one in batch_result.drives}
         if len(known) == 1 and len(batch_result.drives) > 1 and None not in known:

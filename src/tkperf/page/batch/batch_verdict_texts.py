@@ -1,4 +1,4 @@
-"""The verdict on a batch in words, its title, and its results as a mail."""
+"""Describe the verdict on a batch in words, and build the title of the batch and a mail with its results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tkperf.page.words.uncertainty import two_digits
 # Section: the verdict.
 
 
-# More sentences or names would not make a verdict clearer. The tables contain all of them.
+# A verdict with more sentences or names would not be clearer. The tables contain all of them.
 _MOST_REASONS, _MOST_CLAIMS, _MOST_FIGURES = 6, 3, 2
 _MOST_IN_MAIL = 4
 MOST_MAIL_LINES = 12
@@ -42,7 +42,8 @@ MOST_MAIL_LINES = 12
 def describe_batch_verdict(batch_result: BatchResult) -> Verdict:
     """Return the verdict on a batch: ``Fail: slot 7 (S4510-17) misses 4 KiB random read IOPS ≥ 75,000 (70,300, -6 %)``.
 
-    Without claims: ``24 drives measured: slot 7 (S4510-17) is unlike the others: 4 KiB random read: IOPS 12 % lower``.
+    For a batch without claims, return ``24 drives measured: slot 7 (S4510-17) is unlike the others: 4 KiB random read:
+    IOPS 12 % lower``.
     """
     judged = judge_batch(batch_result)
     drives = {str(one.number): one for one in batch_result.drives}
@@ -71,8 +72,9 @@ def _title(batch_result: BatchResult) -> str:
 
 
 def describe_batch_title(batch_result: BatchResult) -> str:
-    """Return ``1 of 24 drives misses 3 claims, 21 pass; 2 claims of 2 drives were not measured``. Without claims,
-    return ``1 of 24 drives is unlike the others``.
+    """Return ``1 of 24 drives misses 3 claims, 21 pass; 2 claims of 2 drives were not measured``.
+
+    For a batch without claims, return ``1 of 24 drives is unlike the others``.
     """
     drives, measured = batch_result.drives, batch_result.done
     count = format_count(len(drives), "drive")
@@ -117,7 +119,8 @@ def _describe(reason: NamedReason, batch_result: BatchResult, drives: Mapping[st
         case BatchCode.DRIVE_FAILED | BatchCode.NOT_ENDED:
             stages = dict.fromkeys(name_stage(one.state.stage, len(about)) for one in about)
             reasons = dict.fromkeys(one.state.text for one in about)
-            # The message names the drive together with the commands that may follow.
+            # Only the first part of the reason is shown, because the message already names the drive and the commands
+            # to run next.
             because = f": {next(iter(reasons)).split('; ')[0]}" if len(reasons) == 1 else ""
             if reason.code is BatchCode.DRIVE_FAILED:
                 runs = f"the run of {names}" if len(about) == 1 else f"the runs of {names}"
@@ -138,7 +141,9 @@ def _describe(reason: NamedReason, batch_result: BatchResult, drives: Mapping[st
 
 
 def _count_not_measured(drives: Sequence[BatchDriveResult]) -> str:
-    """Return ``, 6 claims were not measured``; empty: nothing was claimed of the drives, or all claims have values."""
+    """Return ``, 6 claims were not measured``, or an empty text if the drives have no claims or all claims have
+    values.
+    """
     count = sum(
         each.state is ClaimState.NOT_MEASURED
         for one in drives
@@ -149,8 +154,8 @@ def _count_not_measured(drives: Sequence[BatchDriveResult]) -> str:
 
 
 def _describe_failures(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
-    """Yield ``slot 7 (S4510-17) misses 4 KiB random read IOPS ≥ 75,000 (70,300, -6.3 %)``. Drives that miss the same
-    claims share a text.
+    """Yield ``slot 7 (S4510-17) misses 4 KiB random read IOPS ≥ 75,000 (70,300, -6.3 %)``. One text names all drives
+    that miss the same claims.
     """
     columns = name_columns([one.file for one in drives])
     alike: dict[tuple[str, ...], list[tuple[BatchDriveResult, Checked]]] = {}
@@ -167,7 +172,7 @@ def _describe_failures(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
         if (more := len(claims) - _MOST_CLAIMS) > 1:
             claims[_MOST_CLAIMS:] = [f"{more} more"]
         names = list_names([one.label for one, _ in of_drives])
-        # A limit of 0 has no margin in percent.
+        # A claim with the limit 0 has no margin in percent.
         margins = [worst.margin_percent or 0.0 for _, each in of_drives if (worst := each.worst) is not None]
         lowest = f", down to {describe_margin(min(margins))}" if margins else ""
         is_unsure = all(each.by_title[title].certain is False for _, each in of_drives for title in titles)
@@ -176,8 +181,8 @@ def _describe_failures(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
 
 
 def _describe_open_claims(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
-    """Yield ``slot 9 (S4510-09): 2 of 8 claims not judged (not measured)``. Drives with the same number share a
-    text.
+    """Yield ``slot 9 (S4510-09): 2 of 8 claims not judged (not measured)``. One text names all drives with the same
+    numbers.
     """
     alike: dict[str, list[str]] = {}
     for one in drives:
@@ -192,7 +197,7 @@ def _describe_open_claims(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
 
 def _describe_outlier(one: BatchDriveResult, batch_result: BatchResult) -> str:
     """Return ``slot 7 (S4510-17) is unlike the others: 4 KiB random read: IOPS 12 % lower and 3 more figures``."""
-    # By number: the drives of the page have their reports, those of the group do not.
+    # Compare the drives by number: the drives of the page contain their reports, and the drives of the group do not.
     (group,) = (group for group in batch_result.groups if one.number in (other.number for other in group.drives))
     names, found = name_headlines(group.compared), batch_result.outliers[one.number]
     parts = [
@@ -210,7 +215,9 @@ def _in_sentence(name: str) -> str:
 
 
 def describe_distance(outlier: Outlier) -> str:
-    """Return ``12 % lower``, or for distances above 100 % ``3.1 times as high``."""
+    """Return the distance of an outlier in words: ``12 % lower``, or ``3.1 times as high`` for a distance above 100
+    %.
+    """
     percent = outlier.from_median_percent
     if percent >= 100:
         return f"{1 + percent / 100:.1f} times as high"
@@ -218,7 +225,7 @@ def describe_distance(outlier: Outlier) -> str:
 
 
 def _describe_runs(drives: Sequence[BatchDriveResult]) -> str:
-    """Return the gravest reason of the verdicts on the runs. Drives with the same reason share a text."""
+    """Return the most severe reasons of the verdicts on the runs. One text names all drives with the same reason."""
     alike: dict[str, list[str]] = {}
     for one in drives:
         if one.result is not None:
@@ -232,7 +239,9 @@ def _describe_runs(drives: Sequence[BatchDriveResult]) -> str:
 
 
 def name_model(batch_result: BatchResult, group: ModelGroup) -> str:
-    """Return the model of a group and its capacity as the end of a title; empty: there is only one group."""
+    """Return the model of a group and its capacity as the end of a title, or an empty text if there is only one
+    group.
+    """
     if len(batch_result.groups) < 2:
         return ""
     device = group.compared.results[0].info.device
@@ -246,8 +255,8 @@ def name_model(batch_result: BatchResult, group: ModelGroup) -> str:
 
 
 def find_sentences(batch_result: BatchResult) -> Iterator[str]:
-    """Yield the first answers: the spread of the figures, the temperatures, and the drives that were measured at the
-    same time.
+    """Yield the sentences at the top of the page: the spread of the figures, the temperatures, and the drives that were
+    measured at the same time.
     """
     if batch_result.groups:
         # The verdict already names the outliers.
@@ -269,7 +278,9 @@ def find_sentences(batch_result: BatchResult) -> Iterator[str]:
 
 
 def describe_heat(hot: Sequence[tuple[float, str]]) -> Iterator[str]:
-    """Yield a sentence about the greatest temperature of each drive. Drives with the same whole degree share a text."""
+    """Yield sentences about the greatest temperature of each drive. One sentence names all drives with the same whole
+    degree.
+    """
     if not hot:
         return
     (most, hottest), (least, _) = max(hot), min(hot)
@@ -285,10 +296,10 @@ def describe_heat(hot: Sequence[tuple[float, str]]) -> Iterator[str]:
 
 
 def build_batch_mail(batch_result: BatchResult) -> tuple[str, ...]:
-    """Return the results for a mail, in at most twelve lines."""
+    """Return the lines of a mail with the results, at most twelve."""
     verdict = describe_batch_verdict(batch_result)
     title = describe_batch_title(batch_result)
-    # Without claims, the title begins with the verdict.
+    # If the batch has no claims, the title already begins with the verdict.
     answer = title if title.startswith(verdict.title) else f"{verdict.title}: {title}"
     lines = [f"{drop_controls(batch_result.state.name)}: {answer}", *(f"- {text}" for text in verdict.reasons)]
     stages = describe_stages(batch_result.state)

@@ -1,5 +1,6 @@
-"""The beginning of a batch's results: the matrix of drives and claims (without claims, of drives and figures), and the
-strip of each.
+"""Build the beginning of a batch's results page: the matrix and the strips.
+
+The matrix shows drives and claims, or drives and figures if there are no claims.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _MOST_FIGURES = 8
 
 
 def build_batch_decision(batch_result: BatchResult) -> DecisionView | None:
-    """Return the matrix with which the page begins; None: no drive has a result."""
+    """Return the matrix at the beginning of the page, or None if no drive has a result."""
     drives = sort_drives(batch_result)
     if batch_result.has_claims and any(one.checked is not None for one in drives):
         files = [one.file for one in drives]
@@ -60,7 +61,7 @@ def build_batch_decision(batch_result: BatchResult) -> DecisionView | None:
 
 
 def _name(one: BatchDriveResult) -> str:
-    """Return the slot of a drive, or else its serial number."""
+    """Return the slot of a drive, or its serial number if the slot is not known."""
     shown = one.state.shown
     return shown.label.removesuffix(f" ({drop_controls(shown.serial or shown.name)})")
 
@@ -72,12 +73,12 @@ def _find_detail(one: BatchDriveResult) -> str:
 
 
 def find_result(one: BatchDriveResult, batch_result: BatchResult) -> Cell:
-    """Return the result of a drive: ``misses 2``, ``passes by 1.3 %``, ``run failed``; without claims, ``valid`` or
-    ``unlike the others``.
+    """Return the result of a drive: ``misses 2``, ``passes by 1.3 %``, ``run failed``. If there are no claims, return
+    ``valid`` or ``unlike the others``.
     """
     text, level = describe_measurement(one)
     if one.state.stage is DriveStage.FAILED:
-        # Only the run failed: a claim is missed, and the verdict on the batch is Fail.
+        # The text names the run, because the verdict "Fail" on a batch means that a drive misses a claim.
         text = "run failed"
     if one.state.stage is not DriveStage.DONE and one.misses:
         return f"{text}, {describe_outcome(one.checked)[0]}", level
@@ -91,7 +92,7 @@ def find_result(one: BatchDriveResult, batch_result: BatchResult) -> Cell:
 
 
 def describe_measurement(one: BatchDriveResult) -> Cell:
-    """Return how the measurement of a drive ended: its stage, or the verdict on its run."""
+    """Return the way in which the measurement of a drive ended: its stage, or the verdict on its run."""
     stage = one.state.stage
     if stage is not DriveStage.DONE:
         text, level = stage.value, level_of_stage(stage)
@@ -104,7 +105,9 @@ def describe_measurement(one: BatchDriveResult) -> Cell:
 
 
 def _find_addresses(one: BatchDriveResult) -> dict[str, str]:
-    """Return for each claim, by its title, the address of the seconds of its value on the drive's page."""
+    """Return the link of each claim, with the title of the claim as the key. The link leads to the seconds of the
+    claim's value on the drive's page.
+    """
     found = {}
     for title, finding in {} if one.checked is None else one.checked.by_title.items():
         key = _find_cell_key(one.result, finding)
@@ -184,9 +187,9 @@ def _build_distance(figure: CohortValue, value: float | None, outlier: Outlier |
 
 
 def _compare_few(batch_result: BatchResult) -> DecisionView | None:
-    """Return the comparison of drives that are too few, or too different, to describe as a distribution.
+    """Return a direct comparison of drives that are too few or too different for a distribution.
 
-    None: the drives have no results in common.
+    Return None if the drives have no results in common.
     """
     done = [one for one in batch_result.done if one not in batch_result.damaged]
     results = [
@@ -209,8 +212,8 @@ def _compare_few(batch_result: BatchResult) -> DecisionView | None:
 
 
 def build_batch_tiles(batch_result: BatchResult) -> tuple[HeadlineView, ...]:
-    """Return the tiles with which the page begins: one for each claim (without claims, for each headline figure), the
-    worst first.
+    """Return the tiles at the beginning of the page, the worst first: one tile for each claim, or one for each headline
+    figure if there are no claims.
     """
     most = count_tiles(len(batch_result.drives))
     if not batch_result.has_claims:
