@@ -133,7 +133,7 @@ def cut_range(active_range_bytes: int, trimmed_percent: int) -> RangeParts:
 
 
 def neighbours_of(table: NeighboursTable, rest: ActiveRange | None) -> tuple[Stream, ...]:
-    """Return the neighbours that read or write, in the order of the table."""
+    """Return the neighbours that read or write, in a fixed order."""
 
     def load(access: Access, read_percent: int, block_size_kib: float, io_depth: int) -> Workload:
         return Workload(

@@ -1,4 +1,4 @@
-"""Quality of service of Myce/OakGate: duration of single I/Os, minute after minute for two hours."""
+"""Quality of service test of Myce/OakGate: the latency of single I/Os in each minute, over two hours."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ _PERCENTS = " and ".join(f"{percent:g}" for percent in find_percentiles(Percenti
 
 
 class QualityOfServiceTable(RandomWriteStateTable, frozen=True, kw_only=True):
-    """Numbers of the test. Every workload runs ``rounds`` of a warm-up and a measured part, without interruption."""
+    """Numbers of the test. Every workload runs ``rounds`` rounds without interruption. Each round consists of a warm-up
+    and a measured part.
+    """
 
     key: ClassVar[str] = "quality_of_service"
 
@@ -61,13 +63,13 @@ class QualityOfServiceTable(RandomWriteStateTable, frozen=True, kw_only=True):
     measured_s: Annotated[Seconds, means("length of the measured part of each round, in s")]
 
     def scaled(self, step_s: float) -> Self:
-        """Return the table with rounds of another length. The warm-ups before the rounds keep their length."""
+        """Return the table with another duration of the measured parts. The warm-ups keep their duration."""
         return msgspec.structs.replace(self, measured_s=step_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stream:
-    """A workload. ``written_first``: hours of random writes precede it."""
+    """A workload of the test. ``written_first`` means that hours of random writes precede the workload."""
 
     access: Access
     read_percent: int
@@ -82,7 +84,8 @@ class _Stream:
         return f"{_STATE} {self.section}"
 
 
-# The order of the review. Pure writes and pure reads follow each other in the same state.
+# The order is that of the review. The pure reads follow the pure writes directly, and measure the drive in the same
+# state.
 _SEQUENTIAL = _Stream(access=Access.SEQUENTIAL, read_percent=100, written_first=False)
 _STREAMS = (
     _Stream(access=Access.RANDOM, read_percent=50, written_first=True),
@@ -127,8 +130,8 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def quality_of_service(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Read a filled drive sequentially. Then run a mix, and later writes and reads, each in the state after random
-    writes.
+    """Read a filled drive sequentially. Then run a mix, writes, and reads. Random writes bring the drive into the same
+    state before the mix and before the writes.
     """
     table = profile.table(QualityOfServiceTable)
     yield Purge(section=_SEQUENTIAL.section)
@@ -143,7 +146,7 @@ def quality_of_service(profile: Profile, _active_range_bytes: int) -> Procedure:
 def rounds_in_one_stream(
     stream: _Stream, profile: Profile, table: QualityOfServiceTable
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run rounds of a warm-up and a measured slice, without any pause between them."""
+    """Run rounds that consist of a warm-up and a measured slice. The stream runs without a pause."""
     workload = profile.workload(stream.access, stream.read_percent, table.block_size_kib, table.jobs, table.io_depth)
     longest_s = table.rounds * (table.warm_up_s + table.measured_s)
     yield PhaseSequence(

@@ -1,5 +1,5 @@
-"""State of the drive for the Myce/OakGate tests: hours of random writes after a purge. Results show these writes,
-too.
+"""Preparation of the drive for the Myce/OakGate tests: hours of random writes after a purge. Results also show these
+writes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from tkperf.procedures.profiles.profile_tables import MOST_SLICES, BlockSizeKib,
 
 
 class RandomWriteStateTable(TestTable, frozen=True, kw_only=True):
-    """Writes before a test measures, at the demand of the profile. Results show them in slices."""
+    """Numbers of the writes that precede the measurements of a test, at the demand of the profile. Results show these
+    writes in slices.
+    """
 
     precondition_block_size_kib: Annotated[
         BlockSizeKib, means("block size of the preconditioning random writes, in KiB")
@@ -45,7 +47,8 @@ def write_randomly(
 ) -> Generator[Yielded, Reply, SectionOutcome]:
     """Purge, write every address sequentially at least once, then write at random for hours."""
     yield Purge(section=section)
-    # A drive answers reads of unwritten addresses from memory. No read may use such an address.
+    # Every address must be written once, because a drive answers reads of unwritten addresses without reading the
+    # flash.
     yield workload_independent_preconditioning(profile, section)
     workload = profile.workload(Access.RANDOM, 0, table.precondition_block_size_kib)
     count, slice_s = table.precondition_slices, table.precondition_slice_s
@@ -77,7 +80,7 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def describe(profile: Profile, table: RandomWriteStateTable, circumstances: Circumstances) -> tuple[str, ...]:
-    """Describe the course in words."""
+    """Return a description of the preparation, line by line."""
     return (
         *building_blocks.purge(circumstances),
         building_blocks.preconditioning(profile, circumstances),

@@ -1,4 +1,4 @@
-"""Read profiles: those that tkperf ships, those of the user, and those in run files."""
+"""Read profiles: shipped profiles, profiles of the user, and profiles in run files."""
 
 import tomllib
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ def load_profile(name_or_path: str) -> Profile:
 
     Raises:
         UsageError: there is no such profile.
-        ProfileError: the file is not a valid profile; the message names file, key and reason.
+        ProfileError: the file is not a valid profile. The message contains the file, the key and the reason.
     """
     if is_toml_path(name_or_path):
         path = Path(name_or_path)
@@ -41,14 +41,14 @@ def load_profile(name_or_path: str) -> Profile:
         error = str(not_known("profile", name_or_path, shipped))
         own = "own profile is given as a path to its .toml file"
         raise UsageError(f"{error} An {own}" if error.endswith("?") else f"{error}; an {own}")
-    # The check of all tests takes time. The shipped profiles were checked before.
+    # The shipped profiles were checked before the release, so the check of all tests, which takes time, is omitted.
     file = profiles_folder() / f"{name_or_path}.toml"
     return _decode_profile(file.read_text(encoding="utf-8"), file=str(file))
 
 
 def _require_own_name(own: Profile, *, file: str) -> None:
-    """Refuse other numbers under the name of a specification. Every result would present them as the numbers of the
-    specification.
+    """Refuse a profile that has the name of a specification but other numbers. Every result would present these numbers
+    as those of the specification.
     """
     shipped = find_shipped_namesake(own)
     if shipped is not None:
@@ -60,10 +60,10 @@ def _require_own_name(own: Profile, *, file: str) -> None:
 
 
 def find_shipped_namesake(own: Profile) -> Profile | None:
-    """Return the shipped profile of the same name or title, if its numbers differ.
+    """Return the shipped profile that has the same name or title but other numbers; None: there is no such profile.
 
-    The sources of tables do not count. The profile may lack tables, for example tables of tests that were added to the
-    shipped profile later.
+    The sources of the tables are not compared. The profile may lack tables, for example tables of tests that were added
+    to the shipped profile later.
     """
     for shipped in map(load_profile, built_in_profiles()):
         if own.name == shipped.name or own.title == shipped.title:
@@ -77,9 +77,10 @@ def find_shipped_namesake(own: Profile) -> Profile | None:
 
 
 def parse_profile(text: str, *, file: str) -> Profile:
-    """Decode a profile with the tables of all tests. Errors name ``file``.
+    """Decode a profile with the tables of all tests. Error messages contain the name ``file``.
 
-    Reading is strict: an unknown key, a missing key or an impossible value is an error that names file, key and reason.
+    Decoding is strict. An unknown key, a missing key or an impossible value causes an error with the file, the key and
+    the reason.
     """
     profile = _decode_profile(text, file=file)
     if excess := find_excess(TESTS, profile):
@@ -119,7 +120,9 @@ def _decode_profile(text: str, *, file: str) -> Profile:
 
 @cache
 def _document_type() -> type[msgspec.Struct]:
-    """Return the type of a TOML file: every shared table is required, every table of a test is optional."""
+    """Return the type of a profile's TOML file. Every shared table is required, and every table of a test is
+    optional.
+    """
     return msgspec.defstruct(
         "Profile",
         [
@@ -136,7 +139,7 @@ def _document_type() -> type[msgspec.Struct]:
 
 
 def read_stored_profile(data: Mapping[str, object]) -> Profile:
-    """Return the profile in a run file, as far as this version understands it.
+    """Return the profile in a run file, as far as this version of tkperf understands the profile.
 
     Each table is decoded separately. Unknown keys are ignored. An incomplete table, for example in an imported run, is
     omitted and does not affect the other tables.

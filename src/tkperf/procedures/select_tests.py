@@ -25,7 +25,7 @@ def find_test(suite: str, name: str, stored_profile: Mapping[str, object] | None
     """Return a test by its name. An unknown suite, such as that of an imported run, counts as SSD.
 
     Args:
-        stored_profile: the profile in a run file. It also describes the tests that the user defined.
+        stored_profile: the profile in a run file, which also contains the tests that the user defined.
     """
     test = SUITES.get(suite, SSD_TESTS).get(name)
     if test is not None or stored_profile is None or f"{KEY_PREFIX}{name}" not in stored_profile:
@@ -35,19 +35,19 @@ def find_test(suite: str, name: str, stored_profile: Mapping[str, object] | None
 
 
 def own_tests(profile: Profile) -> tuple[Test, ...]:
-    """Return the tests of workload files whose tables are in a profile, if they can run."""
+    """Return the tests of workload files with tables in a profile. Tests that cannot run are omitted."""
     try:
         return tuple(
             test_of(table)
             for table in profile.tables.values()
             if isinstance(table, OwnWorkloadTable) and table.fault(profile) is None
         )
-    except ProfileError:  # a run file that lacks some tables
+    except ProfileError:  # a run file lacks some tables
         return ()
 
 
 def with_workloads(profile: Profile, suite: str, names: Iterable[str]) -> Profile:
-    """Return the profile with the tests of all workload files among the names of tests.
+    """Return the profile with a table for each workload file among ``names``. The other names are names of tests.
 
     Raises:
         UsageError: a file cannot be read, or describes a test that the suite cannot run.
@@ -58,10 +58,10 @@ def with_workloads(profile: Profile, suite: str, names: Iterable[str]) -> Profil
 
 
 def with_workload(profile: Profile, suite: str, table: OwnWorkloadTable, *, file: str) -> Profile:
-    """Return the profile with one more test. Errors name ``file``.
+    """Return the profile with an additional test of the user. Error messages contain the name ``file``.
 
     Raises:
-        InputFileError: another test has the name, or the suite cannot run the test.
+        InputFileError: another test has the same name, or the suite cannot run the test.
     """
     what = f"workload file {file}"
     if table.name in TAKEN_NAMES or table.key in profile.tables:
@@ -77,7 +77,9 @@ def with_workload(profile: Profile, suite: str, table: OwnWorkloadTable, *, file
 
 
 def known_plan(suite: str, test: str, sections: Iterable[str]) -> TestPlan | None:
-    """Return the display plan of a test whose run file contains no plan; None if this version has no such test."""
+    """Return the display plan of a test, for a run file that contains no plan; None: this version of tkperf has no such
+    test.
+    """
     definition = find_test(suite, test)
     return None if definition is None else definition.plan(sections)
 
@@ -86,8 +88,8 @@ def with_numbers(profile: Profile, table: type[TestTable], **numbers: object) ->
     """Return the profile with other numbers in the table of a test.
 
     Raises:
-        UsageError: a number is impossible, the numbers conflict, the test makes no sense, or the profile does not
-            define the test.
+        UsageError: a number is impossible, numbers contradict each other, the test would have no meaning, or the
+            profile does not define the test.
     """
     for test in TESTS:
         if table in test.tables:
@@ -107,10 +109,10 @@ def with_numbers(profile: Profile, table: type[TestTable], **numbers: object) ->
 def choose_tests(
     profile: Profile, suite: str, names: Sequence[str] = (), *, find_demand: bool = False
 ) -> tuple[Test, ...]:
-    """Return the tests to run, in the order of the suite: the named tests, or else the default tests.
+    """Return the tests to run, in the order of the suite. If ``names`` is empty, the result contains the default tests.
 
-    A profile without any default test runs all tests that it defines. Tests of workload files run after the tests of
-    the suite. ``all`` among the names means every test that the profile defines.
+    If a profile defines no default test, all tests of the profile run by default. Tests of workload files run after the
+    tests of the suite. ``all`` among the names means every test that the profile defines.
 
     Args:
         find_demand: whether the search for the demand runs before the other tests.

@@ -35,7 +35,7 @@ from tkperf.procedures.profiles.profile_tables import BlockSizesKib, Depth, Jobs
 
 
 class ThroughputTable(SteppedTable, frozen=True, kw_only=True):
-    """Block sizes. Each size is a section."""
+    """Block sizes of the test. Each block size is a section."""
 
     key: ClassVar[str] = "throughput"
 
@@ -60,7 +60,7 @@ class ThroughputTable(SteppedTable, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the section of a block size. All block sizes share a table and the charts of the test."""
+    """Plan the display of the section of a block size. All block sizes share a table and the charts of the test."""
     return SectionPlan(name=name, quantities=("megabytes_per_s",))
 
 
@@ -81,7 +81,7 @@ def whole_test(_sections: Sequence[str]) -> tuple[Figure, ...]:
 
 
 def throughput(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, then read and write in turn until writes are steady, for each block size."""
+    """For each block size: purge, precondition, and then read and write in turn until the writes are steady."""
     table = profile.table(ThroughputTable)
     first: SectionOutcome | None = None
     for block_size_kib in table.block_sizes_kib:

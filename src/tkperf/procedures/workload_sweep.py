@@ -1,4 +1,6 @@
-"""A sweep over all properties of a workload. The PTS has no such test, but the sweep uses its rules of steady state."""
+"""A sweep over all properties of a workload. The PTS has no such test, but the sweep uses the steady-state rule of the
+PTS.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,10 @@ from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import BlockSizesKib, Depths, Percents, SteppedTable, ThreadCounts, means
 
 SECTION = "Sweep"
-# Each combination is a line in the tables of the report. With a minute for each, five rounds take more than 85 hours.
+# The number of combinations is limited, because each combination is a line in the tables of the report. With a minute
+# for each combination, five rounds take more than 85 hours.
 MOST_COMBINATIONS = 1024
-# Charts are drawn over each field that differs. The text names the view in the switch of a chart.
+# Charts are drawn over each field with different values. The text is the name of the view in the switch of a chart.
 _AXES = {
     "io_depth": "over queue depth",
     "jobs": "over thread count",
@@ -71,7 +74,7 @@ class SweepTable(SteppedTable, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan tables, and curves over every field that differs."""
+    """Plan the display of the sweep: tables, and curves over every field with different values."""
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us", TAIL),
@@ -110,7 +113,9 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def _over_each(quantity: str, name: str) -> tuple[Figure, ...]:
-    """Draw a view for each field, and a view over all outstanding I/Os. All views of IOPS are printed."""
+    """Return a view of a quantity over each field, and a view over the total number of outstanding I/Os. All views of
+    IOPS are printed.
+    """
     log, printed = name != "IOPS", name == "IOPS"
     return (
         *(
@@ -124,8 +129,8 @@ def _over_each(quantity: str, name: str) -> tuple[Figure, ...]:
 def sweep(profile: Profile, _active_range_bytes: int) -> Procedure:
     """Purge, precondition, then run rounds of all combinations until the tracked combination is steady.
 
-    The tracked combination is the hardest for the drive: the fewest reads, then the most outstanding I/Os, then
-    the smallest blocks, then the least compressible ones.
+    The tracked combination is the hardest for the drive. It is the combination with the fewest reads. Among several
+    such combinations, the most outstanding I/Os decide, then the smallest blocks, and then the least compressible data.
     """
     table = profile.table(SweepTable)
     yield Purge(section=SECTION)
@@ -137,7 +142,7 @@ def sweep(profile: Profile, _active_range_bytes: int) -> Procedure:
 
 
 def combine_steps(table: SweepTable) -> tuple[Step, ...]:
-    """Return a round of all combinations, in the order of the lists."""
+    """Return the steps of a round with all combinations, in the order of the lists."""
     return tuple(
         Step(
             workload=Workload(
@@ -146,7 +151,7 @@ def combine_steps(table: SweepTable) -> tuple[Step, ...]:
                 block_size_bytes=round(size_kib * KIB),
                 jobs=jobs,
                 io_depth=depth,
-                # 0 % means fresh random data, the default.
+                # 0 % means new random data, which is the default.
                 compressible_percent=compressible or None,
             ),
             duration_s=table.step_s,
@@ -156,7 +161,7 @@ def combine_steps(table: SweepTable) -> tuple[Step, ...]:
 
 
 def find_hardest(steps: tuple[Step, ...]) -> Workload:
-    """Return the workload that is hardest for the drive. Its IOPS are tracked."""
+    """Return the workload that is hardest for the drive. The IOPS of this workload are the tracking variable."""
 
     def ease(workload: Workload) -> tuple[int, int, int, int]:
         return (

@@ -1,4 +1,4 @@
-"""Write saturation test of the PTS: change of a purged device under constant writes."""
+"""Write saturation test of the PTS: how a purged device changes during uninterrupted writes."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ SECTION = "Write Saturation"
 
 
 class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
-    """The stream and its end conditions. ``round_every_slices`` 0: no rule of steady state; the stream runs to its
-    amount or time.
+    """The stream and its end conditions. If ``round_every_slices`` is 0, there is no rule of steady state, and the
+    stream ends at its amount or its longest time.
 
-    ``histogram_s`` 0: no histogram run follows. ``histogram_jobs`` and ``histogram_io_depth`` are the demand of the
-    histogram run if it differs from the stream's.
+    If ``histogram_s`` is 0, no run for a histogram follows. ``histogram_jobs`` and ``histogram_io_depth`` are the
+    demand of the run for the histogram, if this demand differs from the demand of the stream.
     """
 
     key: ClassVar[str] = "write_saturation"
@@ -96,9 +96,10 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
         return None
 
     def scaled(self, step_s: float) -> Self:
-        """Return the table with slices of another length. The longest time and the judging interval do not change.
+        """Return the table with another duration of the slices. The longest time of the stream and the time between
+        judged slices do not change.
 
-        A stream with more slices than the look-ahead allows ends earlier.
+        If a stream would have more slices than tkperf can plan, the stream ends earlier.
         """
 
         def as_many(slices: int) -> int:
@@ -111,7 +112,7 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of the stream and of the histogram run."""
+    """Plan the display of the stream and of the run for the histogram."""
     if name == HISTOGRAM_SECTION:
         return plan_histogram_run(name)
     return SectionPlan(
@@ -133,7 +134,7 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def _over(kind: FigureKind, name: str) -> tuple[Figure, Figure]:
-    """Draw linear and logarithmic views. PTS 2.0 does not ask for both scales over drive fills."""
+    """Return a linear and a logarithmic view of the IOPS. PTS 2.0 does not require both scales over drive fills."""
     also = kind is not FigureKind.OVER_FILLS
     return (
         drawn(kind, "iops", view=(name, "linear"), printed=True),
@@ -142,10 +143,10 @@ def _over(kind: FigureKind, name: str) -> tuple[Figure, Figure]:
 
 
 def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
-    """Purge, run one stream that is recorded in slices of a minute, then record a histogram.
+    """Purge, run one stream that is recorded in slices, and then record a histogram.
 
-    The stream ends at the first of these: the capacity multiple is written, the longest time has passed, or the
-    slices sampled every ``round_every_slices`` are steady (PTS-E 1.1: minutes 1, 31, 61 ...).
+    The stream ends as soon as the multiple of the capacity is written, the longest time has passed, or the judged
+    slices are steady. One slice in ``round_every_slices`` is judged (PTS-E 1.1: minutes 1, 31, 61 ...).
     """
     table = profile.table(WriteSaturationTable)
     workload = profile.workload(table.access, table.read_percent, table.block_size_kib)
@@ -168,7 +169,7 @@ def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
 
 
 def _of_histogram(table: WriteSaturationTable, workload: Workload) -> Workload:
-    """Return the load of the stream, at the demand of the histogram run."""
+    """Return the load of the stream, at the demand of the run for the histogram."""
     return replace(
         workload, jobs=table.histogram_jobs or workload.jobs, io_depth=table.histogram_io_depth or workload.io_depth
     )
@@ -208,7 +209,9 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 
 
 def _compare_with_capacity(profile: Profile, table: WriteSaturationTable) -> tuple[str, ...]:
-    """Compare the amount with the amount of the PTS, which refers to the user capacity. Empty if both are equal."""
+    """Return a comparison of the amount with the amount in the PTS, which is a multiple of the user capacity. If both
+    amounts are equal, the result is empty.
+    """
     used = profile.active_range
     if used.amount is not None or not used.length.endswith("%"):
         return ("    In the PTS, the amount refers to the user capacity, not to the active range",)
@@ -230,7 +233,8 @@ TEST = Test(
     procedure=write_saturation,
     describe=describe,
     section_plan=section_plan,
-    # The test consists of the stream alone, and the charts of the stream are already over time.
+    # The test needs no figures of the whole test, because it consists only of the stream, and the charts of the stream
+    # are already over time.
     whole_test=lambda _sections: (),
     shared=(SteadyStateTable,),
     tracked=("iops",),

@@ -1,4 +1,4 @@
-"""The course of a workload file on a device, phase by phase."""
+"""The procedure of a workload file on a device, phase by phase."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ from tkperf.procedures.profiles.profile_tables import SteadyStateTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Setting:
-    """Values on which all phases depend."""
+    """Values that all phases of a workload file use."""
 
     test: str
     loads: Mapping[str, Load]
@@ -80,10 +80,10 @@ class _Setting:
         return self.together(phase.together) if phase.load is None else self.workload(self.loads[phase.load])
 
     def require_regions(self) -> None:
-        """Fail before the first phase if a load has no room in the active range.
+        """Check, before the first phase, that the part of each load fits into the active range.
 
         Raises:
-            InputFileError: a part of the range is empty, or beyond the end of the range.
+            InputFileError: a part is empty, or lies beyond the end of the active range.
         """
         for name, load in self.loads.items():
             try:
@@ -93,7 +93,7 @@ class _Setting:
 
 
 def course(type_: type[OwnWorkloadTable], profile: Profile, active_range_bytes: int) -> Procedure:
-    """Yield the phases of the file in their order."""
+    """Yield the phases of the file in order."""
     table = profile.table(type_)
     setting = _Setting(
         test=table.name,
@@ -124,7 +124,9 @@ def _fill(section: str, phase: FillPhase, setting: _Setting) -> Fill:
 
 
 def _rounds(phase: RoundsPhase, setting: _Setting) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run warm-ups, then rounds until all tracking variables are steady, or the given number of rounds."""
+    """Run warm-up rounds. Then run rounds until all tracking variables are steady, or run the given number of
+    rounds.
+    """
     steps = steps_of(phase, setting.loads, setting.profile, setting.active_range_bytes)
     warm_up = Round(section=phase.section, number=1, steps=steps, warm_up=True)
     if phase.warm_up_rounds:
@@ -185,7 +187,7 @@ def _track(key: str, workload: Workload) -> Tracked:
 
 
 def _track_stream(key: str, combination: Workload, name: str | None) -> Tracked:
-    """Track a stream of a combination, or the total."""
+    """Return a tracking variable for a stream of a combination, or for the total of all streams if ``name`` is None."""
     if name is None:
         return _track(key, combination)
     own = _track(key, key_of_stream(combination, name))
@@ -198,13 +200,15 @@ def _track_stream(key: str, combination: Workload, name: str | None) -> Tracked:
 
 
 def _value(quantity: Quantity, workload: Workload, measured: Measurement) -> float:
-    """Return a quantity of one measurement. If it was not measured, return NaN, which is never steady."""
+    """Return the value of a quantity in one measurement. If the quantity was not measured, return NaN, which is never
+    steady.
+    """
     value = quantity.combine(Window(rounds=(measured,), workload=workload))
     return nan if value is None else value
 
 
 def _stream(phase: StreamPhase, setting: _Setting) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run one load until it is steady, has written enough, or its time is over."""
+    """Run one load until the load is steady, has written the given amount, or has run for the maximum time."""
     workload = setting.of_stream(phase)
     if phase.tracked is None and phase.written_multiple is None:
         return (yield from _whole_stream(phase, workload))
@@ -226,7 +230,7 @@ def _stream(phase: StreamPhase, setting: _Setting) -> Generator[Yielded, Reply, 
 
 
 def _why_ended(phase: StreamPhase, stream: Stream, enough_bytes: float) -> str:
-    """Return why a stream ended without steady state."""
+    """Return the reason why a stream ended without steady state, in words."""
     if stream.written_bytes >= enough_bytes:
         assert phase.written_multiple is not None, "without it nothing is enough"
         return describe_enough(stream, phase.written_multiple)
@@ -238,7 +242,7 @@ def _ran_its_time(phase: StreamPhase) -> str:
 
 
 def _whole_stream(phase: StreamPhase, workload: Workload) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run a stream as a whole. No measurement can end this stream, so all slices are known in advance."""
+    """Run a stream that no measurement can end. All slices of such a stream are known in advance."""
     warm_ups, count = phase.warm_up_slices, phase.slices
     phases = tuple(slices_of(phase.section, workload, phase.slice_s, count, warm_ups=warm_ups))
     answers = expect_answers((yield PhaseSequence(phases=phases)))
@@ -248,7 +252,7 @@ def _whole_stream(phase: StreamPhase, workload: Workload) -> Generator[Yielded, 
 
 
 def _with_missed_rates(outcome: SectionOutcome, measured: Mapping[Workload, Sequence[Measurement]]) -> SectionOutcome:
-    """Add each load with an offered rate that the device did not reach."""
+    """Return the outcome with a text about each load whose offered rate the device did not reach."""
     by_stream = {
         key_of_stream(workload, stream.name): [one.of_stream(stream.name) for one in values]
         for workload, values in measured.items()

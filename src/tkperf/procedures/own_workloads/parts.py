@@ -1,4 +1,6 @@
-"""Parts of a workload file: loads, loops and kinds of phases, and the corresponding workloads and steps on a device."""
+"""Parts of a workload file (loads, loops and kinds of phases), and the corresponding workloads and steps on a
+device.
+"""
 
 from __future__ import annotations
 
@@ -36,17 +38,19 @@ from tkperf.procedures.profiles.profile_tables import (
 MOST_PHASES = 64
 MOST_IOPS = 1e9
 MOST_MEGABYTES_PER_S = 1e6
-# Combinations: fio reports each thread, and a document of 256 threads has ten megabytes.
+# Limits of a combination. fio reports each thread separately, and a document with 256 threads has a size of ten
+# megabytes.
 MOST_STREAMS, MOST_THREADS_TOGETHER = 16, 256
-# fio reports nothing while a thread pauses or waits for its start.
+# The length of a pause is limited, because fio reports nothing while a thread pauses or waits for its start.
 LONGEST_PAUSE_S = 60
 LARGEST_TRIM_KIB = 2 << 20
 LoadBlockKib = Annotated[float, msgspec.Meta(gt=0, le=LARGEST_TRIM_KIB)]
 LoadBlockShares = tuple[tuple[LoadBlockKib, Share], ...]
-# A part of the range in bytes begins and ends at whole 4 KiB, which suit every drive.
+# A part of the range that is given in bytes begins and ends at a multiple of 4 KiB, which is suitable for every drive.
 SMALLEST_PART_BYTES = 4 * KIB
 _MOST_MIB = 1 << 30
-# A name becomes part of file names and an argument of --test; a title is a heading of a report.
+# The characters of a name are limited, because a name becomes part of file names and an argument of --test. A title
+# becomes a heading of a report.
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=64)]
 LONGEST_TITLE = 120
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TITLE)]
@@ -59,11 +63,13 @@ MOST_LOOPS = len(get_args(LoopKey))
 
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table in the file."""
+    """A table in a workload file."""
 
 
 class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """A load of fio, which any number of phases can use. A load needs either ``block_size_kib`` or ``block_shares``."""
+    """A load that fio runs. Any number of phases can use the same load. A load needs either ``block_size_kib`` or
+    ``block_shares``.
+    """
 
     access: Annotated[Access, means("order of the addresses")]
     read_percent: Annotated[Percent, means("R/W mix, in % of reads; 0 for trims")]
@@ -149,7 +155,9 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def range_text(self) -> str:
-        """Return the load's range within the active range: ``10 to 20 %``, ``0 to 2,048 MiB``; empty for all of it."""
+        """Return the part of the active range that the load uses, such as ``10 to 20 %`` or ``0 to 2,048 MiB``; empty:
+        the whole active range.
+        """
         begin, end = self.range_begin_mib, self.range_end_mib
         if begin is end is None:
             percents = (self.range_begin_percent, self.range_end_percent)
@@ -163,7 +171,9 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def can_fill(self) -> bool:
-        """Return whether the load can fill: sequential writes to the whole range, one block size, no offered rate."""
+        """Return whether the load can fill the range. Such a load writes sequentially to the whole range, with one
+        block size and without an offered rate.
+        """
         return self.block_size_kib is not None and self == Load(
             access=Access.SEQUENTIAL,
             read_percent=0,
@@ -175,7 +185,9 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Loop(_Part, frozen=True, kw_only=True):
-    """A loop, which assigns a list of values, one after the other, to a key of the loads of a phase."""
+    """A loop over a list of values. The loop assigns the values, one after the other, to a key of the loads of a
+    phase.
+    """
 
     key: Annotated[LoopKey, means("key of the loads to which the loop assigns its values")]
     values: Annotated[
@@ -231,7 +243,7 @@ class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
     ] = None
 
     def filled_from(self, profile_rule: SteadyStateTable) -> SteadyStateTable:
-        """Return the profile's rule with the numbers of this table."""
+        """Return the rule of the profile, with the numbers of this table in place of the profile's numbers."""
         given = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
         return msgspec.structs.replace(profile_rule, **given)
 
@@ -338,7 +350,7 @@ class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
 
     @property
     def slices(self) -> int:
-        """Number of slices in the longest course, without the warm-up."""
+        """Largest number of slices of the stream, without the warm-up."""
         return max(1, round(self.longest_s / self.slice_s))
 
     @property
@@ -347,7 +359,7 @@ class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
 
     @property
     def judged_every(self) -> int:
-        """Number of slices from one judged slice to the next."""
+        """Number of slices from one judged slice to the next judged slice."""
         return max(1, round((self.judged_every_s or 0) / self.slice_s))
 
 
@@ -356,10 +368,13 @@ Measuring = RoundsPhase | StreamPhase
 
 
 def workload_of(load: Load, profile: Profile, active_range_bytes: int) -> Workload:
-    """Return the workload of a load on an active range of this length. The profile gives a missing TC and QD."""
+    """Return the workload of a load on an active range of this length. If the load contains no thread count or queue
+    depth, the values of the profile are used.
+    """
     sizes_kib = [size_kib for size_kib, _ in load.block_shares] or [load.block_size_kib or 0]
-    # fio 3.38 and newer trim from a queue if the kernel can do it. Otherwise fio trims one block at a time, and its
-    # results do not say which of the two happened. Flushes from a queue need fio 3.38 or newer.
+    # The default depth of trims and flushes is 1. fio 3.38 and newer can trim with a deeper queue if the kernel
+    # supports this. Otherwise, fio trims one block at a time, and the results do not show which of the two happened.
+    # Flushes with a deeper queue need fio 3.38 or newer.
     default_depth = 1 if load.trims or load.flush_every else profile.demand.io_depth
     workload = Workload(
         access=load.access,
@@ -371,7 +386,7 @@ def workload_of(load: Load, profile: Profile, active_range_bytes: int) -> Worklo
         zones=zones_of(load.zone_shares),
         offered_iops=load.offered_iops,
         arrival=load.arrival,
-        # 0 % means fresh random data, the default.
+        # 0 % means new random data, which is the default.
         compressible_percent=load.compressible_percent or None,
         region=region_of(load, active_range_bytes),
         trims=load.trims,
@@ -394,7 +409,7 @@ def _burst_of(load: Load) -> Burst | None:
 def combination_of(
     names: Sequence[str], loads: Mapping[str, Load], profile: Profile, active_range_bytes: int
 ) -> Workload:
-    """Return loads that run together, as streams with their names."""
+    """Return the combination of loads that run together. The names of the loads become the names of the streams."""
     streams = []
     for name in names:
         workload = workload_of(loads[name], profile, active_range_bytes)
@@ -403,9 +418,9 @@ def combination_of(
 
 
 def region_of(load: Load, active_range_bytes: int) -> ActiveRange | None:
-    """Return the part of the range that a load uses; None for the whole range.
+    """Return the part of the active range that a load uses; None: the whole range.
 
-    A part in percent is in whole MiB, which suit all block sizes.
+    A part that is given in percent begins and ends at whole MiB, which is suitable for all block sizes.
     """
     if not load.range_text:
         return None
@@ -431,12 +446,14 @@ def _edge_bytes(percent: float, mib: float | None, active_range_bytes: int) -> i
 
 
 def count_steps(phase: RoundsPhase) -> int:
-    """Return the number of steps in a round, without making any."""
+    """Return the number of steps in a round. The steps are counted without being built."""
     return 1 if phase.together else len(phase.loads) * prod(len(loop.values) for loop in phase.loops)
 
 
 def loads_of(phase: RoundsPhase, loads: Mapping[str, Load]) -> Iterator[Load]:
-    """Yield the load of each step of a round: the loops from the outermost, then the list of loads."""
+    """Yield the load of each step of a round, in order. The first loop is the outermost, and the list of loads is the
+    innermost loop.
+    """
     for values in product(*(loop.values for loop in phase.loops)):
         at: dict[str, float] = {loop.key: value for loop, value in zip(phase.loops, values, strict=True)}
         for name in phase.loads:
@@ -445,7 +462,7 @@ def loads_of(phase: RoundsPhase, loads: Mapping[str, Load]) -> Iterator[Load]:
 
 def at_values(load: Load, values: Mapping[str, float]) -> Load:
     """Return a load with the values of the loops."""
-    # In a TOML list with fractions, whole numbers may be floats as well.
+    # In a TOML list with fractions, whole numbers may also be floats.
     given = {key: int(value) if float(value).is_integer() else value for key, value in values.items()}
     return convert(msgspec.to_builtins(load) | given, Load)
 

@@ -1,6 +1,6 @@
 """Read a workload file, and return the test that the file describes.
 
-The TOML is read strictly. Each mistake causes an error of one line with file, key and reason.
+The TOML file is decoded strictly. Each mistake causes an error of one line with the file, the key and the reason.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ from tkperf.procedures.profiles.profile_tables import PreconditioningTable, Stea
 
 
 def test_of(table: OwnWorkloadTable) -> Test:
-    """Return the test that a workload file describes. Its other numbers come from the profile of the run."""
+    """Return the test that a workload file describes. Numbers that the file does not contain are those of the profile
+    of the run.
+    """
     type_ = type(table)
     fills = any(isinstance(phase, FillPhase) for phase in table.phases)
     shared = (SteadyStateTable,) if table.tracked_quantities else ()
@@ -64,16 +66,17 @@ _KINDS = {str(kind.__struct_config__.tag): kind for kind in _PHASES}
 
 
 def read_workload_file(path: str | Path) -> OwnWorkloadTable:
-    """Return the test that a file describes."""
+    """Read a workload file, and return its content as the table of a test."""
     text = read_text_input(Path(path), what=WHAT, limit_bytes=SETTINGS_BYTES)
     return parse_workload_file(text, file=str(path))
 
 
 def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
-    """Decode a workload file. Errors name ``file``. The function checks nothing that depends on a profile.
+    """Decode a workload file. Error messages contain the name ``file``. Rules that depend on a profile are not checked
+    here.
 
     Raises:
-        InputFileError: not TOML, a typo, or an impossible value.
+        InputFileError: the text is not TOML, or contains an unknown key or an impossible value.
     """
     what = f"{WHAT} {file}"
     document = decode_strictly(lambda: tomllib.loads(shallow(text)), dict[str, Any], what=what, language="TOML")
@@ -97,7 +100,7 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
         *(("section", phase.section) for phase in table.measuring),
     )
     for key, words in texts:
-        # Before the question, tkperf shows each text on its own line. The text must not look like another line.
+        # Before tkperf asks for consent, it shows each text on a separate line. A text must not look like another line.
         if words != drop_controls(words).replace("\n", " ") or not words.strip():
             raise InputFileError(f"{what}, key {key}: the text is empty, or contains characters that cannot be printed")
     return table
@@ -114,7 +117,9 @@ def _tables(document: Mapping[str, Any], key: str, kind: type, what: str) -> Any
 
 
 def _guess_slip(missing: str, table: Iterable[str]) -> str:
-    """Return ``; did you write knid for kind?``, or an empty string if no key of the table is similar."""
+    """Return a suggestion such as ``; did you write knid for kind?``, or an empty string if no key of the table is
+    similar.
+    """
     written = closest(missing, table)
     return "" if written in (None, missing) else f"; did you write {written} for {missing}?"
 

@@ -1,4 +1,6 @@
-"""Content of a workload file: a test of the user as a table of a profile, and faults that the types cannot exclude."""
+"""Content of a workload file, which becomes a table of a profile, and checks for faults that the types cannot
+exclude.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ KEY_PREFIX = "own_workload."
 
 
 class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
-    """A whole workload file."""
+    """The keys at the top of a workload file, with all its tables."""
 
     source: Source = "a workload file"
     format: Annotated[Literal[1], means("version of this format")]
@@ -75,7 +77,9 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
     ]
 
     def fault(self, profile: Profile) -> str | None:
-        """Return the first fault, as ``load NAME, key K: reason`` or ``phase 2 (rounds), key K: reason``."""
+        """Return the first fault, such as ``load NAME, key K: reason`` or ``phase 2 (rounds), key K: reason``; None:
+        there is no fault.
+        """
         rules = self.rules(profile)
         if rules.max_rounds < rules.window_rounds:
             return (
@@ -91,8 +95,8 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
         return _in_order(self.phases)
 
     def unreachable(self, profile: Profile) -> str | None:
-        """Return the first stream that ends before its steady state could be judged, as a fault; None if there is no
-        such stream.
+        """Return a fault for the first stream that ends before steady state can be judged; None: there is no such
+        stream.
         """
         rules = self.rules(profile)
         for number, phase in enumerate(self.phases, start=1):
@@ -107,7 +111,7 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
         return None
 
     def rules(self, profile: Profile) -> SteadyStateTable:
-        """Return the rule for steady state: the numbers of the file, or else those of the profile."""
+        """Return the rule of steady state. Numbers that the file does not contain are those of the profile."""
         return self.steady_state.filled_from(profile.steady_state)
 
     @property
@@ -128,7 +132,9 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
 
     @property
     def in_sections(self) -> Iterator[tuple[OwnPhase, str]]:
-        """Each phase with its section. Purges, fills and pauses belong to the next measuring phase."""
+        """Each phase with the name of its section. Purges, fills and pauses belong to the section of the next measuring
+        phase.
+        """
         section = ""
         placed: list[tuple[OwnPhase, str]] = []
         for phase in reversed(self.phases):
@@ -137,9 +143,10 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
         return reversed(placed)
 
     def scaled(self, step_s: float) -> Self:
-        """Return the table with steps and slices of another length. The lengths of streams and warm-ups do not change.
+        """Return the table with another duration of steps and slices. The durations of streams and warm-ups do not
+        change.
 
-        A stream with more slices than the look-ahead allows ends earlier.
+        If a stream would have more slices than tkperf can plan, the stream ends earlier.
         """
 
         def scale(phase: OwnPhase) -> OwnPhase:
@@ -187,12 +194,12 @@ def table_type(name: str) -> type[OwnWorkloadTable]:
 
 
 def table_types(keys: Iterable[str]) -> tuple[type[OwnWorkloadTable], ...]:
-    """Return the types of the own-workload tables among the keys of a profile."""
+    """Return the table types of all tests of the user among the keys of a profile."""
     names = (key.removeprefix(KEY_PREFIX) for key in keys if key.startswith(KEY_PREFIX))
     return tuple(map(table_type, names))
 
 
-# The tables for people, in the order of a file.
+# The headings of the tables for people, in the order of a workload file.
 TABLES_BY_PLACE: dict[str, type[msgspec.Struct]] = {
     "Top of the file": OwnWorkloadTable,
     "[steady_state]": OwnSteadyState,
@@ -207,12 +214,12 @@ TABLES_BY_PLACE: dict[str, type[msgspec.Struct]] = {
 }
 
 
-MOST_STEPS_OF_A_ROUND = 1024  # each step is a line in the tables of the report
-_FASTEST_POISSON_IOPS = 1_000_000  # for one thread: fio computes the times in whole us
+MOST_STEPS_OF_A_ROUND = 1024  # each step becomes a line in the tables of the report
+_FASTEST_POISSON_IOPS = 1_000_000  # limit for one thread, because fio computes the times in whole µs
 
 
 def name_phase(number: int, phase: OwnPhase) -> str:
-    """Return ``phase 2 (rounds)``. Phases count from 1."""
+    """Return the name of a phase for messages, such as ``phase 2 (rounds)``. Phases count from 1."""
     return f"phase {number} ({phase.__struct_config__.tag})"
 
 
@@ -245,7 +252,9 @@ def _in_range(load: Load) -> str | None:
 
 
 def _in_kind(load: Load) -> str | None:
-    """Return the first fault in trims, flushes, pauses and partly random access."""
+    """Return the first fault in the keys for trims, flushes, pauses and partly random access; None: there is no
+    fault.
+    """
     sizes_kib = [size_kib for size_kib, _ in load.block_shares] or [load.block_size_kib or 0]
     key = "block_shares" if load.block_shares else "block_size_kib"
     if not load.trims and max(sizes_kib) > LARGEST_BLOCK_KIB:
@@ -314,7 +323,7 @@ def _in_phase(phase: OwnPhase, loads: Mapping[str, Load], profile: Profile) -> s
 
 
 def _names(phase: OwnPhase) -> tuple[str, tuple[str, ...]]:
-    """Return the key that names loads, and the names of these loads."""
+    """Return the key of a phase that contains the names of loads, and these names."""
     match phase:
         case RoundsPhase() | StreamPhase() if phase.together:
             return "together", phase.together

@@ -48,12 +48,12 @@ _LOOPS = {
     "offered_iops": "IOPS offered",
     "compressible_percent": "compressible share of the data in %",
 }
-# Names of result axes for keys of loads, if the names differ.
+# The names of the axes in results, for the keys of loads that have other names.
 _AXES = {"block_size_kib": "block_size"}
 
 
 def describe(table: OwnWorkloadTable, profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
-    """Describe the course, phase by phase."""
+    """Return a description of the test, phase by phase."""
     rules = profile.with_tables(table.rules(profile))
     lines = [f"Not a test of a specification, but the user's own: {table.source}"]
     judged = False
@@ -148,7 +148,9 @@ def _describe_stream(phase: StreamPhase, table: OwnWorkloadTable, profile: Profi
 
 
 def describe_load(load: Load, profile: Profile, looped: Collection[str] = ()) -> str:
-    """Return ``RND 8k 90 % + 64k 10 %, R/W 70/30, TC 4 / QD 32``, without the keys of loops."""
+    """Return a description of a load, such as ``RND 8k 90 % + 64k 10 %, R/W 70/30, TC 4 / QD 32``. The keys in
+    ``looped`` are omitted, because loops change their values.
+    """
     any_range_bytes = 1 << 60
     workload = workload_of(load, profile, any_range_bytes)
     words = [workload.access.order if "block_size_kib" in looped else f"{workload.access.order} {workload.blocks_text}"]
@@ -227,7 +229,7 @@ def _plan_rounds(phase: RoundsPhase, table: OwnWorkloadTable) -> SectionPlan:
     )
 
 
-# What reports and comparisons say of each stream in addition.
+# Quantities that reports and comparisons show for each stream in addition to the main quantity.
 _OF_STREAMS = ("megabytes_per_s", "p99_us")
 
 
@@ -236,7 +238,7 @@ def _is_offered(load: Load) -> bool:
 
 
 def _over_loops(phase: RoundsPhase) -> Iterator[Figure]:
-    """Draw IOPS and mean latency over the key of each loop."""
+    """Yield figures of IOPS and mean latency over the key of each loop."""
     for loop in phase.loops:
         axis, over = _AXES.get(loop.key, loop.key), f"over {loop.key.replace('_', ' ')}"
         yield drawn(FigureKind.OVER_AXIS, "iops", axis=axis, view=("IOPS", over), printed=True)

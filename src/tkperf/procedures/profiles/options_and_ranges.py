@@ -1,4 +1,4 @@
-"""Apply the user's options to a profile, and find the ranges of a profile on a device."""
+"""Apply the user's options to a profile, and compute the ranges of a profile on a device."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def apply_options(
 ) -> Profile:
     """Return the profile with the user's options (-nj, -iod, -rt ...).
 
-    ``active_range`` is one piece, even if the profile has an amount and segments. ``step_s`` is the length of each step
-    and of each slice of write saturation. The total times of write saturation do not change; see
-    ``WriteSaturationTable.scaled``.
+    ``active_range`` is one piece, even if the profile defines an amount and segments. ``step_s`` is the duration of
+    each step and of each slice of write saturation, in s. The total times of write saturation do not change (see
+    ``WriteSaturationTable.scaled``).
     """
     demand = msgspec.structs.replace(
         profile.demand,
@@ -48,12 +48,14 @@ def apply_options(
 
 
 def resolve_range(text: str, capacity_bytes: int, alignment_bytes: int) -> ActiveRange:
-    """Return the range that ``100%``, ``75%`` or ``16GiB`` means on a device, from the start of the device.
+    """Return the range that a text such as ``100%``, ``75%`` or ``16GiB`` means on a device. The range begins at the
+    start of the device.
 
     A size larger than the device means the whole device. The end is rounded down to whole logical blocks.
 
     Raises:
-        UsageError: the text is neither a share within 0..100 % nor a size, or the range is smaller than a block.
+        UsageError: the text is neither a share within 0..100 % nor a size, or the range is smaller than a logical
+            block.
     """
     if text.strip().endswith("%"):
         try:
@@ -76,7 +78,8 @@ def resolve_range(text: str, capacity_bytes: int, alignment_bytes: int) -> Activ
 
 
 def resolve_active_range(profile: Profile, capacity_bytes: int, alignment_bytes: int) -> ActiveRange:
-    """Return the range that the tests use. It begins at the start of the allowed range and contains the amount.
+    """Return the range that the tests use. The range begins at the start of the allowed range and has the length of the
+    amount in the profile. If the profile has no amount, the tests use the whole allowed range.
 
     Raises:
         UsageError: the device has no such range, or the allowed range is smaller than the amount.
@@ -85,7 +88,8 @@ def resolve_active_range(profile: Profile, capacity_bytes: int, alignment_bytes:
     limit = resolve_range(table.length, capacity_bytes, alignment_bytes)
     if table.amount is None:
         return limit
-    # The share is applied to a huge device. A device that is too small must not count as the whole amount.
+    # The amount is computed for a huge device. Otherwise, an amount larger than the device would be reduced to the size
+    # of the device.
     amount_bytes = resolve_range(table.amount, 2**62, alignment_bytes).length_bytes
     if table.amount.strip().endswith("%"):
         amount_bytes = resolve_range(table.amount, capacity_bytes, alignment_bytes).length_bytes
@@ -98,15 +102,15 @@ def resolve_active_range(profile: Profile, capacity_bytes: int, alignment_bytes:
 
 
 def with_range_to_fill(profile: Profile, capacity_bytes: int, alignment_bytes: int) -> Profile:
-    """Return the profile with the range to precondition in bytes of the device.
+    """Return the profile with the length of the range to precondition converted to bytes on this device.
 
     Raises:
-        UsageError: the tests would use more than this range.
+        UsageError: the tests would use blocks outside this range.
     """
     table, used_table = profile.preconditioning, profile.active_range
     if table.length is None and used_table.segments == 1:
         return profile
-    # The fill must cover all possible places of segments.
+    # Segments may lie anywhere in the range, so the fill must cover the whole range.
     length = table.length or used_table.length
     filled = resolve_range(length, capacity_bytes, alignment_bytes)
     if used_table.segments > 1:

@@ -1,6 +1,6 @@
-"""Tables of a profile: the limits of their numbers, the tables that tests share, and the keys of a table in words.
+"""Tables of a profile: the limits of the numbers, the tables that several tests use, and the explanations of keys.
 
-The table of a test is in the test's module in ``tkperf.procedures``.
+The table of a test is defined in the module of the test in ``tkperf.procedures``.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ from tkperf.model.units import KIB, format_capacity, format_count, parse_size_by
 from tkperf.model.workload import Access, Workload
 
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
-# A number beyond these limits is a mistake. Checks simulate the whole run to find its length, so an absurd number would
-# also take an absurd time to check.
+# A number beyond these limits is a mistake. The limits are also necessary because a check simulates the whole run to
+# find its length, which would take very long with absurd numbers.
 MOST_ROUNDS = 10_000  # more than a year with one-minute steps in 56 cells
 MOST_SLICES = 20_000  # two weeks of one-minute slices
 Slices = Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES)]
 MOST_AREAS = 4096
-MOST_VALUES = 64  # number of block sizes or mixes of a test; each is a table or a row in the report
+MOST_VALUES = 64  # block sizes or mixes of a test; each becomes a table or a row in the report
 Rounds = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)]
 Jobs = Annotated[int, msgspec.Meta(ge=1, le=MOST_JOBS)]
 Depth = Annotated[int, msgspec.Meta(ge=1, le=DEEPEST_QUEUE)]
-# Limit of loops over demands. Each demand is a row or a column in the report.
+# Loops over demands are limited, because each demand becomes a row or a column in the report.
 ThreadCounts = Annotated[tuple[Jobs, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)]
 Depths = Annotated[tuple[Depth, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)]
 MOST_PASSES = 1000
 Passes = Annotated[int, msgspec.Meta(ge=1, le=MOST_PASSES)]
 LONGEST_S = 30 * 86400
-# fio reports once a second. Shorter steps give no data.
+# fio reports once a second, so much shorter steps give no data.
 Seconds = Annotated[float, msgspec.Meta(ge=0.1, le=LONGEST_S)]
-# 10,000 times the average: no value exceeds such a limit. The rule is stored as JSON, which has no infinity.
+# The limit is in percent of the average. The largest limit, which no value exceeds, replaces infinity: the rule is
+# stored as JSON, which has no infinity.
 Excursion = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
 LARGEST_BLOCK_KIB = 16 * 1024
 BlockSizeKib = Annotated[float, msgspec.Meta(gt=0, le=LARGEST_BLOCK_KIB)]
@@ -47,11 +48,13 @@ MOST_SEGMENTS = 1 << 20
 
 
 def means(text: str) -> msgspec.Meta:
-    """Return the explanation of a key. ``tkperf profiles show`` and docs/reference/profiles.md use this text."""
+    """Return the metadata with the explanation of a key. ``tkperf profiles show`` and docs/reference/profiles.md show
+    this text.
+    """
     return msgspec.Meta(description=text)
 
 
-# Explanations of keys that several tables have.
+# Explanations of keys that several tables contain.
 THREAD_COUNT = means("thread count (TC)")
 QUEUE_DEPTH = means("queue depth of each thread (QD)")
 OUTER_LOOP = means("thread counts (TC), as the outer loop")
@@ -64,19 +67,19 @@ Source = Annotated[str, msgspec.Meta(min_length=1), means("source of the numbers
 
 
 class ProfileTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Numbers with their source. ``key`` is the name of the table in the TOML file."""
+    """Numbers of a specification with their source. ``key`` is the name of the table in the TOML file."""
 
     key: ClassVar[str]
 
     source: Source
 
     def fault(self, profile: Profile) -> str | None:
-        """Return the first fault that the types cannot exclude, as ``name: reason``; None if there is no fault."""
+        """Return the first fault that the types cannot exclude, as ``name: reason``; None: there is no fault."""
         return None
 
 
 class SteadyStateTable(ProfileTable, frozen=True, kw_only=True):
-    """Rule that ends the rounds of a test."""
+    """Rule of steady state, which ends the rounds of a test."""
 
     key: ClassVar[str] = "steady_state"
 
@@ -110,10 +113,10 @@ class SteadyStateTable(ProfileTable, frozen=True, kw_only=True):
 
 
 class DemandTable(ProfileTable, frozen=True, kw_only=True):
-    """Thread count (TC) and queue depth per thread (QD) of all tests that have no demand in their own table.
+    """Thread count (TC) and queue depth of each thread (QD) for all tests that have no demand in their own table.
 
-    ``searched``: a search finds the demand first, and these numbers are only the demand of the preconditioning before
-    the search.
+    ``searched`` means that a search determines the demand first. In this case, these numbers are only the demand of the
+    preconditioning before the search.
     """
 
     key: ClassVar[str] = "demand"
@@ -163,7 +166,7 @@ class ActiveRangeTable(ProfileTable, frozen=True, kw_only=True):
         return None
 
     def __str__(self) -> str:
-        """Return ``100 %``, or ``16 GiB in 2,048 segments of 80 %``."""
+        """Return the range in words, such as ``100 %`` or ``16 GiB in 2,048 segments of 80 %``."""
         if self.amount is None or self.segments == 1:
             return spaced(self.amount or self.length)
         segments = format_count(self.segments, "segment")
@@ -187,14 +190,16 @@ class PreconditioningTable(ProfileTable, frozen=True, kw_only=True):
 
     @property
     def length_bytes(self) -> int | None:
-        """Length of the range on a device; None for the active range, or for a share whose device is not known yet."""
+        """Length of the range on a device, in bytes; None: the range is the active range, or is a share of a device
+        that is not known yet.
+        """
         if self.length is None or self.length.endswith("%"):
             return None
         return parse_size_bytes(self.length)
 
     @property
     def range_text(self) -> str:
-        """The range in words: ``the active range``, or ``the first 80% of the device``."""
+        """The range in words, such as ``the active range`` or ``the first 80% of the device``."""
         if self.length is None:
             return "the active range"
         length_bytes = self.length_bytes
@@ -203,7 +208,7 @@ class PreconditioningTable(ProfileTable, frozen=True, kw_only=True):
 
 
 class WriteCacheTable(ProfileTable, frozen=True, kw_only=True):
-    """Setting of the drive's volatile write cache during a run."""
+    """Setting of the volatile write cache of the drive during a run."""
 
     key: ClassVar[str] = "write_cache"
 
@@ -225,10 +230,10 @@ SHARED_TABLES: tuple[type[ProfileTable], ...] = (
 class TestTable(ProfileTable, frozen=True, kw_only=True):
     """Numbers of one test, or of several tests that belong together."""
 
-    __test__: ClassVar[bool] = False  # pytest would take it for a test case
+    __test__: ClassVar[bool] = False  # pytest must not collect this class as a test case
 
     def scaled(self, step_s: float) -> Self:
-        """Return the table with steps of another length (``-rt``)."""
+        """Return the table with another duration of the steps (option ``-rt``)."""
         return self
 
     def fitted(self, logical_block_bytes: int) -> Self:
@@ -244,12 +249,14 @@ class TestTable(ProfileTable, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, **kept)
 
     def without_trims(self) -> Self:
-        """Return the table for a device that takes no trims. A test that cannot leave its trims out stays unchanged."""
+        """Return the table for a device that does not support trims. The table of a test that cannot omit trims stays
+        unchanged.
+        """
         return self
 
 
 class SteppedTable(TestTable, frozen=True, kw_only=True):
-    """Numbers of a test with steps of equal length."""
+    """Numbers of a test with steps of equal duration."""
 
     step_s: Annotated[Seconds, STEP_LENGTH]
 
@@ -258,13 +265,13 @@ class SteppedTable(TestTable, frozen=True, kw_only=True):
 
 
 def find_size_fault(size_kib: float) -> str | None:
-    """Return the fault of an impossible block size; None if the size is possible."""
+    """Return the reason why a block size is impossible; None: the size is possible."""
     size_bytes = size_kib * KIB
     return f"{size_bytes:g} bytes is not a multiple of 512 bytes" if size_bytes % 512 else None
 
 
 def addressable(sizes_kib: tuple[float, ...], logical_block_bytes: int) -> tuple[float, ...]:
-    """Return the block sizes that are whole sectors; all sizes if no size is."""
+    """Return the block sizes that are multiples of the sector. If there is no such size, return all sizes."""
     return tuple(size for size in sizes_kib if size * KIB % logical_block_bytes == 0) or sizes_kib
 
 
@@ -273,10 +280,10 @@ AnyTable = TypeVar("AnyTable", bound=ProfileTable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """All numbers of a specification, by table.
+    """All numbers of a specification, in tables.
 
     Every result shows ``notice``, unless it is empty. A test that the specification does not define has no table. A
-    shared table is missing only if a run file lacks it.
+    shared table is missing only if the profile is from a run file without this table.
     """
 
     name: str
@@ -288,7 +295,7 @@ class Profile:
         """Return the table of this type.
 
         Raises:
-            ProfileError: the profile has no such table.
+            ProfileError: the profile does not contain the table.
         """
         table = self.tables.get(type_.key)
         if not isinstance(table, type_):
@@ -330,7 +337,7 @@ class Profile:
         jobs: int | None = None,
         io_depth: int | None = None,
     ) -> Workload:
-        """Return a workload at the demand of a test; by default, the demand of the profile."""
+        """Return a workload at the given demand. By default, the demand is that of the profile."""
         return Workload(
             access=access,
             read_percent=read_percent,
@@ -354,7 +361,7 @@ class Profile:
 
 
 def find_fault(profile: Profile) -> str | None:
-    """Return the first fault, as ``key: reason``."""
+    """Return the first fault of a profile, as ``key: reason``; None: there is no fault."""
     for key, table in profile.tables.items():
         fault = _in_any_table(table) or table.fault(profile)
         if fault:
@@ -363,7 +370,9 @@ def find_fault(profile: Profile) -> str | None:
 
 
 def _in_any_table(table: ProfileTable) -> str | None:
-    """Return the first fault that may occur in any table: a repeated value or an impossible block size."""
+    """Return the first fault of a kind that may occur in any table: a repeated value or an impossible block size. None:
+    there is no fault.
+    """
     for name in table.__struct_fields__:
         value = getattr(table, name)
         values = value if isinstance(value, tuple) else (value,)
@@ -371,7 +380,7 @@ def _in_any_table(table: ProfileTable) -> str | None:
             for size_kib in values:
                 if fault := find_size_fault(size_kib):
                     return f"{name}: {fault}"
-        # Loads of a sequence may occur more than once.
+        # Lists of loads are not checked, because a load may occur more than once in a sequence.
         plain = not any(isinstance(entry, msgspec.Struct | dict) for entry in values)
         if plain and len(set(values)) < len(values):
             return f"{name}: a value occurs twice"
@@ -388,7 +397,7 @@ class KeyExplained:
 
 
 def explain_keys(table: type[msgspec.Struct]) -> tuple[KeyExplained, ...]:
-    """Return all keys of a table in their order."""
+    """Return all keys of a table in order."""
     info = msgspec.inspect.type_info(table)
     assert isinstance(info, msgspec.inspect.StructType)
     return tuple(
@@ -398,7 +407,9 @@ def explain_keys(table: type[msgspec.Struct]) -> tuple[KeyExplained, ...]:
 
 
 def show_value(value: object) -> str:
-    """Return a value for people: ``5``, ``yes``, ``100, 65, 0``. A cell becomes ``65/64``."""
+    """Return a value as text for people, such as ``5``, ``yes`` or ``100, 65, 0``. A cell of mix and block size becomes
+    ``65/64``.
+    """
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
