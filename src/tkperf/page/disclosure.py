@@ -1,5 +1,6 @@
-"""Full disclosure: the tested device, the test platform and the programs, and the header of printed pages (PTS User
-Guide, section 10).
+"""Build the full disclosure of a run according to the PTS User Guide, section 10.
+
+The disclosure contains the tested device, the test platform and the programs, and the header of printed pages.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ _MOST_DEMANDS = 3
 
 
 def build_disclosure(result: RunResult, user_facts: UserFacts = NO_USER_FACTS) -> FactBlocks:
-    """Return blocks of named facts. A block with one unnamed fact is a long text.
+    """Return blocks of named facts. A block with a single fact without a name is a long text.
 
     The last block names all unknown facts.
     """
@@ -73,7 +74,7 @@ def build_disclosure(result: RunResult, user_facts: UserFacts = NO_USER_FACTS) -
         *_list_facts(result, user_facts),
         *((f"Parameters: {test.title}", (*_preconditioning(result, test), *_stimuli(test))) for test in result.tests),
     ]
-    # For a file, the audit knows the queue of the disk that contains it.
+    # For a file, the audit examined the queue of the disk that contains the file.
     audit = host_findings(host)
     audited = {finding.title.lower() for finding in audit if finding.level != UNKNOWN}
     names = [name for _, facts in blocks for name in name_unknown(facts)]
@@ -89,7 +90,8 @@ def build_disclosure(result: RunResult, user_facts: UserFacts = NO_USER_FACTS) -
     )
 
 
-# Facts in the header of a printed page, by their names in the list and, if it differs, their name in the header.
+# Facts in the header of a printed page, with their names in the list. If the name in the header differs, that name is
+# added.
 _HEADER = {
     "Test platform": (
         SPONSOR,
@@ -120,7 +122,9 @@ _IN_HEADER = {_CACHE: "Write cache"}
 
 
 def build_page_header(result: RunResult, user_facts: UserFacts, test: TestResult) -> FactBlocks:
-    """Return the facts of the four blocks of a test, as in the sample of the guide. Unknown facts also have a row."""
+    """Return the facts in the four blocks of a test's header, as in the sample of the guide. An unknown fact also has a
+    row.
+    """
     facts = {name: fact for _, block in _list_facts(result, user_facts, test) for name, fact in block}
     disclosed_range = (("Data pattern", facts["Data pattern"]), ("Active range", word(result.info.active_range_text)))
     segments = ("AR segments", facts["AR segments"])
@@ -140,14 +144,16 @@ def build_page_header(result: RunResult, user_facts: UserFacts, test: TestResult
 
 
 def _unknown(names: Sequence[str]) -> FactBlocks:
-    """Return one line for all unknown facts, instead of a row for each of them."""
+    """Return one line that names all unknown facts, instead of a row for each unknown fact."""
     return ((NOT_KNOWN_AT_ALL, ((format_count(len(names), "fact"), ", ".join(names)),)),) * bool(names)
 
 
 def _list_facts(
     result: RunResult, user_facts: UserFacts, test: TestResult | None = None
 ) -> tuple[tuple[str, MaybeFacts], ...]:
-    """Return all facts about a run in blocks, each fact once. The purges are those of one test or of all tests."""
+    """Return all facts about a run in blocks. Each fact appears once. The purges are those of ``test``, or of all tests
+    if ``test`` is None.
+    """
     return (
         ("Test run", _run(result, user_facts)),
         ("Test platform", _platform(result, user_facts)),
@@ -181,8 +187,9 @@ def _run(result: RunResult, user_facts: UserFacts) -> MaybeFacts:
 
 
 def _not_in_profile(info: RunInfo) -> str | None:
-    """Return the PTS tests that a PTS profile omits because their numbers are not known; None if the profile runs all
-    tests.
+    """Return the PTS tests that a PTS profile omits because the numbers of these tests are not known.
+
+    Return None if the profile runs all tests.
     """
     if info.imported or not (info.specification or "").startswith("SNIA PTS"):
         return None
@@ -233,7 +240,7 @@ def _set_up(result: RunResult, test: TestResult | None) -> MaybeFacts:
 
 
 def _host_audit(host: dict[str, object]) -> FactBlocks:
-    """Return everything that the audit before the run found; empty if there was no audit."""
+    """Return everything that the audit before the run found. The result is empty if no audit took place."""
     findings = tuple(
         (_capital(finding.title), finding.text) for finding in host_findings(host) if finding.level != UNKNOWN
     )
@@ -242,15 +249,15 @@ def _host_audit(host: dict[str, object]) -> FactBlocks:
 
 
 def _capital(title: str) -> str:
-    """Return the title with a capital letter, like the other facts. The name of a program or interface does not
-    change.
+    """Return the title with a capital letter, like the titles of the other facts. The name of a program or an interface
+    remains unchanged.
     """
     is_name = title.partition(" ")[0] in ("io_uring", "irqbalance", "smartd", "udisksd")
     return title if is_name else capital(title)
 
 
 def _members(device: dict[str, object]) -> FactBlocks:
-    """Return the drives of a RAID set, with a line for each."""
+    """Return the drives of a RAID set, with a line for each drive."""
     members = device.get("members")
     if not isinstance(members, list):
         return ()
@@ -266,7 +273,7 @@ def _words(member: dict[str, object]) -> Sequence[str]:
 
 
 def _long_texts(result: RunResult) -> FactBlocks:
-    """Return the facts that need a separate block; empty if there are none."""
+    """Return the facts that need a separate block. The result is empty if there are no such facts."""
     info = result.info
     texts = (
         ("Command line", info.command_text),
@@ -312,9 +319,9 @@ def describe_run(result: RunResult, user_facts: UserFacts) -> str:
 
 
 def summarise_set_up(result: RunResult) -> str:
-    """Return demand, active range, preparation and window of a run on one line; empty if nothing was measured.
+    """Return the demand, the active range, the preparation and the window of a run on one line.
 
-    Facts that are not known are omitted.
+    Facts that are not known are omitted. The text is empty if nothing was measured.
     """
     sections = [
         section for test in result.tests for section in test.sections if section.cells and not section.plan.prepares
@@ -330,7 +337,9 @@ def summarise_set_up(result: RunResult) -> str:
 
 
 def _summarise_demands(sections: Sequence[SectionResult]) -> str:
-    """Return the demands of the sections with a rule of steady state and a single demand; if there are none, of all."""
+    """Return the demands of the sections that have a rule of steady state and a single demand. If there are no such
+    sections, return the demands of all sections.
+    """
     of_sections = [(section, {(load.jobs, load.io_depth) for load in section.loads}) for section in sections]
     single = [(section, pairs) for section, pairs in of_sections if len(pairs) == 1]
     judged = [(section, pairs) for section, pairs in single if section.verdict is not None]
@@ -349,7 +358,9 @@ def _summarise_range(info: RunInfo) -> str | None:
 
 
 def _summarise_purges(result: RunResult) -> str | None:
-    """Return whether the device was purged before each test; None: not known, or a hard disk, which is never purged."""
+    """Return whether the device was purged before each test. Return None if this fact is not known, or if the device is
+    a hard disk, because a hard disk is never purged.
+    """
     if result.info.imported or result.info.suite == "hdd":
         return None
     return _name_exceptions("purged", result, lambda section: is_purged(section.purge))
@@ -374,7 +385,9 @@ def _summarise_fills(result: RunResult) -> str | None:
 
 
 def _name_exceptions(done: str, result: RunResult, is_done: Callable[[SectionResult], bool]) -> str:
-    """Return ``purged``, ``not purged``, or ``purged (except Write Saturation)``, from all tests that measured."""
+    """Return ``purged``, ``not purged``, or ``purged (except Write Saturation)``, according to all tests that were
+    measured.
+    """
     measured = [test for test in result.tests if any(section.cells for section in test.sections)]
     without = [test.title.split(" (")[0] for test in measured if not any(map(is_done, test.sections))]
     if len(without) == len(measured):
@@ -385,7 +398,7 @@ def _name_exceptions(done: str, result: RunResult, is_done: Callable[[SectionRes
 
 
 def _summarise_window(sections: Sequence[SectionResult]) -> str | None:
-    """Return the length of the steady-state window. Streams count only if no rounds were judged."""
+    """Return the length of the steady-state window. Streams are considered only if no rounds were judged."""
     judged = [section for section in sections if section.verdict is not None and section.verdict.judged]
     of_rounds = [section for section in judged if not section.slices] or judged
     lengths = sorted({len(section.verdict.rounds) for section in of_rounds if section.verdict is not None})
@@ -395,9 +408,9 @@ def _summarise_window(sections: Sequence[SectionResult]) -> str | None:
 
 
 def _preconditioning(result: RunResult, test: TestResult) -> Iterator[tuple[str, str | None]]:
-    """Yield the facts of both preconditionings.
+    """Yield the facts of both kinds of preconditioning.
 
-    The first (1) does not depend on the workload. The second (2) is the test's own load until steady state.
+    The first kind (1) does not depend on the workload. The second kind (2) is the test's own load until steady state.
     """
     if result.info.imported:
         yield "Precondition 1", None
@@ -424,15 +437,15 @@ def _preconditioning(result: RunResult, test: TestResult) -> Iterator[tuple[str,
 
 
 def _find_dependent(test: TestResult) -> SectionResult | None:
-    """Return the section whose load, which is that of the test, brought the device into its measured state."""
+    """Return the section in which the test's own load brought the device into the measured state."""
     prepared = [section for section in test.sections if section.plan.prepares and section.slices]
     judged = [section for section in test.sections if section.verdict and not section.slices]
     return next(iter((*prepared, *judged)), None)
 
 
 def _describe_rounds(section: SectionResult) -> str | None:
-    """Return the window as ``rounds 1–5``, with a note if it was not steady; None if there is no rule of steady
-    state.
+    """Return the window as ``rounds 1–5``, with a note if the window was not steady. Return None if there is no rule of
+    steady state.
     """
     if section.verdict is None:
         return None
@@ -443,7 +456,7 @@ def _describe_rounds(section: SectionResult) -> str | None:
 
 
 def _stimuli(test: TestResult) -> Facts:
-    """Return the first two stimuli. The header has no room for more."""
+    """Return the first two stimuli, because the header has no room for more."""
     sections = [section for section in test.sections if not section.plan.prepares]
     facts: list[tuple[str, str | None]] = []
     for number, section in enumerate(sections[:2], start=1):
@@ -481,7 +494,7 @@ HEAT = (
 
 
 def explain(result: RunResult) -> tuple[str, ...]:
-    """Return the sentences for the sections that the run has."""
+    """Return the explanations that belong to the sections of the run."""
     sections = [section for test in result.tests for section in test.sections]
     words = []
     if result.info.is_simulated:
@@ -536,12 +549,12 @@ def _cells(section: SectionResult) -> Iterator[CellResult]:
 
 
 def describe_fill(info: RunInfo, load: str, filled_bytes: int | None = None, *, passes: int | None = None) -> str:
-    """Return the amount, the place and the load of the preconditioning.
+    """Return the amount, the place and the load of the preconditioning in words.
 
     Args:
         load: the load in words, as ``describe_fill_load`` returns it.
         filled_bytes: the measured amount. If it is omitted, the text contains the amount of the profile.
-        passes: the requested passes, if they differ from the profile's.
+        passes: the requested number of passes, if it differs from the number in the profile.
     """
     times = or_not_known(word(passes or info.table("preconditioning").get("passes")))
     if info.fills_members:
@@ -564,7 +577,9 @@ def describe_fill_load(fill: Workload) -> str:
 
 
 def describe_procedure(info: RunInfo, test: str) -> str:
-    """Return the steps of the test, line by line; empty if its table is not known completely."""
+    """Return the steps of the test with one step on each line. The text is empty if some of the test's numbers are not
+    known.
+    """
     definition = find_test(info.suite, test, info.profile)
     if definition is None:
         return ""
@@ -574,5 +589,5 @@ def describe_procedure(info: RunInfo, test: str) -> str:
     )
     try:
         return "\n".join(definition.describe(read_stored_profile(info.profile), circumstances))
-    except ProfileError:  # an imported run, in which only some numbers of the profile are known
+    except ProfileError:  # Only some numbers of the profile are known for an imported run.
         return ""

@@ -1,5 +1,6 @@
-"""Pages of ``tkperf doctor`` and ``tkperf tune``, built from the data of ``--json``: a verdict, then tables and
-lists.
+"""Build the pages of ``tkperf doctor`` and ``tkperf tune`` from the data of ``--json``.
+
+Each page consists of a verdict, followed by tables and lists.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from tkperf.page.facts import NOT_KNOWN_TEXT, SLOW_LINK, list_device_facts, word
 from tkperf.page.page import Block, Column, Note, NotesView, ReportView, TableView, build_table
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 
-# The kind of target that has all facts.
+# Only this kind of target has all facts.
 _BLOCK = "block device"
-# Facts that the page of a run shows as facts about the platform.
+# Facts that the page of a run shows as facts about the platform, each with its label.
 _NEAR = {"host_adapter": "Host adapter", "numa_node": "NUMA node", "rotation_rate_rpm": "Rotation rate (1/min)"}
 _ORDER = (DISTURBS, ADVICE, "note", "ok", UNKNOWN)
 _REMARKABLE = (DISTURBS, ADVICE)
@@ -67,7 +68,7 @@ def _device_facts(facts: Data) -> tuple[TableView, NotesView]:
         if text is not None
     )
     unknown = [label for label, key, text in listed if text is None and key not in ("", "backing")]
-    # Other targets do not have most of these facts, so the page does not name them as unknown.
+    # Targets of other kinds do not have most of these facts, so the page does not list the facts as unknown.
     named = [", ".join(unknown)] if unknown and facts["kind"] == _BLOCK else []
     return (
         TableView(title=str(facts["path"]), columns=("fact", "value", "source"), rows=rows),
@@ -89,8 +90,8 @@ def _purges(found: Data) -> TableView:
 
 
 def build_host_page(found: Data) -> ReportView:
-    """Build the page of the host: whether it can measure, the programs that tkperf uses, how tkperf was installed, and
-    the conditions that disturb.
+    """Build the page of the host: whether the host can measure, the programs that tkperf uses, how tkperf was
+    installed, and the conditions that would disturb a run.
     """
     findings = host_findings({"audit": found["audit"]})
     programs = found["programs"]
@@ -117,7 +118,7 @@ def build_host_page(found: Data) -> ReportView:
 
 
 def _describe_installation(installation: Data) -> NotesView:
-    """List how tkperf was installed, and what this way does not provide."""
+    """List how tkperf was installed, and the features that this kind of installation does not provide."""
     where = f"installed as {installation['way']} in {installation['place']}"
     if installation["in_container"]:
         where += ", in a container"
@@ -126,7 +127,12 @@ def _describe_installation(installation: Data) -> NotesView:
 
 
 def build_tune_page(found: Data, *, applied: bool, is_file: bool) -> ReportView:
-    """Build the page of the settings of the host for measuring a device. ``applied``: the settings were changed."""
+    """Build the page of the host settings for measuring a device.
+
+    Args:
+        applied: whether tkperf changed the settings.
+        is_file: whether the target is a file.
+    """
     settings = find_settings(found)
     changes = found["changed"] if applied else find_changes(found)
     outcome = "changed and verified" if applied else "would be changed, nothing was set"
@@ -214,7 +220,7 @@ def _word(reason: NamedReason) -> str:
 
 
 def _host_lists(findings: Sequence[HostCondition]) -> tuple[NotesView, NotesView]:
-    """Return the important findings with their remedies, then the others."""
+    """Return two lists: the important findings with their remedies, and the other findings."""
     ordered = _by_gravity(findings)
     matters = [one for one in ordered if one.level in _REMARKABLE]
     others = [one for one in ordered if one.level not in _REMARKABLE]
@@ -229,7 +235,7 @@ def _by_gravity(findings: Iterable[HostCondition]) -> list[HostCondition]:
 
 
 def _finding_item(finding: HostCondition) -> Note:
-    # The text of a finding that is not known already says so.
+    # The text of an unknown finding already contains the word for the level.
     level = "" if finding.level == UNKNOWN else f"{finding.level}, "
     text = f"{finding.title}: {level}{finding.found}"
     if finding.level not in _REMARKABLE:
@@ -244,7 +250,7 @@ def _finding_item(finding: HostCondition) -> Note:
 
 
 def _setting_items(settings: Iterable[Data]) -> Iterator[Note]:
-    """Yield each setting. Settings that are equal on all CPUs are one item."""
+    """Yield an item for each setting. Equal settings of all CPUs form one item."""
     alike: dict[tuple[object, ...], list[Data]] = {}
     for row in settings:
         key = tuple(row[name] for name in ("subject", "drive", "now", "wanted", "offered"))

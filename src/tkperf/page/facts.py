@@ -1,4 +1,4 @@
-"""Facts about a run in words, for every header and list; None means not known."""
+"""Describe facts about a run in words, for headers and lists. None means that a fact is not known."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def format_moment(utc: str | None) -> str:
     """Return an ISO 8601 time in UTC as ``2026-11-20 23:41:40 UTC``."""
     if not utc:
         return NOT_KNOWN_TEXT
-    # An imported run contains only the day.
+    # An imported run contains only the day, without a time.
     return f"{utc[:10]} {utc[11:19]} UTC" if len(utc) > 10 else utc
 
 
@@ -34,7 +34,7 @@ def format_written(written_bytes: int | None) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """Return the text with at most that many characters, cut between words if possible."""
+    """Return the text with at most ``most`` characters. The text is cut between words if possible."""
     if len(text) <= most:
         return text
     between_words = textwrap.shorten(text, most, placeholder=" …")
@@ -42,16 +42,16 @@ def shorten(text: str, most: int) -> str:
 
 
 def describe_state(steady: bool | None) -> str:
-    """Return the state in words. ``steady`` is ``SectionResult.steady``."""
+    """Return the steady state of a section in words. ``steady`` is ``SectionResult.steady``."""
     if steady is None:
         return "not judged"
     return "reached" if steady else "NOT reached"
 
 
 def describe_end(section: SectionResult) -> str:
-    """Return the reason for the end of a section, and the reason why there is no verdict although there is a rule.
+    """Return why a section ended. If a rule exists but no verdict, also return why there is no verdict.
 
-    The text follows the words for steady state, and does not repeat them.
+    The text follows the words for steady state and does not repeat these words.
     """
     ended = re.sub("^(no )?steady state (?=in )", "", section.ended_because)
     verdict = section.verdict
@@ -61,8 +61,9 @@ def describe_end(section: SectionResult) -> str:
 
 
 def bind_units(text: str) -> str:
-    """Return the text in a form in which each figure stays on one line with its unit, for outputs that nobody
-    copies.
+    """Return the text with no-break spaces, so that each number stays on one line with its unit.
+
+    Only outputs from which nobody copies text use this form.
     """
     return re.sub(r"(?<=\d) (?=%|[KMGT]iB\b|[mµ]?s\b)", "\N{NO-BREAK SPACE}", text)
 
@@ -73,14 +74,14 @@ MaybeFacts = Sequence[tuple[str, str | None]]
 
 
 def describe_device(facts: Mapping[str, object]) -> str:
-    """Return the measured device in one line: model, serial number, path, capacity."""
+    """Return the measured device in one line: model, serial number, path and capacity."""
     size = capacity(facts.get("capacity_bytes")) or "size not known"
     words = [facts.get("model") or facts.get("kind"), facts.get("serial"), facts.get("path"), size]
     return ", ".join(str(word) for word in words if word)
 
 
 def keep_known(facts: Iterable[tuple[str, str | None]]) -> Facts:
-    """Return the known facts."""
+    """Return the facts without those that are not known."""
     return tuple((name, fact) for name, fact in facts if fact is not None)
 
 
@@ -100,7 +101,7 @@ def capacity(value: object) -> str | None:
 
 
 def name_test_id(info: RunInfo) -> str:
-    """Return the ID that identifies the raw data: the name of the run file and its start time."""
+    """Return the ID of the raw data: the name of the run file and the start time of the run."""
     begun = (info.started_utc or "").partition("+")[0].replace("-", "").replace(":", "")
     return "-".join(filter(None, (info.name, begun)))
 
@@ -119,16 +120,16 @@ def describe_sector(device: Mapping[str, object]) -> str | None:
 def describe_load_generator(info: RunInfo) -> str | None:
     """Return the version of fio, its I/O engine, and whether it bypasses the page cache.
 
-    For an imported run, return only the facts in its file.
+    For an imported run, return only the facts that the imported file contains.
     """
     if info.fio_version is None:
-        return word(info.ioengine)  # the engine is simulated, or not known
+        return word(info.ioengine)  # The engine is simulated, or not known.
     engine = word(info.ioengine)
     return f"{info.fio_version}, {engine}, direct I/O" if engine else info.fio_version
 
 
 def describe_link(device: Mapping[str, object]) -> str | None:
-    """Return the negotiated link, and the fastest link of the drive if it is faster."""
+    """Return the negotiated link. If the drive supports a faster link, also return the fastest link of the drive."""
     negotiated = word(device.get("link"))
     if device.get("link_downgraded"):
         fastest = or_not_known(word(device.get("link_fastest")))
@@ -137,7 +138,9 @@ def describe_link(device: Mapping[str, object]) -> str | None:
 
 
 def list_device_facts(device: Mapping[str, object]) -> tuple[tuple[str, str, str | None], ...]:
-    """Return the facts about a device: label, key among the recorded facts, and text. None: not known."""
+    """Return the facts about a device. Each fact consists of a label, the key among the recorded facts, and a text. The
+    text is None if the fact is not known.
+    """
     return (
         (MANUFACTURER, "vendor", word(device.get("vendor"))),
         ("Model", "model", word(device.get("model"))),
@@ -165,7 +168,7 @@ def describe_data_pattern(info: RunInfo) -> str | None:
 
 
 def describe_segments(info: RunInfo) -> str | None:
-    """Return the number of segments of the active range. A single range has none."""
+    """Return the number of segments of the active range, or a text that the active range is one piece."""
     count = info.table("active_range").get("segments")
     if isinstance(count, int) and count > 1:
         return f"{count:,}"
@@ -173,7 +176,7 @@ def describe_segments(info: RunInfo) -> str | None:
 
 
 def list_purges(result: RunResult, test: TestResult | None = None) -> str | None:
-    """Return the purge methods of this test, or of all tests."""
+    """Return the purge methods of ``test``, or of all tests if ``test`` is None."""
     tests = result.tests if test is None else (test,)
     purges = {
         f"{section.purge.method} ({section.purge.note})" if section.purge.note else section.purge.method
@@ -190,8 +193,8 @@ def list_purges(result: RunResult, test: TestResult | None = None) -> str | None
 
 
 def describe_run_demand(section: SectionResult) -> str | None:
-    """Return threads and queue depth of a section: ``TC 4 / QD 32``. If there are many pairs, return the least and the
-    greatest.
+    """Return the thread count and the queue depth of a section: ``TC 4 / QD 32``. If there are many pairs, return the
+    first and the last pair in the order of the outstanding I/Os.
     """
     pairs = dict.fromkeys((load.jobs, load.io_depth) for load in section.loads)
     return describe_demands(tuple(pairs))
@@ -202,7 +205,7 @@ def describe_demands(pairs: Sequence[tuple[int, int]]) -> str | None:
         return None
     most = 3
     if len(pairs) > most:
-        # The order is that of the outstanding I/Os, as for the points of a grid.
+        # The pairs are sorted by outstanding I/Os, like the points of a grid.
         pairs = sorted(pairs, key=lambda pair: (pair[0] * pair[1], pair[0]))
     demands = [f"TC {jobs} / QD {depth}" for jobs, depth in pairs]
     return ", ".join(demands) if len(demands) <= most else f"{demands[0]} to {demands[-1]}, {len(demands)} of them"
@@ -214,7 +217,7 @@ def list_mixes(section: SectionResult) -> str | None:
 
 
 def list_block_sizes(section: SectionResult) -> str | None:
-    """Return the block sizes in KiB, in the order of the run."""
+    """Return the block sizes in KiB, in the order in which the run used them."""
     sizes = dict.fromkeys(
         load.blocks_name if load.block_mix else f"{format_block_size_kib(load.block_size_bytes)}"
         for load in (section.loads if section.cells else ())
@@ -228,9 +231,10 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def typeset(text: str) -> str:
-    """Return a text for readers, with a minus sign before negative numbers and raised powers of ten.
+    """Return a text for readers. Negative numbers have a minus sign, and powers of ten are raised.
 
-    Documents for programs, Markdown, and texts that users copy contain only characters of a keyboard.
+    Do not use this form in documents for programs, in Markdown, or in texts that users copy, because these texts
+    contain only characters of a keyboard.
     """
     signed = _MINUS.sub("\N{MINUS SIGN}", text)
     return _POWER.sub(lambda power: power[1].translate(_RAISED), signed)

@@ -1,1 +1,1 @@
-"""A comparison of runs as it is shown: findings, tables, charts."""
+"""Build the content of a comparison's page: findings, tables and charts."""

@@ -1,4 +1,4 @@
-"""The page of a comparison: verdict, sentences, charts, tables, conditions. This module is pure."""
+"""Build the page of a comparison: verdict, sentences, charts, tables, conditions. No function here has side effects."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from tkperf.page.words.run import WarningGroup, leave_out_said
 from tkperf.page.words.uncertainty import MEANING_OF_RATIO
 
 _FOUR_KIB = 4 * KIB
-# Quantity, name of the file, title, mixes that are shown at 4 KiB.
+# Each entry contains: the quantity, the name of the file, the title, and the mixes that are shown at 4 KiB.
 _BARS: dict[str, tuple[Quantity, str, str, tuple[int, ...]]] = {
     "iops": (IOPS, "compIOPSPlt", "IOPS measurement test, 4 KiB", (100, 50, 0)),
     "lat": (LATENCY_MEAN, "compLATPlt", "LAT measurement test: mean latency, 4 KiB", (100, 65, 0)),
@@ -59,7 +59,7 @@ _BARS: dict[str, tuple[Quantity, str, str, tuple[int, ...]]] = {
 
 
 def build_tkperf_charts(comparison: Comparison, test: str) -> Iterator[ChartView]:
-    """Yield the charts of one test. A test that TKperf does not have has none."""
+    """Yield the charts that TKperf draws for a test. For a test that TKperf does not have, yield nothing."""
     rows = [row for row in comparison.rows if row.test == test]
     if test == "writesat":
         for sections in list(find_streams(comparison, test).values())[:1]:
@@ -75,7 +75,7 @@ def build_tkperf_charts(comparison: Comparison, test: str) -> Iterator[ChartView
             for row in _of(rows, quantity)
             if row.workload.block_size_bytes == _FOUR_KIB
             and row.workload.read_percent in mixes
-            # The histogram run repeats a cell of the latency test.
+            # The histogram run repeats a cell of the latency test, so the chart uses only the first section.
             and row.section == rows[0].section
         ]
         yield from _bars(comparison, key, of_mixes, title)
@@ -131,7 +131,7 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
     """Return the page of a comparison.
 
     Args:
-        most_across: greatest number of runs that have a column each.
+        most_across: the greatest number of runs for which each run has its own column.
     """
     titles = {test.name: test.title for result in comparison.results for test in result.tests}
     decision = build_decision(comparison)
@@ -171,7 +171,7 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
 
 
 def _build_tests(comparison: Comparison, titles: Mapping[str, str], most_across: int) -> Iterator[TestView]:
-    """Yield the tests of which all runs have a value, then those of which some runs have a curve."""
+    """Yield the tests for which all runs have a value, followed by the tests for which some runs have a curve."""
     figures, called = choose_cohort_figures(comparison, len(comparison.rows)), call_runs(comparison.names)
     for test in dict.fromkeys((*(row.test for row in comparison.rows), *titles)):
         of_test = [figure for figure in figures if figure.row.test == test]
@@ -188,8 +188,8 @@ def _build_tests(comparison: Comparison, titles: Mapping[str, str], most_across:
 
 
 def _find_remarks(comparison: Comparison) -> NotesView | None:
-    """Return the findings of each run compared with the first. On the page of a cohort or a history, the findings come
-    first.
+    """Return the findings on the differences between the runs, or None for a cohort or a history. The page of a cohort
+    or a history shows the findings at its beginning.
     """
     if comparison.arrangement is not Arrangement.RUNS:
         return None
@@ -198,9 +198,9 @@ def _find_remarks(comparison: Comparison) -> NotesView | None:
 
 
 def build_tkperf_plots(comparison: Comparison) -> tuple[ChartView, ...]:
-    """Return the pictures that tkperf-cmp made, with the names of its files as keys.
+    """Return the charts that the program tkperf-cmp drew. The key of each chart is the file name that tkperf-cmp used.
 
-    The page of a comparison shows headline figures instead.
+    The normal page of a comparison shows headline figures instead.
     """
     tests = dict.fromkeys(row.test for row in comparison.rows)
     charts = tuple(chart for test in tests for chart in build_tkperf_charts(comparison, test))
@@ -222,7 +222,7 @@ def _runs(comparison: Comparison) -> TableView:
 
 
 def _facts(result: RunResult) -> dict[str, object]:
-    """Return what distinguishes a run from the others, with the head of its column as the key."""
+    """Return the facts that distinguish a run from the others, with the heading of the fact's column as the key."""
     device, info = result.info.device, result.info
     return {
         "Model": device.get("model") or device.get("kind"),
@@ -273,8 +273,9 @@ def _sections(comparison: Comparison, test: str, most_across: int) -> Iterator[S
 
 
 def _section_tables(comparison: Comparison, rows: Sequence[ComparedRow], most_across: int) -> tuple[TableView, ...]:
-    """Return the table of values of a section. For two runs, return matrices of ratios first; the values are folded
-    below them.
+    """Return the table of values of a section.
+
+    For two runs, return matrices of ratios first. The table of values below the matrices is folded.
     """
     cells = [row for row in rows if not row.part and row.quantity.key in QUANTITIES]
     matrices = tuple(build_ratio_matrices(comparison, cells)) if len(comparison.names) == 2 else ()
@@ -282,14 +283,17 @@ def _section_tables(comparison: Comparison, rows: Sequence[ComparedRow], most_ac
         return (build_section_table(comparison, rows, most_across),)
     others = [row for row in rows if row not in cells]
     tables = [build_section_table(comparison, others)] if others else []
-    # Matrices appear beside each other, because the page explains the marks at its end.
+    # Matrices are placed side by side without notes, because the end of the page explains the marks.
     tables += [replace(matrix, notes=()) for matrix in matrices]
     tables.append(replace(build_section_table(comparison, cells), folded=True, ids=()))
     return tuple(tables)
 
 
 def _steady_state(comparison: Comparison, row: ComparedRow) -> tuple[str, str]:
-    """Return the state of the row's section over all runs, and how each run ended unless all sections are steady."""
+    """Return two texts: the state of the row's section over all runs, and the way in which each run ended the section.
+
+    If the section is steady in all runs, the second text is only ``in every run``.
+    """
     by_run = {
         name: section
         for name, result in zip(comparison.names, comparison.results, strict=True)

@@ -1,5 +1,7 @@
-"""Charts of a comparison: curves, spikes over time and areas of hard disks of each test; the headline figures of a
-drive over the dates of its runs; the strips of a cohort, with a dot for each drive around the median of the drives.
+"""Build the charts of a comparison.
+
+The charts of a test show curves, spikes over time, and the areas of hard disks. A history has charts of the headline
+figures over the dates of the runs. A cohort has strips with a dot for each drive around the median of the drives.
 """
 
 from __future__ import annotations
@@ -26,19 +28,19 @@ from tkperf.page.strip import Dot, build_dot_strip
 from tkperf.page.verdict_texts import NoteLevel
 from tkperf.page.words.uncertainty import INTERVAL
 
-# Results of a section by run.
+# The results of a section, with the name of the run as the key.
 Sections = dict[str, SectionResult]
 
 
 def build_test_charts(comparison: Comparison, test: str) -> tuple[ChartView, ...]:
-    """Return the charts of a test: one curve for each run wherever its report contains a curve, and the areas of hard
+    """Return the charts of a test: one curve for each run whose report contains a curve, and the areas of hard
     disks.
     """
     return (*build_run_curves(comparison, test), *_areas(comparison, test))
 
 
 def build_over_time(comparison: Comparison, sections: Sections, key: str, title: str) -> ChartView:
-    """Return the chart of the IOPS of every slice over time, in one unit of time."""
+    """Return a chart of the IOPS of every slice over time. All runs use the same unit of time."""
     called, colours = call_runs(comparison.names), colour_runs(comparison.names)
     curves = tuple(
         replace(curve, name=called[run], colour=colours[run]) for run, curve in _find_courses(sections, IOPS).items()
@@ -48,8 +50,8 @@ def build_over_time(comparison: Comparison, sections: Sections, key: str, title:
 
 
 def build_spike_charts(comparison: Comparison) -> Iterator[ChartView]:
-    """Yield a chart of the maximum latency of all runs over time, for the load under which a run has its highest
-    periodic spikes. Without spikes, yield nothing.
+    """Yield a chart of the maximum latency of all runs over time, under the load with the highest periodic spikes of
+    any run. If no run has periodic spikes, yield nothing.
     """
     drawn: set[tuple[str, str]] = set()
     for result in comparison.results:
@@ -72,7 +74,9 @@ def build_spike_charts(comparison: Comparison) -> Iterator[ChartView]:
 
 
 def find_streams(comparison: Comparison, test: str) -> dict[str, Sections]:
-    """Return the streams of several slices that all runs measured, by section and then by run."""
+    """Return the streams with several slices that all runs measured. The outer key is the section, the inner key the
+    run.
+    """
     return _in_all(comparison, test, lambda section: len(section.slices) > 1)
 
 
@@ -85,7 +89,7 @@ def _over_time(sections: Sections) -> StreamAxis:
 
 
 def _find_courses(sections: Sections, quantity: Quantity) -> dict[str, Curve]:
-    """Return a quantity of every slice over time, for each run."""
+    """Return the curve of a quantity over time for each run, with a point for each slice."""
     time = _over_time(sections)
     return {
         run: replace(curve, dots=False)
@@ -97,7 +101,7 @@ def _find_courses(sections: Sections, quantity: Quantity) -> dict[str, Curve]:
 def _areas(comparison: Comparison, test: str) -> Iterator[ChartView]:
     """Yield a chart of hard disks with a view for each workload.
 
-    Disks may have different numbers of areas, so each area's place is its share of the disk.
+    Disks may have different numbers of areas. The chart therefore shows the position of an area as a share of the disk.
     """
     areas = _in_all(comparison, test, lambda section: bool(section.areas))
     for number, (name, sections) in enumerate(areas.items()):
@@ -110,7 +114,7 @@ def _areas(comparison: Comparison, test: str) -> Iterator[ChartView]:
 
 
 def _in_all(comparison: Comparison, test: str, wanted: Callable[[SectionResult], bool]) -> dict[str, Sections]:
-    """Return the results of the runs for each section, only for sections that all runs have."""
+    """Return the results of the runs for each section that all runs have."""
     by_section: dict[str, Sections] = {}
     for name, result in zip(comparison.names, comparison.results, strict=True):
         for section in (each for one in result.tests if one.name == test for each in one.sections):
@@ -150,8 +154,8 @@ DAY_MS = 86_400_000
 
 
 def build_history_charts(comparison: Comparison) -> Iterator[ChartView]:
-    """Yield a chart for each headline figure of a history, the figure with the greatest trend first. Other comparisons
-    have no such charts.
+    """Yield a chart for each headline figure of a history, the figure with the greatest trend first. For other
+    comparisons, yield nothing.
     """
     history = comparison.history
     if history is None:
@@ -163,7 +167,7 @@ def build_history_charts(comparison: Comparison) -> Iterator[ChartView]:
 
 
 def _place_value(at: Place, entry: Entry, *facts: str) -> Point:
-    """Return the point of a value with the interval of its level, as far as the interval is above 0."""
+    """Return the point of a value together with the interval of its level. The part of the interval above 0 is kept."""
     known = None if entry.uncertainty is None else entry.uncertainty.of_level
     low, high = (None, None) if known is None else (known.low, known.high)
     low = None if low is None else max(low, 0.0)
@@ -237,12 +241,13 @@ def build_figure_tiles(
     """Yield a tile for each figure of a cohort.
 
     Args:
-        called: name of each drive on the page, with the name of its run as the key.
+        called: the name of each drive on the page, with the name of the drive's run as the key.
     """
     names = name_headlines(comparison)
     for figure in figures:
         measure, cohort = figure.row.quantity, figure.distribution
-        # A possible outlier is also labelled with its name: otherwise nobody knows which drive the distant dot is.
+        # A possible outlier also has a label, because otherwise the reader does not know which drive the distant dot
+        # shows.
         levels = dict.fromkeys((one.name for one in figure.unsure), NoteLevel.INFORMATION)
         levels |= dict.fromkeys((one.name for one in figure.outliers), NoteLevel.CAUTION)
         values = []

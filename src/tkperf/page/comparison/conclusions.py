@@ -1,4 +1,4 @@
-"""Findings of a comparison as sentences, made from its data. Every output opens with them."""
+"""Describe the findings of a comparison as sentences. Every output begins with these sentences."""
 
 from __future__ import annotations
 
@@ -39,15 +39,17 @@ from tkperf.page.words.conditions import ConditionGroup
 from tkperf.page.words.run import find_shared_notices
 from tkperf.page.words.uncertainty import two_digits
 
-# Smaller differences come from the room's temperature or from a counter's precision.
+# Smaller differences of temperature have other causes, such as the room's temperature or the precision of a sensor.
 DIFFERENCE_C = 10.0
 DIFFERENCE_OF_AMPLIFICATION = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryDifference:
-    """A difference between runs in one test. ``throttled``: the runs differ in the time for which they
-    were throttled.
+    """A difference between runs in one test.
+
+    Attributes:
+        throttled: whether the runs differ in the time for which they were throttled.
     """
 
     test: str
@@ -57,7 +59,9 @@ class TelemetryDifference:
 
 
 def find_telemetry_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[TelemetryDifference]:
-    """Yield differences in the order of the first run's tests. A difference needs values of at least two runs."""
+    """Yield the differences in the order of the first run's tests. A difference requires values of at least two
+    runs.
+    """
     for test in results[0].tests:
         tests = [_find(result, test.name) for result in results]
         for text, throttled in _differences(names, tests):
@@ -84,7 +88,7 @@ def _differences(names: Sequence[str], tests: Sequence[TestResult | None]) -> It
 def _greatest(
     names: Sequence[str], tests: Sequence[TestResult | None], of: Callable[[DriveTelemetry], float | None]
 ) -> dict[str, float]:
-    """Return the greatest value among the drives of each run that has such a value."""
+    """Return the greatest value among the drives of each run. A run without any value is left out."""
     greatest = {}
     for name, test in zip(names, tests, strict=True):
         values = [value for drive in (test.telemetry if test else ()) if (value := of(drive)) is not None]
@@ -94,7 +98,9 @@ def _greatest(
 
 
 def _list_values(values: Mapping[str, float], form: str) -> str:
-    """List the value of each run. For many runs, list only the lowest and the highest: ``42 °C (D) to 75 °C (C)``."""
+    """List the value of each run. If there are many runs, list only the lowest and the highest value: ``42 °C (D) to 75
+    °C (C)``.
+    """
     if len(values) <= MOST_NAMED_RUNS:
         return ", ".join(f"{name} {form.format(value)}" for name, value in values.items())
     ends = (pick(values, key=lambda name: values[name]) for pick in (min, max))
@@ -102,7 +108,9 @@ def _list_values(values: Mapping[str, float], form: str) -> str:
 
 
 def _describe_throttled(seconds: Mapping[str, float]) -> str:
-    """Group the names of runs with equal times. Runs that were not throttled come last."""
+    """List the time for which each run was throttled. Runs with equal times share a text. Runs that were not throttled
+    are at the end.
+    """
     by_words: dict[str, list[str]] = {}
     for name, value in sorted(seconds.items(), key=lambda pair: not pair[1]):
         by_words.setdefault(f"for {format_duration(value)}" if value else "not", []).append(name)
@@ -110,7 +118,7 @@ def _describe_throttled(seconds: Mapping[str, float]) -> str:
 
 
 _MOST_OUTLIERS = 4
-# With ten figures, such a difference occurs by chance in one of two cases.
+# Number of differences that chance alone is expected to show. With ten figures, this number is 0.5.
 _FEWEST_BY_CHANCE = 0.5
 _TRENDS = {
     Change.BETTER: "getting better",
@@ -120,12 +128,14 @@ _TRENDS = {
     Change.INCONCLUSIVE: "without a trend that can be shown",
 }
 
-# Loads or names of headline figures, with the place of their row as the key.
+# Load or name of each headline figure, with the place of the figure's row as the key.
 _Names = Mapping[tuple[object, ...], str]
 
 
 def find_conclusions(comparison: Comparison) -> Iterator[str]:
-    """Yield the decision first, then what may explain it. The verdict states its limits."""
+    """Yield first the sentences for the decision, and then the sentences about possible causes. The verdict states the
+    limits of the comparison.
+    """
     yield from _of_spikes(comparison)
     if comparison.cohort is not None:
         yield from _of_cohort(comparison, comparison.cohort)
@@ -141,7 +151,7 @@ def find_conclusions(comparison: Comparison) -> Iterator[str]:
 
 
 def find_comparison_notices(comparison: Comparison) -> tuple[str, ...]:
-    """Return the notices of the runs, such as SIMULATED, with the names of the runs unless all have the notice."""
+    """Return the notices of the runs, such as SIMULATED. A notice names its runs unless all runs have the notice."""
     return find_shared_notices(dict(zip(comparison.names, comparison.results, strict=True)))
 
 
@@ -149,7 +159,7 @@ def find_comparison_notices(comparison: Comparison) -> tuple[str, ...]:
 
 
 def describe_comparison_verdict(comparison: Comparison, verdict: Judgement[ComparisonReason]) -> Verdict:
-    """Return the verdict on a comparison in words. Runs with the same reason are named together."""
+    """Return the verdict on a comparison in words. One text names all runs with the same reason."""
     names: dict[str, list[str]] = {}
     for reason in verdict.reasons:
         of = reason.names if reason.of_run else ()
@@ -162,7 +172,9 @@ def describe_comparison_verdict(comparison: Comparison, verdict: Judgement[Compa
 
 
 def call_several(names: Sequence[str], count: int) -> str:
-    """Return the names of some runs of a comparison: ``A, B, C, D and 3 more``; of all its runs, ``all 12 runs``."""
+    """Return the names of some runs of a comparison: ``A, B, C, D and 3 more``. If all runs are named, return ``all 12
+    runs``.
+    """
     if len(names) < count:
         return list_names(names)
     return "both runs" if count == 2 else f"all {count} runs"
@@ -178,7 +190,9 @@ def find_verdict(comparison: Comparison, groups: Sequence[ConditionGroup]) -> Ju
 
 
 def describe_comparison_reason(reason: ComparisonReason, comparison: Comparison) -> str:
-    """Return a reason in words. If the reason is the verdict on a single run, omit the name of the reason."""
+    """Return a reason in words. If the reason is the verdict on a single run, the text does not repeat the reason's
+    name.
+    """
     if reason.of_run is not None:
         runs = dict(zip(comparison.names, comparison.results, strict=True))
         return describe_reason(reason.of_run, runs[reason.names[0]])
@@ -195,7 +209,9 @@ def describe_comparison_reason(reason: ComparisonReason, comparison: Comparison)
 
 
 def _of_spikes(comparison: Comparison) -> Iterator[str]:
-    """State where a run has its highest periodic latency spikes, if the other runs have none under the same load."""
+    """Yield a sentence about each load under which some runs have their highest periodic latency spikes, and others
+    have no periodic spikes.
+    """
     runs = dict(zip(comparison.names, comparison.results, strict=True))
     heights: dict[tuple[str, str], list[str]] = {}
     for name, result in runs.items():
@@ -229,7 +245,7 @@ def _of_pair(comparison: Comparison) -> Iterator[str]:
     loads = describe_loads(comparison)
     certain = [row for row in comparison.headlines if row.entries[1].change in BEYOND_NOISE]
     unsure = [row for row in comparison.headlines if row.entries[1].change is Change.INCONCLUSIVE]
-    # Tails differ more, but readers ask for rates and means first.
+    # Tail latencies differ more, but readers want to know rates and means first.
     certain.sort(key=lambda row: (row.quantity in PERCENTILES, -_distance(row.entries[1])))
     if certain:
         yield _ratio_sentence(certain[0], loads, first, second)
@@ -251,7 +267,7 @@ def _of_pair(comparison: Comparison) -> Iterator[str]:
 
 
 def _distance(entry: Entry) -> float:
-    """Distance of a ratio from 1, in either direction."""
+    """Return the distance of a ratio from 1 in either direction, as a logarithm."""
     return abs(log(entry.ratio)) if entry.ratio else 0.0
 
 
@@ -273,8 +289,8 @@ def _ratio_sentence(row: ComparedRow, loads: _Names, first: str, second: str, *,
 
 
 def _describe_chance(changes: Counter[Change | None]) -> str:
-    """Return the number of differences that chance alone would show. The text is empty if chance explains too few of
-    them.
+    """Return the number of differences that chance alone would show. The text is empty if chance explains too few
+    differences.
     """
     beyond = sum(changes[change] for change in BEYOND_NOISE)
     expected = (beyond + changes[Change.WITHIN_NOISE]) * (100 - COVERAGE_PERCENT) / 100
@@ -295,10 +311,10 @@ def _certainty_of(entry: Entry) -> str:
 
 
 def _of_many(comparison: Comparison) -> Iterator[str]:
-    # Tails differ more, but readers ask for rates and means first.
+    # Tail latencies differ more, but readers want to know rates and means first.
     first_asked = [row for row in comparison.headlines if row.quantity not in PERCENTILES]
     asked = first_asked or comparison.headlines
-    # Name a difference that noise may explain only if noise may explain all differences.
+    # A difference that noise may explain is named only if noise may explain all differences.
     certain = [row for row in asked if any(one.change in BEYOND_NOISE for one in row.entries)]
     widest = max(certain or asked, key=_width, default=None)
     if widest is None or not _width(widest):
@@ -314,7 +330,7 @@ def _of_many(comparison: Comparison) -> Iterator[str]:
     else:
         by_end = {_certainty_of(entries[name]): name for name in ends}
         certainty = ", ".join(text if len(by_end) == 1 else f"{text} for {name}" for text, name in by_end.items())
-    # Among many runs, chance affects the lowest and the highest value most.
+    # If there are many runs, chance affects the lowest and the highest value most.
     chance = _describe_chance(Counter(entry.change for entry in widest.entries[1:]))
     yield (
         f"{name_headlines(comparison)[widest.place]} from {format_ratio(low)} × ({least}) to "
@@ -361,8 +377,8 @@ def _describe_spreads(figures: Sequence[CohortValue], names: _Names) -> str:
 
 
 def _name_far(words: str, outliers: Sequence[tuple[Outlier, CohortValue]], names: _Names) -> Iterator[str]:
-    """Yield a sentence for each run that is far from the median, the farthest first. ``words`` contains a place for its
-    name.
+    """Yield a sentence for each run that is far from the median, the farthest first. ``words`` contains a placeholder
+    for the name of the run.
     """
     furthest = sorted(outliers, key=lambda pair: -abs(pair[0].score))
     for name in list(dict.fromkeys(one.name for one, _ in furthest))[:_MOST_OUTLIERS]:
@@ -408,7 +424,7 @@ def _of_history(comparison: Comparison, history: History) -> Iterator[str]:
 
 
 def _of_last_run(comparison: Comparison) -> Iterator[str]:
-    """Name the greatest difference of the last run, because a single fall is not a trend."""
+    """Yield the greatest difference of the last run. A single fall is not a trend, so the trends would not show it."""
     differing = [row for row in comparison.headlines if row.entries[-1].change in BEYOND_NOISE]
     if differing:
         row = min(differing, key=lambda row: (row.quantity in PERCENTILES, -_distance(row.entries[-1])))

@@ -1,4 +1,4 @@
-"""The texts of a comparison's decision: its title, a line for each use, the matrix."""
+"""Describe the decision of a comparison: its title, a line for each use, and the matrix."""
 
 from __future__ import annotations
 
@@ -48,28 +48,28 @@ _SIGNS = {
     Standing.WORST: Sign.WORST,
     Standing.BETWEEN: Sign.NONE,
 }
-# Words that distinguish the lines of one use.
+# Words that distinguish the lines about the same use.
 _PARTS = {"large_read": ", reading", "large_write": ", writing", "single_write": ", p99.9"}
-# In a short run, all drives reach the speed of their interface, which is far from the rate that they can sustain.
+# In a short run, all drives reach the speed of their interface. This speed is far above the rate that they can sustain.
 _SHORT_WRITES, _TOO_SHORT = "Random writes", "too short to be sustained"
-# From this ratio on, multiples are easier to read than percentages.
+# For a ratio of at least this value, a multiple is easier to read than a percentage.
 _LEAST_TIMES = 1.2
-# Greatest number of runs in a line that also has room for values that are not ranked. A line names the runs of the
-# first places, and further runs until it has this number of characters.
+# A line has room for values that are not ranked if there are at most this many runs. A line always names the runs of
+# the first places. More runs are named until the line has the greatest number of characters.
 _MOST_NAMED = 4
 _FIRST_PLACES, _LONGEST_LINE = 3, 145
 _MOST_IN_GROUP, _MOST_IN_LIST = 3, 2
-# A value that is this many times the second greatest value would reduce all other bars to dots. Its bar is therefore
-# cut at this multiple of the second greatest value. For two runs, the bars show the ratio, however great it is.
+# A value that is this many times the second greatest value would reduce all other bars to dots. The bar of this value
+# is therefore cut at a multiple of the second greatest value. With only two runs, no bar is cut.
 _FLATTENS, _CUT_AT, _FEWEST_FOR_CUT = 10.0, 4.0, 3
-# Greatest room for bars with their intervals, as a multiple of the longest bar.
+# Greatest width for bars with their intervals, as a multiple of the longest bar.
 _MOST_ROOM = 1.5
-# Characters of the names of the best runs for which a line has room.
+# Greatest length of the best runs' names that fits on a line, in characters.
 _LONGEST_GROUP = 60
 _LONGEST_IN_TITLE = 24
 _MOST_WINNERS = 3
 _MOST_IN_TITLE = 2
-# A reason after "figures are".
+# Reasons in the form that follows the words "figures are".
 _REASONS = {Unranked.NO_INTERVAL: "without an interval", Unranked.OWN_LOAD: "relative to the reads of each drive alone"}
 _AT_LEAST = "≥ "
 _NOT_DECIDED = "not decided, because no value has an interval"
@@ -80,9 +80,9 @@ _NOTHING, _SAME = "0.0 %", "the same"
 
 
 def find_title(comparison: Comparison, decision: Decision) -> str:
-    """Return the number of figures at which each run is best.
+    """Return a title that states at how many figures each run is best.
 
-    For a cohort, return the outliers instead; for a history, return the drive.
+    For a cohort, the title states the outliers instead. For a history, the title states the drive.
     """
     if comparison.cohort is not None:
         return _describe_outliers(comparison)
@@ -103,7 +103,7 @@ def find_title(comparison: Comparison, decision: Decision) -> str:
 def _describe_winners(called: Sequence[str], decision: Decision) -> str:
     """Name the runs that are best alone, and count all other ranked figures, so that the numbers add up to all figures.
 
-    If no run is best alone, name the runs that are most often as good as the best.
+    If no run is best alone, name the runs that share the best place most often.
     """
     count, runs = len(decision.figures), range(len(called))
     alone = [decision.count(Standing.BEST, run) for run in runs]
@@ -135,7 +135,7 @@ def _describe_winners(called: Sequence[str], decision: Decision) -> str:
 
 
 def _describe_shared(called: Sequence[str], decision: Decision) -> Iterator[str]:
-    """Yield the number of figures at which no run is the best alone, because several are equal, or undecided."""
+    """Yield the number of figures at which no single run is best, because several runs are equal or undecided."""
     equal: list[tuple[int, ...]] = []
     undecided = 0
     for figure in decision.ranked:
@@ -148,7 +148,7 @@ def _describe_shared(called: Sequence[str], decision: Decision) -> Iterator[str]
     if equal:
         most = max(decision.count(Standing.BEST, run) for run in range(len(called)))
         names = [called[run] for run in sorted(equal[0])]
-        # The runs that share more figures than any run leads alone are part of the decision.
+        # The title names the equal runs if these runs share more figures than any single run leads.
         if len(called) > 2 and len({*map(frozenset, equal)}) == 1 and len(names) <= _MOST_WINNERS and len(equal) > most:
             yield f"{list_words(names)} are equal at {len(equal)}"
         else:
@@ -158,7 +158,9 @@ def _describe_shared(called: Sequence[str], decision: Decision) -> Iterator[str]
 
 
 def _describe_better_unranked(called: Sequence[str], decision: Decision) -> str:
-    """Name the runs whose better values are not ranked, because a title must not hide them."""
+    """Name the runs that have better values than the ranked runs but are not ranked. A title must not hide these
+    runs.
+    """
     better = [run for figure in decision.ranked for run in figure.better_unranked]
     counts = {run: better.count(run) for run in sorted(set(better), key=lambda run: -better.count(run))}
     if not counts:
@@ -169,7 +171,9 @@ def _describe_better_unranked(called: Sequence[str], decision: Decision) -> str:
 
 
 def _has_no_interval(figure: DecisionFigure) -> bool:
-    """Return whether no value has an interval, so that nothing is known about the differences of the values."""
+    """Return whether no value has an interval. Without an interval, nobody knows whether the values differ by more than
+    noise.
+    """
     return not any(has_interval(figure.cells[run].entry) for run in figure.measured)
 
 
@@ -242,7 +246,7 @@ def _describe_pair(called: Sequence[str], decision: Decision) -> Iterator[tuple[
 
 
 def name_figure_of(figure: DecisionFigure) -> str:
-    """Return the name of a figure in a sentence."""
+    """Return the name of a figure in the form for a sentence."""
     if figure.key in FIGURE_NAMES:
         return FIGURE_NAMES[figure.key][1]
     work = figure.workload
@@ -256,7 +260,9 @@ def _percent_apart(figure: DecisionFigure) -> str:
 
 
 def _describe_lead(cell: DecisionCell) -> str:
-    """Return the distance between the best value and a worse value: ``4.4 ×``, ``12 % more``, ``11 % less``."""
+    """Return the distance between the best value and a worse value in words: ``4.4 ×``, ``12 % more``, ``11 %
+    less``.
+    """
     ratio = 1 / (cell.entry.ratio or 1.0)
     times = format_times(ratio)
     return f"{times} {'more' if ratio > 1 else 'less'}" if times.endswith("%") else times
@@ -283,9 +289,9 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
         return f"cannot be ranked: {_list_few(values, few=True)}"
     groups = figure.ranking
     if _has_no_interval(figure):
-        # Show the value of each group, because a range would hide how far the groups are apart.
+        # Show each run with its own value, because a range would hide how far the runs of a group are apart.
         groups = tuple((run,) for group in groups for run in group)
-    # With more runs, the values would need a second line, and the first screen would no longer show the charts.
+    # If there are more runs, the values would need a second line, and the charts would move below the first screen.
     few, has_values = len(called) <= _MOST_NAMED + 1, len(called) <= _MOST_NAMED
     better = figure.better_unranked
     unranked = [
@@ -301,7 +307,7 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
     parts += [f"not ranked: {_list_few(unranked, few=few)}"] if unranked else []
     parts += [f"not measured: {_list_few(missing, few=few)}"] if missing else []
     rest = "; ".join(("", *parts))
-    # Show at least the first three places, then as many as the line has room for.
+    # Show at least the first three places, and then as many places as fit on the line.
     places = [sum(map(len, groups[:number])) for number in range(len(groups) + 1)]
     least = next((number for number, place in enumerate(places) if place >= _FIRST_PLACES), len(groups))
     texts = [_list_places(figure, groups, number, called) for number in range(max(2, least), len(groups) + 1)]
@@ -310,10 +316,8 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
 
 
 def _list_places(figure: DecisionFigure, groups: Sequence[Sequence[int]], number: int, called: Sequence[str]) -> str:
-    """Return the first groups in the order of their values, the number of runs that are left out, and the
-    last group.
-    """
-    # A single group in the middle needs no more room than the text that counts it.
+    """Return the first groups in the order of their values, the number of runs left out, and the last group."""
+    # Naming a single remaining group needs no more room than a text that counts the remaining runs.
     number = len(groups) if number >= len(groups) - 1 else number
     text = _describe_first(figure, groups[0], called)
     place, named = len(groups[0]), []
@@ -327,7 +331,7 @@ def _list_places(figure: DecisionFigure, groups: Sequence[Sequence[int]], number
 
 
 def _explain_missing_rank(figure: DecisionFigure, run: int, *, with_value: bool, with_reason: bool) -> str:
-    """Return as much of the text as fits on a line. The matrix shows everything."""
+    """Return as much of the value and the reason as fits on a line. The matrix always shows both."""
     if with_value:
         return f" ({', '.join(_facts_of(figure, run))})"
     return f" ({figure.cells[run].unranked})" if with_reason else ""
@@ -340,7 +344,11 @@ def _facts_of(figure: DecisionFigure, run: int) -> Iterator[str]:
 
 
 def _list_few(texts: Sequence[str], *, few: bool) -> str:
-    """List as many of the texts as fit on one line. ``few``: there are only a few runs."""
+    """List the texts if they fit on one line; otherwise return their number.
+
+    Args:
+        few: whether the comparison has few runs, so that a line has more room.
+    """
     most = _MOST_IN_LIST if few else 1
     return ", ".join(texts) if len(texts) <= most else f"{len(texts)} runs"
 
@@ -358,7 +366,7 @@ def _describe_first(figure: DecisionFigure, group: Sequence[int], called: Sequen
 
 
 def _name_group(group: Sequence[int], called: Sequence[str], *, is_first: bool = False) -> str:
-    """Name as many runs of a group as fit on one line. Name the runs of the first group if they fit at all."""
+    """Name as many runs of a group as fit on one line. All runs of the first group are named if their names fit."""
     most = _MOST_IN_GROUP if len(called) <= _MOST_NAMED + 1 else _MOST_IN_LIST
     names = list_words([called[run] for run in group])
     return names if len(group) <= most or (is_first and len(names) <= _LONGEST_GROUP) else f"{len(group)} runs"
@@ -394,7 +402,7 @@ def _value_of(figure: DecisionFigure, run: int) -> str:
 
 
 def describe_distance(cell: DecisionCell) -> str:
-    """Return the distance between a value and the best value: ``4.4 × less``, ``1.7 % more``; empty for the
+    """Return the distance between a value and the best value: ``4.4 × less``, ``1.7 % more``. The text is empty for the
     best value.
     """
     ratio = cell.entry.ratio
@@ -410,8 +418,9 @@ def describe_distance(cell: DecisionCell) -> str:
 
 
 def build_decision_view(comparison: Comparison, decision: Decision) -> DecisionView:
-    """Return the beginning of a comparison: a line for each use, or the findings on a cohort or a history, and the
-    matrix.
+    """Return the content at the beginning of a comparison: the lines and the matrix.
+
+    There is a line for each use. For a cohort or a history, the findings replace these lines.
     """
     alike = comparison.cohort is not None or comparison.history is not None
     found = [("", sentence) for sentence in find_conclusions(comparison)] if alike else []
@@ -437,7 +446,7 @@ def build_decision_view(comparison: Comparison, decision: Decision) -> DecisionV
 
 
 def build_legend(rows: Sequence[MatrixRow], measures: Iterable[Measure]) -> tuple[tuple[str, str], ...]:
-    """Return the meaning of the signs that occur, each sign with its words."""
+    """Return the meaning of each sign that occurs, as pairs of sign and words."""
     cells = [cell for row in rows for cell in row.cells]
     signs = {cell.sign for cell in cells}
     return (
@@ -456,7 +465,7 @@ def describe_drive(device: Mapping[str, object]) -> str:
 
 
 def name_size(capacity_bytes: float) -> str:
-    """Return ``960 GB``: the nominal size of a drive, because no row has room for more."""
+    """Return the nominal size of a drive, such as ``960 GB``, because a row has no room for a longer text."""
     number, unit = format_capacity(capacity_bytes).split(" ")
     return f"{float(number):.3g} {unit}" if float(number) < 1000 else f"{number} {unit}"
 
@@ -494,8 +503,8 @@ def _build_column(comparison: Comparison, figure: DecisionFigure) -> MatrixColum
 def _build_cells(
     figure: DecisionFigure, numbers: Mapping[tuple[object, ...], str], tests: Collection[str]
 ) -> tuple[MatrixCell, ...]:
-    """Return the cells of a column. They are links to the row with the values of all runs or, if no such row exists, to
-    the test.
+    """Return the cells of a column. A cell links to the row with the values of all runs. If no such row exists, the
+    cell links to the test.
 
     Args:
         numbers: the ids of the rows on the page.
@@ -508,10 +517,10 @@ def _build_cells(
 
 
 def find_scale(cells: Sequence[DecisionCell]) -> float:
-    """Return the value at the end of a column's bars: the greatest value or end of an interval.
+    """Return the value at the end of a column's bars: the greatest value, or the greatest end of an interval.
 
-    If one value would leave less than a tenth of the width to the bars of all others, the scale ends at 4 times the
-    second greatest value, and the longest bar is cut.
+    A value may be so great that the bars of all other values would use less than a tenth of the width. The scale then
+    ends at 4 times the second greatest value, and the longest bar is cut.
     """
     values = sorted((cell.entry.value for cell in cells if cell.entry.value is not None), reverse=True)
     whole = max((0.0, *values))
@@ -520,7 +529,7 @@ def find_scale(cells: Sequence[DecisionCell]) -> float:
     shown = [
         known for cell in cells if (cell.entry.value or 0.0) <= whole and (known := _find_interval(cell)) is not None
     ]
-    # An interval of few rounds may be many times longer than all bars.
+    # An interval from few rounds may be many times longer than all bars.
     highs = (min(known.high, _MOST_ROOM * whole) for known in shown if known.high is not None)
     return max((whole, *highs)) or 1.0
 
@@ -530,7 +539,12 @@ def _find_interval(cell: DecisionCell) -> Uncertainty | None:
 
 
 def build_cell(cell: DecisionCell, measure: Measure, whole: float, *, target: str = "") -> MatrixCell:
-    """Return a cell of a matrix. ``whole`` is the value at which the longest bar of its column ends."""
+    """Return a cell of a matrix.
+
+    Args:
+        whole: the value at which the longest bar of the cell's column ends.
+        target: the address of the cell's link; empty for a cell without a link.
+    """
     value = cell.entry.value
     if value is None:
         return MatrixCell(text=NOT_MEASURED, sign=Sign.NONE, words=cell.entry.not_found or str(cell.unranked))
@@ -554,18 +568,18 @@ def build_cell(cell: DecisionCell, measure: Measure, whole: float, *, target: st
 def _describe_cell(cell: DecisionCell) -> str:
     if cell.unranked is None:
         return describe_distance(cell)
-    # All values of such a figure have this reason, and the title states it once.
+    # All values of such a figure have the same reason. The title states this reason once.
     return "" if cell.unranked is Unranked.OWN_LOAD else str(cell.unranked)
 
 
 def _describe_interval(cell: DecisionCell, known: Uncertainty | None, value: float) -> str:
     if known is None or not known.known:
-        # The reason why a value is not ranked may already say so.
+        # The reason for the missing rank may already state that the interval is missing.
         return "" if cell.unranked is Unranked.NO_INTERVAL else str(Unranked.NO_INTERVAL)
     half = known.expanded
     return describe_share(100 * half / value, at_least=known.at_least) if half and value > 0 else ""
 
 
 def _limit(share: float) -> float:
-    """Return a share of a column's width, limited to 0 to 1."""
+    """Return a share of a column's width, limited to the range from 0 to 1."""
     return min(1.0, max(0.0, share))

@@ -1,7 +1,7 @@
-"""Page of a ranking: the drives of many runs in the order of one figure, and the drives that are not ranked, with the
-reasons.
+"""Build the page of a ranking: the drives of many runs in the order of one figure, and the drives that are not ranked.
 
-Its figures, words and signs are those at the beginning of a comparison.
+The page gives the reason for each drive that is not ranked. Figures, words and signs are the same as at the beginning
+of a comparison.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def build_ranking_page(ranking: Ranking) -> ReportView:
 
 
 def judge_ranking(ranking: Ranking) -> Verdict:
-    """Return the number of ranked runs, and the number of other runs for each reason."""
+    """Return the number of ranked runs, and for each reason the number of runs that are not ranked."""
     simulated = ranking.is_simulated
     state = VerdictState.COMPARABLE if len(ranking.ranked) > 1 else VerdictState.NOT_COMPARABLE
     judged: Judgement[object] = Judgement(state=state, reasons=(), simulated=simulated)  # type: ignore[type-var]
@@ -66,7 +66,7 @@ def judge_ranking(ranking: Ranking) -> Verdict:
 
 
 def find_ranking_title(ranking: Ranking, names: Mapping[str, str]) -> str:
-    """Return a sentence that names the best drive, or the drives that are equally good."""
+    """Return a sentence that names the best drive, or several drives that are equally good."""
     at = FIGURE_NAMES[ranking.key][1]
     if len(ranking.ranked) < 2:
         return f"No drives can be ranked by {at}" if not ranking.ranked else f"Only one drive can be ranked by {at}"
@@ -82,7 +82,7 @@ def find_ranking_title(ranking: Ranking, names: Mapping[str, str]) -> str:
 
 
 def build_ranking_view(ranking: Ranking, names: Mapping[str, str]) -> DecisionView:
-    """Return the ranking as a matrix with one column, the ranked drives first."""
+    """Return the ranking as a matrix with one column. The ranked drives are at the top."""
     whole = find_scale([one.cell for one in ranking.runs])
     rows = tuple(_build_row(ranking, one, whole, names) for one in ranking.runs)
     shown = next((one.value for one in ranking.runs if one.value is not None), None)
@@ -143,7 +143,7 @@ def _describe_differing(each: Differing) -> str:
 
 
 def _drop_shared_end(own: list[str], ranked: list[str]) -> tuple[str, str]:
-    """Return two values without the equal parts at their ends, which would only make the reason longer."""
+    """Return two values without the equal parts at their ends, because these parts would only lengthen the reason."""
     while len(own) == len(ranked) > 1 and own[-1] == ranked[-1]:
         own, ranked = own[:-1], ranked[:-1]
     return ", ".join(own), ", ".join(ranked)
@@ -161,7 +161,7 @@ def _describe_conditions(ranking: Ranking) -> Iterator[tuple[str, str]]:
     yield "Equal conditions", ", ".join(listed)
 
 
-# Number of conditions that a line names. A table contains all conditions.
+# Conditions that a line names. A table contains all conditions.
 _MAIN = ("test", "load", "part", "active range", "purge", "preconditioning", "write cache", "kind of target")
 
 
@@ -174,7 +174,7 @@ def _list_conditions(ranking: Ranking) -> TableView:
 
 
 def _list_runs(ranking: Ranking) -> TableView:
-    """Return the runs with the facts by which a reader chooses among them."""
+    """Return a table of the runs with the facts that help a reader to choose among them."""
     columns: tuple[Column[RankedRun], ...] = (
         Column("Run", lambda one: one.run.name),
         Column("Place", lambda one: "" if one.place is None else str(one.place)),

@@ -1,5 +1,5 @@
-"""Tables of a comparison: headline figures according to the arrangement, the values of each section, matrices of
-ratios.
+"""Build the tables of a comparison: headline figures in the form for the arrangement of the runs, the values of each
+section, and matrices of ratios.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from tkperf.page.page import TableView
 from tkperf.page.words.uncertainty import INTERVAL, describe_interval, describe_value, explain_marks, mark, two_digits
 
 MOST_ACROSS = 6
-"""Most runs with a column of their own; with more, a row gives the ends and the middle."""
+"""Greatest number of runs for which each run has its own column. With more runs, a row shows the lowest, the highest
+and the middle value.
+"""
 _PLACE = ("Load", "Measure")
 _ALIKE = "alike"
 _NO_BREAK = "\u00a0"
@@ -54,8 +56,8 @@ _Line = tuple[Sequence[str], Sequence[_Cell]]
 def _build(
     title: str, columns: Sequence[str], lines: Sequence[_Line], notes: Sequence[str] = (), **more: Any
 ) -> TableView:
-    """Return a table from lines with labels and cells. ``columns`` describes both. The notes explain the marks that
-    occur.
+    """Return a table with a row for each line, which consists of labels and cells. ``columns`` names the columns of
+    both. The notes explain the marks that occur.
     """
     marked = {cell.change for _, cells in lines for cell in cells if cell.text.endswith(("?", ")"))}
     marks = (text for change, text in RATIO_MARKS.items() if change in marked)
@@ -71,7 +73,7 @@ def _build(
 
 
 def _keep_together(cell: _Cell) -> str:
-    """Return the text of a cell without possible line breaks, unless the text lists names."""
+    """Return the text of a cell without possible line breaks. A list of names keeps its line breaks."""
     return cell.text if ", " in cell.text else cell.text.replace(" ", _NO_BREAK)
 
 
@@ -81,8 +83,9 @@ def _keep_together(cell: _Cell) -> str:
 def build_section_table(
     comparison: Comparison, rows: Sequence[ComparedRow], most_across: int = MOST_ACROSS
 ) -> TableView:
-    """Return a row for each compared row, with a column for each run. If there are more than ``most_across`` runs, show
-    only the lowest and the highest.
+    """Return a table of the compared rows, with a column for each run.
+
+    If there are more than ``most_across`` runs, show only the lowest and the highest value.
     """
     axes, rows = listing_axes(row.workload for row in rows), sort_rows(rows)
     labels = [(*(text_on(axis, row.workload) for axis in axes), _title_row(row)) for row in rows]
@@ -96,7 +99,7 @@ def _title_row(row: ComparedRow) -> str:
 
 
 def number_rows(comparison: Comparison) -> dict[tuple[object, ...], str]:
-    """Return the id on the page of the cell that contains each row's value."""
+    """Return the id of the table cell with the values of each row, with the place of the row as the key."""
     return {row.place: f"row{number}" for number, row in enumerate(comparison.rows)}
 
 
@@ -154,7 +157,9 @@ def _build_values(
 
 
 def _value_cell(comparison: Comparison, measure: Measure, entry: Entry, ratio: float | None) -> _Cell:
-    """Return the cell of ``20.5 ×1.952``: the value with its marks and its ratio, unless it is the reference."""
+    """Return the cell of a value, such as ``20.5 ×1.952``: the value with its marks and its ratio. The reference has no
+    ratio.
+    """
     of_cohort = comparison.arrangement is Arrangement.COHORT
     text, change = _describe_alone(measure, entry), None if of_cohort else entry.change
     if ratio is not None and (of_cohort or entry.ratio is not None):
@@ -165,12 +170,18 @@ def _value_cell(comparison: Comparison, measure: Measure, entry: Entry, ratio: f
 
 
 def _describe_alone(measure: Measure, entry: Entry) -> str:
-    """Return the value with its marks, or a text that says that the value was looked for but not found."""
+    """Return the value with its marks. If a value was searched for but not found, return a text with this
+    information.
+    """
     return entry.not_found or format_number(entry.value, measure.digits) + mark(entry)
 
 
 def describe_exactly(measure: Measure, entry: Entry, *, to_first: bool = True) -> str:
-    """Return the full value with its uncertainty. ``to_first`` adds the ratio to the first run with its interval."""
+    """Return the full value with its uncertainty.
+
+    Args:
+        to_first: whether to add the ratio to the first run, with the interval of the ratio.
+    """
     value = describe_value(entry.value, entry.uncertainty, measure)
     if entry.ratio is None or not to_first:
         return value
@@ -190,8 +201,10 @@ def _summary_columns(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _summary_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
-    """Return the value of the reference, the lowest and the highest ratio with their runs, and the ratio of the last
-    run or the median ratio.
+    """Return the value of the reference, the lowest and the highest ratio with the names of their runs, and a last
+    ratio.
+
+    The last ratio is the ratio of the last run or the median ratio.
     """
     known = list_ratios(comparison, row)
     values = [entry.value for entry in row.entries if entry.value is not None]
@@ -212,7 +225,7 @@ def _summary_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
 def build_runs_table(comparison: Comparison) -> TableView | None:
     """Return a table with a row for each run and a column for each headline figure.
 
-    Return None if there are few runs without a common drive or model, or if there are no headline figures.
+    Return None if there are few runs that share neither drive nor model, or if there are no headline figures.
     """
     alike = comparison.arrangement is not Arrangement.RUNS
     if not comparison.headlines or not (alike or len(comparison.names) > MOST_ACROSS):
@@ -232,8 +245,8 @@ def build_runs_table(comparison: Comparison) -> TableView | None:
 
 
 def _sort_runs(comparison: Comparison) -> list[int]:
-    """Return the numbers of the runs, those that differ most first. The runs of a history keep the order of their
-    dates.
+    """Return the numbers of the runs. The runs that differ most are first. The runs of a history remain in the order of
+    their dates.
     """
     weights: dict[str, float] = {}
     if comparison.cohort is not None:
@@ -248,7 +261,7 @@ def _sort_runs(comparison: Comparison) -> list[int]:
 
 
 def _describe_run(comparison: Comparison, number: int) -> tuple[str, ...]:
-    """Return the name of a run; in a history, with its date and firmware."""
+    """Return the texts that name a run. In a history, these texts include the date and the firmware."""
     name, info = comparison.names[number], comparison.results[number].info
     if comparison.history is None:
         return (name,)
@@ -275,7 +288,7 @@ def _ratio_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
 
 
 def build_ratio_matrices(comparison: Comparison, rows: Sequence[ComparedRow]) -> Iterator[TableView]:
-    """Yield a matrix of the ratios of two runs for each quantity of cells that differ in two axes."""
+    """Yield a matrix of the ratios of two runs for each quantity, if the cells of the section differ in two axes."""
     (first, second), numbers = comparison.names, number_rows(comparison)
     for measure in dict.fromkeys(row.quantity for row in rows):
         of_measure = {row.workload: row for row in rows if row.quantity is measure}

@@ -1,4 +1,4 @@
-"""Texts of a comparison: ratios with their certainty, loads of headline figures, names of runs."""
+"""Describe parts of a comparison: ratios with their certainty, loads of headline figures, names of runs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from tkperf.page.naming import name_figure
 from tkperf.page.words.uncertainty import INTERVAL, describe_share
 
 _Figure = TypeVar("_Figure", CohortValue, HistoryValue)
-# An interval is shown by its ends if its middle is farther from the value than this share of its half-width.
+# The two ends of an interval are shown if the middle of the interval is farther from the value than this share of the
+# half-width.
 _LOPSIDED = 0.25
-# Differences count as about equal if their logarithms differ by no more than this: a quarter.
+# Two differences count as about equal if their logarithms differ by no more than this value, which is a factor of 1.25.
 _ABOUT_EQUAL = log(1.25)
 RATIO_MARKS = {
     Change.WITHIN_NOISE: f"(×1.02): within noise: the {INTERVAL} of the ratio contains 1 and no "
@@ -45,21 +46,21 @@ def name_reference(comparison: Comparison) -> str:
 
 
 def sort_rows(rows: Iterable[ComparedRow]) -> list[ComparedRow]:
-    """Return the rows, those that differ most beyond noise first. Rows that differ about equally keep the order of the
-    tests.
+    """Return the rows in descending order of the difference beyond noise. Rows with about equal differences remain in
+    the order of the tests.
     """
     return sorted(rows, key=lambda row: -ceil(row.beyond_noise / _ABOUT_EQUAL))
 
 
 def list_ratios(comparison: Comparison, row: ComparedRow) -> list[tuple[float, str]]:
-    """Return the known ratios of a row, each with the name of its run."""
+    """Return the known ratios of a row, each ratio with the name of its run."""
     ratios = zip(comparison.ratios(row), comparison.names, strict=True)
     return [(ratio, name) for ratio, name in ratios if ratio is not None]
 
 
 def sort_headlines(comparison: Comparison) -> list[ComparedRow]:
-    """Return the headline figures in the same way: those of a cohort by their outliers, those of a history by their
-    trends.
+    """Return the headline figures in the order of ``sort_rows``. For a cohort, the outliers decide the order. For a
+    history, the trends decide the order.
     """
     headlines: Sequence[ComparedRow] = comparison.headlines
     if comparison.arrangement is Arrangement.RUNS:
@@ -88,17 +89,17 @@ def sort_figures(comparison: Comparison, figures: Iterable[_Figure]) -> list[_Fi
 
 
 def describe_loads(comparison: Comparison) -> dict[tuple[object, ...], str]:
-    """Return the load of each headline figure, with the place of its row as the key: ``4 KiB random write, settled``.
+    """Return the load of each headline figure, with the place of the figure's row as the key: ``4 KiB random write,
+    settled``.
 
-    It names the test if figures of several tests have the same load and measure, and the section if figures of several
-    sections have the same load and measure.
+    If several figures would have the same load and measure, the text also contains the section or the test.
     """
     titles = {test.name: test.title for test in comparison.results[0].tests}
     candidates = find_candidates(comparison.results, comparison.rows)
     loads = [
         _describe_load(row, [other for other in candidates if other.test == row.test]) for row in comparison.headlines
     ]
-    # A recovery test runs one load in many sections, one for each wait.
+    # A recovery test runs the same load in many sections: one section for each wait.
     of_tests = Counter((row.test, load, row.quantity) for load, row in zip(loads, comparison.headlines, strict=True))
     loads = [
         f"{row.section}, {load}" if of_tests[row.test, load, row.quantity] > 1 else load
@@ -113,16 +114,16 @@ def describe_loads(comparison: Comparison) -> dict[tuple[object, ...], str]:
 
 
 def name_headlines(comparison: Comparison) -> dict[tuple[object, ...], str]:
-    """Return the name of each headline figure, with the place of its row as the key:
-    ``4 KiB random write, settled: IOPS``.
+    """Return the name of each headline figure, with the place of the figure's row as the key: ``4 KiB random write,
+    settled: IOPS``.
     """
     loads = describe_loads(comparison)
     return {row.place: f"{loads[row.place]}: {row.quantity.label}" for row in comparison.headlines}
 
 
 def describe_group(comparison: Comparison) -> str:
-    """Return the number of drives in a cohort and their model, or the number of runs if one drive may have several
-    runs.
+    """Return the number of drives in a cohort and their model. If several runs may belong to the same drive, return the
+    number of runs instead.
     """
     cohort = comparison.cohort
     assert cohort is not None
@@ -131,10 +132,10 @@ def describe_group(comparison: Comparison) -> str:
 
 
 def _describe_load(row: ComparedRow, of_test: Sequence[ComparedRow]) -> str:
-    if row.workload.together:  # its name distinguishes a stream
+    if row.workload.together:  # The name of a stream distinguishes it from other streams.
         return name_figure(row.workload)
     alike = [other.workload for other in of_test if other.section == row.section]
-    # Imported results have a section for each demand.
+    # Imported results have a separate section for each demand.
     demands = [axis for axis in find_axes(of.workload for of in of_test) if axis in (JOBS, DEPTH)]
     axes = [axis for axis in find_axes(alike) if axis not in (ACCESS, MIX, BLOCKS, *demands)]
     words = (name_figure(row.workload), *(axis.words(row.workload) for axis in (*demands, *axes)))
@@ -142,15 +143,17 @@ def _describe_load(row: ComparedRow, of_test: Sequence[ComparedRow]) -> str:
 
 
 def name_phase(part: str) -> str:
-    """Return the name of a phase for readers. No rule of a specification judged its level: the rate settled at this
-    level.
+    """Return the name of a phase for readers.
+
+    No rule of a specification judged the level of the phase, so the name says that the rate settled, not that it is
+    steady.
     """
     return "settled" if part == STEADY_PART else part
 
 
 def describe_ratio(entry: Entry) -> str:
-    """Return ``×1.034 ± 0.9 %``, in parentheses if it is within noise, and with a question mark if the noise is not
-    known.
+    """Return a ratio in words: ``×1.034 ± 0.9 %``. A ratio within noise is in parentheses. A question mark follows a
+    ratio whose noise is not known.
     """
     if entry.ratio is None:
         return ""
@@ -158,8 +161,8 @@ def describe_ratio(entry: Entry) -> str:
 
 
 def describe_ratio_uncertainty(entry: Entry) -> str:
-    """Return the text after a ratio: `` ± 0.9 %``, or `` (0.512 to 0.984)`` if the interval is lopsided. The text is
-    empty if the interval is not known.
+    """Return the text after a ratio: `` ± 0.9 %``, or `` (0.512 to 0.984)`` for a lopsided interval. The text is empty
+    if the interval is not known.
     """
     known = entry.ratio_uncertainty
     if not entry.ratio or known is None or known.expanded is None:
@@ -172,8 +175,10 @@ def describe_ratio_uncertainty(entry: Entry) -> str:
 
 
 def describe_ratio_interval(entry: Entry) -> str:
-    """Return ``8.52 to 8.88``, or ``above 8.52`` if the interval has no upper end. A lower limit adds "or wider".
-    Without an interval the text is empty.
+    """Return the interval of a ratio: ``8.52 to 8.88``, or ``above 8.52`` if the interval has no upper end.
+
+    If the width of the interval is only a lower limit, the text ends with "or wider". Without an interval, the text is
+    empty.
     """
     known = entry.ratio_uncertainty
     if entry.ratio is None or known is None or known.low is None:
@@ -184,20 +189,22 @@ def describe_ratio_interval(entry: Entry) -> str:
 
 
 def mark_certainty(entry: Entry, text: str) -> str:
-    """Add a mark to a text about a ratio that shows how certain the difference is."""
+    """Add a mark to a text about a ratio. The mark shows how certain the difference is."""
     if entry.change is Change.WITHIN_NOISE:
         return f"({text})"
     return f"{text}?" if entry.change is Change.INCONCLUSIVE else text
 
 
 def describe_doubt(entry: Entry) -> str:
-    """Return why a change is inconclusive: ``cannot be decided`` for a wide interval, otherwise ``noise not known``."""
+    """Return the reason why a change is inconclusive: ``cannot be decided`` for a wide interval, otherwise ``noise not
+    known``.
+    """
     return "cannot be decided" if is_too_wide(entry.ratio_uncertainty) else "noise not known"
 
 
 def format_ratio(ratio: float) -> str:
-    """Format a ratio with three digits after the point from 0.1 to 2, and with fewer above:
-    ``1.034``, ``8.70``, ``120``.
+    """Return a ratio with three digits after the point from 0.1 to 2, and with fewer digits above 2: ``1.034``,
+    ``8.70``, ``120``.
     """
     if ratio < 0.1:
         return f"{ratio:.2g}" if ratio > 0 else "0"

@@ -1,5 +1,5 @@
-"""Curves of several runs in one chart; of many runs the median, a band with the middle half, and the outliers with
-their names.
+"""Draw the curves of several runs in one chart. For many runs, draw the median, a band with the middle half of the
+runs, and the outliers with their names.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ from tkperf.page.shown_section import ShownSection
 from tkperf.page.tables.verdict_tables import merge_sections
 
 MOST_COLOURED = len(PALETTE)
-"""Most runs that have a colour each."""
+"""Greatest number of runs for which each run has its own colour."""
 LONGEST_NAME = 18
-"""Characters of a run's name in the matrix, in sentences and next to its curves."""
-# This number shows the shape of the curve. With all slices of a day, the page of a dozen runs would be too large.
+"""Greatest length of a run's short name in the matrix, in sentences and next to its curves, in characters."""
+# This number of points is enough to show the shape of a curve. With all slices of a day, the page of a dozen runs would
+# be too large.
 _MOST_POINTS = 300
 _BINS_A_DECADE = 20
-# More curves of one figure cannot be chosen with a switch; the tables contain them.
+# A reader cannot choose among more curves with a switch. The tables contain all curves.
 _MOST_VIEWS = 12
-# Readers want a rate over the block size in both measures, and also over the mix.
+# Readers want to see a rate over the block size in both of these measures, and also over the mix.
 _RATES = (IOPS.key, THROUGHPUT.key)
 _OVER_CELLS = (FigureKind.OVER_AXIS, FigureKind.AGAINST, FigureKind.OVER_DEMAND, FigureKind.FRONTIER)
 _OF_STREAMS = (FigureKind.OVER_TIME, FigureKind.OVER_WRITTEN, FigureKind.OVER_FILLS)
@@ -67,8 +68,8 @@ def call_runs(names: Sequence[str]) -> dict[str, str]:
 
 
 def colour_runs(names: Sequence[str]) -> dict[str, str]:
-    """Return the colour of each run on the whole page. If there are more runs than colours, the runs have
-    no colours.
+    """Return the colour of each run, which is the same on the whole page. If there are more runs than colours, all runs
+    have the neutral colour.
     """
     if len(names) > MOST_COLOURED:
         return dict.fromkeys(names, NEUTRAL)
@@ -76,7 +77,9 @@ def colour_runs(names: Sequence[str]) -> dict[str, str]:
 
 
 def find_sections(comparison: Comparison, test: str) -> dict[str, Sections]:
-    """Return the sections of a test that at least two runs measured, with the results by section and then by run."""
+    """Return the sections of a test that at least two runs measured. The outer key is the section, the inner key the
+    run.
+    """
     found: dict[str, dict[str, SectionResult]] = {}
     for name, result in zip(comparison.names, comparison.results, strict=True):
         for section in (each for one in result.tests if one.name == test for each in one.sections):
@@ -86,7 +89,7 @@ def find_sections(comparison: Comparison, test: str) -> dict[str, Sections]:
 
 
 def build_run_curves(comparison: Comparison, test: str) -> tuple[ChartView, ...]:
-    """Return the charts of a test with a curve for each run, as the plans of its sections request them."""
+    """Return the charts of a test with a curve for each run. The plans of the test's sections request these charts."""
     charts: list[ChartView] = []
     for number, sections in enumerate(find_sections(comparison, test).values()):
         figures = next(iter(sections.values())).plan.figures
@@ -102,7 +105,7 @@ def build_run_curves(comparison: Comparison, test: str) -> tuple[ChartView, ...]
 
 
 def _merge_tests(comparison: Comparison, test: str) -> dict[str, SectionResult]:
-    """Return the sections of a whole test as one section, for each run that completed the test."""
+    """Combine the sections of a test into one section, for each run that completed the test."""
     merged = {}
     for name, result in zip(comparison.names, comparison.results, strict=True):
         for one in result.tests:
@@ -113,9 +116,10 @@ def _merge_tests(comparison: Comparison, test: str) -> dict[str, SectionResult]:
 
 
 def build_lead_charts(comparison: Comparison) -> tuple[ChartView, ...]:
-    """Return the two charts that open a comparison: random writes from fresh to full, random reads over block size.
+    """Return the two charts at the beginning of a comparison: random writes from fresh to full, and random reads over
+    block size.
 
-    Other curves replace a chart that fewer than two runs have.
+    If fewer than two runs have the curve of a chart, another chart replaces this chart.
     """
     tests = dict.fromkeys(test.name for result in comparison.results for test in result.tests)
     found: list[ChartView] = []
@@ -150,7 +154,7 @@ def _find_fills(comparison: Comparison, test: str) -> Iterator[ChartView]:
 
 
 def _find_sizes(read_percent: int, comparison: Comparison, test: str) -> Iterator[ChartView]:
-    """Yield charts of the throughput of random reads, or writes, over the block size."""
+    """Yield charts of the throughput of random reads or of random writes over the block size."""
     title = f"Random {'reads' if read_percent else 'writes'} over block size"
     figure = Figure(kind=FigureKind.OVER_AXIS, quantities=(THROUGHPUT.key,), log=True, axis="block_size")
     for sections in find_sections(comparison, test).values():
@@ -168,7 +172,9 @@ def _find_sizes(read_percent: int, comparison: Comparison, test: str) -> Iterato
 
 
 def _choose_figures(figures: Sequence[Figure]) -> Iterator[Figure]:
-    """Yield each figure that is a curve once. The axis is logarithmic, so that drives of any speed fit on it."""
+    """Yield each figure that is a curve, without repetitions. The axis is logarithmic, so that it can show drives of
+    any speed.
+    """
     logarithmic = {(figure.kind, figure.quantities) for figure in figures if figure.log}
     for figure in figures:
         if figure.kind not in (*_OVER_CELLS, *_OF_STREAMS):
@@ -179,8 +185,8 @@ def _choose_figures(figures: Sequence[Figure]) -> Iterator[Figure]:
 
 
 def _in_both_measures(figure: Figure) -> Iterator[Figure]:
-    """Yield the figure. If it shows a rate over the block size, yield it in IOPS and in MB/s, over the block size and
-    over the mix.
+    """Yield the figure. A figure that shows a rate over the block size is yielded in IOPS and in MB/s, over the block
+    size and over the mix.
     """
     if figure.kind is not FigureKind.OVER_AXIS or figure.axis or len(figure.quantities) != 1:
         yield figure
@@ -203,7 +209,7 @@ def _overlay(comparison: Comparison, sections: Sections, figure: Figure) -> Iter
 
 
 def _overlay_cells(comparison: Comparison, sections: Sections, figure: Figure) -> Iterator[ChartView]:
-    """Yield a view for each curve that the report of a run contains: this curve for every run."""
+    """Yield a view for each curve in the report of a run. The view shows this curve for every run."""
     of_runs: dict[str, list[ChartView]] = {}
     for run, section in sections.items():
         views = BUILD[figure.kind](ShownSection(section=section, key=""), figure)
@@ -220,7 +226,7 @@ def _overlay_charts(comparison: Comparison, key: str, charts: Mapping[str, Any])
             if curve.mark is Mark.LINE and curve.colour != NEUTRAL:
                 by_name.setdefault(curve.name, {})[run] = curve
     first = next(iter(charts.values()))
-    # The order is that of the run with the most curves, because another run may lack the first ones.
+    # The run with the most curves decides the order, because another run may lack the first curves.
     longest = max(charts.values(), key=lambda chart: len(chart.curves))
     names = dict.fromkeys((*(curve.name for curve in longest.curves), *by_name))
     shared = {name: curves for name in names if len(curves := by_name.get(name, {})) > 1}
@@ -235,7 +241,9 @@ def _overlay_charts(comparison: Comparison, key: str, charts: Mapping[str, Any])
 
 
 def _join_places(of_runs: Sequence[Sequence[Place]]) -> tuple[Place, ...]:
-    """Return all places in order: the order of numbers, or otherwise the order of the run with the most places."""
+    """Return all places in order. Numbers are in ascending order. Other places are in the order of the run with the
+    most places.
+    """
     longest = max(of_runs, key=len)
     places = dict.fromkeys(place for places in (longest, *of_runs) for place in places)
     try:
@@ -245,7 +253,8 @@ def _join_places(of_runs: Sequence[Sequence[Place]]) -> tuple[Place, ...]:
 
 
 def draw_runs(comparison: Comparison, chart: Chart, curves: Mapping[str, Curve]) -> Chart:
-    """Return the chart with a curve for each run, in the colour of the run and with its short name at the end.
+    """Return the chart with a curve for each run. Each curve has the colour of the run, and the short name of the run
+    at its end.
 
     If there are more runs than colours, the chart shows the median, a band and the outliers.
     """
@@ -265,7 +274,7 @@ def draw_runs(comparison: Comparison, chart: Chart, curves: Mapping[str, Curve])
 
 
 def _thin(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Return enough points to show the shape of the curve, without the addresses that a click would open."""
+    """Return enough points to show the shape of the curve. The points have no links."""
     known = [point for point in points if point.y is not None]
     places = places_of_extremes([point.y or 0.0 for point in known], _MOST_POINTS)
     return tuple(Point(known[place].x, known[place].y, flag=known[place].flag) for place in places)
@@ -287,7 +296,9 @@ def _show(comparison: Comparison, key: str, chart: Chart, curves: Iterable[str],
 
 
 def _overlay_streams(comparison: Comparison, sections: Sections, figure: Figure) -> Iterator[ChartView]:
-    """Yield a view for each quantity of the slices, over time or over the amount written, all in the same unit."""
+    """Yield a view for each quantity of the slices, over time or over the amount written. All runs use the same
+    unit.
+    """
     streams = {run: section for run, section in sections.items() if len(section.slices) > 1}
     axes = _find_axes(comparison, streams, figure.kind)
     if len(axes) < 2:
@@ -316,7 +327,7 @@ def _overlay_streams(comparison: Comparison, sections: Sections, figure: Figure)
 
 
 def _find_loads(section: SectionResult) -> dict[PartKey, Workload]:
-    """Return the load of a section with slices; of a combination its streams and their flushes."""
+    """Return the load of a section with slices, or the streams of a combination with their flushes."""
     workloads = [cell.workload for cell in section.slices[0].cells]
     is_alone = len(workloads) == 1
     return {work.part_key: work for work in workloads if is_alone or not work.is_combination}
@@ -349,8 +360,10 @@ def _find_axes(comparison: Comparison, streams: Sections, kind: FigureKind) -> d
 
 
 def _draw_distributions(comparison: Comparison, sections: Sections) -> Iterator[ChartView]:
-    """Yield how long the I/Os of streams took: the share that took longer, and the share in each bin."""
-    # The response times of different loads together describe none of them.
+    """Yield charts of the response times of streams: the share of I/Os that needed a longer time, and the share in each
+    bin.
+    """
+    # A joint distribution of the response times of different loads would describe none of these loads.
     streams = {
         run: section
         for run, section in sections.items()
@@ -390,12 +403,12 @@ def _share_of_bins(section: SectionResult) -> Iterator[Point]:
 
 _GRID_POINTS = 120
 _MOST_OUTLIERS = 6
-# The median should cover the same runs everywhere, because it would jump where runs begin or end. If this leaves fewer
-# than half of the places, the median is drawn where most of the runs have a value.
+# The median should cover the same runs at all places, because the median would jump at the place where a run begins or
+# ends. If this rule leaves fewer than half of the places, the median is drawn where most of the runs have a value.
 _LEAST_SHARES = (1.0, 0.9, 0.5)
 _LEAST_PLACES = 0.5
-# A curve whose distance from the band is this many times the height of the band lies beyond the fences of Tukey's box
-# plot.
+# Factor of the fences in Tukey's box plot. An outlier's distance from the band is more than this many times the height
+# of the band.
 _FENCE = 1.5
 
 Courses = Mapping[str, Sequence[Point]]
@@ -403,11 +416,11 @@ _Columns = dict[str, dict[Place, float]]
 
 
 def draw_band(courses: Courses, numbers: Mapping[str, int], scale: Scale) -> tuple[Curve, ...]:
-    """Return the median of the curves with its band, then the outliers, the farthest first.
+    """Return the median of the curves with its band, followed by the outliers, the farthest first.
 
     Args:
-        courses: the points of each run, with its name as the key.
-        numbers: the place of each run among all, which decides the colour of an outlier.
+        courses: the points of each run, with the name of the run as the key.
+        numbers: the number of each run among all runs, which determines the colour of an outlier.
         scale: scale of the axis of places. Curves over time or amounts have different places, so their values are
             interpolated at common places.
     """
@@ -433,7 +446,7 @@ def draw_band(courses: Courses, numbers: Mapping[str, int], scale: Scale) -> tup
 
 
 def _find_middle(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the median and the quartiles."""
+    """Return the median, the lower quartile and the upper quartile."""
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
     return float(middle), float(low), float(high)
 
@@ -443,7 +456,9 @@ def _read_at_places(courses: Courses) -> _Columns:
 
 
 def _read_at_grid(courses: Courses, scale: Scale) -> _Columns:
-    """Return each curve at common places between its own first and last place."""
+    """Return the values of each curve at common places. A curve has no values before its first or after its last
+    place.
+    """
     known = {
         name: [(float(point.x), point.y) for point in points if point.y is not None] for name, points in courses.items()
     }
@@ -468,10 +483,10 @@ def _read_at_grid(courses: Courses, scale: Scale) -> _Columns:
 
 
 def _find_outliers(columns: _Columns, medians: Mapping[Place, float]) -> Iterator[str]:
-    """Yield the curves whose mean distance from the median, as a logarithm, is an outlier, the farthest first.
+    """Yield the curves whose mean logarithmic distance from the median is an outlier, the farthest first.
 
-    If the drives form two groups, the smaller group does not consist of outliers: an outlier is also far from the
-    middle half.
+    An outlier must also be far from the middle half. If the drives form two groups, the smaller group therefore does
+    not count as outliers.
     """
     distances = {}
     for name, column in columns.items():
