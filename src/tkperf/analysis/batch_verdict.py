@@ -150,7 +150,7 @@ class ModelGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """A batch and its results.
+    """A batch with its results.
 
     Attributes:
         drives: the drives in the order of the batch.
@@ -306,7 +306,7 @@ def _judge(
 def _codes_of(one: BatchDriveResult) -> Iterator[VerdictCode]:
     if (code := _STAGES.get(one.state.stage)) is not None:
         yield code
-        # A drive whose run ended early can still miss a claim with the results before the end.
+        # If the run of a drive ended early, the results before the end can still miss a claim.
         if one.misses:
             yield BatchCode.CLAIM_FAILED
         return
@@ -327,8 +327,9 @@ def exit_code_of(state: BatchState, *, claims_pass: bool | None = None) -> int:
 
     The exit code is 0 if all drives are done, and 1 if all drives are done but a claim is not met or not judged.
     Otherwise, the exit code is the gravest code of the drives that are not done. The order, from the gravest code on,
-    is: a number that tkperf does not use, 70, 3, 4, 5, 6, 2, 130. A drive counts as stopped if its process was killed
-    or stopped, if its consent has ended, or if its run has not ended. ``tkperf resume`` continues with such drives.
+    is: a number that tkperf does not use, 70, 3, 4, 5, 6, 2, 130. A drive counts as stopped (code 130) if its process
+    was killed or stopped, if its consent has ended, or if its run has not ended. ``tkperf resume`` continues with such
+    drives.
 
     Args:
         claims_pass: whether every drive meets all claims; None: the batch has no claims.

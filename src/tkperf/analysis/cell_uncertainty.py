@@ -1,4 +1,4 @@
-"""Uncertainty of every figure of the cells of a section, computed from their steps."""
+"""Uncertainty of every figure in the cells of a section, computed from the steps of the cells."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def find_seconds(step: StepRecord, seconds: SecondsOfSteps) -> Seconds:
 
 
 def needs_seconds(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
-    """Return whether the seconds are needed for the uncertainty of a figure. This is the case for a single step, a
-    whole stream, areas that differ, or an offered rate.
+    """Return whether the seconds are needed for the uncertainty of a figure. The seconds are needed for a single step,
+    a whole stream, areas of a disk, or an offered rate.
     """
     of_cells = find_window_steps(steps, section.window)
     once = any(len(of_cell) == 1 or workload.offered_iops is not None for workload, of_cell in of_cells.items())
@@ -67,7 +67,7 @@ def with_uncertainty(section: SectionResult, steps: Sequence[StepRecord], second
     Args:
         section: the section.
         steps: steps of the section.
-        seconds: the seconds of each step, by its place. Steps without stored seconds are missing.
+        seconds: the seconds of each step, by the place of the step. Steps without stored seconds are missing.
     """
     of_cells = find_window_steps(steps, section.window)
     whole = _is_one(section, steps)
@@ -191,7 +191,7 @@ def _of_others(cell: CellResult, window: Window) -> dict[str, Uncertainty]:
 
 
 def _step(quantity: Quantity, window: Window) -> float:
-    """Return the resolution of the mean. For rates, this is one I/O in the whole time."""
+    """Return the resolution of a mean. The resolution of a rate is one I/O in the whole time."""
     if quantity is LATENCY_MEAN:
         return _LATENCY_STEP_US
     if quantity is CPU:

@@ -47,7 +47,8 @@ MOST_SATURATED_RANGE = 0.20
 """Saturated levels may differ by at most this share of their mean. The PTS allows the same range within a steady
 window.
 
-If the rates differ by more, they fall with each higher offered rate, and their mean is not a useful rate of the drive.
+If the rates differ by more, the rates fall with each higher offered rate, and the mean of these rates is not a useful
+rate of the drive.
 """
 LEAST_BEHIND_S = 0.01
 """The I/Os that are offered in this time, in s, may wait without counting as a backlog. The time is ten times the
@@ -74,7 +75,7 @@ _BY_RULE = Uncertainty(reason="found by a rule, not measured")
 
 
 def with_characteristics(test: TestResult) -> TestResult:
-    """Return the test with the characteristics of each of its sections."""
+    """Return the test with the characteristics of each section."""
     of_neighbours = _of_neighbours(test)
     return replace(
         test,
@@ -102,7 +103,7 @@ def find_characteristic(section: SectionResult, measure: Measure) -> Characteris
 
 
 def changes(section: SectionResult, workload: Workload) -> bool:
-    """Return whether the course of a workload contains several levels, drops or spikes."""
+    """Return whether a workload changed over time, with several levels, drops or spikes."""
     return any(
         timeline.changes or timeline.drops or timeline.spikes
         for timeline in section.timelines
@@ -324,7 +325,7 @@ def _levels(section: SectionResult, timeline: Timeline, measured: _Measured) -> 
 def _level(measured: _Measured, timeline: Timeline, measure: Measure, level: RateLevel | None) -> Characteristic:
     """Return a level with its uncertainty.
 
-    The value is a median of slices or rounds, which scatters more than their mean.
+    The value is a median of slices or rounds, and a median scatters more than a mean.
     """
     found = _of(timeline, measure, level.value if level else None)
     if level is None:

@@ -84,8 +84,8 @@ class ClaimResult:
     """The result of a claim.
 
     Attributes:
-        margin_percent: distance between the value and the limit, in percent of the limit. It is negative if the value
-            is on the wrong side of the limit.
+        margin_percent: distance between the value and the limit, in percent of the limit. A negative margin means that
+            the value is on the wrong side of the limit.
         margin_sigmas: the same distance in standard uncertainties; None: the standard uncertainty is not known, or the
             interval is not symmetrical.
         certain: whether the limit lies outside the 95 % interval of the value. With a baseline, the interval of the
@@ -202,7 +202,7 @@ class CheckedFile:
     """A run file that was checked together with other run files.
 
     Attributes:
-        file: the name of the file, as the user gave it.
+        file: the name of the file as the user wrote it.
         checked: the result; None: the file could not be checked, and ``error`` contains the reason.
         copies: other files of the same run.
     """

@@ -124,7 +124,7 @@ def _require_tests(claims: ClaimsFile, result: RunResult) -> None:
 def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim, str | None, Uncertainty]]:
     """Yield a claim for each cell of an earlier run, with a note and the uncertainty of the limit.
 
-    The measure of each claim is the main quantity of its test.
+    The measure of each claim is the main quantity of the test.
     """
     share = baseline.within_percent / 100
     source = f"{earlier.info.name} within {baseline.within_percent:g} %"

@@ -198,8 +198,8 @@ def with_latency_bands(
 
 
 def _is_stream(detail: CellDetail) -> bool:
-    """Return whether the steps are parts of one continuous load. Several rounds of a cell are not, because other cells
-    were measured between the rounds.
+    """Return whether the steps are parts of one continuous load. Several rounds of a cell are not continuous, because
+    other cells were measured between the rounds.
     """
     first = detail.parts[0].step.kind
     return first is StepKind.CONTINUOUS or (first is StepKind.ROUND and len(detail.parts) == 1)
@@ -223,8 +223,8 @@ def _find_pieces(test: str, part: TimedStep, read: ReadSamples | None) -> Iterat
 
 
 def _build_piece(ios: Sample | Measurement, start_s: float) -> Piece:
-    # A load that trims has no writes, and a heat map does not show its directions separately. The trims therefore take
-    # the place of the writes.
+    # A load that trims has no writes, and a heat map shows the directions of such a load only together. The trims can
+    # therefore be stored in place of the writes.
     write = ios.trim if ios.write.is_empty else ios.write
     return Piece(start_s=start_s, duration_s=ios.duration_s, read=ios.read, write=write)
 
@@ -318,8 +318,8 @@ def loads_by_test(record: RunRecord, seconds: Mapping[str, Sequence[Seconds]]) -
 
 SHORTEST_S = 20.0
 FEWEST_COLUMNS = 8
-"""A load with fewer columns has no heat map, because the map would not show a course over time. The same is true for a
-load shorter than ``SHORTEST_S``.
+"""A load with fewer columns has no heat map, because the map would not show a course over time. A load that is shorter
+than ``SHORTEST_S`` has no heat map either.
 """
 # Possible numbers of seconds or slices in a column.
 _SIZES = (1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
@@ -385,7 +385,7 @@ class Piece:
 def count_bands(pieces: Sequence[Piece], direction: Direction, size: HeatMapSize) -> LatencyBands | None:
     """Return the counts of a stream for a heat map.
 
-    Return None if the stream is too short, or if it has no histograms, as in imported results.
+    None: the stream is too short, or has no histograms, as in imported results.
     """
     ordered = sorted(pieces, key=lambda piece: piece.start_s)
     if not ordered or ordered[-1].end_s < SHORTEST_S:

@@ -31,7 +31,7 @@ class HostCondition:
 
     @property
     def text(self) -> str:
-        """Return the finding, followed by its level if the finding disturbs or may disturb."""
+        """Return the finding as text. If the finding disturbs or may disturb, the text contains the level."""
         if self.level in (DISTURBS, ADVICE):
             return f"{self.found} ({'may disturb' if self.level == ADVICE else self.level})"
         return self.found

@@ -1,8 +1,8 @@
 """Results of loads that run together: the main quantity of each stream, the grid of offered reads and writes with its
 limit, and the effect of neighbours on a reader.
 
-A cell of the grid counts only if the drive did all offered I/Os. In overload, the queue depth limits the latency, so
-the latency of an overloaded cell would look better than it is.
+A cell of the grid counts only if the drive did all offered I/Os. In overload, the queue depth limits the latency, so an
+overloaded cell would look too good.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class InterferenceGrid:
 
     @property
     def at_middle_writes(self) -> LimitPoint | None:
-        """Return the limit next to the middle one of the write rates, or the lower of two middle rates; None: not
+        """Return the limit next to the middle rate of writes, or next to the lower of two middle rates; None: not
         known.
         """
         limit = self.limit
@@ -380,8 +380,8 @@ def find_factors(section: SectionResult) -> Iterator[Characteristic]:
 
 
 def find_drift_percent(grid: SectionResult, again: SectionResult) -> float | None:
-    """Return the change of the mean read latency of the first cell between its first measurement and its repetition at
-    the end of the test, in %.
+    """Return the change of the mean read latency of the first cell, in %, from the first measurement to the repetition
+    at the end of the test.
 
     None: the cell was not measured twice.
     """

@@ -37,7 +37,7 @@ from tkperf.model.workload import Workload
 RESULTS_SCHEMA = "tkperf-results/2"
 
 END_LOST = "how it ended cannot be read"
-"""The reason why a section of a complete test ended, if the run file does not contain it."""
+"""Text for a section of a complete test, if the run file does not contain the reason why the section ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +226,7 @@ class SectionResult:
 
     @property
     def is_as_new(self) -> bool:
-        """Return whether the section measures a device to which nothing was written since its purge."""
+        """Return whether the section measures a device to which nothing was written since the purge."""
         return is_as_new(self.purge, self.filled_bytes)
 
     @property
@@ -309,7 +309,7 @@ class TestResult:
     not_measured: tuple[str, ...] = ()
     """Sections of an unfinished test that have no measurement yet."""
     figures: tuple[Figure, ...] = ()
-    """Figures of the whole test, from its plan."""
+    """Figures of the whole test, from the plan of the test."""
     demands: tuple[tuple[int, int], ...] = ()
     """Threads and queue depth of the measured steps, in order; empty: not known."""
     written_again_bytes: int = 0

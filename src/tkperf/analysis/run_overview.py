@@ -1,4 +1,4 @@
-"""A summary of a run for a list of runs: its state, place, remaining time and verdict."""
+"""A summary of a run for a list of runs: state, place in the test, remaining time and verdict."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def build_overview(
     """Return the overview of a run.
 
     Args:
-        log: the whole log. It is not necessary for a complete run.
+        log: the whole log of the run. The log may be empty for a complete run.
         now_s: the present time on the clock of the run; None: the run has ended, or the clock is not known.
         pid, user: number and user of the process that executes the run.
         disturbed_steps: number of disturbed steps; None: the run was not observed.
@@ -153,7 +153,7 @@ def build_ended_overview(record: RunRecord, log: Sequence[LogEntry], verdict: Ve
 
 
 def find_verdict(record: RunRecord) -> VerdictState:
-    """Return the verdict on a run. The record must contain the steps. Their histograms may be empty."""
+    """Return the verdict on a run. The record must contain the steps, but the histograms of the steps may be empty."""
     # The steps of a running run are not examined, because no other verdict would replace "running".
     if record.status is RunStatus.RUNNING:
         return VerdictState.RUNNING

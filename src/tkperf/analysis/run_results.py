@@ -299,7 +299,9 @@ def _resumption(record: RunRecord, resumption: Resumption) -> ResumptionResult:
 
 
 def _set_aside(record: RunRecord, resumption: Resumption) -> tuple[StepRecord, ...]:
-    """Return the steps that were set aside because of this interruption, without those of earlier interruptions."""
+    """Return the steps that were set aside because of this interruption. Steps that an earlier interruption already set
+    aside are not included.
+    """
     for test in (*record.tests, *record.earlier):
         if test.id == resumption.test_id:
             return tuple(step for sequence, step in test.set_aside if resumption.sets_aside(sequence))

@@ -219,7 +219,7 @@ def build_section(
     # A round without a verdict is complete if another round followed it.
     whole = _complete_areas(in_areas, planned) or (() if given else _complete_rounds(in_rounds))
     lost = [row for row in lost_steps if row.section in (name, None)]
-    # The rounds of a stream's verdict may be far apart. They are a window only if the stream is steady.
+    # The judged slices of a stream may be far apart, so they are a window only if the stream is steady.
     verdicts = () if stream else tuple(record.verdict for record in given)
     window, because = _window(ended, verdicts, whole, test)
     in_window = frozenset(window)
@@ -355,7 +355,7 @@ def _complete_rounds(steps: Sequence[StepRecord]) -> tuple[int, ...]:
 
 
 def _without_holes(steps: Sequence[StepRecord], judged: set[int], lost: Sequence[LeftOut]) -> set[int]:
-    """Return the judged rounds that are complete, although steps of their section could not be read."""
+    """Return the judged rounds that are complete. Other rounds of the section may lack steps that could not be read."""
     ran: dict[int, set[int]] = {}
     for step in steps:
         if step.kind in IN_ROUNDS:

@@ -35,7 +35,7 @@ class PartSelection:
 
     Attributes:
         text: the selection as the user wrote it.
-        names: names of the test, the section or the workload. The cell must match all of them.
+        names: names of the test, the section or the workload. The cell must match all names.
         rounds: the first and the last round, slice or area.
         seconds: start and end on the time axis of the charts of every second.
         level: offered rate in IOPS.

@@ -237,8 +237,8 @@ def _reasons(result: RunResult) -> Iterator[VerdictReason]:
 
 
 def count_damages(result: RunResult) -> int:
-    """Count the parts of the run file that cannot be read, or else the sections of complete tests whose end is
-    missing.
+    """Return the number of parts of the run file that cannot be read. If all parts can be read, return the number of
+    sections without a recorded end in complete tests.
     """
     sections = (section for test in result.tests for section in test.sections)
     return len(result.left_out) or sum(section.ended_because == END_LOST for section in sections)

@@ -225,8 +225,9 @@ def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[WorkloadAxi
     """Return the fields that identify corresponding workloads in the sections of several runs.
 
     The kind of load must be the same. The demand must be the same only if a section has several demands. Two runs with
-    different thread counts can be compared, with a warning. The same holds for the part of the range that a load uses:
-    the same share of two drives of different sizes is not the same bytes. Streams are identified by their names.
+    different thread counts can be compared, with a warning. The part of the range that a load uses must also be the
+    same only if a section has several such parts, because the same share of two drives of different sizes is a
+    different number of bytes. Streams are identified by their names.
     """
     several = [list(section) for section in sections]
     varying = {axis for section in several for axis in find_axes(section) if axis is not REGION}

@@ -98,7 +98,7 @@ class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
 
 class BatchPlace(msgspec.Struct, frozen=True, kw_only=True):
     """The place of a drive in its batch. The process of the drive receives the place with the command to begin, and the
-    run file stores it.
+    run file stores the place.
 
     Attributes:
         name: the name of the batch.
@@ -117,13 +117,13 @@ class BatchPlace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DriveState(msgspec.Struct, frozen=True, kw_only=True):
-    """A drive of a batch and its run.
+    """A drive of a batch, with its run.
 
     Attributes:
         run_file: path of the run file, which exists once the run has begun.
         pid: the number of the process of the drive; None: not known.
-        exit_code, text: the exit code of the process, and the reason for its end. While the process runs, the code is
-            None and the reason is empty.
+        exit_code, text: the exit code of the process, and the reason why the process ended. While the process runs, the
+            code is None and the reason is empty.
         place: the place among the drives that are measured at the same time; None: the run has not begun.
         again_file: run file of a second run, in which the drive was measured alone; None: there is no second run.
     """
@@ -141,7 +141,7 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> str:
-        """Return the progress of the drive and its reason, such as ``failed: no space left`` or
+        """Return the progress of the drive, with the reason, such as ``failed: no space left`` or
         ``stopped by the user``.
         """
         if self.stage is DriveStage.STOPPED and self.text.startswith(self.stage):
@@ -183,7 +183,7 @@ class ConnectedHost(msgspec.Struct, frozen=True, kw_only=True, tag="host"):
 
 
 class SnapshotMark(msgspec.Struct, frozen=True, kw_only=True):
-    """Mark of a run file that was copied from another host, during its run or afterwards.
+    """Mark of a run file that was copied from another host, during the run or after the run.
 
     Attributes:
         host: the name of the host in the batch.
@@ -216,7 +216,7 @@ def find_snapshot(host: Mapping[str, object]) -> SnapshotMark | None:
 
 
 class BatchState(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch as its ledger describes it.
+    """A batch, as the ledger describes the batch.
 
     Attributes:
         path: the ledger, NAME.batch.

@@ -1,4 +1,4 @@
-"""Names that the command line accepts, and the limits of its numbers.
+"""Names that the command line accepts, and limits of the numbers.
 
 Help, completion and wrong calls need only the names, so this module does not import the tests, drives and profiles to
 which the names refer. Those modules contain the same names, and tests/model/test_choices.py compares both lists.
@@ -78,7 +78,7 @@ KERNEL_PURGES = ("discard", "write-zeroes")
 # Methods that the option --purge accepts. The order has no meaning.
 PURGES = (*NVME_PURGES, *ATA_PURGES, *SCSI_PURGES, *KERNEL_PURGES)
 
-# These limits are far beyond every useful value. They only refuse typing errors.
+# These limits are far beyond every useful value. The limits only refuse typing errors.
 MOST_JOBS = 1024
 DEEPEST_QUEUE = 65_536
 LONGEST_STEP_S = 86_400
@@ -105,7 +105,7 @@ def profiles_folder() -> Path:
     return Path(__file__).parents[1] / "procedures/profiles"
 
 
-# Each purpose has a pattern of the names that express it. "preconditioned" is excluded, because the word describes the
+# Each pattern matches the names that express a purpose. "preconditioned" is excluded, because the word describes the
 # state of a drive after preconditioning.
 _PURPOSES = {
     "precondition": r"pre[-_ ]?cond(?!\w*ed(?![a-z]))|(?<![a-z])wipc(?![a-z])|workload[-_ ]?independent",
@@ -143,8 +143,8 @@ def prepares(*names: str, folder: str = "", writes: bool = True) -> bool:
     does not suffice.
 
     Args:
-        writes: whether the load writes. A load without writes cannot fill or precondition a device, but it can warm up
-            a cache.
+        writes: whether the load writes. A load without writes cannot fill or precondition a device, but such a load can
+            warm up a cache.
     """
     purposes = find_purposes(
         *(re.sub(f"{_AFTERWARDS}|{_CONDITIONS}", "", name.lower(), flags=re.DOTALL) for name in names), folder=folder

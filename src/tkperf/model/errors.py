@@ -98,7 +98,7 @@ def not_known(what: str, given: str, choices: Iterable[str]) -> UsageError:
     return UsageError(f"{what} '{given[:40]}': {choose_from(given, choices)}")
 
 
-# Remedies for the failures whose description alone does not tell the user what to do.
+# Remedies for failures that need more advice than the description of the failure.
 _ADVICE = {
     errno.EMFILE: "raise the limit of this shell: ulimit -n",
     errno.ENFILE: "the whole host has reached its limit: sysctl fs.file-max",
@@ -108,7 +108,7 @@ _ADVICE = {
     errno.EDQUOT: "remove files of this user, or raise the quota",
     errno.EIO: "the disk or its file system fails: see the kernel log",
 }
-# These failures belong to this process or host. They would also occur in another folder.
+# These failures belong to this process or host. The same failures would occur in another folder.
 _LACK_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 

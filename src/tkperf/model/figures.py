@@ -124,7 +124,7 @@ PERCENTILE_KEYS = percentile_keys(PercentileUse.CURVES)
 
 
 def asking(question: str, *figures: Figure) -> tuple[Figure, ...]:
-    """Return a chart that answers a question. The figures are its views."""
+    """Return a chart that answers a question. The figures become the views of the chart."""
     return tuple(replace(figure, question=question) for figure in figures)
 
 
@@ -185,8 +185,8 @@ WHOLE_TEST = asking(
     drawn(FigureKind.TIMELINE, "megabytes_per_s", view=("whole test",)),
     drawn(FigureKind.PRECONDITIONING, "megabytes_per_s"),
 )
-"""Figures that every test has. They show all work on the device in the order of time, and the course of
-preconditioning.
+"""Figures that every test has. These figures show all loads on the device in the order of time, and the change of the
+rate during preconditioning.
 """
 
 

@@ -368,8 +368,9 @@ def bands_of_buckets(per_decade: int) -> tuple[IntArray, IntArray]:
     """Return two arrays: the number of the latency band for each bucket, and the lowest latency in ns of each band. The
     second array also contains the end of the last band.
 
-    A band is about 1 / ``per_decade`` of a decade wide. It consists of whole groups of a coarse histogram. Therefore
-    the histogram of a second and that of a step count each I/O in the same band, and no bucket is split.
+    A band is about 1 / ``per_decade`` of a decade wide. A band consists of whole groups of a coarse histogram.
+    Therefore the histogram of a second and the histogram of a step count each I/O in the same band, and no bucket is
+    split.
     """
     end_ns = int(BUCKET_UPPER_NS[-1]) + 1
     powers = np.arange(0, per_decade * np.log10(end_ns) + 1)

@@ -46,7 +46,7 @@ class CpuTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """CPU time in s of a process and of its children that have ended."""
+    """CPU time, in s, of a process and of the child processes that have ended."""
 
     name: str
     with_children_s: float

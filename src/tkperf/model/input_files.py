@@ -65,7 +65,7 @@ def only_confined() -> Iterator[None]:
     the files open until the end of the block.
 
     Raises:
-        OSError: one of the files is elsewhere.
+        OSError: one of the files is outside the permitted folders.
     """
     before = _find_opened() if _confined_to else {}
     yield

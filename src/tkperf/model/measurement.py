@@ -267,7 +267,7 @@ class Measurement:
     host_limited: bool = False
     rates_known: bool = True
     disturbed_by: tuple[DisturbanceCode, ...] = ()
-    # The sum is stored, because it is read many times and the addition of histograms takes long.
+    # The sum is stored, because the sum is read many times and the addition of histograms takes long.
     _both: IoStats | None = field(default=None, init=False, repr=False, compare=False)
 
     @property

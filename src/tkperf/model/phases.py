@@ -12,8 +12,8 @@ A procedure is a generator. The procedure yields a phase, and the runner sends t
 | SteadyStateVerdict | None (logged, shown)         |
 | SectionOutcome     | None (logged, shown)         |
 
-A procedure yields the outcome of a section as soon as possible. A finished section therefore has its outcome even if
-the test never ends.
+A procedure yields the outcome of a section as soon as possible. A finished section therefore has an outcome even if the
+test never ends.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Fill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """Steps that run one directly after the other, without idle time between them. Rounds count from 1.
+    """Steps that follow each other directly, without idle time. Rounds count from 1.
 
     With ``areas``, the active range is divided into this number of areas. ``number`` then counts the areas from the
     start of the range, and the steps stay in that area. Areas have no steady state. A ``warm_up`` is measured and
@@ -101,7 +101,7 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class Interruption:
-    """The answer to a repeatable round that was interrupted. It replaces the measurement.
+    """The answer to a repeatable round that was interrupted. The answer replaces the measurement.
 
     After the interruption, the device had no I/O for an unknown time. The procedure requests the round again. No
     decision of the procedure may combine rounds from before the interruption with rounds from after the interruption.

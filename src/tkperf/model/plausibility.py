@@ -30,8 +30,9 @@ SHORTEST_SHARE, SHORTEST_SLACK_S = 0.95, 0.05
 # A timed job ends when its last I/O completes. The job may therefore exceed its time by the longest latency, and by the
 # time for which a thread waits for a CPU.
 LATE_SHARE, LATE_SLACK_S = 0.1, 5.0
-# No job can run for longer than the time since its start. Two clocks (CPU counters, NTP) differ by thousandths. The
-# remaining tolerance allows for the milliseconds between the release of fio and the reading of the clock.
+# No job can run for longer than the time since its start. Two clocks may differ by thousandths of the time, because one
+# clock follows CPU counters and the other clock follows NTP. The remaining tolerance allows for the milliseconds
+# between the release of fio and the reading of the clock.
 CLOCK_SHARE, CLOCK_SLACK_S = 0.01, 0.25
 # A job also cannot run for a much shorter time than the time since its start. A host that swaps may need seconds
 # between the release of fio and the first I/O, and between the last I/O and the report. The report of a running job
@@ -47,8 +48,8 @@ MOST_OUTSTANDING = 1.25
 LEAST_OUTSTANDING = 0.25
 # A job with fewer I/Os than this number times the queue depth may end before the queue was ever full.
 FULL_QUEUE_ROUNDS = 4
-# fio meets an offered rate within a percent: it issues whole I/Os in a second, and rounds random times to whole us. The
-# standard deviation of the number of random arrivals in a step is the square root of this number.
+# fio meets an offered rate within one percent, because fio issues a whole number of I/Os in a second and rounds random
+# times to whole µs. The standard deviation of the number of random arrivals in a step is the square root of the number.
 OFFERED_SHARE = 0.05
 RANDOM_ARRIVALS_SPREAD = 6.0
 # For each I/O, on any device, a thread of fio enters the kernel twice, reads the clock and updates counters. The
@@ -60,7 +61,7 @@ BYTES_TOLERANCE = 0.01
 # Random values, such as the sizes of a mix, lie within this number of standard deviations.
 CHANCE_DEVIATIONS = 6.0
 # While a job runs, fio reads its counters one after the other. On a host without a free CPU, half a second can pass
-# between two of them.
+# between the readings of two counters.
 RUNNING_TRAIL_S = 0.5
 RUNNING_TRAIL_IOS = 64
 # A job in a slice counts as silent only if the jobs did, on average, this number of I/Os for each place in the queue
@@ -377,7 +378,7 @@ def _outstanding(measurement: Measurement, requested: RequestedLoad, evidence: E
     most = jobs * workload.io_depth
     both = measurement.both
     busy_s = both.latency_sum_ns / 1e9
-    # I/Os that end in a slice may have begun before it.
+    # I/Os that end in a slice may have begun before the slice.
     within_s = duration_s + ((both.latency_max_ns or 0) / 1e9 if requested.running else 0.0)
     if busy_s > MOST_OUTSTANDING * most * within_s:
         return (

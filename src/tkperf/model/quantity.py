@@ -66,7 +66,7 @@ class Measure:
         return self.unit.replace("µ", "u")
 
     def text(self, value: float | None) -> str:
-        """Return a value with its unit for people; a dash if the value was not measured."""
+        """Return a value with its unit for people. If the value was not measured, return a dash."""
         return format_quantity(value, self.unit, self.digits)
 
 

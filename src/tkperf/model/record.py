@@ -90,8 +90,8 @@ class StepRecord:
     disturbances: tuple[Disturbance, ...] | None = None
     host: HostUse | None = None
     _parts: list[StepRecord] = field(default_factory=list, init=False, repr=False, compare=False)
-    """The other parts of the step. They are stored at the first request, because an analysis requests the parts several
-    times.
+    """The other parts of the step. The parts are stored at the first request, because an analysis requests the parts
+    several times.
     """
 
     @property
@@ -123,13 +123,13 @@ class StepRecord:
             for work in list_streams(self.workload):
                 assert work.stream is not None
                 loads.append(replace(self, workload=work, measurement=self.measurement.of_stream(work.stream)))
-            # The first part is the step itself. It is not stored, because a step must not refer to itself.
+            # The first part is the step itself. The first part is not stored, because a step must not refer to itself.
             self._parts.extend([part for one in loads for part in _with_flushes(one)][1:])
         return (self, *self._parts)
 
     @property
     def foreign_bytes(self) -> int | None:
-        """Return the bytes that other programs moved during the step; None: they could not be compared."""
+        """Return the bytes that other programs moved during the step; None: the bytes could not be compared."""
         if self.foreign_read_bytes is None or self.foreign_write_bytes is None:
             return None
         return self.foreign_read_bytes + self.foreign_write_bytes
@@ -214,7 +214,7 @@ class RunNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfinishedStep:
-    """The measurement so far of a step that has not ended or was interrupted. It is not a result.
+    """The measurement so far of a step that has not ended or was interrupted. The measurement is not a result.
 
     ``measured_so_far`` contains the totals up to the newest stored second, without samples.
     """
@@ -256,7 +256,7 @@ class GoesOn(StrEnum):
     ROUND = "round"
     # The last purge before the interruption, and everything after that purge, is repeated.
     PURGE = "purge"
-    # The test is repeated from its beginning, because it has no purge.
+    # The test is repeated from its beginning, because the test has no purge.
     TEST = "test"
     # The user chose to continue at the point at which the test stopped. Only the interrupted part is measured again.
     WHERE_IT_STOPPED = "where it stopped"

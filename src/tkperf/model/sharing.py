@@ -119,7 +119,7 @@ class PartBudget(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         drives: the drives in slot order.
         demand_bytes_per_s: sum of the bandwidths of the drives' links, as far as the bandwidths are known.
-        drives_not_known: the drives whose links are not known.
+        drives_not_known: the drives with unknown links.
     """
 
     part: Part

@@ -1,7 +1,7 @@
 """Analysis of readings: changes between two readings, throttled times and steps, write amplification, and warnings.
 
-A reading of a drive's log covers about the last minute, so it may arrive after a step was stored. Therefore, steps are
-marked as throttled when a run file is read.
+A reading of a drive's log covers about the last minute, so the reading may arrive after a step was stored. Therefore,
+steps are marked as throttled when a run file is read.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _heat_values = attrgetter(*_HEAT)
 
 
 class Intervals:
-    """Intervals that may overlap. A search is fast even with many intervals, because its time grows with the logarithm
-    of their number.
+    """Intervals that may overlap. A search is fast even with many intervals, because the time grows with the logarithm
+    of the number of intervals.
     """
 
     def __init__(self, pairs: Iterable[tuple[float, float]]) -> None:
@@ -213,8 +213,8 @@ def _test(test: TestRecord, stretches: Sequence[Sequence[Throttled]]) -> TestRec
 
 
 def _overlapping(stretches: Sequence[Throttled], began_s: float, ended_s: float) -> Iterator[Throttled]:
-    """Yield the periods of one drive that overlap a time. ``stretches`` must be in the order of time. A search by
-    halves finds the first period, because a day may have one period for each minute.
+    """Yield the periods of one drive that overlap a time. ``stretches`` must be in the order of time. A binary search
+    finds the first period, because a day may have one period for each minute.
     """
     first = bisect_right(stretches, began_s, key=lambda stretch: stretch.ended_s)
     yield from takewhile(lambda stretch: stretch.began_s < ended_s, islice(stretches, first, None))
@@ -248,8 +248,8 @@ MEDIA_ERRORS = "media-errors"
 
 @dataclass(slots=True)
 class TelemetryLog:
-    """State that decides which readings are stored and which warnings are new. It receives all readings in the order of
-    time.
+    """State that decides which readings are stored and which warnings are new. All readings must be given in the order
+    of time.
     """
 
     _kept: dict[str, Reading] = field(default_factory=dict)

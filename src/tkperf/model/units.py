@@ -106,7 +106,7 @@ def format_durations(shortest_s: float, longest_s: float) -> str:
 
 
 def format_count(count: int, what: str) -> str:
-    """Return a count with its noun: ``1 slice``, ``1,440 slices``. The noun must have a regular plural."""
+    """Return a count with a noun: ``1 slice``, ``1,440 slices``. The noun must have a regular plural."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
@@ -123,7 +123,7 @@ def spaced(size: str) -> str:
 
 
 def capital(text: str) -> str:
-    """Return the text with a capital letter at its beginning."""
+    """Return the text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 

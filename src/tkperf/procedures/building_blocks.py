@@ -252,8 +252,8 @@ def stream_until(
     warm_up_slices: int = 0,
     results: list[Measurement] | None = None,
 ) -> Generator[Yielded, Reply, Stream]:
-    """Run the tracked workload as a stream until it is steady, has written enough, or reaches the largest number of
-    slices.
+    """Run the tracked workload as a stream until the workload is steady, has written enough, or reaches the largest
+    number of slices.
 
     Args:
         judge_every: the interval n of judged slices. The slices 1, 1 + n, 1 + 2n ... are judged. None: no slice is
@@ -394,7 +394,7 @@ def response_time_histogram(
     section: str = HISTOGRAM_SECTION,
     ran: str = "ran its full time",
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run the load of a test once more to record the distribution of its response times.
+    """Run the load of a test once more to record the distribution of the response times.
 
     Args:
         steady: whether the preceding test was steady. If not, the outcome states this fact.

@@ -108,7 +108,7 @@ def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints
 
     Only cells with a mean latency below the ceiling count. If no cell is below the ceiling, all cells count. Minimum is
     the least demand of all cells. Maximum is the counting cell with the highest IOPS. Middle is the counting cell with
-    the IOPS nearest to half-way between maximum and minimum. Among equal cells, the function chooses the one with the
+    the IOPS nearest to half-way between maximum and minimum. Among equal cells, the function chooses the cell with the
     least demand.
 
     Raises:

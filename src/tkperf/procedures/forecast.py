@@ -64,7 +64,7 @@ def drive(procedure: Procedure, answer: Answering) -> Iterator[Phase | Statement
             reply = answer(asked, ())
 
 
-# Assumed rate of a fill that was not measured yet. This is about the rate of a SATA SSD.
+# Assumed rate of a fill that was not measured yet, about the rate of a SATA SSD.
 ASSUMED_FILL_BYTES_PER_S = 500e6
 ASSUMED_LATENCY_NS = 1e5
 
@@ -395,13 +395,13 @@ def _with_bytes(measurement: Measurement, read_bytes: int, write_bytes: int) -> 
 
 MOST_STEPS = 200_000  # steps of one test, with all its rounds or areas
 LONGEST_STREAM_S = 366 * 86400
-# Profiles are checked before the device is known, so this length is assumed. It is large enough for all parts of a
-# range that are given in bytes.
+# Profiles are checked before the device is known, so this length is assumed. The assumed length is large enough for all
+# parts of a range that are given in bytes.
 _ANY_DEVICE_BYTES = 1 << 60
 
 
 def walk(test: Test, profile: Profile, active_range_bytes: int) -> Iterator[Phase]:
-    """Yield all phases of a test in its longest course."""
+    """Yield all phases of a test in the worst case, in which the test takes longest."""
     procedure = test.procedure(profile, active_range_bytes)
     return longest_phases(procedure, active_range_bytes=active_range_bytes)
 
@@ -477,8 +477,8 @@ def _find_twice(steps: Sequence[Step]) -> Workload | None:
 def fit_to_sector(profile: Profile, logical_block_bytes: int, tests: Sequence[Test]) -> tuple[Profile, dict[str, str]]:
     """Omit block sizes that the device cannot address from the tests to run, with a warning for each.
 
-    On a 4Kn device, blocks of 0.5 KiB are omitted. The tracking variable does not change, because the block size
-    identifies it, and not its place in the list.
+    On a 4Kn device, blocks of 0.5 KiB are omitted. The tracking variable stays the same, because a tracking variable is
+    identified by the block size, and not by the place in the list.
 
     Returns:
         The fitted profile, and a warning for each test that lost a block size.

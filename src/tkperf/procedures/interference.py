@@ -201,7 +201,7 @@ def measure_grid(table: InterferenceTable, alone: Alone) -> Generator[Yielded, R
 
 
 def measure_first_again(table: InterferenceTable, alone: Alone) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Measure the first cell once more, to determine how much it changed during the test."""
+    """Measure the first cell once more, to determine the change of this cell during the test."""
     load = load_of(order_cells(table)[0], table, alone)
     yield PhaseSequence(phases=_lead_in_and_cell(FIRST_CELL_AGAIN, 1, load, table))
     return unjudged(FIRST_CELL_AGAIN, "measured the first cell of the grid once more", (1,))
@@ -226,7 +226,7 @@ def _offered(load: Workload, alone_iops: float, level: int, table: InterferenceT
     if not level:
         return None
     # The rate is rounded to a whole number of I/Os per second, because people can read such a rate and fio can offer
-    # it.
+    # such a rate.
     offered_iops = float(max(1, round(alone_iops * level / (table.levels - 1))))
     return replace(load, offered_iops=offered_iops, arrival=table.arrival, jobs=find_jobs(offered_iops, table.jobs))
 

@@ -122,7 +122,7 @@ def choose_tests(
     """
     own = own_tests(profile)
     tests = (*SUITES[suite].values(), *own)
-    # A search for the demand changes the other tests, so it runs only on request.
+    # A search for the demand changes the other tests, so the search runs only on request.
     defined = tuple(test for test in tests if test.is_in(profile) and not test.finds_demand)
     named = [*(name for name in names if not is_toml_path(name)), *(test.name for test in own)]
     if ALL_TESTS in names:

@@ -94,7 +94,7 @@ def throughput(profile: Profile, _active_range_bytes: int) -> Procedure:
 def _one_block_size(
     profile: Profile, block_size_kib: float, judged_by: SectionOutcome | None
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run one block size.
+    """Run the rounds of one block size.
 
     Args:
         judged_by: the section that decided the number of rounds; None: this section decides.

@@ -61,7 +61,7 @@ class SweepTable(SteppedTable, frozen=True, kw_only=True):
     io_depths: Annotated[Depths, means("queue depths of each thread (QD), as the innermost loop")]
 
     def fault(self, profile: Profile) -> str | None:
-        # The combinations are counted but not built, because the longest lists have billions of them.
+        # The combinations are counted but not built, because the longest lists have billions of combinations.
         combinations = prod(map(len, self.loops))
         if combinations > MOST_COMBINATIONS:
             return f"jobs: {combinations:,} combinations of all lists are more than {MOST_COMBINATIONS:,}"
@@ -129,8 +129,9 @@ def _over_each(quantity: str, name: str) -> tuple[Figure, ...]:
 def sweep(profile: Profile, _active_range_bytes: int) -> Procedure:
     """Purge, precondition, then run rounds of all combinations until the tracked combination is steady.
 
-    The tracked combination is the hardest for the drive. It is the combination with the fewest reads. Among several
-    such combinations, the most outstanding I/Os decide, then the smallest blocks, and then the least compressible data.
+    The tracked combination is the hardest for the drive: the combination with the fewest reads. Among several
+    combinations with the fewest reads, the most outstanding I/Os decide, then the smallest blocks, and then the least
+    compressible data.
     """
     table = profile.table(SweepTable)
     yield Purge(section=SECTION)

@@ -259,8 +259,8 @@ def are_judged_steady(sections: Sequence[SectionResult]) -> bool:
 
 
 def phase_entry(part: str, phase: Phase, quantity: Quantity) -> Entry:
-    """Return the value of a quantity in a phase of one run. The value is the level of the phase or the median of the
-    slices, or for a minimum or maximum the extreme of the slices.
+    """Return the value of a quantity in a phase of one run. The value is the level of the phase, or the median of the
+    slices if the level is not known. For a minimum or maximum, the value is the extreme of the slices.
     """
     cells = [one.values for one in phase.slices]
     values = [value for cell in cells if (value := cell.value(quantity)) is not None]
@@ -294,7 +294,7 @@ def _find_demand(cells: Sequence[CellResult]) -> tuple[int, int] | None:
 
 
 def is_stream(section: SectionResult) -> bool:
-    """Return whether a section is a stream with enough slices to find its phases."""
+    """Return whether a section is a stream with enough slices for a search for phases."""
     return len(section.slices) >= 4 * _LEAST_SLICES and section.areas is None
 
 
@@ -372,8 +372,8 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
 
 
 def _of_readers(test: str, sections: Sequence[SectionResult]) -> Iterator[ComparedRow]:
-    """Yield the latency of the reader alone and next to each neighbour. No value is better or worse than another value,
-    because each drive has a reader of its own rate.
+    """Yield the latency of the reader alone and next to each neighbour. The values are not judged as better or worse,
+    because the rate of the reader differs from drive to drive.
     """
     of_runs = [find_neighbours((section,)) for section in sections]
     builders = [make_entry_builder(section) for section in sections]

@@ -112,7 +112,8 @@ def find_candidates(results: Sequence[RunResult], rows: Sequence[ComparedRow]) -
     preparing = {
         (test.name, section.name) for test in results[0].tests for section in test.sections if section.plan.prepares
     }
-    # Each drive has a reader of its own rate, so only the factors of neighbours stand for such a test.
+    # The rate of the reader differs from drive to drive, so only the factors of the neighbours are used as headline
+    # figures of such a test.
     of_own_readers = {
         (test.name, section.name)
         for test in results[0].tests

@@ -16,7 +16,8 @@ from tkperf.model.quantity import Better, Measure
 from tkperf.model.workload import Workload
 
 LEAST_DIFFERENCE = 0.03
-"""Two values that differ by less than this share of the better value have the same rank, whatever their noise.
+"""Two values have the same rank if their difference is less than this share of the better value, even if the noise is
+smaller.
 
 The intervals of two runs do not contain the differences between drives of the same model, which may be larger. The
 limit is therefore a convention (ADR 60).

@@ -54,8 +54,8 @@ class FixedFigure:
 
 
 def _is_of(work: Workload, access: Access, read_percent: int, block_size_bytes: int, single: bool | None) -> bool:
-    """Return whether a workload is of this kind. With ``single``, the load must have exactly one outstanding I/O; if
-    False, several; if None, any number.
+    """Return whether a workload is of this kind. If ``single`` is True, the load must have exactly one outstanding I/O.
+    If False, the load must have several. If None, any number is accepted.
     """
     return (
         (work.access, work.read_percent, work.block_size_bytes) == (access, read_percent, block_size_bytes)
@@ -155,7 +155,7 @@ class RunFigures:
     conditions: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
 
     def conditions_of(self, value: FigureValue) -> Mapping[str, str | None]:
-        """Return the conditions of a value, including its load."""
+        """Return the conditions of a value, including the load."""
         load = {"load": str(value.workload), "part": value.part or None, "cautions": ", ".join(value.cautions) or None}
         return {**self.conditions.get(join_place(value.test, value.section), {}), **load}
 

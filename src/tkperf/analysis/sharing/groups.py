@@ -221,9 +221,9 @@ TOLERATED_LOSS = 0.02
 def compare_reads(drive: str, alone: Sequence[float], together: Sequence[float]) -> ReadsCompared:
     """Compare the reads of a drive alone with the reads of the same drive while other drives read.
 
-    The drive is slowed down if the whole interval of the ratio is below 1 - ``TOLERATED_LOSS``, or if it read nothing
-    together with the others. The drive is not slowed down if no part of the interval is below this limit. In all other
-    cases, the outcome is not known.
+    The drive is slowed down if the whole interval of the ratio is below 1 - ``TOLERATED_LOSS``, or if the drive read
+    nothing while other drives read. The drive is not slowed down if no part of the interval is below this limit. In all
+    other cases, the outcome is not known.
 
     Args:
         alone, together: the rate of each second in order. Both are I/Os, or both are bytes.

@@ -150,7 +150,7 @@ def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
     """Return the phases of a rate; None: the series has fewer than ten values.
 
     Args:
-        series: a rate that falls, or rises, to its last level.
+        series: the series of a rate, which may fall or rise to a last level.
         as_new: whether the series began on a purged device to which nothing was written. A first level above the last
             level is then fresh out of box.
     """
@@ -553,8 +553,8 @@ def _find_next_fall(values: FloatArray, back_since: int, sigma: float) -> tuple[
     """Return the place of a fall soon after a rate has returned, and the level before the fall;
     None: no such fall.
 
-    Only the values since the return count as the level before, even if there are few such values.
-    Otherwise, the earlier drop would hide the next one.
+    Only the values since the return determine the level before the fall, even if there are few such values. Otherwise,
+    the earlier drop would hide the next drop.
     """
     soon = values[back_since : back_since + BEFORE]
     if soon.size <= LASTING or soon.min() >= NEARLY_DEEP * soon.max():

@@ -188,7 +188,7 @@ def fit_change(series: Series, first: int, end: int) -> float:
 
 
 def measure_change_to_end(series: Series, first: int) -> FittedChange:
-    """Return the fitted change from ``first`` to the end of a series, and the change that its noise explains.
+    """Return the fitted change from ``first`` to the end of a series, and the change that noise alone explains.
 
     If the part has fewer than 30 values, the noise is computed from the last 30 values of the series. In a short
     series, the noise is computed from the second half.

@@ -115,9 +115,7 @@ def preferred(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
 
 
 def without_levels(timeline: Timeline) -> Timeline:
-    """Return the timeline of slices without its levels, because the seconds show them more
-    precisely.
-    """
+    """Return the timeline of slices without levels, because the seconds show the levels more precisely."""
     return replace(
         timeline,
         levels=(),

@@ -26,7 +26,7 @@ def uncertainty_of_mean(
     value: float, rounds: Sequence[float], within: Spread | None, step: float, *, earlier: Sequence[float] = ()
 ) -> Uncertainty:
     """Return the uncertainty of a mean. The spread of the rounds determines the uncertainty. For a single measurement,
-    the spread of the seconds determines it.
+    the spread of the seconds determines the uncertainty.
 
     The spread of the rounds includes the random effects within the rounds. An effect that recurs in each round, such as
     a transient after the preceding step, is not random and is not included.
@@ -60,8 +60,8 @@ def uncertainty_of_median(value: float, values: Sequence[float], basis: Basis) -
 
 
 def uncertainty_of_levels(value: float, rates: Sequence[float]) -> Uncertainty:
-    """Return the uncertainty of the mean rate of levels with rising offered rates. These levels are not a course in
-    time.
+    """Return the uncertainty of the mean rate of levels with rising offered rates. The order of these levels is not a
+    development over time.
     """
     spread = spread_of_few(np.array(rates), in_time=False)
     if spread is None:

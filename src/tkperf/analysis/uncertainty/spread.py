@@ -43,7 +43,8 @@ def coverage_factor(degrees_of_freedom: float = inf) -> float:
     """Return the factor of a standard uncertainty for a two-sided coverage of 95 %.
 
     The factor is computed with the finite series of Student's t distribution (Abramowitz and Stegun, 26.7.3 and
-    26.7.4). For many degrees of freedom, it is computed with the expansion around the normal distribution (26.7.5).
+    26.7.4). For many degrees of freedom, the factor is computed with the expansion around the normal distribution
+    (26.7.5).
 
     Args:
         degrees_of_freedom: a whole number, or infinite.

@@ -61,7 +61,7 @@ _JOINTS = {
 }
 
 
-# These codes describe the history of a step. They do not make the result of the step doubtful.
+# These codes describe the history of a step. A step with only these codes does not have a doubtful result.
 OF_HISTORY = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED, DisturbanceCode.UNEVEN_CLONES)
 
 
@@ -167,8 +167,8 @@ class DeviceLook:
 
 
 class Counters(Protocol):
-    """Reader of the device's counters. It reads tens of times a second, or five to ten times a second after
-    ``look_seldom``.
+    """Reader of the device's counters. The counters are read tens of times a second, or five to ten times a second
+    after ``look_seldom``.
     """
 
     def take(self) -> Sequence[DeviceLook]:
@@ -184,8 +184,8 @@ class Counters(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """The reads of a step, or its writes: the bytes that fio counted, compared with the bytes that the device counted
-    during the step.
+    """The reads of a step, or the writes of a step: the bytes that fio counted, compared with the bytes that the device
+    counted during the step.
 
     ``foreign_bytes`` are the bytes that the device counted in addition to fio's bytes. The value is negative if the
     device counted fewer bytes. ``busiest`` is the second with the most foreign bytes: (start in s, fio's bytes of both
@@ -213,8 +213,8 @@ class Side:
 
     @property
     def open_bytes(self) -> float:
-        """Return the bytes that cannot be attributed with certainty, because of the timing. fio may have moved them in
-        this step or in a neighbouring one.
+        """Return the bytes that cannot be attributed with certainty, because of the timing. fio may have moved these
+        bytes in this step or in a neighbouring step.
         """
         return (
             self.outstanding_bytes

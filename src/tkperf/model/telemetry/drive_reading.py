@@ -32,7 +32,7 @@ class Reading:
         source: ``nvme``, ``smartctl``, ``hwmon`` (temperature alone) or ``simulated``.
         host_read_bytes, host_written_bytes: bytes of the host's requests, as the drive counts them.
         nand_written_bytes: bytes written to the flash, including data that the drive itself copies.
-        media_errors: number of times that the drive could not read data or keep it undamaged.
+        media_errors: number of times that the drive could not read data or could not keep data undamaged.
         percentage_used: used share of the rated life, in %. The value may exceed 100.
         spare_percent: remaining share of the spare blocks that the new drive had, in %.
         critical_warning: the bits defined by NVM Express; 0: no warning.
@@ -115,8 +115,8 @@ class DriveFacts:
 
 
 class Telemetry(Protocol):
-    """Reader of the drives' logs. It reads during a run without delaying the run. All times are those of the run's
-    clock.
+    """Reader of the drives' logs. The logs are read during a run without delaying the run. All times are those of the
+    run's clock.
     """
 
     def take(self) -> Sequence[Reading]:

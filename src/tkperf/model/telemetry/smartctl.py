@@ -1,8 +1,8 @@
 """Parse the JSON output of smartctl (7.2 and newer) for ATA, SCSI and NVMe drives.
 
-Each maker chooses the units of its ATA attributes. tkperf uses a counter only if the name in smartctl's database
-contains the unit. Otherwise, the value is not known. The ATA standard defines the units of device statistics. If the
-statistics contradict an attribute, tkperf uses the statistics.
+Each maker chooses the units of the ATA attributes of its drives. tkperf uses a counter only if the name in smartctl's
+database contains the unit. Otherwise, the value is not known. The ATA standard defines the units of device statistics.
+If the statistics contradict an attribute, tkperf uses the statistics.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _unit(amount: Amount | None) -> int | None:
 
 
 def find_failure(document: LogDocument) -> str | None:
-    """Return the reason why a document contains no data; None if it contains data."""
+    """Return the reason why a document contains no data; None: the document contains data."""
     run = table(document.get("smartctl"))
     messages = [text for message in rows(run.get("messages")) if (text := read_word(message.get("string")))]
     status = count(run.get("exit_status"))
@@ -98,7 +98,7 @@ def parse_version(document: LogDocument) -> str:
 
 
 def parse_drive_facts(document: LogDocument, *, drive: str) -> DriveFacts:
-    """Return the identity of the drive and its counting units."""
+    """Return the identity and the counting units of the drive."""
     written = _amount(document, "Writes", statistics_first=needs_statistics(document))
     nand = _nand(document)
     is_nvme = bool(table(document.get("nvme_smart_health_information_log")))

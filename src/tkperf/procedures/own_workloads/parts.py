@@ -316,9 +316,7 @@ class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
 
 
 class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="stream"):
-    """One load without interruption, recorded in slices. The stream ends as soon as one of its end conditions is
-    met.
-    """
+    """One load without interruption, recorded in slices. The stream ends as soon as any end condition is met."""
 
     section: Section
     load: Annotated[

@@ -66,7 +66,7 @@ _KINDS = {str(kind.__struct_config__.tag): kind for kind in _PHASES}
 
 
 def read_workload_file(path: str | Path) -> OwnWorkloadTable:
-    """Read a workload file, and return its content as the table of a test."""
+    """Read a workload file, and return the content as the table of a test."""
     text = read_text_input(Path(path), what=WHAT, limit_bytes=SETTINGS_BYTES)
     return parse_workload_file(text, file=str(path))
 
@@ -100,7 +100,8 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
         *(("section", phase.section) for phase in table.measuring),
     )
     for key, words in texts:
-        # Before tkperf asks for consent, it shows each text on a separate line. A text must not look like another line.
+        # tkperf shows each text on a separate line before the question for consent. A text must not look like another
+        # line.
         if words != drop_controls(words).replace("\n", " ") or not words.strip():
             raise InputFileError(f"{what}, key {key}: the text is empty, or contains characters that cannot be printed")
     return table
