@@ -1,4 +1,4 @@
-"""Load generators behind one narrow interface: fio for real devices, and a simulation for rehearsals and tests.
+"""Load generators behind one interface: fio for real devices, and a simulated drive for rehearsals and tests.
 
 An engine executes a phase and returns the measurement. It never decides which phase is next. ``registry.py`` lists the
 engines for real devices. Other rooms receive such an engine from the registry, and import no module of the engine.
@@ -15,12 +15,12 @@ from tkperf.model.phases import Continuous, Fill
 from tkperf.model.plausibility import Evidence
 from tkperf.model.workload import Step
 
-# A function that receives a sample, and the time at which the engine read the sample, on the engine's clock; None: the
-# current time.
+# A function that receives a sample and the time at which the engine read the sample, on the engine's clock. If the time
+# is None, the current time is used.
 OnSample = Callable[[Sample, float | None], None]
 # A load that can be prepared in advance: a step, or the stream that begins with a slice.
 EngineLoad = Step | Continuous
-# Duration of a test read, in seconds, to find the read speed of a device.
+# Duration, in seconds, of the test read that determines the read speed of a device.
 PROBE_S = 10
 
 
@@ -31,11 +31,11 @@ class Execution:
     Attributes:
         job_file: the fio job in a form that anyone can run again.
         output: fio's last JSON document.
-        evidence: facts to judge whether the measurement can be true.
-        handed_over_s: time at which the next load was released; None: it was not released yet.
+        evidence: facts that show whether the measurement can be true.
+        handed_over_s: the time at which the engine released the next load; None: no load was released yet.
         earliest_s: the earliest possible time of an I/O of this phase; None: ``started_s``.
-        whole: the measurement with the lead-in of a combination, from ``started_s`` to ``ended_s``, to compare with
-            the device's own counters; None: there was no lead-in.
+        whole: the measurement from ``started_s`` to ``ended_s``, including the lead-in of a combination. This
+            measurement is compared with the device's own counters. None: there was no lead-in.
     """
 
     measurement: Measurement
@@ -50,7 +50,7 @@ class Execution:
 
     @property
     def lead_in_s(self) -> float:
-        """Return the time from the first I/O to the first I/O that counts."""
+        """Return the time in seconds from the first I/O to the first I/O that the measurement contains."""
         return 0.0 if self.whole is None else self.whole.duration_s - self.measurement.duration_s
 
     @property
@@ -60,15 +60,15 @@ class Execution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
-    """The loads that may follow the current one.
+    """The loads that may follow the current load.
 
     Attributes:
-        loads: the engine prepares these loads in the meantime, and releases one of them at the end.
-        choose: returns the load that follows, given the measurement so far; None if this cannot be decided yet, or if
-            none of the loads follows. Engines call this function shortly before the planned end, and again with the
-            totals.
-        certain: whether the load is the same for all measurements. There is then only one load.
-        afterwards: the loads that may follow each of the loads in turn, as far as they can be foreseen.
+        loads: the engine prepares these loads during the current load, and releases one of these loads at the end.
+        choose: a function that receives the measurement so far and returns the load that follows. The function
+            returns None if the choice is not possible yet, or if none of the loads follows. The engine calls the
+            function shortly before the planned end of the current load, and again with the totals.
+        certain: whether the same load follows whatever the measurement is. ``loads`` then contains only one load.
+        afterwards: the loads that may follow the load of ``loads``, as far as these later loads can be foreseen.
     """
 
     loads: tuple[EngineLoad, ...]
@@ -88,7 +88,7 @@ class Engine(Protocol):
     tests/engine/test_conformance.py contains the requirements for every engine.
 
     Attributes:
-        io_clock: the clock that gives the times of I/Os, in words; None: not known.
+        io_clock: the description of the clock that gives the times of I/Os; None: the clock is not known.
     """
 
     name: str
@@ -96,15 +96,15 @@ class Engine(Protocol):
     io_clock: str | None
 
     def fill(self, phase: Fill, *, then: Next | None, on_sample: OnSample) -> Execution:
-        """Write the active range exactly ``passes`` times."""
+        """Write the active range exactly as many times as the ``passes`` of the phase."""
         ...
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
-        """Run one step."""
+        """Run one step and return its record."""
         ...
 
     def measure_slice(self, phase: Continuous, *, then: Next | None, on_sample: OnSample) -> Execution:
-        """Measure the next slice of a stream. Start the stream if it does not run yet.
+        """Measure the next slice of a stream. If the stream does not run yet, start the stream first.
 
         Args:
             then: the loads that may follow the stream after this slice, if any.
@@ -112,11 +112,11 @@ class Engine(Protocol):
         ...
 
     def idle(self, duration_s: float, *, then: Next | None) -> None:
-        """Do no I/O until ``duration_s`` after the end of the last I/O, then release a load that is certain."""
+        """Do no I/O until ``duration_s`` after the end of the last I/O. Then release the next load if it is certain."""
         ...
 
     def start_next(self, load: EngineLoad) -> None:
-        """Start a load that was prepared, unless it has started. The load is now certain."""
+        """Start a prepared load, unless it has already started. From now on, it is certain that this load follows."""
         ...
 
     def rest(self) -> None:
@@ -132,7 +132,7 @@ class Engine(Protocol):
 class ChosenEngine:
     """The interface to the kernel that a device engine uses on a device, such as ``io_uring``.
 
-    ``instead_of`` names the interface that was tried first, with the reason why it does not work here.
+    ``instead_of`` contains the name of the interface that was tried first, and the reason why this interface failed.
     """
 
     name: str
@@ -140,10 +140,10 @@ class ChosenEngine:
 
 
 class RunSeeds(Protocol):
-    """The seeds of an engine's random numbers in a run. ``run_seed`` determines all of them."""
+    """The seeds of an engine's random numbers in a run. All seeds are derived from ``run_seed``."""
 
     run_seed: int
 
     def go_on(self, run_seed: int, *, resumptions: int) -> None:
-        """Use the seed of a run that is resumed, but with other random numbers than before."""
+        """Use the ``run_seed`` of a run that is resumed, but draw other random numbers than before the interruption."""
         ...

@@ -1,5 +1,5 @@
-"""The protocol of an engine for real devices: the choice of an interface before a run, and the start on a permitted
-device.
+"""The interface of an engine for real devices: the choice of a kernel interface before a run, and the start on a
+device for which a permit exists.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermittedDevice:
-    """A device, file or set that a run measures, with the permits for everything that the run writes.
+    """A device, file or RAID set that a run measures, with the permits for everything that the run writes.
 
     Attributes:
         permit: the permit for the measured device.
@@ -25,8 +25,8 @@ class PermittedDevice:
         member_permits: the permits for the members of a set. A fill writes each member completely instead of the set.
         drive_permit: the permit for the drive below a mapping of segments. A fill writes this drive instead of the
             mapping.
-        shown_path: the name of the mapping, whichever node it has at the moment. Jobs for people contain this name.
-            None: they contain the path of the measured device.
+        shown_path: the stable name of the mapping, independent of its current device node. The job texts that users
+            see contain this name. None: the job texts contain the path of the measured device.
     """
 
     permit: ErasePermit
@@ -43,14 +43,14 @@ class PermittedDevice:
 
 
 class DeviceEngine(Protocol):
-    """An engine for real devices before a run: its programs on this host, and the way to start the engine for a run.
+    """An engine for real devices before a run: its programs on this host, and the function that starts the engine.
 
     Attributes:
-        name: the engine's name in messages, and the name of its program.
+        name: the engine's name in messages, which is also the name of its program.
         programs: the programs without which the engine cannot measure, with their purpose.
-        ioengines: the interfaces to the kernel. The name of an interface in a request also chooses the engine, so no
-            two engines have the same interface. The engine prefers the first one.
-        variable: the environment variable with which users name the engine's program.
+        ioengines: the interfaces to the kernel, with the preferred interface first. The name of an interface in a
+            request also selects the engine, so no two engines may have the same interface.
+        variable: the environment variable that contains the user's choice of the engine's program.
     """
 
     name: str
@@ -59,7 +59,7 @@ class DeviceEngine(Protocol):
     variable: str
 
     def find_named_program(self) -> str | None:
-        """Return the program that the user named with ``variable``; None: the user named no program."""
+        """Return the program that the user chose with the environment variable ``variable``; None: no choice."""
         ...
 
     def find_version(self) -> str:
@@ -71,7 +71,7 @@ class DeviceEngine(Protocol):
         ...
 
     def find_limits(self) -> tuple[str, ...]:
-        """Return what the installed version cannot do, as sentences whose subject is the engine.
+        """Return sentences about what the installed version cannot do. The subject of each sentence is the engine.
 
         Raises:
             EngineError: the same errors as for ``find_version``.
@@ -94,7 +94,7 @@ class DeviceEngine(Protocol):
 
         Args:
             jobs, io_depth: the heaviest load of the run.
-            io_depths: the queue depths of all loads of the run. The engine must keep each of them.
+            io_depths: the queue depths of all loads of the run. The engine must use exactly these depths.
             flushes_from_queue: whether a load of the run flushes while its other I/Os are outstanding.
             direct: whether to bypass the page cache, as runs do.
 
@@ -109,7 +109,7 @@ class DeviceEngine(Protocol):
         ...
 
     def find_rounding(self) -> str | None:
-        """Return the version of the installed program if it rounds queue depths up; None if it keeps them.
+        """Return the version of the installed program if this version rounds queue depths up; None: it does not round.
 
         Raises:
             EngineError: as for ``find_version``.
@@ -125,7 +125,7 @@ class DeviceEngine(Protocol):
         ...
 
     def start(self, device: PermittedDevice, *, version: str) -> tuple[Engine, RunSeeds | None]:
-        """Return the engine on a permitted device, and its seeds. The engine does not start any I/O yet.
+        """Return the engine for a permitted device, and the engine's seeds. The engine does not start any I/O yet.
 
         The seeds are None if the engine draws no random numbers.
 

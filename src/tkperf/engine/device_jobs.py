@@ -2,7 +2,7 @@
 each job and each slice of a stream.
 
 fio runs on this host and waits at a gate. It uses only devices for which a permit exists, and inherits the locks of the
-permits. The job files and gates are in a folder in memory; the folder may move to another place during the run.
+permits. The job files and gates are in a folder in memory. tkperf may move this folder to another place during the run.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def step_evidence(process: FioProcess, step: Step, active_range: ActiveRange) ->
 
 def _holds_a_full_queue(workload: Workload, span: ActiveRange) -> bool:
     """Return whether the region of a sequential job is so long that the queue becomes full before fio returns to the
-    start.
+    start of the region.
 
-    fio waits for all outstanding I/Os before it returns to the start.
+    Before fio returns to the start, fio waits for all outstanding I/Os.
     """
     regions = split_regions(span, workload.jobs, workload.block_size_bytes)
     shortest_bytes = min(region.length_bytes for region in regions)
@@ -53,7 +53,7 @@ def _holds_a_full_queue(workload: Workload, span: ActiveRange) -> bool:
 
 
 def fill_evidence(process: FioProcess, planned_bytes: tuple[int, ...]) -> Evidence:
-    """Return the evidence of a fill that has ended. Each job should have written its ``planned_bytes``."""
+    """Return the evidence of a fill that has ended. ``planned_bytes`` contains the bytes that each job should write."""
     jobs = [
         replace(_job_seen(job), planned_bytes=planned)
         for job, planned in zip(process.last.jobs, planned_bytes, strict=True)
@@ -66,7 +66,7 @@ def _job_seen(job: JobReading) -> JobSeen:
 
 
 class StreamWatch:
-    """The watch over a stream, slice by slice. It remembers since when each job has done no I/O."""
+    """The watch over a stream, slice by slice. The watch stores since when each job has done no I/O."""
 
     def __init__(self) -> None:
         self._active_until_s: dict[int, float] = {}
@@ -89,7 +89,7 @@ class StreamWatch:
 def earliest_s(process: FioProcess, origin: FioReading = NOTHING_YET) -> float:
     """Return the earliest possible time, on the monotonic clock, of I/O that is not in ``origin``.
 
-    The clock of fio starts after the gate is opened. A late beginning or a late report does not change this limit.
+    fio starts its clock after the gate is opened. A late first I/O or a late report does not change the result.
     """
     assert process.released_s is not None
     return process.released_s + origin.elapsed_s
@@ -106,39 +106,40 @@ def _at_the_clocks(process: FioProcess, jobs: Sequence[JobSeen], origin: FioRead
     )
 
 
-# The seed of a run is short enough to type, and is exact as a number in JSON.
+# A seed of 48 bits is short enough to type, and JSON represents it exactly as a number.
 RUN_SEED_BITS = 48
-# fio reads a signed number of 64 bits.
+# fio reads the seed as a signed 64-bit number.
 _JOB_SEED_BITS = 62
 
-# A function that returns the job file for the targets and the command of the gate; None: the form that anyone can run
-# again.
+# A function that returns the job file for the targets and for the command of the gate. If the command is None, the
+# job file contains no gate, so that anyone can run the job again.
 Render = Callable[[Sequence[FioTarget], str | None], str]
 
 
 class Seeds:
-    """The seeds of the jobs of a run. Runs with the same seed and the same order of jobs give fio the same seeds.
+    """The seeds of the jobs of a run. If two runs have the same run seed and the same order of jobs, fio receives the
+    same seeds.
 
-    No two jobs of a run have the same seed, because the PTS wants no sequence of addresses to be repeated.
+    No two jobs of a run have the same seed, because the PTS does not allow a repeated sequence of addresses.
     """
 
     def __init__(self, run_seed: int) -> None:
         self.go_on(run_seed, resumptions=0)
 
     def go_on(self, run_seed: int, *, resumptions: int) -> None:
-        """Use the seed of a run that is resumed, but with other seeds for the jobs than before."""
+        """Use the ``run_seed`` of a run that is resumed, but give the jobs other seeds than before the interruption."""
         self.run_seed = run_seed
         self._resumptions = resumptions
         self._taken: Counter[EngineLoad | Fill] = Counter()
 
     def next_of(self, load: EngineLoad | Fill) -> int:
-        """Return the seed of the next job of a load. Jobs that were prepared but not used do not change the seed."""
+        """Return the seed of the next job of a load. Prepared jobs that never start do not change the seed."""
         text = f"{self.run_seed}:{self._resumptions}:{self._taken[load]}:{load!r}"
         digest = hashlib.sha256(text.encode()).digest()
         return int.from_bytes(digest[:8], "little") >> (64 - _JOB_SEED_BITS)
 
     def take(self, load: EngineLoad | Fill) -> int:
-        """Return the seed of a job that starts now, and count it, so that the next job receives another seed."""
+        """Return the seed of a job that starts now, and count the job, so that the next job receives another seed."""
         seed = self.next_of(load)
         self._taken[load] += 1
         return seed
@@ -147,8 +148,8 @@ class Seeds:
 class DeviceJobs:
     """The fio jobs of one device or set.
 
-    The texts for people contain the names of the devices, so that anyone can run the jobs again. fio itself receives
-    the paths of the permits.
+    The job texts for users contain the names of the devices, so that anyone can run the jobs again. fio itself receives
+    the paths from the permits.
     """
 
     def __init__(self, device: PermittedDevice, *, clocksource: str | None = None) -> None:
@@ -177,11 +178,11 @@ class DeviceJobs:
 
     @property
     def fills_members(self) -> bool:
-        """Return whether fills precondition the members instead of the measured device."""
+        """Return whether a fill preconditions the members of the set instead of the measured device."""
         return bool(self._members)
 
     def start_fill(self, phase: Fill, seed: int) -> FioProcess:
-        """Start the fio of a fill, which then waits at its gate. Raises the same errors as ``start_step``."""
+        """Start the fio process of a fill, which then waits at its gate. Raise the same errors as ``start_step``."""
 
         def render(targets: Sequence[FioTarget], prerun: str | None) -> str:
             return render_fill_job(phase.workload, phase.passes, targets, prerun=prerun, seed=seed)
@@ -189,11 +190,11 @@ class DeviceJobs:
         return self._start(self._fill_permits, self._fill_targets(phase), render)
 
     def start_step(self, step: Step, seed: int, starts_bytes: tuple[int, ...] = (), *, wait: bool = True) -> FioProcess:
-        """Start the fio of a step, which then waits at its gate.
+        """Start the fio process of a step. The process then waits at its gate.
 
         Args:
             starts_bytes: the start of each sequential job within its region.
-            wait: whether to wait if there is no room for the job file; False: the caller tries again later.
+            wait: whether to wait if there is no room for the job file. If False, the caller must try again later.
         """
 
         def render(targets: Sequence[FioTarget], prerun: str | None) -> str:
@@ -218,7 +219,7 @@ class DeviceJobs:
     ) -> FioProcess:
         self._started += 1
         name = f"{self._started:05d}"
-        # These are the devices for which the permits were given, even if their names now refer to others.
+        # The permits refer to the checked devices, even if the names of the targets now refer to other devices.
         held_targets = [replace(target, path=permit.path) for target, permit in zip(targets, permits, strict=True)]
         held = {id(permit): permit for permit in (self._permit, *self._fill_permits)}
         inherit = [lock for permit in held.values() for lock in permit.locks]

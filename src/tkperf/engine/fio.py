@@ -1,9 +1,9 @@
-"""The fio engine: starts the next load without idle time, and divides streams into slices.
+"""The fio engine, which starts the next load without idle time and divides streams into slices.
 
-Consecutive fio processes would leave the device idle for a third of a second. The engine therefore starts the fio of
-each possible next load some seconds early, and this fio waits at its gate. At the planned end of the current load, the
-engine opens the gate while the old fio still writes its report. If the end cannot be predicted, or the next load
-depends on the totals, the engine opens the gate after the last I/O.
+If fio processes simply ran one after the other, the device would be idle for a third of a second between them. The
+engine therefore starts a fio process for each possible next load some seconds early. This process waits at its gate.
+At the planned end of the current load, the engine opens the gate while the old fio process still writes its report. If
+the end cannot be predicted, or if the next load depends on the totals, the engine opens the gate after the last I/O.
 """
 
 from __future__ import annotations
@@ -24,25 +24,24 @@ from tkperf.model.phases import Continuous, Fill
 from tkperf.model.plausibility import Evidence
 from tkperf.model.workload import Access, Step, Workload
 
-# The engine reads no output in the last moments before a hand-over, so that parsing cannot delay it.
+# In this last period before it releases the next load, the engine reads no output, so that parsing causes no delay.
 QUIET_BEFORE_HANDOVER_S = 0.02
-# The time before the planned end at which the engine asks which load follows, if this depends on the measurement. fio
-# reports within 2 ms of a request, and the look ahead takes up to 50 ms on a busy host.
+# The time before the planned end at which the engine asks which load follows, if the answer depends on the measurement.
+# fio reports within 2 ms of a request, and finding the next load takes up to 50 ms on a busy host.
 CHOOSE_AHEAD_S = 0.15
 # The longest time that fio may take to report on request. A later report would delay the planned end.
 LONGEST_REPORT_S = 0.05
-# The longest wait for the last I/O after the planned end. Afterwards, the end of fio decides.
+# The longest wait for the last I/O after the planned end. After this wait, the engine waits for the exit of fio.
 LONGEST_DRAIN_S = 2.0
-# While a load uses up the CPUs, tkperf delays I/Os each time that it wakes up, and it finds the CPU
-# caches filled by the load. Within a step, tkperf therefore reads the documents of this period
-# together.
+# While a load uses up the CPUs, tkperf delays I/Os each time that it wakes up. Its code and data are then no longer in
+# the CPU caches. Within a step, tkperf therefore reads the documents of this many seconds together.
 GATHER_S = 4.5
 # If the threads of fio use this share of all CPUs, fio leaves no CPU time for other programs.
 NO_SPARE_CPU_SHARE = 0.9
 # The interval of fio's reports.
 STATUS_INTERVAL_S = 1.0
-# A fast drive writes this amount in the time that the next fio needs to start. During a shorter fill, the next load is
-# prepared at once.
+# A fast drive writes this amount in the time that the next fio process needs to start. If a fill is shorter, the engine
+# prepares the next load immediately.
 SHORT_FILL_BYTES = 8 << 30
 
 
@@ -51,8 +50,8 @@ class _Stream:
     """A running stream.
 
     Attributes:
-        step: the step with which fio was started.
-        planned_s: the duration of the slices that were requested so far.
+        step: the step with which the fio process of the stream was started.
+        planned_s: the total duration of the slices that were requested so far.
     """
 
     phase: Continuous
@@ -66,8 +65,8 @@ class _Stream:
 class FioEngine:
     """Engine for one device. It is not thread-safe. One step runs at a time, and other steps wait at their gates.
 
-    The jobs of an engine are made with a permit. The engine writes only to the device that the permit names, and only
-    while the permit is in use.
+    The engine's jobs are created with a permit. The engine writes only to the device that the permit names, and only
+    while the permit is valid.
     """
 
     name = "fio"
@@ -93,12 +92,12 @@ class FioEngine:
         recorder = Recorder(on_sample)
         planned = planned_bytes(process.shown_job)
         total_bytes = sum(planned)
-        # The preconditioning of the members precedes a set that does not exist yet.
+        # The members are preconditioned before the set is built. The next load needs the set, so it cannot be prepared.
         then = None if self._jobs.fills_members else then
 
         def on_reading(reading: FioReading) -> None:
             recorder(reading)
-            # The end of a fill cannot be predicted, so the next load is prepared twice as early.
+            # The end of a fill cannot be predicted exactly, so the engine prepares the next load twice as early.
             rate = reading.write.bytes / reading.elapsed_s if reading.elapsed_s else 0.0
             if total_bytes - reading.write.bytes < 2 * self._waiting.ahead_s * rate:
                 self._prepare(_loads_of(then), phase.workload)
@@ -181,7 +180,7 @@ class FioEngine:
         """Run a step to its end. Release the next load at the planned end, or as soon as it is chosen."""
 
         def left_s() -> float:
-            # A reading may show that the step began late and therefore ends late.
+            # A reading may show that the step began late. The step then also ends late.
             return process.began_s + step.duration_s - time.monotonic()
 
         self._read_until_left(process, left_s, self._waiting.ahead_s, recorder, gather=True)
@@ -211,8 +210,8 @@ class FioEngine:
         return not process.ended
 
     def _gather_s(self, process: FioProcess) -> Callable[[], float]:
-        """Return how long documents may wait, computed from the newest document. The first document never waits,
-        because it shows whether the load began late.
+        """Return a function that computes how long documents may wait, from the size of the newest document. The first
+        document never waits, because it shows whether the load began late.
         """
 
         def gather_s() -> float:
@@ -228,7 +227,7 @@ class FioEngine:
     def _choose_early(
         self, process: FioProcess, left_s: Callable[[], float], then: Next | None, recorder: Recorder
     ) -> EngineLoad | None:
-        """Return the load that follows, if it can be chosen shortly before the planned end."""
+        """Return the load that follows, if the engine can choose it shortly before the planned end."""
         if then is None or then.certain:
             return then.loads[0] if then else None
         self._read_until_left(process, left_s, CHOOSE_AHEAD_S, recorder)
@@ -237,13 +236,13 @@ class FioEngine:
         return self._choose_now(process, recorder, then)
 
     def _choose_now(self, process: FioProcess, recorder: Recorder, then: Next) -> EngineLoad | None:
-        """Return the load that follows, if the present counters decide this."""
+        """Return the load that follows, if the current counters are sufficient to choose it."""
         process.report_now(time.monotonic() + LONGEST_REPORT_S, ignore)
         so_far = recorder.so_far(process.last)
         return then.choose(so_far) if so_far else None
 
     def _choose_by_totals(self, process: FioProcess, recorder: Recorder, then: Next | None) -> None:
-        """Release the next load after the last I/O, while fio still prepares its last document."""
+        """Choose and release the next load after the last I/O, while fio still prepares its last document."""
         if then is None or process.ended:
             return
         load = then.loads[0] if then.certain else self._choose_now(process, recorder, then)
@@ -254,10 +253,10 @@ class FioEngine:
         self._waiting.let_go(load, lambda until_s: process.read_until(until_s, on_reading))
 
     def _run_to_cut(self, stream: _Stream, slice_s: float, then: Next | None, recorder: Recorder) -> None:
-        """Run a stream up to the report that is nearest to the end of the slice. fio reports according to its own
-        clock.
+        """Run a stream up to the report that is nearest to the end of the slice. fio decides the times of its reports
+        according to its own clock.
 
-        A slice shorter than the interval of reports ends at a report on request.
+        If the slice is shorter than the interval between reports, the engine requests a report at the end of the slice.
         """
         process, origin = stream.process, stream.cut
         if then:
@@ -269,7 +268,7 @@ class FioEngine:
             process.read_until(process.began_s + stream.planned_s, recorder)
             process.report_now(time.monotonic() + LONGEST_DRAIN_S, recorder)
             cut_s = origin.elapsed_s
-        # After a late report, the report at which the slice should end may be over. Take the next report.
+        # If a report was late, the report at which the slice should end may already be over. Then use the next report.
         earliest_s = origin.elapsed_s + SHORTEST_SAMPLE_S
         process.read_while(
             lambda: process.last.elapsed_s < max(cut_s, earliest_s),
@@ -279,12 +278,12 @@ class FioEngine:
         if process.ended:
             process.read_to_end(recorder)  # raises an error if fio did not end well
 
-    # Section: the running processes. At most one process measures or runs a stream; the others wait at their gates.
+    # Section: the running processes. At most one process measures or runs a stream. All other processes wait at gates.
 
     def _begin(self, start: Callable[[], FioProcess], started: FioProcess | None = None) -> FioProcess:
         """Open the gate when all threads of fio wait there. Start fio again if it was killed before its first I/O.
 
-        fio is restarted only once, because a second kill has a lasting cause.
+        fio is restarted only once. If fio is killed a second time, the cause is probably permanent.
         """
         self._current = started or start()
         try:
@@ -299,23 +298,23 @@ class FioEngine:
 
     def _start_load(self, load: EngineLoad, *, wait: bool = True) -> FioProcess:
         step = step_of(load)
-        # A stream begins at the start of the regions of its jobs. A step continues where the preceding step ended.
+        # The jobs of a stream begin at the start of their regions. A step continues where the preceding step ended.
         starts_bytes = self._cursors.starts_bytes(step) if load is step else ()
         return self._jobs.start_step(step, self.seeds.next_of(load), starts_bytes, wait=wait)
 
     def _prepare(self, loads: Sequence[EngineLoad], under_way: Workload) -> None:
-        """Prepare loads that may follow, except loads that begin at the place where the current load stops."""
+        """Prepare loads that may follow, except loads that begin at the address where the current load stops."""
         for load in loads:
             continues = isinstance(load, Step) and load.workload == under_way
             if not (continues and under_way.access is Access.SEQUENTIAL):
                 self._waiting.prepare(load)
 
     def _prepare_after_next(self, then: Next | None) -> None:
-        """Prepare the loads that follow the load that was just released, if this load is so short that they are needed
-        at once.
+        """Prepare the loads after the load that was just released, if that load is so short that they are needed
+        immediately.
 
-        The caller may request them too late, because the caller first writes the last results to a disk. A deep queue
-        on the same disk can delay this for half a second.
+        The caller would request these loads too late, because the caller first writes the last results to a disk. If a
+        test loads the same disk with a deep queue, this write may take half a second.
         """
         self._then = then
         under_way = self._waiting.let_go_load
@@ -326,7 +325,9 @@ class FioEngine:
             self._prepare(then.afterwards.get(under_way, ()), step.workload)
 
     def _take(self, load: EngineLoad, then: Next | None) -> FioProcess:
-        """Return the process of a load after its gate was opened. Discard all processes that cannot follow it."""
+        """Return the process of a load after its gate was opened. Discard all processes that cannot follow this
+        load.
+        """
         process = self._waiting.take(load)
         self._waiting.stop_io()
         if process is None or process.released_s is None:
@@ -342,8 +343,8 @@ class FioEngine:
         if stream and phase.continues(stream.phase):
             if stream.step.duration_s - stream.cut.elapsed_s >= SHORTEST_SAMPLE_S:
                 return stream
-            # The device did not answer, so fio did not report for a slice or more, and the planned time of this fio has
-            # passed.
+            # The device did not answer. fio therefore reported nothing for a slice or longer, and the planned duration
+            # of this fio process is over.
             step = replace(step, duration_s=stream.step.duration_s - stream.planned_s)
             phase = replace(phase, longest_s=step.duration_s)
         self._end_stream()
@@ -375,7 +376,7 @@ class FioEngine:
         origin: FioReading = NOTHING_YET,
         whole: Measurement | None = None,
     ) -> Execution:
-        # By now, fio has reported when it really began.
+        # By now, fio has reported the time at which its I/O really began.
         started_s = process.began_s + origin.elapsed_s
         self._last_io_s = started_s + (whole or measurement).duration_s
         return Execution(

@@ -1,21 +1,21 @@
 """Workloads as fio job files. The functions return text and have no side effects, so every job can be shown and run
 again.
 
-Choices that hold for every job, with their reasons:
+The following choices apply to every job:
 
-- ``direct=1``, no file system or page cache between fio and the device (PTS User Guide, section 4).
-- ``randseed`` with a 64-bit generator: each step, and each thread of a step, has another uniform sequence
+- ``direct=1``: there is no file system or page cache between fio and the device (PTS User Guide, section 4).
+- ``randseed`` with a 64-bit generator: each step, and each thread of a step, uses a different uniform sequence
   (docs/explanation/method.md). Without ``randrepeat=0``, fio would derive some random numbers from a constant.
-  ``norandommap``: addresses are drawn independently, even if more than the whole range is written.
-- ``refill_buffers``: every write carries new random data (PTS User Guide, section 7).
-- ``invalidate=0``: nothing is cached with direct I/O, and the call would delay the start.
-- sequential jobs own disjoint regions of the active range and go on where they stopped, as far as fio
+- ``norandommap``: addresses are drawn independently, even if more than the whole range is written.
+- ``refill_buffers``: every write contains new random data (PTS User Guide, section 7).
+- ``invalidate=0``: direct I/O caches nothing, and invalidating the cache would delay the start.
+- Sequential jobs use separate regions of the active range. Each job continues where it stopped, as far as fio
   can do that (``SequentialCursors``).
-- a mix of block sizes is aligned to 4 KiB (``blockalign``): fio would align it to its smallest block, and
-  nearly all 4 KiB writes would be two halves of the units that a drive keeps together.
-- ``clocksource=cpu`` where fio would choose that clock anyway: it leaves out a test at each start, a thread on
-  every CPU, within the step before (``fio_setup.py``).
-- ``allow_file_create=0``: if the device vanishes, fio must not measure a file of that name.
+- ``blockalign`` aligns a mix of block sizes to 4 KiB. fio would align the mix to its smallest block size. Nearly every
+  4 KiB write would then touch two of the units that a drive stores together.
+- ``clocksource=cpu`` where fio would choose that clock anyway: fio then skips a test at each start, which would run
+  a thread on every CPU during the preceding step (``fio_setup.py``).
+- ``allow_file_create=0``: if the device vanishes, fio must not create and measure a file with that name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tkperf.model.workload import (
     split_regions,
 )
 
-# A step may be faster than the preceding step. If the step is faster than this factor allows, it accesses the rest of
+# A step may be faster than the preceding step. If the step is faster than this factor allows, it accesses a part of
 # the region a second time, which is harmless.
 SPEED_MARGIN = 1.1
 _NOT_IN_A_HEAD = re.compile(r"[^A-Za-z0-9._-]")
@@ -48,7 +48,7 @@ _NOT_IN_A_HEAD = re.compile(r"[^A-Za-z0-9._-]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FioTarget:
-    """A target of fio's I/O and the way to access it. ``clocksource`` None: fio chooses the clock."""
+    """A target of fio's I/O and the way to access it. If ``clocksource`` is None, fio chooses the clock."""
 
     path: str
     ioengine: str
@@ -67,14 +67,14 @@ def render_step_job(
     """Return the job file of a timed step.
 
     Args:
-        seed: the seed of the random numbers; None: another seed each time that the job is run.
-        starts_bytes: for sequential workloads, the start of each job within its region.
-        prerun: the command that the threads of fio execute before their first I/O, and for whose end they wait.
+        seed: the seed of the random numbers; None: fio uses another seed each time that the job is run.
+        starts_bytes: for sequential workloads, the start of each job within its region, in bytes.
+        prerun: the command that each thread of fio executes before its first I/O. The thread waits for its end.
     """
     workload = step.workload
     if workload.is_combination:
         lines = _global_lines(target, prerun, seed, ())
-        # If one stream failed or ended, the others would run alone, and their figures would be of another load.
+        # If one stream failed or ended, the other streams would run alone, and would measure another load.
         lines += ["exit_what=all", "time_based=1"]
         starts = iter(starts_bytes)
         for stream in workload.together:
@@ -94,11 +94,11 @@ def render_step_job(
 def _section_lines(
     stream: Stream, active: ActiveRange, duration_s: float, starts_bytes: Sequence[int], prerun: str | None
 ) -> list[str]:
-    """Return the sections of a stream: one for all its threads, or one for each sequential thread.
+    """Return the sections of a stream: one section for all its threads, or one section for each sequential thread.
 
-    A section's runtime counts from the end of its delay, so that all streams end together. fio's own delay
-    (``startdelay``) counts from the start of fio. Threads that wait for ``prerun`` therefore wait for
-    their delay after it.
+    The runtime of a section counts from the end of the section's delay, so that all streams end together. fio's own
+    delay (``startdelay``) counts from the start of fio. If threads execute ``prerun``, they therefore wait for the
+    delay after ``prerun`` instead.
     """
     workload, span, section = stream.workload, _span_of(stream.workload, active), _section_head(stream.name)
     lines = [*_pattern_lines(workload), *_pace_lines(workload), _runtime_line(duration_s - stream.delay_s)]
@@ -112,18 +112,18 @@ def _section_lines(
 
 
 def _section_head(name: str) -> str:
-    """Return the head of a stream's section. The name comes from a user's file and must not become an option.
+    """Return the head of a stream's section. The name is from a user's file. fio must not interpret it as an option.
 
     fio treats a section whose name begins with "global" as options for the sections below it. For ``exec_prerun``, fio
-    puts the name unquoted into a command of the shell (``exec_string`` in fio's ``backend.c``): a space would add
-    arguments to the command, and the threads would not wait.
+    inserts the name without quotes into a shell command (``exec_string`` in fio's ``backend.c``). A space would
+    therefore add arguments to the command, and the threads would not wait.
     """
     plain = _NOT_IN_A_HEAD.sub("_", name)
     return f"[_{plain}]" if plain.startswith("global") else f"[{plain}]"
 
 
 def _is_in_order(workload: Workload) -> bool:
-    """Return whether each thread goes over a region of its own, from its start on."""
+    """Return whether each thread accesses a region of its own in sequence, from the start of the region."""
     return workload.access is Access.SEQUENTIAL
 
 
@@ -149,7 +149,7 @@ def _random_lines(workload: Workload, span: ActiveRange) -> list[str]:
 
 
 def _places_in_order(workload: Workload, span: ActiveRange, starts_bytes: Sequence[int]) -> Iterator[list[str]]:
-    """Yield the place of each sequential thread."""
+    """Yield the option lines that define the region of each sequential thread."""
     for job, region in enumerate(split_regions(span, workload.jobs, workload.block_size_bytes)):
         start_bytes = starts_bytes[job] if starts_bytes else 0
         yield [f"offset={region.offset_bytes + start_bytes}", f"size={region.length_bytes - start_bytes}"]
@@ -160,12 +160,13 @@ def render_fill_job(
 ) -> str:
     """Return the job file that writes the active range exactly ``passes`` times, for any number of jobs.
 
-    The jobs divide the range. A remainder that is smaller than a block has a separate job, so that every byte of the
-    range is written. Several targets are written at the same time, each by as many jobs.
+    The range is divided among the jobs. If a remainder is smaller than a block, a separate job writes this remainder,
+    so that every byte of the range is written. Several targets are written at the same time, each with the same
+    number of jobs.
     """
     lines = _global_lines(targets[0], prerun, seed, (workload,))
-    # A job writes to the files of its section and of [global]. A single file is therefore named in [global], and
-    # several files in their sections.
+    # A job writes to the files that its section and [global] name. A single file is therefore named in [global], and
+    # several files are named in their sections.
     lines = [line for line in lines if len(targets) == 1 or not line.startswith("filename=")]
     for target in targets:
         name = "" if len(targets) == 1 else f"-{target.path.rpartition('/')[2]}"
@@ -183,7 +184,7 @@ def render_fill_job(
 
 
 def count_threads(job_text: str) -> int:
-    """Return the number of job threads that fio starts for a job file of this module."""
+    """Return the number of threads that fio starts for a job file that this module has built."""
     shared, *sections = job_text.split("\n[")
     default = _numjobs(shared, 1)
     return sum(_numjobs(section, default) for section in sections)
@@ -205,7 +206,7 @@ def _fill_lines(region: ActiveRange, passes: int) -> list[str]:
 
 
 def _global_lines(target: FioTarget, prerun: str | None, seed: int | None, loads: Sequence[Workload]) -> list[str]:
-    """Return the options of all sections, with those of one load that runs alone."""
+    """Return the options that apply to all sections. If one load runs alone, add the options of this load."""
     lines = [
         "[global]",
         filename_option(target.path),
@@ -236,7 +237,7 @@ def _pattern_lines(workload: Workload) -> list[str]:
 
 
 def _pace_lines(workload: Workload) -> list[str]:
-    """Return the mix, the data, the pauses, the flushes and the rate of a load."""
+    """Return the options for the mix, the data, the pauses, the flushes and the rate of a load."""
     lines = []
     if workload.is_mixed:
         lines.append(f"rwmixread={workload.read_percent}")
@@ -270,11 +271,11 @@ def _zone_lines(workload: Workload) -> list[str]:
 def _rate_lines(workload: Workload) -> list[str]:
     """Return the options for the offered rate, in fio's form for each job and direction.
 
-    For evenly spaced I/Os, the options use bytes a second: ``rate_iops`` accepts only whole I/Os,
-    so each of many jobs would be wrong by up to half an I/O a second. For a mix of block sizes, fio
-    before 3.42 converts ``rate_iops`` to the bytes of that many I/Os of the smallest size. The rate
+    For evenly spaced I/Os, the options use bytes per second. ``rate_iops`` accepts only whole I/Os,
+    so the rate of each job would be wrong by up to half an I/O per second. For a mix of block sizes,
+    fio before 3.42 converts ``rate_iops`` to the bytes of that many I/Os of the smallest size. The rate
     is then far too low (commit 3a0e8ddf). Random arrivals need ``rate_iops``, because fio derives
-    their times from whole I/Os a second.
+    their times from whole I/Os per second.
     """
     if workload.offered_iops is None:
         return []
@@ -295,9 +296,9 @@ def _rate_lines(workload: Workload) -> list[str]:
 
 
 def find_poisson_setting(iops: float) -> int:
-    """Return the ``rate_iops`` with which the random arrivals of a job are closest to this rate."""
+    """Return the value of ``rate_iops`` with which the mean rate of a job's random arrivals is closest to ``iops``."""
     near = round(iops)
-    # With short times between I/Os, many settings differ only in a fraction, which fio truncates.
+    # If the times between I/Os are short, many settings differ only in a fraction of a us, which fio truncates.
     gap_us = round(1e6 / iops + 0.5)
     choices = {near, near + 1, *(1_000_000 // us for us in (gap_us - 1, gap_us, gap_us + 1) if us)}
     return min(
@@ -306,16 +307,16 @@ def find_poisson_setting(iops: float) -> int:
 
 
 def poisson_iops(setting: int) -> float:
-    """Return the mean rate of the random arrivals that fio makes of ``rate_iops``.
+    """Return the mean rate, in I/Os per second, of the random arrivals that fio generates for a ``rate_iops``.
 
-    fio divides a second into whole us per I/O, draws an exponentially distributed time with this mean, and truncates
-    the fraction of a us (``usec_for_io`` in fio's ``backend.c``).
+    fio divides a second by ``rate_iops`` and truncates the result to whole us. fio then draws an exponentially
+    distributed time with this mean and truncates the fraction of a us (``usec_for_io`` in fio's ``backend.c``).
     """
     return 1e6 * math.expm1(1 / (1_000_000 // setting))
 
 
 def filename_option(path: str) -> str:
-    """Return fio's option for a path, with escaped colons, because fio separates file names by colons."""
+    """Return fio's option for a path. Colons are escaped, because fio uses colons to separate file names."""
     return f"filename={path.replace(':', chr(92) + ':')}"
 
 
@@ -345,17 +346,17 @@ class _Cursor:
 
 
 class SequentialCursors:
-    """Positions of all sequential streams of a device. Each stream continues over its steps instead of restarting.
+    """Positions of all sequential streams of a device. Each stream continues from step to step instead of restarting.
 
     fio can start a job anywhere in its region. At the end of the region, however, fio continues at the start of the job
-    and not at the beginning of the region (tried with fio 3.33; zonemode and several files do not change this). A step
-    therefore continues where the stream stopped if the rest of the region suffices at the last measured speed.
-    Otherwise the step starts at the beginning of the region, and the rest of the region is not accessed. A stream that
-    accesses more than about half of its region in a step begins each step at the beginning of the region, because only
-    then does fio access the whole region repeatedly.
+    and not at the beginning of the region (observed with fio 3.33; zonemode and several files do not change this). A
+    step therefore continues where the stream stopped if the rest of the region is large enough for the last measured
+    speed. Otherwise the step starts at the beginning of the region, and the rest of the region is not accessed. If a
+    stream accesses more than about half of its region in a step, each of its steps begins at the beginning of the
+    region. fio accesses the whole region repeatedly in this case only.
 
-    The workload identifies each stream. In a combination, the name identifies the stream as well. Loads within an area
-    begin at the start of the area, because each area is measured once.
+    Each stream is identified by its workload. In a combination, the name also identifies the stream. Loads within an
+    area begin at the start of the area, because each area is measured once.
     """
 
     def __init__(self, active_range: ActiveRange) -> None:
@@ -363,7 +364,7 @@ class SequentialCursors:
         self._cursors: dict[Workload, _Cursor] = {}
 
     def starts_bytes(self, step: Step) -> tuple[int, ...]:
-        """Return the start of each sequential job within its region; empty if there is none."""
+        """Return the start of each sequential job within its region, in bytes; empty: no job is sequential."""
         keys = (key for key in _keys_of(step.workload) if _is_in_order(key))
         return tuple(start for key in keys for start in self._starts_of(key, step.duration_s))
 
@@ -378,7 +379,7 @@ class SequentialCursors:
         )
 
     def advance(self, step: Step, starts_bytes: Sequence[int], job_bytes: Sequence[int]) -> None:
-        """Note how many bytes each job moved in a step whose sequential jobs began at ``starts_bytes``."""
+        """Record how many bytes each job accessed in a step that began at ``starts_bytes`` for each sequential job."""
         starts, moved = iter(starts_bytes), iter(job_bytes)
         for key in _keys_of(step.workload):
             of_jobs = tuple(islice(moved, key.jobs))
@@ -393,7 +394,7 @@ class SequentialCursors:
     ) -> None:
         positions = []
         for region, start, moved in zip(self._regions(key), starts_bytes, job_bytes, strict=True):
-            # After fio returned to its start, the position is relative to this start.
+            # After fio has returned to the start of the job, the position is relative to this start.
             position = start + moved % (region.length_bytes - start)
             positions.append(position if position < region.length_bytes else 0)
         self._cursors[key] = _Cursor(next_bytes=tuple(positions), bytes_per_s=sum(job_bytes) / duration_s)
@@ -403,7 +404,7 @@ class SequentialCursors:
 
 
 def _keys_of(workload: Workload) -> tuple[Workload, ...]:
-    """Return the workload of each stream, as a part of its combination; of one load alone, the load."""
+    """Return the workload of each stream of a combination, with its name; for a load that runs alone, the load."""
     if not workload.is_combination:
         return (workload,)
     return tuple(key_of_stream(workload, stream.name) for stream in workload.together)

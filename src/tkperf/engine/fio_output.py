@@ -1,8 +1,8 @@
-"""The JSON documents of fio as readings, samples and a measurement, and the judgement of fio's end. This module does no
-I/O.
+"""The conversion of fio's JSON documents to readings, samples and a measurement, and the judgement on fio's exit. This
+module does no I/O.
 
 With ``--output-format=json+ --status-interval=1`` fio prints a cumulative document each second. The difference between
-two documents contains the values of that second: I/Os, bytes, sum of latencies, whole histogram.
+two documents contains the values of that second: I/Os, bytes, the sum of latencies, and the whole histogram.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from tkperf.model.workload import Workload
 
 # Documents that are closer together than this are merged, because fio may print one directly at the start or end.
 SHORTEST_SAMPLE_S = 0.05
-# A document contains up to 60 KB for each job. fio accepts at most 4,096 jobs, and runs of tkperf have some dozens.
+# A document contains up to 60 KB for each job. fio accepts at most 4,096 jobs, and runs of tkperf have a few dozen.
 LARGEST_DOCUMENT_BYTES = 32 << 20
 # Apart from documents, fio prints a few lines for each job.
 LARGEST_NOTES_BYTES = 16 << 20
 MOST_NOTES, LONGEST_NOTE = 100, 500
-# The lines of fio's JSON are shorter than a path may be.
+# The lines of fio's JSON are shorter than the longest possible path.
 LONGEST_LINE_BYTES = 1 << 20
-# A thread that uses this share of a CPU, or a fio that uses this share of all CPUs, has no CPU time left.
+# If a thread uses this share of a CPU, or fio uses this share of all CPUs, no CPU time is left for more I/O.
 CPU_EXHAUSTED = 0.95
 
-# The exit status of fio after SIGTERM or SIGINT. Another program ended fio early, and nothing has failed.
+# The exit status of fio after SIGTERM or SIGINT. The status means that a signal ended fio early, not that fio failed.
 _ENDED_BY_SIGNAL = 128
 
-# Far beyond the counts of any device, and so small that sums fit a 64-bit integer.
+# This limit is far above the counts of any device, and so small that sums fit a 64-bit integer.
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 52)]
 _Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
 _Mean = Annotated[float, msgspec.Meta(ge=0, le=float(1 << 60))]
@@ -62,7 +62,9 @@ class _Direction(msgspec.Struct):
 
 
 class _Flushes(msgspec.Struct):
-    """fio's ``sync``; its ``total_ios`` leaves out some kinds of flushes, the latencies have all."""
+    """fio's counters of flushes (``sync``). ``total_ios`` omits some kinds of flushes; the latencies contain all
+    kinds.
+    """
 
     lat_ns: _Latency
 
@@ -87,8 +89,8 @@ class _Document(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReading:
-    """The part of a reading that belongs to one job. The keys of ``depth_percents`` are fio's names of depths: ``8`` or
-    ``>=64``.
+    """The part of a reading that belongs to one job. The keys of ``depth_percents`` are the depths in fio's form, such
+    as ``8`` or ``>=64``.
     """
 
     ios: int
@@ -109,12 +111,12 @@ class FioReading:
     """The cumulative counters of fio at one moment.
 
     Attributes:
-        elapsed_s: time since the first I/O.
-        wall_clock_s: time of the reading according to fio.
-        arrived_s: time at which fio made the reading, or tkperf read it, on the monotonic clock; None: not known.
-        began_wall_clock_s: time at which the first job passed its gate, on the wall clock; None: not known, because fio
-            before 3.36 does not report it.
-        cpu: None if fio's numbers are impossible.
+        elapsed_s: the time since the first I/O.
+        wall_clock_s: the time of the reading on the wall clock, according to fio.
+        arrived_s: the time at which fio made the reading or tkperf read it, on the monotonic clock; None: not known.
+        began_wall_clock_s: the time at which the first job passed its gate, on the wall clock; None: not known, because
+            fio before 3.36 does not report this time.
+        cpu: the CPU use; None: fio reported impossible numbers.
         streams: the parts of the streams that run together; empty: one load runs alone.
     """
 
@@ -137,9 +139,9 @@ class FioReading:
         return self.read.bytes + self.write.bytes + self.trim.bytes
 
     def with_bytes_of_counts(self, load: Workload) -> FioReading:
-        """Return the reading with the bytes that belong to its counts of I/Os.
+        """Return a copy of the reading in which the bytes are computed from the counts of I/Os.
 
-        A mix of block sizes keeps fio's bytes, which may be from a moment earlier.
+        For a mix of block sizes, the copy keeps fio's bytes, which may be from a moment earlier than the counts.
         """
         own = self.streams or (StreamPart(name="", read=self.read, write=self.write, trim=self.trim),)
         pairs = zip(own, load.streams, strict=True)
@@ -182,7 +184,7 @@ class DocumentSplitter:
         """Yield the documents that this piece of output completes.
 
         Raises:
-            EngineError: the output is larger than fio has any reason for.
+            EngineError: the output is larger than fio's output can be.
         """
         text, begins = self._pending + data, 0
         whole_lines = text.rfind(b"\n") + 1
@@ -195,7 +197,7 @@ class DocumentSplitter:
                     self._note(text[begins:ends])
                 begins = ends + 1
                 continue
-            # The data is used as a whole, because splitting it line by line would take as long as decoding it.
+            # Search the data as a whole, because splitting it line by line would take as long as decoding the document.
             ends = begins if text.startswith(b"}\n", begins) else text.find(b"\n}\n", begins) + 1
             is_over = ends > 0 or text.startswith(b"}\n", begins)
             self._document += text[begins : ends if is_over else whole_lines]
@@ -228,9 +230,9 @@ def parse_document(
     """Return one status document as a reading of all jobs together, and of each stream.
 
     Args:
-        load: the load that fio runs; None: it is not known, and counts as one load alone.
-        read_s: time at which tkperf read the document, on the monotonic clock.
-        wall_ahead_s: difference between the wall clock and the monotonic clock. fio's documents contain the time of the
+        load: the load that fio runs; None: the load is not known and is treated as one load that runs alone.
+        read_s: the time at which tkperf read the document, on the monotonic clock.
+        wall_ahead_s: the wall clock minus the monotonic clock, in seconds. fio's documents contain the time of the
             wall clock. If the value is given, the reading contains the time at which fio made the document, but never a
             time after ``read_s``.
     """
@@ -240,7 +242,7 @@ def parse_document(
         if not jobs:
             raise EngineError("fio printed a status that contains no jobs")
         streams = () if load is None else tuple(_sum_streams(jobs, load))
-        # The histograms of all threads are converted once only, because the load loses the CPU time of this function.
+        # Convert the histograms of all threads only once, because this function takes CPU time from the measured load.
         are_all_threads = load is not None and load.is_combination and load.jobs == len(jobs)
         whole = add_parts("", streams) if are_all_threads else _sum_jobs("", jobs)
     except (msgspec.DecodeError, ValueError, ArithmeticError, RecursionError) as error:
@@ -269,7 +271,7 @@ def _sum_streams(jobs: Sequence[_Job], load: Workload) -> Iterator[StreamPart]:
 
 
 def _elapsed_s(readings: Sequence[JobReading], load: Workload | None) -> float:
-    """Return the time of the threads that run longest; a thread that pauses may notice the end of its time late."""
+    """Return the longest running time of the threads. A thread that pauses may notice late that its time is over."""
     streams = () if load is None else load.streams
     threads = iter(readings)
     awake = [
@@ -346,7 +348,7 @@ def _latencies(latency: _Latency, *, ios: int, moved_bytes: int) -> IoStats:
 
 
 def build_sample(earlier: FioReading, later: FioReading, *, origin_s: float = 0.0) -> Sample:
-    """Return the sample between two readings. ``origin_s`` is the time from which samples count."""
+    """Return the sample between two readings. The times of the sample count from ``origin_s``."""
     try:
         return Sample(
             start_s=round(earlier.elapsed_s - origin_s, 6),
@@ -374,10 +376,10 @@ def _streams_since(earlier: FioReading, later: FioReading) -> Iterator[StreamPar
 
 
 class Recorder:
-    """A recorder, which turns readings into samples when they arrive, and keeps the samples.
+    """A recorder, which converts readings to samples when they arrive, and keeps the samples.
 
-    A combination is measured from the moment at which all streams run. The seconds before ``lead_in_s`` are reported to
-    observers, but they are not part of the measurement.
+    A combination is measured from the moment at which all streams run. The recorder reports the seconds before
+    ``lead_in_s`` to observers, but these seconds are not part of the measurement.
     """
 
     def __init__(self, on_sample: OnSample, origin: FioReading = NOTHING_YET, *, lead_in_s: float = 0.0) -> None:
@@ -400,15 +402,15 @@ class Recorder:
         return build_sample(earlier, later, origin_s=self._start.elapsed_s)
 
     def so_far(self, now: FioReading) -> Measurement | None:
-        """Return the measurement from the origin to a reading of the running fio; None before the first reading."""
+        """Return the measurement from the origin to a reading of the running fio; None: no reading has arrived yet."""
         if now.elapsed_s <= self._origin.elapsed_s:
             return None
         return _totals(build_sample(self._origin, now))
 
     def _all_samples(self, last: FioReading) -> tuple[Sample, ...]:
-        """Return the samples, adjusted so that their sum is ``last``.
+        """Return the samples up to ``last``. The totals of the samples equal the totals of ``last``.
 
-        The I/O of a document that follows shortly after another is added to the sample of the other.
+        If a document follows shortly after the previous document, its I/O is added to the previous sample.
         """
         if last is self._newest:
             return tuple(self.samples)
@@ -417,7 +419,7 @@ class Recorder:
         return (*self.samples[:-1], self._sample(self._before_newest, last))
 
     def whole(self, last: FioReading) -> Measurement | None:
-        """Return the totals up to ``last`` with the lead-in; None if there was no lead-in."""
+        """Return the totals up to ``last``, including the lead-in; None: there was no lead-in."""
         if self._origin is self._start:
             return None
         return _totals(build_sample(self._start, last))
@@ -426,7 +428,7 @@ class Recorder:
         """Return the measurement from the origin, or from the end of the lead-in, to ``last``.
 
         Raises:
-            StepFailedError: no time passed between them.
+            StepFailedError: no time passed between the beginning of the measurement and ``last``.
         """
         if last.elapsed_s <= self._origin.elapsed_s:
             raise StepFailedError("fio ran, but reported no runtime, so nothing was measured")
@@ -439,7 +441,7 @@ class Recorder:
 
 
 def _totals(whole: Sample) -> Measurement:
-    """Return the totals of a time as a measurement without seconds."""
+    """Return a measurement that contains the totals of the sample, but no samples of single seconds."""
     return Measurement(
         duration_s=whole.duration_s,
         read=whole.read,
@@ -455,13 +457,14 @@ def find_fio_fault(
 ) -> EngineError | None:
     """Return the error that makes a measurement unusable; None: fio ended without a fault.
 
-    A status of 0 alone proves nothing. Jobs report separate errors, and a program that is not fio may also end with 0.
+    A status of 0 is no proof of success. Jobs report errors separately, and a program that is not fio may also exit
+    with 0.
 
     Args:
         status: fio's exit status; negative if a signal ended fio.
-        job_errors: an error number for each job, 0 for no error.
-        has_result: fio printed at least one document.
-        ended_at_gate: fio ended before its first I/O, while it waited at its gate.
+        job_errors: an error number for each job; 0 means no error.
+        has_result: whether fio printed at least one document.
+        ended_at_gate: whether fio ended before its first I/O, while it waited at its gate.
         output: the output of fio, for the message.
     """
     failed = sorted({error for error in job_errors if error})

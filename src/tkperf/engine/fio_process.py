@@ -1,7 +1,7 @@
 """A running fio process.
 
-The process waits at a gate until tkperf releases it. tkperf parses readings from its output, and always ends the
-process.
+The process waits at a gate until tkperf releases it. tkperf reads and parses the output of the process. tkperf also
+ends the process in every case.
 """
 
 from __future__ import annotations
@@ -28,62 +28,62 @@ from tkperf.system.process import PIPE, Process, ProcessTimeout, start_process, 
 
 # The pipe has room for several status documents, so that fio never waits for tkperf.
 PIPE_BYTES = 1 << 20
-# fio prints a document in up to sixty pieces within some ms. If tkperf read each piece at once, each read would take a
-# CPU from the load. If a job with 16 outstanding I/Os must wait sixty times a second, these waits change its 99.9th
-# percentile.
+# fio prints a document in up to sixty pieces within some ms. Each read by tkperf takes a CPU from the load for a
+# moment. If tkperf read each piece at once, a job with 16 outstanding I/Os would wait sixty times a second. These waits
+# would change the job's 99.9th percentile.
 PIECES_S = 0.005
-# fio reports each second. When tkperf wakes up and finds nothing, this also takes a CPU from the load.
+# fio reports each second. A wake-up of tkperf without new output also takes a CPU from the load.
 LONGEST_READ_S = 1.5
-# If more time than this remains, tkperf waits until all pieces of a document have arrived.
+# If more time than this remains until the deadline, tkperf waits until all pieces of a document have arrived.
 UNHURRIED_S = 0.1
 # An error message quotes at most this much of fio's stderr.
 KEPT_STDERR_BYTES = 8 << 10
-# Before the last document, fio may have to wait for a deep queue, or for a device that does not answer until the kernel
-# resets it (30 s by default, several attempts).
+# Before fio prints the last document, it may have to wait for a deep queue, or for a device that does not answer until
+# the kernel resets the device (after 30 s by default, in several attempts).
 LONGEST_SILENCE_S = 120.0
-# fio reaches its gate in a third of a second. A loaded host may need longer.
+# fio usually reaches its gate within a third of a second. On a loaded host, fio may need longer.
 LONGEST_START_S = 30.0
-# Longest time for which fio may continue after its planned end, or report without moving a byte. In a test, a device
-# with 1 IOPS and resets ended fio 69 s late. The kernel gives up SCSI disks after 30 s and five attempts. A deep queue
-# at 1 IOPS needs minutes to become empty.
+# The longest time for which fio may continue after its planned end, or report without moving a byte. In a test with a
+# device that completed 1 IOPS and was reset, fio ended 69 s late. The kernel reports an error of a SCSI disk after 30 s
+# and five attempts. At 1 IOPS, a deep queue needs minutes to become empty.
 LONGEST_OVERRUN_S = 300.0
-# The first I/O follows about 3 ms after the gate is opened. A beginning later than this is late.
+# fio usually starts its first I/O 3 ms after the gate is opened. A start later than this limit is late.
 LATE_S = 0.02
-# When the helper of a job at the gate ends, the kernel sends a signal to any thread of fio, and interrupts its wait for
-# I/O. With io_uring, fio treats this as an error without a number (3.33 makes the system call without libc, so errno is
-# not set), and a job without a completed I/O ends at once.
+# When the helper of a job at the gate ends, the kernel sends SIGCHLD to any thread of fio and so interrupts the
+# thread's wait for I/O. With io_uring, fio treats this interruption as an error without a number (fio 3.33 makes the
+# system call without libc, so errno is not set). A job without a completed I/O then ends at once.
 NOT_TO_WAKE_FIO = (signal.SIGCHLD,)
 FOREVER = float("inf")
-# The wall clock was set if its difference from the monotonic clock changed by this much within seconds. NTP changes it
-# by 2 ms in 4 s.
+# If the difference between the wall clock and the monotonic clock changes by this much within seconds, somebody has set
+# the wall clock. NTP changes the difference by only 2 ms in 4 s.
 CLOCK_SET_S = 0.01
-# Documents that wait in the pipe may fill this share of the pipe.
+# Documents that wait in the pipe may fill this share of the pipe's capacity.
 GATHERED_SHARE = 0.5
-# The interval of counting fio's threads while their end is awaited.
+# The interval at which tkperf counts fio's threads while it waits for the end of the threads.
 TASKS_POLL_S = 0.001
 
 OnReading = Callable[[FioReading], None]
 
 
 def at_once() -> float:
-    """Return that documents do not wait."""
+    """Return 0, which means that documents do not wait in the pipe."""
     return 0.0
 
 
 class FioProcess:
     """A fio job behind a gate.
 
-    ``on_reading`` receives the readings while one of the waiting methods runs.
+    ``on_reading`` is called with each reading while one of the waiting methods runs.
 
     Attributes:
         shown_job: the job without the gate, in a form that anyone can run again.
         starts_bytes: the start of each sequential job within its region; empty for other jobs.
         last: the newest reading, which arrived at ``last_at_s``.
         document: the JSON document of this reading.
-        start_took_s: the time from the start until all threads had reached the gate, set at the release.
+        start_took_s: the time from the start until all threads had reached the gate. It is set when the gate is opened.
         released_s: the time just before the gate was opened. No I/O was done before this time.
-        began_s: the beginning of I/O, on the monotonic clock: the time at which the gate was opened, or a later time
-            according to fio's clock.
+        began_s: the beginning of I/O on the monotonic clock. This is the time at which the gate was opened, or a later
+            time according to fio's clock.
     """
 
     def __init__(
@@ -102,8 +102,8 @@ class FioProcess:
 
         Args:
             load: the load of a step; None: fio fills a range.
-            folder: the folder of this fio, which ``stop`` removes.
-            inherit: descriptors that fio inherits, such as the lock on the device.
+            folder: the folder for the files of this process. The method ``stop`` removes the folder.
+            inherit: the file descriptors that fio inherits, such as the lock on the device.
         """
         self._folder = folder
         job_path = folder / "job.fio"
@@ -124,7 +124,7 @@ class FioProcess:
         self.ended = False
         self._stopped = False
         self._lost: str | None = None
-        # Number of fio's threads that are not job threads; None: not known.
+        # Number of fio's threads that are not job threads. None means that the number is not known yet.
         self._other_tasks: int | None = None
         self._process = start_process(
             ["fio", "--output-format=json+", "--status-interval=1", "--eta=never", job_path.name],
@@ -147,7 +147,7 @@ class FioProcess:
 
     @property
     def lost_at_gate(self) -> bool:
-        """Return whether fio or one of its helpers was killed, or ended, while fio waited."""
+        """Return whether fio or one of its helpers ended, or was killed, while fio waited at the gate."""
         return self._lost is not None or self._process.poll() is not None or self._gate.lost
 
     def come_to_gate(self) -> None:
@@ -156,7 +156,7 @@ class FioProcess:
             if self._lost:
                 raise LostAtGateError(self._lost)
             if self._process.poll() is not None:
-                self._gate.close()  # the helpers of fio hold the ends of its pipes
+                self._gate.close()  # fio's helpers keep the ends of its pipes open
                 self.read_to_end(ignore)
             if self._gate.lost:
                 self.stop()
@@ -178,9 +178,9 @@ class FioProcess:
         """Open the gate. The first I/O of fio follows within milliseconds.
 
         Raises:
-            LostAtGateError: the gate was removed from its folder, so all waiting threads are lost.
+            LostAtGateError: somebody removed the gate from its folder, so all waiting threads will fail.
         """
-        self.was_stopped()  # forget earlier stops
+        self.was_stopped()  # clear the record of earlier stops
         others = self._count_tasks() - self._threads
         self._other_tasks = others if others > 0 else None
         try:
@@ -209,7 +209,7 @@ class FioProcess:
     def jobs_ended(self) -> bool:
         """Return whether all job threads have ended, so that all I/Os are complete.
 
-        From this moment, fio needs 15 to 35 ms until its exit, or 110 to 150 ms from version 3.37 on.
+        From this moment, fio needs 15 to 35 ms until its exit. Versions from 3.37 on need 110 to 150 ms.
         """
         if self.ended:
             return True
@@ -220,7 +220,7 @@ class FioProcess:
     def _jobs_run(self) -> bool:
         """Return whether a job thread exists now.
 
-        If a thread exists, all reports so far were written while jobs ran.
+        If a thread exists, fio wrote all reports so far while its jobs ran.
         """
         return self._other_tasks is not None and self._count_tasks() > self._other_tasks
 
@@ -247,8 +247,8 @@ class FioProcess:
         return True
 
     def interrupt(self, longest_s: float) -> None:
-        """Make fio end its jobs, and wait for their outstanding I/O for a limited time. The caller must call ``stop``
-        afterwards.
+        """Make fio end its jobs, and wait at most ``longest_s`` for the outstanding I/O of the jobs. The caller must
+        call ``stop`` afterwards.
         """
         if not self.ended:
             self._process.send_signal(signal.SIGINT)
@@ -283,8 +283,8 @@ class FioProcess:
         """Accept output of fio while ``wanted`` returns True and fio runs.
 
         Args:
-            every_s: the interval at which ``wanted`` is called while fio prints nothing.
-            until_s: the moment by which fio should have ended long ago, on the monotonic clock.
+            gather_s: a function that returns the longest time for which documents may wait in the pipe, so that several
+                documents are read and parsed together.
             still_s: the longest time in which no byte may move.
         """
         while not self.ended and wanted():

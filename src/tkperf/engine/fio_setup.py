@@ -1,5 +1,5 @@
-"""Find a usable fio, the clock that this fio uses, an I/O engine that works on a device, and the read rate of the
-device.
+"""The choice of a usable fio, of the clock that this fio uses, and of an I/O engine that works on a device. The module
+also measures the read rate of the device.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tkperf.model.decoding import decode_json
 from tkperf.model.errors import EngineError, UsageError
 from tkperf.system.process import Completed, run_command
 
-# The tests of json+ histograms, exec_prerun and io_uring used this version.
+# The JSON histograms (json+), exec_prerun and io_uring were tested with this version.
 OLDEST_FIO = (3, 33)
-# Older versions round the queue depth up to a power of two with io_uring: for a depth of 20, they
+# With io_uring, older versions round the queue depth up to a power of two. For a depth of 20, they
 # keep 32 I/Os outstanding (engines/io_uring.c, commit af0ad0fa).
 EXACT_URING_DEPTH = (3, 39)
-# Older versions flush too often from a queue with io_uring: 20,927 times at a depth of 8 where 5,656 flushes were due
-# (io_u.c, commit 704a8cfe).
+# With io_uring, older versions flush too often when other I/Os are outstanding. At a depth of 8, they flushed 20,927
+# times where 5,656 flushes were due (io_u.c, commit 704a8cfe).
 EXACT_QUEUED_FLUSHES = (3, 38)
 # The results of older versions do not contain job_start.
 JOB_START = (3, 36)
@@ -56,7 +56,7 @@ def find_fio_version() -> str:
 
 
 def _read_version() -> tuple[str, tuple[int, int]]:
-    """Return the version in the form that fio prints, and as numbers. Raises the same errors as
+    """Return the version in the form that fio prints, and as two numbers. Raise the same errors as
     ``find_fio_version``.
     """
     answer = run_command(["fio", "--version"], timeout_s=30)
@@ -78,7 +78,7 @@ def _read_version() -> tuple[str, tuple[int, int]]:
 
 
 def find_limits() -> tuple[str, ...]:
-    """Return what the installed fio cannot do for tkperf, and which version can, as sentences.
+    """Return sentences about what the installed fio cannot do for tkperf, each with the first version that can.
 
     Raises:
         EngineError: the same errors as in ``find_fio_version``.
@@ -92,8 +92,8 @@ class ChosenClock:
     """The clock that gives the times of fio's I/Os.
 
     Attributes:
-        words: its description.
-        clocksource: the option of fio's jobs; None: fio chooses.
+        words: the description of the clock for users.
+        clocksource: the value of fio's option ``clocksource``; None: fio chooses the clock.
     """
 
     words: str
@@ -101,12 +101,12 @@ class ChosenClock:
 
 
 def choose_clock(root: Path = Path("/")) -> ChosenClock:
-    """Choose the clock of the CPU, without fio's test of this clock at each start, unless there is a reason not to use
-    it.
+    """Choose the CPU's clock (TSC) without fio's test of this clock at each start, unless there is a reason not to use
+    this clock.
 
-    fio chooses this clock itself if its threads on all CPUs read equal times at the same moment. This test would run
-    during the preceding step. Two checks replace it: the kernel uses the TSC only as long as the TSC is reliable, and
-    one test runs before the run.
+    fio itself chooses this clock if its threads on all CPUs read equal times at the same moment. fio's test would run
+    during the preceding step. tkperf replaces the test with two checks: the kernel uses the TSC only as long as the TSC
+    is reliable, and tkperf runs fio's test once before the run.
     """
     source_file = root / "sys/devices/system/clocksource/clocksource0/current_clocksource"
     try:
@@ -149,16 +149,16 @@ def choose_ioengine(
     flushes_from_queue: bool = False,
     direct: bool = True,
 ) -> ChosenEngine:
-    """Return the first I/O engine with which fio can read the device: io_uring, else libaio.
+    """Return the first I/O engine with which fio can read the device. io_uring is tried before libaio.
 
-    The test uses the jobs and the depth of the run, because limits on locked memory or on asynchronous I/O appear only
-    then. ``direct``: bypass the page cache, as runs do; not every file allows this. ``io_depths``: the queue depths of
-    all loads of the run, all of which the engine must keep. ``flushes_from_queue``: some loads flush while their other
-    I/Os are outstanding.
+    The test uses the jobs and the queue depth of the run, because limits on locked memory or on asynchronous I/O appear
+    only with the full load. ``direct``: whether to bypass the page cache, as runs do; some files do not allow direct
+    I/O. ``io_depths``: the queue depths of all loads of the run; the engine must use exactly these depths.
+    ``flushes_from_queue``: whether some loads flush while their other I/Os are outstanding.
 
     Raises:
-        UsageError: the wanted engine is not one of these.
-        EngineError: no engine works, with fio's reason.
+        UsageError: ``wanted`` is not the name of one of these engines.
+        EngineError: no engine works; the message contains fio's reason.
     """
     if wanted is not None and wanted not in IO_ENGINES:
         raise UsageError(f"--engine {wanted}: choose {' or '.join(IO_ENGINES)}")
@@ -176,7 +176,7 @@ def choose_ioengine(
 
 
 def _why_not_exact(ioengine: str, io_depths: Collection[int]) -> str | None:
-    """Return why this fio would not keep the requested queue depths; None: fio keeps them."""
+    """Return why this fio does not use exactly the requested queue depths; None: fio uses these depths."""
     rounded = sorted(depth for depth in io_depths if depth & (depth - 1))
     if ioengine != "io_uring" or not rounded:
         return None
@@ -188,7 +188,7 @@ def _why_not_exact(ioengine: str, io_depths: Collection[int]) -> str | None:
 
 
 def _why_no_queued_flushes(ioengine: str) -> str | None:
-    """Return why this fio would not flush as requested from a queue with other I/Os; None: it flushes as requested."""
+    """Return why this fio does not flush as requested while other I/Os are queued; None: fio flushes as requested."""
     if ioengine != "io_uring":
         return "it does not complete other I/Os of a thread during a flush: write io_depth = 1 for loads that flush"
     version, numbers = _read_version()
@@ -201,7 +201,7 @@ def _why_no_queued_flushes(ioengine: str) -> str | None:
 
 
 def find_rounding() -> str | None:
-    """Return the version of fio if this fio rounds queue depths up with io_uring; None if it keeps them.
+    """Return the version of fio if this version rounds queue depths up with io_uring; None: fio does not round.
 
     Raises:
         EngineError: the same errors as in ``find_fio_version``.
@@ -211,7 +211,7 @@ def find_rounding() -> str | None:
 
 
 def _why_not(path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: int, direct: bool) -> str | None:
-    """Read a few blocks with fio. Return the reason of a failure; None: the read succeeded."""
+    """Read a few blocks with fio. Return the reason for a failure; None: the read succeeded."""
     answer, job = _read(
         path,
         f"--ioengine={ioengine}",
@@ -236,7 +236,7 @@ def read_bytes_per_s(path: str, capacity_bytes: int, *, seconds: int = PROBE_S) 
     """Return the rate of sequential reads from the start of the device over some seconds, in bytes per second.
 
     Raises:
-        EngineError: fio is missing or cannot read the device, with its reason.
+        EngineError: fio is missing or cannot read the device; the message contains the reason.
     """
     answer, job = _read(
         path,
@@ -255,8 +255,9 @@ def read_bytes_per_s(path: str, capacity_bytes: int, *, seconds: int = PROBE_S) 
 def _read(path: str, *options: str, timeout_s: float, direct: bool = True) -> tuple[Completed, _ProbeJob | None]:
     """Read from a device without a permit.
 
-    Return fio's answer with the result of a failed job, or of any job if no job failed. The options prevent fio from
-    writing, and from flushing cached data of other programs, which fio otherwise does before it opens a device.
+    Return fio's answer and the result of a failed job, or the result of any job if no job failed. The options prevent
+    fio from writing to the device. They also prevent fio from flushing other programs' cached data, which fio would
+    otherwise do before it opens a device.
     """
     answer = run_command(
         [
@@ -284,9 +285,10 @@ def _read(path: str, *options: str, timeout_s: float, direct: bool = True) -> tu
 
 
 def _find_words(answer: Completed) -> str:
-    """Return the first line that fio printed for people, errors first. The JSON is omitted.
+    """Return the first line of fio's output that is not JSON. Lines of the error output are searched first.
 
-    Lines such as ``fio: pid=1, err=12/file:...`` only repeat a job's error, with a number that differs each time.
+    Lines such as ``fio: pid=1, err=12/file:...`` are skipped. They only repeat a job's error, with a process id that
+    differs each time.
     """
     lines = [line.strip() for line in f"{answer.stderr}\n{answer.stdout.partition('{')[0]}".splitlines()]
     told = [line for line in lines if not re.match(r"fio: pid=\d+, err=", line)]

@@ -1,12 +1,12 @@
-"""The gate: holds a started fio just before its first I/O until tkperf releases it.
+"""The gate, which stops a started fio just before its first I/O until tkperf releases fio.
 
-Every job thread of the waiting fio runs ``exec_prerun``, a shell. It writes its process id to a file, so that tkperf
-can see which threads wait and which have died. It opens LOCK, waits for a shared lock on it (``flock -s 9``) and tests
-whether GO exists. After the gate is opened, no further program is started, because ``test`` is a command of the shell.
-A program took 3 ms to start with two threads and 15 ms with eight. tkperf holds the lock exclusively. To open the gate,
-tkperf creates GO and releases the lock. This wakes all threads at once, and threads that arrive later do not wait. If
-tkperf dies, the kernel releases the lock, but GO does not exist. Every thread then fails instead of starting, so no fio
-remains without its tkperf.
+Every job thread of the waiting fio runs a shell by the option ``exec_prerun``. The shell writes its process id to a
+file, so that tkperf can see which threads wait and which have died. The shell then opens LOCK, waits for a shared lock
+on this file (``flock -s 9``) and tests whether GO exists. After the gate is opened, no other program is started,
+because ``test`` is a command of the shell. In an earlier version, starting a program took 3 ms with two threads and
+15 ms with eight. tkperf holds the lock exclusively. To open the gate, tkperf creates GO and releases the lock. All
+threads then continue at once, and threads that arrive later do not wait. If tkperf dies, the kernel releases the lock,
+but GO does not exist. Every thread then fails instead of starting, so no fio process continues without tkperf.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 
 
 class Gate:
-    """A gate, which is closed at first. ``open`` lets every thread pass, now and later."""
+    """A gate, which is closed at first. After ``open``, every thread may pass, including threads that arrive later."""
 
     def __init__(self, folder: Path, name: str) -> None:
         """Create the files of the gate and acquire its lock.
 
         Raises:
-            OSError: the files cannot be created. No lock is held then.
+            OSError: the files cannot be created. The lock is not held in this case.
         """
         self._lock_path = folder / f"{name}.lock"
         self._shut_path = folder / f"{name}.shut"
@@ -36,13 +36,13 @@ class Gate:
 
     @property
     def command(self) -> str:
-        """Return the shell command that exits with 0 after the gate was opened, and fails if tkperf died."""
+        """Return the shell command that exits with 0 after the gate was opened, and fails if tkperf died before."""
         lock, go, arrived = (shlex.quote(str(path)) for path in (self._lock_path, self._go_path, self._arrived_path))
         return f"echo $$ >> {arrived} && exec 9< {lock} && flock -s 9 && test -e {go}"
 
     @property
     def waiting(self) -> int:
-        """Return the number of threads at the gate now."""
+        """Return the number of threads that wait at the gate now."""
         return sum(_is_alive(pid) for pid in self._arrived())
 
     @property
@@ -52,7 +52,7 @@ class Gate:
 
     @property
     def came_s(self) -> float | None:
-        """Return the time of the last arrival, on the wall clock; None if no thread arrived."""
+        """Return the time at which the last thread arrived, on the wall clock; None: no thread has arrived."""
         try:
             return self._arrived_path.stat().st_mtime
         except OSError:
@@ -68,9 +68,9 @@ class Gate:
         """Let all waiting threads pass.
 
         Raises:
-            OSError: the gate was removed from its folder. All waiting threads fail then.
+            OSError: somebody removed the gate from its folder. All waiting threads then fail.
         """
-        # A new name needs no room in a folder that has become full; a new file would.
+        # Renaming a file succeeds even if the file system has become full. Creating a file might fail.
         self._shut_path.rename(self._go_path)
         self.close()
 

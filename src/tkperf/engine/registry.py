@@ -1,4 +1,4 @@
-"""The engines for real devices, by name. A new engine needs a module, an entry here, and a row in
+"""The engines for real devices, by name. A new engine requires a module, an entry in this registry, and a row in
 test_conformance.py.
 """
 
@@ -18,7 +18,7 @@ FIO = "fio"
 
 
 class _Fio:
-    """fio, which runs on this host."""
+    """The engine that runs fio on this host."""
 
     name = FIO
     programs: Mapping[str, str] = {
@@ -56,7 +56,7 @@ ENGINES: Mapping[str, DeviceEngine] = {FIO: _Fio()}
 
 
 def find_engine(ioengine: str | None = None) -> DeviceEngine:
-    """Return the engine that has this interface to the kernel; None: the first engine, which is the default of runs.
+    """Return the engine that has the kernel interface ``ioengine``; None: return the default engine of runs.
 
     Raises:
         UsageError: no engine has the interface.

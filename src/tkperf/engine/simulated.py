@@ -1,7 +1,7 @@
 """A simulated drive with the interface of an engine, for rehearsals and tests, without any I/O.
 
-The numbers come from a model (``simulation/``, docs/explanation/simulated-drive.md) and not from a device, so every
-result says SIMULATED. Time is simulated, too: an hour of measurement takes no time.
+The numbers are computed with a model (``simulation/``, docs/explanation/simulated-drive.md) and not measured on a
+device, so every result is marked SIMULATED. Time is simulated as well: an hour of measurement takes no real time.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from tkperf.model.phases import Continuous, Fill
 from tkperf.model.telemetry.drive_reading import DriveFacts, Reading
 from tkperf.model.workload import ActiveRange, Step, Workload
 
-# The intervals are the same as for real drives.
+# The telemetry of real drives is read at the same intervals.
 TEMPERATURE_EVERY_S, LOG_EVERY_S = 10.0, 60.0
 SAMPLE_S = 1.0
-# Smaller remainders of a second, or of an amount, are rounding errors of sums.
+# Remainders of a second, or of an amount, that are smaller than this are rounding errors of sums.
 _NO_TIME_S = 1e-9
 _NO_BYTE = 0.5
 
 
 class SimulatedEngine:
-    """Engine that runs a DriveModel. The same seed always gives the same results."""
+    """Engine that runs a DriveModel. The same seed always produces the same results."""
 
     name = "simulated"
     version: str | None = None
     io_clock: str | None = None
 
     def __init__(self, model: DriveModel, active_range_bytes: int, *, seed: int = 1, cold_start_s: float = 0.0) -> None:
-        """Build the drive.
+        """Create the simulated drive.
 
         Args:
-            cold_start_s: delay of a load that was not prepared and released in time.
+            cold_start_s: the delay of a load that was not prepared and released in time.
         """
         self._random = np.random.default_rng(seed)
         self.drive = _build_drive(model, active_range_bytes, self._random)
@@ -55,7 +55,7 @@ class SimulatedEngine:
         # The stream that runs, and the length of its slices so far.
         self._stream: Continuous | None = None
         self._stream_s = 0.0
-        # The drive's own state is up to date until this moment.
+        # The state of the drive has been computed up to this moment.
         self._lived_s = 0.0
         self.telemetry = SimulatedTelemetry(self.drive, self.clock)
 
@@ -64,7 +64,7 @@ class SimulatedEngine:
         return self._clock_s
 
     def wait_until(self, clock_s: float) -> None:
-        """Let time pass without I/O until this moment of the simulated time."""
+        """Let time pass without I/O until this moment on the simulated clock."""
         self.rest()
         self._clock_s = max(self._clock_s, clock_s)
 
@@ -119,7 +119,7 @@ class SimulatedEngine:
         self._ready, self._let_go = (), None
 
     def _hand_over(self, execution: Execution, then: Next | None) -> Execution:
-        """Release the load that follows, if it can already be chosen."""
+        """Release the load that follows if it can already be chosen. Return the execution with the release time."""
         self._ready = then.loads if then else ()
         load = then.choose(execution.measurement) if then else None
         if load is None:
@@ -130,7 +130,7 @@ class SimulatedEngine:
     def _run(
         self, workload: Workload, duration_s: float | None, on_sample: OnSample, amount_bytes: int | None = None
     ) -> Execution:
-        """Run a workload for a time, or until an amount is written."""
+        """Run a workload for ``duration_s``, or until ``amount_bytes`` are written."""
         began_s = self._begins_s
         if began_s - self._lived_s > _NO_TIME_S:
             self.drive.idle(began_s - self._lived_s)
@@ -152,7 +152,7 @@ class SimulatedEngine:
         read, write = draw.finish(amount_bytes)
         lasted_s = duration_s if duration_s is not None else lasted_s
         ended_s = self._begins_s = self._lived_s = began_s + lasted_s
-        # The clock may already be ahead, because of a wait during the load.
+        # The clock may already be later than the end, because time also passes if something waits during the load.
         self._clock_s = max(self._clock_s, ended_s)
         kind = "fill" if amount_bytes is not None else "step"
         return Execution(
@@ -199,7 +199,7 @@ class SimulatedEngine:
             left -= second.rate * block_bytes * second_s
 
     def _serve(self, workload: Workload, duration_s: float) -> Second:
-        """Return the drive's next second, or a part of it."""
+        """Return the drive's next second of the workload, or the next part of a second."""
         return self.drive.serve(workload, duration_s)
 
 
@@ -212,7 +212,7 @@ def _build_drive(model: DriveModel, active_range_bytes: int, random: np.random.G
 
 
 class SimulatedTelemetry:
-    """Telemetry of a simulated drive, which is read as simulated time passes. ``clock`` is the simulated clock."""
+    """Telemetry of a simulated drive, which is read as simulated time passes. ``clock`` returns the simulated time."""
 
     def __init__(self, drive: SimulatedDrive, clock: Callable[[], float]) -> None:
         self._drive, self._clock = drive, clock
@@ -236,7 +236,7 @@ class SimulatedTelemetry:
         )
 
     def pass_to(self, now_s: float) -> None:
-        """Read the drive, whose state is now that of this time, if a reading is due."""
+        """Read the drive if a reading is due. The caller has already computed the drive's state at ``now_s``."""
         if now_s - self._log_s >= LOG_EVERY_S:
             self._look(now_s)
         elif now_s - self._temperature_s >= TEMPERATURE_EVERY_S:
@@ -244,16 +244,16 @@ class SimulatedTelemetry:
             self._read(now_s, whole=False)
 
     def take(self) -> Sequence[Reading]:
-        """Return the new readings."""
+        """Return the readings since the last call."""
         taken, self._readings = self._readings, []
         return taken
 
     def take_troubles(self) -> Sequence[str]:
-        """Return nothing, because a model always answers."""
+        """Return nothing, because reading a model never fails."""
         return ()
 
     def ask(self) -> None:
-        """Read the drive at once. This takes no time."""
+        """Read the drive at once. This takes no simulated time."""
         self._look(self._clock())
 
     def paused(self) -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""The fio processes of all loads that may be next. They wait at their gates until one of them is released."""
+"""The fio processes of all loads that may be next. The processes wait at their gates until tkperf releases one."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from tkperf.engine.fio_process import FioProcess
 from tkperf.model.errors import EngineError, LostAtGateError
 from tkperf.model.workload import Step
 
-# fio needs a third of a second from its start to the gate, and several times as long if the current step keeps the CPUs
-# busy.
+# fio needs a third of a second from its start to the gate. If the current step keeps the CPUs busy, fio needs several
+# times as long.
 PREPARE_AHEAD_S = 3.0
-# A slow machine needs more: this factor times the recent time of fio from its start to the gate.
+# On a slow machine, fio is started earlier: the lead is this factor times the time that fio recently needed from its
+# start to the gate.
 START_MARGIN = 2.0
-# The interval at which tkperf checks for threads that should already wait at their gate.
+# The interval at which tkperf checks whether all threads have reached their gate.
 GATE_POLL_S = 0.005
 
 
 def step_of(load: EngineLoad) -> Step:
-    """Return the step with which fio is started. For a stream, it is as long as the stream may last."""
+    """Return the step with which fio is started. For a stream, the step lasts as long as the stream may last."""
     if isinstance(load, Step):
         return load
     return Step(workload=load.workload, duration_s=load.longest_s)
 
 
 class Waiting:
-    """The waiting processes: at most one for each load. At most one of them is released at a time."""
+    """The waiting processes, at most one for each load. At most one of these processes is released at a time."""
 
     def __init__(self, start: Callable[[EngineLoad], FioProcess]) -> None:
         self._start = start
@@ -37,11 +38,11 @@ class Waiting:
 
     @property
     def ahead_s(self) -> float:
-        """Return how long before its start the fio of a load should be started."""
+        """Return how many seconds before the start of a load its fio process should be started."""
         return max(PREPARE_AHEAD_S, START_MARGIN * self._start_took_s)
 
     def note_start(self, process: FioProcess) -> None:
-        """Note the start time of a released process. A slow start is forgotten after a few steps."""
+        """Record how long the start of a released process took. A slow start is forgotten after a few steps."""
         self._start_took_s = max(process.start_took_s, self._start_took_s / 2)
 
     def __contains__(self, load: EngineLoad) -> bool:
@@ -65,7 +66,7 @@ class Waiting:
         return self._prepared[load].released_s is not None
 
     def prepare(self, load: EngineLoad) -> None:
-        """Start the fio of a load, unless it already waits. If the start fails, it is repeated later."""
+        """Start the fio process of a load, unless it already waits. If the start fails, a later call repeats it."""
         if load not in self._prepared:
             with suppress(EngineError):
                 self._prepared[load] = self._start(load)
@@ -74,10 +75,11 @@ class Waiting:
         """Release the I/O of a load as soon as all its threads wait at the gate.
 
         The wait lasts at most ``ahead_s``, the time in which the threads should have arrived. If the threads arrive
-        later, or are lost, the engine handles this when the load is requested.
+        later, or are lost, the engine handles this case when it requests the load.
 
         Args:
-            keep_up: accepts the output of the current load until a moment. It returns False if the load has ended.
+            keep_up: a function that accepts the output of the current load until a moment on the monotonic clock. It
+                returns False if the load has ended.
         """
         process = self._prepared.get(load)
         if process is None or process.released_s is not None:
@@ -90,22 +92,24 @@ class Waiting:
                 return
             if not keep_up(now_s + GATE_POLL_S):
                 time.sleep(GATE_POLL_S)
-        with suppress(LostAtGateError):  # the engine starts it again
+        with suppress(LostAtGateError):  # the engine starts the lost process again later
             process.release()
 
     def take(self, load: EngineLoad) -> FioProcess | None:
-        """Return the process for a load. The process waits, or its gate was opened. Other processes stay until
-        ``discard``.
+        """Return the process for a load. This process waits at its gate, or its gate is open. Other processes remain
+        until ``discard`` is called.
         """
         return self._prepared.pop(load, None)
 
     def discard(self, *, but: Collection[EngineLoad] = ()) -> None:
-        """Stop the processes of all loads except those in ``but``, even a process whose gate was opened."""
+        """Stop the processes of all loads except those in ``but``, including a process whose gate was opened."""
         for load in [load for load in self._prepared if load not in but]:
             self._prepared.pop(load).stop()
 
     def stop_io(self) -> None:
-        """Stop a process whose gate was opened because of a wrong prediction. The other processes continue to wait."""
+        """Stop the process whose gate was opened because of a wrong prediction. The other processes continue to
+        wait.
+        """
         for load in list(self._prepared):
             if self._is_let_go(load):
                 self._prepared.pop(load).stop()

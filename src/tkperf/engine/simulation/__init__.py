@@ -1,4 +1,6 @@
-"""Models of drives in virtual time. docs/explanation/simulated-drive.md lists the presets, ADR 49 the equations.
+"""Models of drives in virtual time. docs/explanation/simulated-drive.md lists the presets, and ADR 49 contains the
+equations.
 
-The models know no engine and no clock. ``engine/simulated.py`` gives them the interface of an engine.
+The models depend neither on an engine nor on a clock. ``engine/simulated.py`` wraps a model in the interface of an
+engine.
 """

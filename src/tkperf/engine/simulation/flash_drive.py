@@ -1,4 +1,4 @@
-"""Simulate the flash, the caches and the temperature of a solid state drive, second by second."""
+"""Simulation of a solid state drive second by second: its flash, its caches and its temperature."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import Access, ActiveRange, Workload, Zone
 
 SUPERBLOCKS = 256
-# Slices of the active range. The zones of the PTS's composite workload (5, 15 and 80 %) consist of whole slices.
+# Number of slices of the active range. The zones of the PTS's composite workload (5, 15, 80 %) consist of whole slices.
 SLICES = 40
-# Share of the flash that is written in one step of the simulation. Only drives that are written completely within
-# seconds, as in tests, need a larger share. They also settle, but over more seconds.
+# Greatest share of the flash that is written in one step of the simulation. Only drives that are written completely
+# within seconds, as in tests, reach this limit. They also settle, but over more seconds.
 _MOST_AT_ONCE = 0.25
 _NOTHING = 1e-6
-# If a superblock has a larger share of valid data, copying it while the drive is idle is not worth the effort.
+# If more than this share of a superblock is valid data, an idle drive does not copy the superblock.
 _WORTH_COLLECTING = 0.98
-# Most loads are few and last long, but streams that run together ask for the latency at another rate each second.
+# Most runs use a few loads for a long time. Streams that run together need the latency at another rate each second.
 _MOST_REMEMBERED = 256
 
 
@@ -29,8 +29,8 @@ _MOST_REMEMBERED = 256
 class WriteSpread:
     """The spread of random writes over the slices.
 
-    Each slice receives ``share`` of the writes, on ``span_bytes`` of addresses, which are the share ``of_slice`` of the
-    addresses of the slice.
+    Each slice receives the share ``share`` of the writes. These writes go to ``span_bytes`` of addresses, which are the
+    share ``of_slice`` of the slice's addresses.
     """
 
     share: Floats
@@ -39,13 +39,15 @@ class WriteSpread:
 
 
 class FlashTranslation:
-    """The places of the valid data. All amounts are bytes. Addresses count from the start of the active range."""
+    """The places of the valid data in the flash. Amounts are in bytes. Addresses count from the start of the active
+    range.
+    """
 
     def __init__(self, user_bytes: float, spare_share: float, active_bytes: float) -> None:
         self.superblock_bytes = user_bytes * (1 + spare_share) / SUPERBLOCKS
         self._slice_bytes = active_bytes / SLICES
-        # By slice and superblock. During a sequential pass, the last slice contains the writes within the slice that
-        # the pass has reached.
+        # The axes are the slice and the superblock. During a sequential pass, the extra last slice contains the writes
+        # of the pass to the slice that the pass has reached.
         self._valid: Floats = np.zeros((SLICES + 1, SUPERBLOCKS))
         self.host_bytes = 0.0
         self.copied_bytes = 0.0
@@ -59,7 +61,8 @@ class FlashTranslation:
         self._copies: int | None = None
         self._copies_room = 0.0
         self._pass_slice, self._passed = 0, 0.0
-        # Random writes that ``_valid`` does not contain yet. One exponential function for all of them is faster.
+        # Random writes that ``_valid`` does not contain yet. Applying all of them with one exponential function is
+        # faster.
         self._scattered: tuple[float, WriteSpread | None] = 0.0, None
         self.amplification = 1.0
 
@@ -70,7 +73,7 @@ class FlashTranslation:
 
     @property
     def free_bytes(self) -> float:
-        """Return the bytes that are erased and ready to be written."""
+        """Return the number of bytes that are erased and ready to be written."""
         return len(self._free) * self.superblock_bytes + self._room
 
     def write_random(self, amount: float, spread: WriteSpread) -> None:
@@ -85,8 +88,8 @@ class FlashTranslation:
             amount -= chunk_bytes
 
     def write_sequential(self, amount: float, position: float, region: ActiveRange) -> float:
-        """Write sequentially, and return the position after the writes. At the end of the region, the position
-        restarts.
+        """Write sequentially, and return the position after the writes. After the end of the region, the writes
+        continue at its start.
         """
         self._scatter()
         begin, end = float(region.offset_bytes), float(region.offset_bytes + region.length_bytes)
@@ -111,17 +114,17 @@ class FlashTranslation:
         return position
 
     def trim(self, amount: float, spread: WriteSpread) -> None:
-        """Forget the valid data of trimmed addresses, drawn like those of random writes."""
+        """Discard the valid data of trimmed addresses. The addresses are random, like those of random writes."""
         self._end_pass()
         self._scatter()
         hit = -np.expm1(-amount * spread.share / spread.span_bytes)
         self._valid[:SLICES] *= (1 - hit * spread.of_slice)[:, np.newaxis]
 
     def collect(self, copy_bytes: float, free_bytes: float) -> float:
-        """Collect garbage while idle: copy at most ``copy_bytes``, until ``free_bytes`` are free.
+        """Collect garbage while the drive is idle. Stop after ``copy_bytes``, or when ``free_bytes`` are free.
 
         Returns:
-            The bytes that were copied.
+            The number of bytes that were copied.
         """
         self._scatter()
         copied = 0.0
@@ -133,10 +136,10 @@ class FlashTranslation:
         return copied
 
     def _collect_one(self, most: float = np.inf) -> float | None:
-        """Copy the valid data of the next victim to the superblock of copies.
+        """Copy the valid data of the next victim to the open superblock for copies.
 
         Returns:
-            The bytes that were copied; None if every superblock has more valid data than ``most``.
+            The number of bytes that were copied; None: every superblock contains more valid data than ``most``.
         """
         victim, valid = self._find_victim()
         if valid > most:
@@ -148,7 +151,8 @@ class FlashTranslation:
             self._valid[:, victim] *= 1 - moved / valid
             self._copies_room -= moved
         if valid - moved > _NOTHING:
-            # The rest begins the next superblock of copies, a spare superblock. This one takes the victim's place.
+            # The rest of the data begins a new superblock for copies. This spare superblock takes the index of the
+            # victim.
             self._copies, self._copies_room = victim, self.superblock_bytes - valid + moved
         else:
             self._valid[:, victim] = 0.0
@@ -158,7 +162,7 @@ class FlashTranslation:
         return valid
 
     def _find_victim(self) -> tuple[int, float]:
-        """Return the superblock with the least valid data, and the bytes of this data."""
+        """Return the index of the superblock with the least valid data, and the number of valid bytes in it."""
         totals = self._valid.sum(axis=0)
         totals[self._free] = totals[self._open] = np.inf
         if self._copies is not None:
@@ -167,7 +171,7 @@ class FlashTranslation:
         return victim, float(totals[victim])
 
     def _make_room(self) -> float:
-        """Return the room in the open superblock. Open another superblock if it is full."""
+        """Return the free bytes in the open superblock. If the open superblock is full, open another one first."""
         if self._room > _NOTHING:
             return self._room
         self._scatter()
@@ -178,7 +182,7 @@ class FlashTranslation:
         return self._room
 
     def _scatter(self) -> None:
-        """Apply the random writes since the last call. All of them go to the open superblock."""
+        """Apply the random writes since the last call. All these writes go to the open superblock."""
         amount, spread = self._scattered
         self._scattered = 0.0, None
         if spread is None:
@@ -192,21 +196,21 @@ class FlashTranslation:
         self.host_bytes += amount
 
     def _end_pass(self) -> None:
-        """Turn the writes of a sequential pass into normal data of its slice."""
+        """Add the writes of a sequential pass to the normal data of the slice to which they belong."""
         if self._passed:
             self._valid[self._pass_slice] += self._valid[SLICES]
             self._valid[SLICES] = 0.0
             self._passed = 0.0
 
 
-# A full buffer accepts writes in bursts. This share of the writes waits so many times as long as the others, with a
-# limit on the additional time.
+# A full buffer accepts writes in bursts. ``_BURST_SHARE`` of the writes wait ``_BURST_TIMES`` as long as the others.
+# The additional time is limited.
 _BURST_SHARE, _BURST_TIMES, _BURST_MOST_US = 0.02, 6.0, 20_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Demand:
-    """The demand of a workload's I/O on the flash. The times in us are those of one die."""
+    """The work that the I/O of a workload causes in the flash. The times in us are the times of one die."""
 
     reads: float
     block_bytes: float
@@ -220,7 +224,7 @@ class _Demand:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Those parts of the drive's state on which the answer to a workload depends."""
+    """The part of the drive's state that determines the response to a workload."""
 
     amplification: float
     in_cache: bool
@@ -229,7 +233,7 @@ class _State:
 
 
 class FlashDrive:
-    """Drive that runs a ``FlashModel``."""
+    """A drive that is simulated according to a ``FlashModel``."""
 
     def __init__(self, model: FlashModel, active_range_bytes: int, random: np.random.Generator) -> None:
         self._model = model
@@ -244,7 +248,7 @@ class FlashDrive:
         hottest = model.throttle_at
         self.warning_c = None if hottest is None else model.idle_c + model.heat_c * hottest
         self._at_s = 0.0
-        # Data of the host in cells of one bit that must still be folded.
+        # Data of the host that is still in one-bit cells and must be folded into normal cells.
         self.cached_bytes = 0.0
         self._warmth = 0.0
         self._throttled = False
@@ -298,9 +302,7 @@ class FlashDrive:
         )
 
     def read_log(self, at_s: float) -> Reading:
-        """Return the log of the drive. Copies of garbage collection and folded data also count as written to the
-        flash.
-        """
+        """Return the log of the drive. Garbage collection and folding also count as bytes written to the flash."""
         return Reading(
             at_s=at_s,
             drive="simulated drive",
@@ -342,7 +344,7 @@ class FlashDrive:
         )
 
     def _write_die_us(self, demand: _Demand, state: _State) -> float:
-        """Return the die time of one write in us."""
+        """Return the time in us for which one write occupies a die."""
         if state.in_cache:
             per_byte = self._slc_us
         elif state.folds:
@@ -352,14 +354,14 @@ class FlashDrive:
         return demand.write_flash_bytes * per_byte + demand.write_read_us
 
     def _collected_us(self, amplification: float) -> float:
-        """Return the die time in us for a byte of the host, with the copies that this byte causes."""
+        """Return the die time in us for one byte of the host, including the copies that this byte causes."""
         return amplification * self._tlc_us + (amplification - 1) * self._read_us
 
     def _fold_us(self, amplification: float) -> float:
         return self._read_us + self._collected_us(amplification)
 
     def _flash_most(self, demand: _Demand, state: _State) -> float:
-        """Return the I/Os per second at which all dies are busy all the time."""
+        """Return the I/Os per second at which all dies are always busy."""
         die_us = demand.reads * demand.read_die_us
         die_us += (1 - demand.reads) * self._write_die_us(demand, state)
         return state.dies * 1e6 / die_us
@@ -371,7 +373,7 @@ class FlashDrive:
         return min(self._model.interface_bytes_per_s / moved, self._model.interface_iops)
 
     def _programming(self, demand: _Demand, state: _State, rate: float) -> float:
-        """Return the share of the dies that program at a given rate."""
+        """Return the share of the dies that program at a given rate of I/Os."""
         busy_us = rate * (1 - demand.reads) * self._write_die_us(demand, state)
         return min(0.9, busy_us / (state.dies * 1e6))
 
@@ -401,7 +403,7 @@ class FlashDrive:
         return answer
 
     def _advance(self, workload: Workload, demand: _Demand, state: _State, rate: float, duration_s: float) -> None:
-        """Update counters, flash, cache and heat after a time at a rate of I/Os."""
+        """Update counters, flash, cache and heat after ``duration_s`` at a given rate of I/Os."""
         self._at_s += duration_s
         written = rate * (1 - demand.reads) * demand.block_bytes * duration_s
         self._host_written += written
@@ -441,7 +443,7 @@ class FlashDrive:
         region = workload.region or self._range
         pages = mean_units(workload, model.page_bytes)
         missed = self._map_misses(workload, region) if random else 0.0
-        # Read-ahead data is available on request if the dies are fast enough.
+        # A drive reads ahead, so sequential data is available on request if the dies are fast enough.
         wait_pages = max(1.0, pages / model.dies) if random else pages / model.dies
         flash_bytes = mean_units(workload, model.map_unit_bytes) * model.map_unit_bytes
         small = flash_bytes > block_bytes * 1.001
@@ -461,7 +463,7 @@ class FlashDrive:
         return demand
 
     def _map_misses(self, workload: Workload, region: ActiveRange) -> float:
-        """Return the share of random accesses for which a part of the map must be read first. The map of hot zones
+        """Return the share of random accesses that must first read a part of the address map. The map of hot zones
         stays in memory.
         """
         left = self._model.map_cached_bytes
@@ -477,7 +479,7 @@ class FlashDrive:
 
 
 def build_spread(zones: tuple[Zone, ...], region: ActiveRange, whole: ActiveRange) -> WriteSpread:
-    """Return the spread over the active range of random accesses to a region of it."""
+    """Return how random accesses to a region are spread over the slices of the whole active range."""
     edges = np.linspace(0.0, whole.length_bytes, SLICES + 1)
     spans, shares = np.zeros(SLICES), np.zeros(SLICES)
     begin = float(region.offset_bytes)

@@ -1,4 +1,4 @@
-"""Simulation of a hard disk second by second: the place of its heads, and the distance that they must move."""
+"""Simulation of a hard disk second by second: the position of its heads, and the distance that they must move."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tkperf.engine.simulation.models import DiskModel
 from tkperf.engine.simulation.service import Latency, Moods, Second, balance
 from tkperf.model.workload import Access, ActiveRange, Workload, Zone
 
-# Mean square root of the distance between two random places, as a share of the square root of the whole distance.
+# Mean of the square root of the distance between two random places, relative to the square root of the whole distance.
 _MEAN_ROOT = 8 / 15
 
 
 class HardDisk:
-    """Drive that runs a ``DiskModel``."""
+    """A drive that is simulated according to a ``DiskModel``."""
 
     def __init__(self, model: DiskModel, active_range_bytes: int, random: np.random.Generator) -> None:
         self._model = model
@@ -25,14 +25,14 @@ class HardDisk:
         self._moods = Moods(model.misbehaviour)
         self.read_spread = self.write_spread = model.spread
         self.warning_c: float | None = None
-        # The write cache is off: there is nothing to flush.
+        # The write cache is off, so there is nothing to flush.
         self.flush_s, self.suspend_s, self.reads_go_first = model.command_us / 1e6, 0.0, False
         self._at_s = 0.0
         self._written = 0.0
         self._positions: dict[Workload, float] = {}
 
     def trim(self, workload: Workload, amount_bytes: float) -> None:
-        """Do nothing: data make no difference to a disk."""
+        """Do nothing, because trimmed data does not change the speed of a disk."""
 
     def purge(self) -> None:
         """Do nothing, because the data on a disk does not change its speed."""
@@ -44,9 +44,10 @@ class HardDisk:
         self._at_s += duration_s
 
     def bytes_per_s(self, position: float) -> float:
-        """Return the media's rate at an address, in bytes per second: the bytes that pass below the head.
+        """Return the rate of the media at an address, in bytes per second. This is the rate at which bytes pass the
+        head.
 
-        Tracks are equally wide, so an address is proportional to the area outside of its track.
+        All tracks are equally wide, so an address is proportional to the area outside its track.
         """
         model = self._model
         shrunk = 1 - (model.inner_bytes_per_s / model.outer_bytes_per_s) ** 2
@@ -85,7 +86,7 @@ class HardDisk:
         return 60e6 / self._model.turns_per_minute
 
     def _seek_us(self, root_of_way: float) -> float:
-        """Return the seek time in us. Heads that accelerate and brake need a time that grows with the square root of
+        """Return the seek time in us. The heads accelerate and brake, so the seek time grows with the square root of
         the distance.
         """
         shortest, longest = self._model.shortest_seek_ms, self._model.longest_seek_ms
@@ -95,10 +96,10 @@ class HardDisk:
         return 1e3 * self._model.write_settle_ms * (1 - workload.read_percent / 100)
 
     def _random_us(self, workload: Workload) -> float:
-        """Return the time of one I/O in us after the end of the preceding I/O.
+        """Return the time of one I/O in us, counted from the end of the preceding I/O.
 
         If the drive can choose among n I/Os, the heads move as between n stops of an elevator. The drive first serves
-        the I/O whose place on the platter passes the head first.
+        the I/O whose place on the platter reaches the head first.
         """
         region = workload.region or self._range
         choice = min(workload.total_outstanding_ios, self._model.queue_places)
@@ -123,8 +124,8 @@ class HardDisk:
             between_us = self._seek_us(way) + self._turn_us / 2 + self._settle_us(workload)
             busy_us += between_us * min(1.0, block_bytes / self._model.stream_bytes)
         if workload.total_outstanding_ios == 1:
-            # The next write arrives just after its place has passed the head, so the write waits for a turn. The buffer
-            # serves reads.
+            # The next write arrives just after its place has passed the head, so the write waits for one rotation.
+            # Reads are served from the buffer.
             missed_us = self._turn_us * (1 - workload.read_percent / 100)
             return busy_us + self._model.command_us + missed_us
         return max(busy_us, self._model.command_us)
@@ -137,7 +138,7 @@ class HardDisk:
 
 
 def _places(zones: tuple[Zone, ...]) -> np.ndarray:
-    """Return a hundred equally likely places, as shares of the region."""
+    """Return a hundred places that are accessed equally often, as shares of the region."""
     percentiles, begin, places = np.arange(100) + 0.5, 0.0, []
     accesses = 0.0
     for zone in zones or (Zone(100, 100),):

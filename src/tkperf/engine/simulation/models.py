@@ -14,13 +14,15 @@ class Misbehaviour:
     """Faults of a drive; all of them are off by default.
 
     Attributes:
-        unrest: greatest share of the rate by which each of three random losses reduces it. All three losses change with
-            every new load. Under one load the first changes every second, the second every 8 s, the third every minute.
-        cliff_every_s, cliff_lasts_s: interval at which the rate suddenly falls to ``cliff_share``, and the duration of
-            the fall.
-        stall_every_s, stall_s: interval of stalls without any answer, and their length, less than a second.
-        weaker_per_fill: share of the rate that is lost each time that the capacity has been written once.
-        fails_after_fills: number of times that the capacity can be written before every I/O fails.
+        unrest: the greatest share of the rate that each of three random losses subtracts. All three losses change with
+            every new load. Under one load the first loss changes every second, the second every 8 s, the third every
+            minute.
+        cliff_every_s, cliff_lasts_s: the interval at which the rate suddenly falls to ``cliff_share``, and the time for
+            which the rate stays there.
+        stall_every_s, stall_s: the interval of stalls without any answer, and the length of a stall, less than a
+            second.
+        weaker_per_fill: the share of the rate that is lost each time that the capacity has been written once.
+        fails_after_fills: how many times the capacity can be written before every I/O fails.
     """
 
     unrest: float = 0.0
@@ -39,32 +41,34 @@ class FlashModel:
 
     Attributes:
         capacity_bytes: the capacity for users. The flash is larger by ``spare_percent`` of this capacity.
-        interface_bytes_per_s: limit of reads and writes together, or of each of them with ``full_duplex``.
-        interface_iops: commands that controller and interface process in a second.
-        queue_places: I/Os that the drive accepts at the same time. The others wait in the host.
-        read_command_us: time of host, interface and controller for each read, without the flash.
+        interface_bytes_per_s: limit of reads and writes together. With ``full_duplex``, the limit applies to reads and
+            to writes separately.
+        interface_iops: number of commands that the controller and the interface can process in a second.
+        queue_places: number of I/Os that the drive accepts at the same time. Other I/Os wait in the host.
+        read_command_us: time that the host, the interface and the controller need for each read, without the flash.
         write_command_us: time until a write is in the drive's buffer and acknowledged.
-        dies: flash dies that work at the same time.
-        read_us: time of one die to read a page of ``page_bytes``.
-        program_us: time of one die to program ``program_bytes`` (all planes), its share of the erase included.
-        suspend_us: wait of a read for a die that programs.
-        flush_us: time of a flush. It is short where capacitors protect the buffer.
-        map_unit_bytes: unit of the map of addresses. A smaller random write costs a read and a write of a whole unit.
-        map_cached_bytes: amount of addresses that the map in memory covers; None: all.
+        dies: number of flash dies that work at the same time.
+        read_us: time in which one die reads a page of ``page_bytes``.
+        program_us: time in which one die programs ``program_bytes`` (all planes), including a share of the erase time.
+        suspend_us: time that a read waits for a die that programs.
+        flush_us: time of a flush. The time is short if capacitors protect the buffer.
+        map_unit_bytes: unit of the address map. A smaller random write causes a read and a write of a whole unit.
+        map_cached_bytes: amount of addresses that the part of the map in memory covers; None: all addresses.
         slc_bytes: fixed size of the cache of cells with one bit each.
-        slc_free_share: share of the unused capacity that is also such a cache.
-        slc_program_us: as ``program_us``, with one bit per cell.
-        fold_first: if the cache is full, the drive makes room before each write; otherwise writes bypass the cache.
-        idle_reserve_percent: share of the capacity that the drive frees while idle.
+        slc_free_share: share of the unused capacity that also serves as cache of one-bit cells.
+        slc_program_us: the same as ``program_us``, but for cells with one bit each.
+        fold_first: if True and the cache is full, the drive frees cache before each write. If False, writes bypass the
+            full cache.
+        idle_reserve_percent: share of the capacity that the drive frees while it is idle.
         throttle_at: load (share of the interface's rate, averaged over ``warm_up_s``) at which the drive
-            is too hot; None: never. It then serves ``throttle_share`` of its rate until the load
-            is down to ``cool_at``.
-        idle_c, heat_c: the temperature after a long time without load, and its rise after a long time at the
-            interface's rate. In between the temperature follows the averaged load.
-        housekeeping_every_s, housekeeping_s: interval and duration of housekeeping, which takes
+            is too hot; None: never. The drive then serves ``throttle_share`` of its rate until the load
+            has fallen to ``cool_at``.
+        idle_c, heat_c: the temperature after a long time without load, and the rise of the temperature after a long
+            time at the interface's rate. Between these values, the temperature follows the averaged load.
+        housekeeping_every_s, housekeeping_s: interval and duration of internal work, which occupies
             ``housekeeping_share`` of the dies.
-        noise: relative spread of a second's rate.
-        read_spread, write_spread: shape of the latencies: a larger value means a narrower distribution.
+        noise: relative spread of the rate from second to second.
+        read_spread, write_spread: shape of the latency distribution. A larger value means a narrower distribution.
     """
 
     capacity_bytes: int
@@ -112,11 +116,11 @@ class DiskModel:
     Attributes:
         outer_bytes_per_s, inner_bytes_per_s: rate at the first and at the last address.
         turns_per_minute: speed of the platters.
-        shortest_seek_ms, longest_seek_ms: time of a seek to the next track, and across all of them.
-        write_settle_ms: extra time for a head to settle before a write.
+        shortest_seek_ms, longest_seek_ms: time of a seek to the next track, and of a seek across all tracks.
+        write_settle_ms: additional time for which a head must settle before a write.
         command_us: time per I/O in addition to the mechanical times.
-        queue_places: I/Os among which the drive chooses the nearest.
-        stream_bytes: amount that is read ahead or written between two seeks for one of several sequential streams.
+        queue_places: number of I/Os among which the drive chooses the nearest.
+        stream_bytes: amount that is read ahead or written between two seeks, for each of several sequential streams.
         noise, spread: the same as ``FlashModel.noise`` and ``read_spread``.
     """
 
@@ -142,7 +146,7 @@ DriveModel = FlashModel | DiskModel
 _SATA = FlashModel(capacity_bytes=240_057_409_536)
 
 PRESET_MODELS: dict[str, DriveModel] = {
-    # Enterprise drive: much spare capacity, no cache of one-bit cells, map in memory.
+    # An enterprise drive has much spare capacity, no cache of one-bit cells, and its whole map in memory.
     "sata-ssd": _SATA,
     "nvme-4kn": FlashModel(
         capacity_bytes=960_197_124_096,
@@ -156,7 +160,7 @@ PRESET_MODELS: dict[str, DriveModel] = {
         dies=64,
         program_us=900.0,
     ),
-    # Client drive: little spare capacity, a cache of one-bit cells, a map that does not fit into memory, no cooling.
+    # A client drive has little spare capacity, a cache of one-bit cells, a map larger than its memory, and no cooling.
     "client-tlc": FlashModel(
         capacity_bytes=1_000_204_886_016,
         spare_percent=9.0,
@@ -211,17 +215,17 @@ PRESET_MODELS: dict[str, DriveModel] = {
     "hdd": DiskModel(capacity_bytes=4_000_787_030_016),
     # This drive never reaches steady state.
     "unsteady": replace(_SATA, capacity_bytes=120_034_123_776, misbehaviour=Misbehaviour(unrest=0.6)),
-    # Falls suddenly to a third of its rate, for six minutes in every 45 minutes.
+    # The rate of this drive suddenly falls to a third for six minutes in every 45 minutes.
     "cliffs": replace(_SATA, misbehaviour=Misbehaviour(cliff_every_s=2700.0, cliff_lasts_s=360.0, cliff_share=0.33)),
-    # Does no I/O for 0.4 s every 13 minutes.
+    # This drive does no I/O for 0.4 s every 13 minutes.
     "spikes-13min": replace(_SATA, misbehaviour=Misbehaviour(stall_every_s=780.0, stall_s=0.4)),
-    # Becomes slower with each written capacity, and fails after six.
+    # This drive becomes slower each time that its capacity is written, and fails after six times.
     "dying": replace(_SATA, misbehaviour=Misbehaviour(weaker_per_fill=0.3, fails_after_fills=6.0)),
 }
 
 
 def find_preset(name: str) -> DriveModel:
-    """Return the model of ``sim:NAME``.
+    """Return the model of the simulated drive ``sim:NAME``.
 
     Raises:
         UsageError: the preset does not exist.

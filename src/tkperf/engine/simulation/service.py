@@ -1,4 +1,6 @@
-"""The seconds of a drive as data, and the properties of all kinds of drives: queueing, block sizes, misbehaviour."""
+"""The seconds of a simulated drive as data, and the properties that all kinds of drives share: queueing, block sizes
+and misbehaviour.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,12 @@ from tkperf.model.measurement import NO_IO, IoStats, Sample
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import Access, Arrival, BlockShare, Workload
 
-# On every drive, this share of all I/Os takes so many times as long (retries, writes of tables, interrupts of the
-# host), with a limit on the additional time.
+# On every drive, ``_RARE_SHARE`` of all I/Os take ``_RARE_TIMES`` as long as others (retries, writes of tables,
+# interrupts of the host). The additional time is limited.
 _RARE_SHARE, _RARE_TIMES, _RARE_SPREAD, _RARE_MOST_NS = 2e-4, 8.0, 5.0, 100e6
 # Number of seconds that are drawn together.
 _DRAWN_TOGETHER = 60
-# The spread of this share from second to second.
+# The spread of the share of such rare I/Os from second to second.
 _RARE_NOISE = 0.8
 _UPPER_LN = np.log(BUCKET_UPPER_NS + 1.0)
 
@@ -31,7 +33,7 @@ Ints = NDArray[np.int64]
 
 
 class Draw:
-    """The I/Os of a load: the samples, drawn for many seconds together, and the statistics of all I/Os."""
+    """The I/Os of a load: samples, drawn for many seconds together, and the statistics of all I/Os."""
 
     def __init__(
         self, drive: SimulatedDrive, workload: Workload, random: np.random.Generator, on_sample: OnSample
@@ -49,14 +51,17 @@ class Draw:
         self._owed = 0.0
 
     def add(self, second: Second, duration_s: float) -> None:
-        """Accept the next second, or the part of it that the load lasted."""
+        """Accept the next second of the load, or the last part of a second."""
         if len(self._seconds) == _DRAWN_TOGETHER:
             self._draw()
         self._seconds.append(second)
         self._durations_s.append(duration_s)
 
     def finish(self, amount_bytes: int | None = None) -> tuple[IoStats, IoStats]:
-        """Draw the rest. Return the statistics of all reads and of all writes, for ``amount_bytes`` if given."""
+        """Draw the seconds that are left. Return the statistics of all reads and of all writes.
+
+        If ``amount_bytes`` is given, the writes add up to this amount.
+        """
         self._draw(amount_bytes)
         read, write = (
             _io_stats(Histogram.from_dense(self._dense[side]), self._bytes[side], self._sums_ns[side])
@@ -65,8 +70,8 @@ class Draw:
         return read, write if amount_bytes is None else replace(write, bytes=amount_bytes)
 
     def _draw(self, amount_bytes: int | None = None) -> None:
-        """Draw the samples of the collected seconds. The last sample completes the sum to ``amount_bytes`` of
-        writes.
+        """Draw the samples of the collected seconds. If ``amount_bytes`` is given, the last sample is adjusted so that
+        the writes add up to this amount.
         """
         seconds, durations_s = self._seconds, self._durations_s
         counts = [self._count(second, long_s) for second, long_s in zip(seconds, durations_s, strict=True)]
@@ -79,7 +84,7 @@ class Draw:
         read = self._stats("read", seconds, reads, self._drive.read_spread)
         write = self._stats("write", seconds, writes, self._drive.write_spread)
         if amount_bytes is not None:
-            # The last block of a fill may be smaller.
+            # The last block of a fill may be smaller than the others.
             beyond = ios * block_bytes - amount_bytes
             write[-1] = replace(write[-1], bytes=write[-1].bytes - beyond)
         before = self.samples[-1:]
@@ -99,7 +104,7 @@ class Draw:
         return int(sum(dense.sum() for dense in self._dense.values()))
 
     def _count(self, second: Second, duration_s: float) -> int:
-        """Return the whole I/Os of a second. The remaining fraction is added to the next second."""
+        """Return the number of whole I/Os in a second. The remaining fraction is added to the next second."""
         expected = second.rate * duration_s + self._owed
         count = int(expected)
         self._owed = expected - count
@@ -134,7 +139,9 @@ class Draw:
         return stats
 
     def _moved(self, ios: int) -> int:
-        """Return the bytes of ``ios`` I/Os, each size with its share of the I/Os. Chance decides on fractions."""
+        """Return the bytes of ``ios`` I/Os according to the share of each block size. Fractions are rounded at
+        random.
+        """
         first, *others = block_shares(self._workload)
         left, moved = ios, 0
         for share in others:
@@ -159,7 +166,7 @@ def _io_stats(histogram: Histogram, moved: int, sum_ns: int) -> IoStats:
 
 
 def _with(indices: Ints, times: Ints, stall_s: float, ios: int) -> tuple[Ints, Ints]:
-    """Add I/Os that waited for the end of a stall."""
+    """Add I/Os that waited for the end of a stall to the histogram."""
     bucket = bucket_of_ns(int(stall_s * 1e9))
     place = int(np.searchsorted(indices, bucket))
     if place < indices.size and indices[place] == bucket:
@@ -169,7 +176,7 @@ def _with(indices: Ints, times: Ints, stall_s: float, ios: int) -> tuple[Ints, I
 
 
 def _table(latencies: Sequence[Latency], counts: Ints, spread: float, random: np.random.Generator) -> tuple[int, Ints]:
-    """Return the first bucket, and for each second the I/Os in it and the following buckets."""
+    """Return the index of the first bucket, and the I/Os in this bucket and the following buckets for each second."""
     mean_ns, slow_share, slow_times = np.array(latencies, dtype=np.float64).T
     rare = _RARE_SHARE * random.lognormal(-(_RARE_NOISE**2) / 2, _RARE_NOISE, counts.size)
     rare_times = 1 + np.minimum(_RARE_TIMES - 1, _RARE_MOST_NS / mean_ns)
@@ -181,7 +188,7 @@ def _table(latencies: Sequence[Latency], counts: Ints, spread: float, random: np
     )
     least, most = np.log(usual_ns.min()), np.log((usual_ns * slow_times).max())
     ios = max(2.0, float(counts.max()))
-    # Less than half an I/O lies outside these buckets.
+    # Less than half an I/O is expected below this bucket.
     first = int(np.searchsorted(_UPPER_LN, least - np.log(2 * ios) / spread - 0.2))
     rarest = np.log((usual_ns * rare_times).max()) + np.log(2 * ios * _RARE_SHARE + 2) / _RARE_SPREAD
     last = int(np.searchsorted(_UPPER_LN, max(most + np.log(2 * ios) / spread, rarest) + 0.2))
@@ -195,7 +202,7 @@ def _table(latencies: Sequence[Latency], counts: Ints, spread: float, random: np
 
 
 def _cumulated_share(upper_ln: Floats, mean_ns: Floats, spread: float) -> Floats:
-    """Return the share of I/Os up to the upper edge of each bucket: a log-logistic distribution with this mean."""
+    """Return the share of I/Os up to the upper edge of each bucket, for a log-logistic distribution with this mean."""
     scale_ln = np.log(mean_ns * np.sin(np.pi / spread) / (np.pi / spread))
     distance = np.clip(spread * (upper_ln - scale_ln[:, np.newaxis]), -60, 60)
     return np.asarray(1 / (1 + np.exp(-distance)))
@@ -203,10 +210,10 @@ def _cumulated_share(upper_ln: Floats, mean_ns: Floats, spread: float) -> Floats
 
 Floats = NDArray[np.float64]
 
-# An unsteady drive changes its level at every new load, and at these intervals under the same load. For any length of a
-# round or slice, one of the three levels therefore differs from one to the next.
+# An unsteady drive changes its level at every new load, and at these intervals under the same load. Whatever the length
+# of a round or slice is, at least one of the three levels therefore differs between two rounds or slices.
 _SCALES_S = (1.0, 8.0, 60.0)
-# The n-th level is the fractional part of n times this number. For the distances that tests use, no five levels with
+# The n-th level is the fractional part of n times this number. For the distances that tests use, no five levels at
 # equal distances are close together.
 _GOLDEN = (sqrt(5) - 1) / 2
 _LEAST_SHARE = 0.02
@@ -234,12 +241,12 @@ class Second(NamedTuple):
 
 
 class SimulatedDrive(Protocol):
-    """A running model of a drive. It raises EngineError after a permanent failure.
+    """A running model of a drive. Its methods raise EngineError after the drive has failed permanently.
 
     Attributes:
-        warning_c: its own temperature limit; None: it has none.
-        flush_s: the time of a flush of its write cache.
-        reads_go_first: reads overtake writes, apart from a wait of ``suspend_s`` for a die that programs.
+        warning_c: the drive's own temperature limit in degrees Celsius; None: the drive has no limit.
+        flush_s: the time of a flush of the write cache.
+        reads_go_first: whether reads overtake writes. They still wait ``suspend_s`` for a die that programs.
     """
 
     read_spread: float
@@ -250,15 +257,17 @@ class SimulatedDrive(Protocol):
     reads_go_first: bool
 
     def serve(self, workload: Workload, duration_s: float) -> Second:
-        """Serve the load for a time, at most a second. The call changes the state of the drive."""
+        """Serve the load for ``duration_s``, at most a second. The call changes the state of the drive."""
         ...
 
     def idle(self, duration_s: float) -> None:
-        """Do no I/O for a time."""
+        """Let the drive do no I/O for ``duration_s``."""
         ...
 
     def trim(self, workload: Workload, amount_bytes: float) -> None:
-        """Forget the data of a random part of the load's region. It is no I/O and takes no time here."""
+        """Discard the data of a random part of the load's region. A trim is not an I/O and takes no time in this
+        method.
+        """
         ...
 
     def purge(self) -> None:
@@ -266,7 +275,7 @@ class SimulatedDrive(Protocol):
         ...
 
     def read_log(self, at_s: float) -> Reading | None:
-        """Return the log of the drive, read at this time; None: the drive has no log."""
+        """Return the log of the drive at the time ``at_s``; None: the drive has no log."""
         ...
 
 
@@ -287,16 +296,16 @@ def balance(
     places: int,
     writes_wait: bool,
 ) -> Response:
-    """Return the rate at which the load keeps its I/Os outstanding (Little's law), at most ``most``.
+    """Return the rate at which the load keeps its I/Os outstanding (Little's law), limited to ``most``.
 
     Args:
-        workload: with ``offered_iops``, this is the rate, if the drive can reach it.
-        most: the rate at which something in the drive is busy all the time.
-        response_us: returns the times of a read and of a write at a rate. The times do not decrease when the rate
-            grows.
-        places: number of I/Os that the drive accepts at the same time. The others wait in the host.
-        writes_wait: whether only writes wait longer than ``response_us`` at ``most``, for a full buffer. Otherwise all
-            I/Os wait.
+        workload: if the workload has ``offered_iops`` and the drive can reach this rate, this rate is returned.
+        most: the rate at which some part of the drive is always busy.
+        response_us: a function that returns the response times of a read and of a write at a rate, in us. The times
+            do not decrease when the rate grows.
+        places: number of I/Os that the drive accepts at the same time. Other I/Os wait in the host.
+        writes_wait: whether, at the rate ``most``, only writes wait longer than ``response_us``, because the buffer
+            is full. Otherwise all I/Os wait.
     """
     reads = workload.read_percent / 100
     outstanding = workload.total_outstanding_ios
@@ -329,12 +338,12 @@ def balance(
 def _below(
     workload: Workload, offered: float, most: float, response_us: Callable[[float], tuple[float, float]]
 ) -> Response:
-    """Return the answer at an offered rate that the drive can reach.
+    """Return the response at an offered rate that the drive can reach.
 
-    The drive waits for I/Os, or some I/Os wait for others.
+    At such a rate the drive is sometimes idle, and an I/O may wait for other I/Os.
     """
     use = min(offered / most, 0.999)
-    # With one server, I/Os that arrive at random times wait twice as long as evenly spaced I/Os.
+    # At a single server, I/Os that arrive at random times wait twice as long as evenly spaced I/Os.
     waits_us = use / (1 - use) * 1e6 / most * (1.0 if workload.arrival is Arrival.POISSON else 0.5)
     read_us, write_us = (time_us + waits_us for time_us in response_us(offered))
     reads = workload.read_percent / 100
@@ -345,12 +354,12 @@ def _below(
 
 
 def block_shares(workload: Workload) -> tuple[BlockShare, ...]:
-    """Return the block sizes of a workload with their shares, also if there is only one size."""
+    """Return the block sizes of a workload with their shares, even if there is only one size."""
     return workload.block_mix or (BlockShare(workload.block_size_bytes, 100),)
 
 
 def mean_units(workload: Workload, unit_bytes: int) -> float:
-    """Return the mean number of units that an I/O touches. Random I/Os touch whole units; sequential I/Os share
+    """Return the mean number of units that an I/O touches. A random I/O touches whole units. Sequential I/Os share
     units.
     """
     return sum(
@@ -366,7 +375,7 @@ def mean_units(workload: Workload, unit_bytes: int) -> float:
 
 
 class Moods:
-    """The misbehaviour of one drive. ``at_s`` is the time since the drive was switched on."""
+    """The misbehaviour of one drive. ``at_s`` is the time in seconds since the drive was switched on."""
 
     def __init__(self, misbehaviour: Misbehaviour) -> None:
         self._does = misbehaviour
@@ -375,10 +384,10 @@ class Moods:
         self._since_s = 0.0
 
     def share(self, workload: Workload, at_s: float, fills: float) -> float:
-        """Return the remaining share of the drive's rate under a load, after ``fills`` written capacities."""
+        """Return the share of the drive's rate that remains under a load, after ``fills`` writes of the capacity."""
         does = self._does
         share = self._level(workload, at_s) if does.unrest else 1.0
-        # The drive begins at the full rate, so that a later fall is visible.
+        # The first fall occurs at the end of an interval, so that the fall is visible in the results.
         every_s, lasts_s = does.cliff_every_s, does.cliff_lasts_s
         if every_s is not None and at_s % every_s >= every_s - lasts_s:
             share *= does.cliff_share
@@ -386,14 +395,14 @@ class Moods:
         return max(_LEAST_SHARE, share * left)
 
     def stall_s(self, at_s: float, duration_s: float) -> float:
-        """Return for how long the drive does not answer within the coming ``duration_s``."""
+        """Return the time for which the drive does not answer within the next ``duration_s``."""
         every_s = self._does.stall_every_s
         if every_s is None or (at_s + duration_s) // every_s == at_s // every_s:
             return 0.0
         return min(self._does.stall_s, 0.9 * duration_s)
 
     def require_alive(self, fills: float) -> None:
-        """Check that the drive has not failed yet."""
+        """Raise EngineError if the drive has failed after ``fills`` writes of its capacity."""
         end = self._does.fails_after_fills
         if end is not None and fills >= end:
             raise EngineError(

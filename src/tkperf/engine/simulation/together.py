@@ -1,10 +1,10 @@
-"""Several streams on one simulated drive: how they share its time, with flushes, pauses and trims.
+"""Several streams on one simulated drive, with flushes, pauses and trims, and the share of the drive for each stream.
 
-A drive serves one load at a time (``service.py``). Here it divides each second among the streams. From
-two looks at each stream alone, one with its own queue and one with a deep queue, the model knows the time of
-the drive that an I/O takes, and the latency without others. All streams of a class then wait the same
-time in addition, as long as it takes until their I/Os fit into the second. Of a flash drive, reads are one class
-and go before writes, but they wait for dies that program; a hard disk has one class.
+A drive serves one load at a time (``service.py``). This module divides each second among the streams. The model
+examines each stream alone twice: with the stream's own queue and with a deep queue. The results are the drive's time
+for one I/O, and the latency without other streams. All streams of a class then wait the same additional time. This
+time is so long that the I/Os of the class fit into the second. On a flash drive, reads form one class and precede
+writes, but reads wait for dies that program. On a hard disk, all I/Os form one class.
 """
 
 from __future__ import annotations
@@ -19,23 +19,25 @@ from tkperf.engine.simulation.service import Draw, Latency, Second, SimulatedDri
 from tkperf.model.measurement import NO_IO, Measurement, Sample, StreamPart, add_parts
 from tkperf.model.workload import Access, Stream, Workload
 
-# A queue that keeps any drive busy, so that its rate shows the time of an I/O.
+# A queue of this depth keeps any drive busy, so that the rate of the drive shows the time of one I/O.
 _DEEP_QUEUE = 1024
-# A look must not change the drive's state.
+# The model examines a stream for only this long, so that the examination does not change the drive's state.
 _LOOK_S = 1e-6
-# Reads get no more than this share of a drive's time as long as there are writes.
+# As long as there are writes, reads use no more than this share of a drive's time.
 _MOST_READ_SHARE = 0.85
-# A trim takes the drive this time, and a little more for each byte.
+# The drive needs this time for a trim, and a little more for each byte.
 _TRIM_S, _TRIM_S_PER_BYTE = 60e-6, 1 / 400e9
 _STEPS_OF_SEARCH = 40
-# A stream that reaches its offered rate finds the drive at most this busy.
+# If a stream reaches its offered rate, at most this share of the drive's time is in use.
 _BUSIEST = 0.98
 _REACHED = 0.999
 
 
 @dataclass(slots=True)
 class _Look:
-    """A stream alone on the drive now: the drive's time of an I/O, and the latencies with its own queue, in s."""
+    """The behaviour of a stream alone on the drive: the drive's time for one I/O, and the latencies with the stream's
+    own queue, in s.
+    """
 
     second: Second
     cost_s: float
@@ -43,7 +45,7 @@ class _Look:
 
 
 class _OneStream:
-    """A stream, its random numbers, and what it does in a second."""
+    """A stream with its random numbers and its I/Os of the current second."""
 
     def __init__(self, stream: Stream, drive: SimulatedDrive, random: np.random.Generator) -> None:
         self.name = stream.name
@@ -53,8 +55,8 @@ class _OneStream:
         self.draw = Draw(drive, _as_drawn(self.load), random, _ignore)
         flushed = replace(_as_drawn(self.load), flush_every=None, block_mix=())
         self.flushes = None if self.load.flush_every is None else Draw(drive, flushed, random, _ignore)
-        # Each kind of access with its share, with its own queue and with a deep one. A drive that keeps up with an
-        # offered rate finds one I/O at a time.
+        # For each kind of access: its share, the access with the stream's own queue, and the access with a deep queue.
+        # If a drive reaches an offered rate, one I/O is outstanding at a time.
         is_rated = self.load.offered_iops is not None
         self._parts = tuple(
             (
@@ -81,9 +83,10 @@ class _OneStream:
         return _Look(found, cost_s, latency_s)
 
     def look_at_use(self, use: float, look: _Look) -> Second:
-        """Return the stream's latencies while the drive is busy with this share of its time, its own I/Os included.
+        """Return the stream's second with its latencies, while the drive is busy for the share ``use`` of its time,
+        including the stream's own I/Os.
 
-        An I/O at an offered rate waits as it would alone on the drive, at the rate that keeps the drive as busy.
+        An I/O at an offered rate waits as long as if the stream were alone, at the rate that makes the drive as busy.
         """
         _, _, deep = self._parts[0]
         rate = min(use, _BUSIEST) / look.cost_s
@@ -93,7 +96,7 @@ class _OneStream:
         return self._drive.serve(alone, _LOOK_S)
 
     def rate(self, latency_s: float, flush_s: float) -> float:
-        """Return the I/Os a second with this latency, in a closed loop of threads that pause and flush."""
+        """Return the I/Os per second at this latency. The threads wait for each I/O, and may pause and flush."""
         load = self.load
         depth = load.io_depth
         each_s = latency_s / depth
@@ -106,7 +109,7 @@ class _OneStream:
         return rate if load.offered_iops is None else min(rate, load.offered_iops)
 
     def serve(self, rate: float, look: _Look, duration_s: float) -> None:
-        """Let the drive do the I/Os: its state changes."""
+        """Let the drive do the I/Os of the stream, which changes the state of the drive."""
         if self.load.trims:
             self._drive.trim(self.load, rate * duration_s * self.load.mean_block_bytes)
             return
@@ -117,7 +120,7 @@ class _OneStream:
 
 
 def _as_drawn(load: Workload) -> Workload:
-    """Return the load whose I/Os are drawn: trims are drawn like writes."""
+    """Return the load from which I/Os are drawn. Trims are drawn like writes."""
     return replace(load, trims=False)
 
 
@@ -132,11 +135,11 @@ def _parts_of(load: Workload) -> list[tuple[float, Workload]]:
 
 
 def _ignore(_sample: Sample, _arrived_s: float | None) -> None:
-    """Ignore the seconds of one stream: those of all streams are put together."""
+    """Ignore the seconds of a single stream, because the seconds of all streams are combined later."""
 
 
 class TogetherDraw:
-    """The I/Os of a combination, second by second."""
+    """The I/Os of a combination of streams, second by second."""
 
     def __init__(
         self,
@@ -147,7 +150,7 @@ class TogetherDraw:
         *,
         since_s: float = 0.0,
     ) -> None:
-        """Begin. ``since_s`` is the time for which the streams have run before."""
+        """Create the object. ``since_s`` is the time in seconds for which the streams have already run."""
         self._drive = drive
         self._is_alone = not workload.is_combination
         self._streams = [_OneStream(stream, drive, random) for stream in workload.streams]
@@ -194,7 +197,7 @@ class TogetherDraw:
         self._put_together()
 
     def finish(self, duration_s: float) -> tuple[Measurement, Measurement | None]:
-        """Return the measurement, and with a lead-in also the totals with the lead-in."""
+        """Return the measurement. Also return the totals with the lead-in, or None if there was no lead-in."""
         for stream in self._streams:
             stream.draw.finish()
             if stream.flushes is not None:
@@ -208,7 +211,7 @@ class TogetherDraw:
         return _measure(measured, lasted_s), replace(whole, samples=())
 
     def _put_together(self) -> None:
-        """Make a sample of each second that all streams have drawn."""
+        """Combine the seconds of the streams into a sample, for each second that all streams have drawn."""
         drawn = min(len(stream.draw.samples) for stream in self._streams)
         drawn = min([drawn, *(len(each.flushes.samples) for each in self._streams if each.flushes is not None)])
         for number in range(self._seen, drawn):
@@ -259,13 +262,13 @@ def _longer(latency: Latency, factor: float) -> Latency:
 
 @dataclass(slots=True)
 class _Shared:
-    """What a stream gets of the drive.
+    """The share of the drive that a stream receives.
 
     Attributes:
-        rate: I/Os a second.
-        wait_s: time that its I/Os wait for those of others, in a queue that is always full.
+        rate: I/Os per second of the stream.
+        wait_s: time that its I/Os wait for I/Os of other streams in a queue that is always full.
         die_wait_s: time that its reads wait for dies that program.
-        use: share of the time in which the drive is busy with I/Os that go before, or at the same time.
+        use: share of the time in which the drive is busy with I/Os of classes that precede, or of the same class.
     """
 
     rate: float
@@ -275,7 +278,7 @@ class _Shared:
 
 
 def _share(streams: Sequence[_OneStream], looks: dict[str, _Look], drive: SimulatedDrive) -> dict[str, _Shared]:
-    """Return what each stream gets of the drive."""
+    """Return the share of the drive that each stream receives, by the stream's name."""
     reading = [stream for stream in streams if stream.load.read_percent > 50]
     writing = [stream for stream in streams if stream.load.read_percent <= 50]
     classes = [reading, writing] if drive.reads_go_first else [list(streams)]
@@ -302,7 +305,7 @@ def _share(streams: Sequence[_OneStream], looks: dict[str, _Look], drive: Simula
 def _fit(
     streams: Sequence[_OneStream], looks: dict[str, _Look], flush_s: float, most: float
 ) -> tuple[dict[str, float], float]:
-    """Return the rates at which the streams use no more than ``most`` of the drive's time, and the common wait in s."""
+    """Return the rates at which the streams use at most ``most`` of the drive's time, and their common wait in s."""
 
     def rates(wait_s: float) -> dict[str, float]:
         return {stream.name: stream.rate(looks[stream.name].latency_s + wait_s, flush_s) for stream in streams}
