@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.cli.test_bad_input import assert_clear, tkperf
 from tkperf.model.choices import built_in_profiles
-from tkperf.procedures import SUITES, load_profile
+from tkperf.procedures import SUITES, load_profile, parse_profile
 from tkperf.procedures.profiles import explain_keys
 
 QUICK = (resources.files("tkperf.procedures.profiles") / "quick.toml").read_text()
@@ -60,6 +60,33 @@ def test_what_a_run_takes_is_said_before_anybody_tries() -> None:
     assert document["profile"]["active_range"]["segments"] == 2048
     assert document["keys"]["preconditioning"]["passes"].startswith("number of passes")
     assert document["tests"]["ssd"]["lat"][0] == "Purge"
+
+
+def test_the_file_of_a_profile_is_printed() -> None:
+    """With --toml, the command prints the file of a profile. tkperf reads the printed text as the same profile."""
+    for name in built_in_profiles():
+        done = tkperf("profiles", "show", name, "--toml")
+        assert done.returncode == 0, done.stderr
+        assert parse_profile(done.stdout, file="printed") == load_profile(name)
+    assert_clear(tkperf("profiles", "show", "quick", "--toml", "--json"), 2, "Pass only one of these options")
+
+
+def test_a_copy_of_a_profile_with_another_limit_is_a_profile(tmp_path: Path) -> None:
+    """A copy of a printed profile with another name, title and number can be used with --profile. The file of a user's
+    own profile is printed without any change.
+    """
+    path = tmp_path / "mine.toml"
+    text = tkperf("profiles", "show", "quick", "--toml").stdout
+    for old, new in (
+        ('name = "quick"', 'name = "mine"'),
+        (f'title = "{load_profile("quick").title}"', 'title = "mine"'),
+        ("latency_limit_ms = 1", "latency_limit_ms = 0.5"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    assert tkperf("profiles", "show", path, "--toml").stdout == text
+    assert "99th percentile is at most 0.5 ms" in " ".join(tkperf("profiles", "show", path).stdout.split())
 
 
 def test_an_own_profile_is_explained_and_its_mistakes_named(tmp_path: Path) -> None:

@@ -11,7 +11,13 @@ from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.forecast import fit_to_sector
 from tkperf.procedures.offered_tests import HDD_TESTS, ORDER_OF_TKPERF, SSD_TESTS, SUITES, TAKEN_NAMES, TESTS
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.read_profiles import find_shipped_namesake, load_profile, parse_profile, read_stored_profile
+from tkperf.procedures.read_profiles import (
+    find_shipped_namesake,
+    load_profile,
+    parse_profile,
+    read_profile_text,
+    read_stored_profile,
+)
 from tkperf.procedures.select_tests import (
     choose_tests,
     find_test,
@@ -40,6 +46,7 @@ __all__ = [
     "load_profile",
     "own_tests",
     "parse_profile",
+    "read_profile_text",
     "read_stored_profile",
     "with_numbers",
     "with_workload",

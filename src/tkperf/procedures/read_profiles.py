@@ -30,12 +30,27 @@ def load_profile(name_or_path: str) -> Profile:
         UsageError: there is no such profile.
         ProfileError: the file is not a valid profile. The message contains the file, the key and the reason.
     """
+    return _read_profile(name_or_path)[0]
+
+
+def read_profile_text(name_or_path: str) -> str:
+    """Return the TOML text of a shipped profile or of a profile of the user, with all comments.
+
+    Raises:
+        UsageError: there is no such profile.
+        ProfileError: the file is not a valid profile; the message names file, key and reason.
+    """
+    return _read_profile(name_or_path)[1]
+
+
+def _read_profile(name_or_path: str) -> tuple[Profile, str]:
+    """Return a profile and the text of its file."""
     if is_toml_path(name_or_path):
         path = Path(name_or_path)
         text = read_text_input(path, what="profile", limit_bytes=SETTINGS_BYTES, error=ProfileError)
         profile = parse_profile(text, file=str(path))
         _require_own_name(profile, file=str(path))
-        return profile
+        return profile, text
     shipped = built_in_profiles()
     if name_or_path not in shipped:
         error = str(not_known("profile", name_or_path, shipped))
@@ -43,7 +58,8 @@ def load_profile(name_or_path: str) -> Profile:
         raise UsageError(f"{error} An {own}" if error.endswith("?") else f"{error}; an {own}")
     # The shipped profiles were checked before the release, so the check of all tests, which takes time, is omitted.
     file = profiles_folder() / f"{name_or_path}.toml"
-    return _decode_profile(file.read_text(encoding="utf-8"), file=str(file))
+    text = file.read_text(encoding="utf-8")
+    return _decode_profile(text, file=str(file)), text
 
 
 def _require_own_name(own: Profile, *, file: str) -> None:

@@ -8,7 +8,7 @@ from tkperf.cli.calling import Command, CommandGroup
 from tkperf.cli.kinds import ProfileName
 from tkperf.cli.suite_options import json_option
 from tkperf.model.choices import built_in_profiles
-from tkperf.model.errors import closest, not_known
+from tkperf.model.errors import UsageError, closest, not_known
 from tkperf.model.input_files import is_toml_path
 
 
@@ -48,15 +48,27 @@ def profiles(context: click.Context, as_json: bool) -> None:
 @profiles.command(cls=Command)
 @click.argument("name", type=ProfileName(built_in_profiles()))
 @json_option
-def show(name: str, as_json: bool) -> None:
+@click.option(
+    "--toml",
+    "as_toml",
+    is_flag=True,
+    help="Print the file of the profile. Change a copy of this file to get a profile of your own.",
+)
+def show(name: str, as_json: bool, as_toml: bool) -> None:
     """Explain a profile key by key, and describe what each test of the profile would do.
 
     NAME is a profile of tkperf, or the path of your own TOML file.
 
     \b
-    Example:
+    Examples:
       tkperf profiles show pts-c-1.2
+      tkperf profiles show pts-e-1.1 --toml > mine.toml
     """
-    from tkperf.render.terminal.plans_and_profiles import explain_profile
+    from tkperf.render.terminal.plans_and_profiles import explain_profile, print_profile_text
 
+    if as_json and as_toml:
+        raise UsageError("--json and --toml are different forms of the same output. Pass only one of these options")
+    if as_toml:
+        print_profile_text(name)
+        return
     explain_profile(name, as_json=as_json)

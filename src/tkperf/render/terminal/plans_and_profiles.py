@@ -20,7 +20,16 @@ from tkperf.page.batch.batch_plan_page import build_batch_plan_page
 from tkperf.page.page import ReportView
 from tkperf.page.plan import build_plan_page, describe_plan_verdict
 from tkperf.pipeline.fitted_profile import find_needs
-from tkperf.procedures import SUITES, Circumstances, Profile, Test, load_profile, own_tests, with_workloads
+from tkperf.procedures import (
+    SUITES,
+    Circumstances,
+    Profile,
+    Test,
+    load_profile,
+    own_tests,
+    read_profile_text,
+    with_workloads,
+)
 from tkperf.procedures.own_workloads.workload_file import TABLES_BY_PLACE
 from tkperf.procedures.profiles import explain_keys, show_value
 from tkperf.render.terminal.console import open_console, plain, print_facts, print_lines, print_verdict
@@ -132,6 +141,11 @@ def list_profiles(*, as_json: bool) -> None:
         tests_text = "; ".join(f"{suite}: {', '.join(names)}" for suite, names in tests.items())
         table.add_row(profile.name, plain(profile.title), tests_text, ", ".join(_default_of(profile)))
     open_console().print(table)
+
+
+def print_profile_text(name: str) -> None:
+    """Print the TOML file of a profile without any change."""
+    click.echo(read_profile_text(name), nl=False)
 
 
 def explain_profile(name: str, *, as_json: bool) -> None:
