@@ -25,7 +25,7 @@ from tkperf.model.workload import ActiveRange, Arrival, Stream, Workload, combin
 from tkperf.page.chart import GridEdge
 from tkperf.page.comparison.decision_texts import build_decision_view, find_title
 from tkperf.page.figures.interference_charts import find_edges
-from tkperf.page.findings.interference_findings import describe_factor, describe_grid
+from tkperf.page.findings.interference_findings import describe_factor, describe_grid, describe_neighbours
 from tkperf.procedures.interference import FIRST_CELL_AGAIN, GRID
 
 CELL_S = 60
@@ -358,6 +358,29 @@ def test_a_neighbour_that_shares_nothing_has_a_factor_of_1_within_its_interval()
     assert much is not None
     assert nothing.covers(1)
     assert not much.covers(1)
+
+
+@pytest.mark.parametrize(
+    ("half_us", "words"), [(2.0, "the reader is not measurably changed next to the idle"), (10.0, "next to the idle")]
+)
+def test_only_a_narrow_interval_around_1_is_called_no_change(half_us: float, words: str) -> None:
+    """The finding states that the latency is not measurably changed only if the interval of the factor contains 1 and
+    is narrow. In all other cases, the finding contains the factor with its interval.
+    """
+    reader = offered(READS, 1000)
+    both = combine((Stream(name="reader", workload=reader), Stream(name="idle", workload=WRITES)))
+    cells = [cell(reader, 1000, 100.0), cell(key_of_stream(both, "reader"), 1000, 101.0)]
+    cells = [replace(one, uncertainty=made_up_uncertainty(known(one.all["p99_us"] or 0.0, half_us))) for one in cells]
+    section = made_up_section("Reader next to others", {READS: [1.0]}, steady=None)
+    plan = replace(section.plan, figures=(Figure(kind=FigureKind.NEIGHBOURS, quantities=("p99_us",)),))
+    section = replace(section, cells=(*cells, cell(both, 2000, 1.0)), plan=plan)
+    (effect,) = find_neighbours([section])
+    assert effect.uncertainty is not None
+    assert effect.uncertainty.covers(1)
+    said = describe_neighbours(section)
+    assert said.endswith(words)
+    assert ("not measurably changed" in said) is (half_us < 5)
+    assert (describe_factor(effect) in said) is (half_us > 5)
 
 
 def test_a_reader_that_falls_short_has_a_lower_bound() -> None:

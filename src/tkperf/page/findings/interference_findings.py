@@ -21,6 +21,10 @@ from tkperf.model.units import NOT_MEASURED, format_block_size_kib, format_numbe
 from tkperf.page.words.uncertainty import describe_flags
 from tkperf.procedures.interference import FIRST_CELL_AGAIN
 
+# Largest ratio of the ends of an interval around 1 with which a factor counts as 1. The interval of a wider factor
+# also contains effects that a user would notice.
+NARROW_INTERVAL = 1.1
+
 
 def describe_limit(limit_us: float) -> str:
     """Return the limit of a grid in words: ``p99 ≤ 1 ms``."""
@@ -140,10 +144,19 @@ def describe_neighbours(section: SectionResult) -> str:
     if not effects:
         return ""
     worst, *others = effects
-    text = f"Compared with alone, the p99 latency of the reader is {describe_factor(worst)} next to the {worst.name}"
+    text = f"Compared with alone, the p99 latency of the reader is {_describe_effect(worst)}"
     if others:
-        text += f", and {describe_factor(others[-1])} next to the {others[-1].name}"
+        text += f", and {_describe_effect(others[-1])}"
     return text
+
+
+def _describe_effect(effect: NeighbourEffect) -> str:
+    """Return the factor next to a neighbour in words, or that the latency is not measurably changed next to it."""
+    known = effect.uncertainty
+    ends = None if known is None or known.low is None or known.high is None else (known.low, known.high)
+    if ends is not None and ends[0] <= 1 <= ends[1] <= NARROW_INTERVAL * ends[0]:
+        return f"not measurably changed next to the {effect.name}"
+    return f"{describe_factor(effect)} next to the {effect.name}"
 
 
 def label_neighbours(section: SectionResult) -> Iterator[tuple[Characteristic, str, str, NeighbourEffect]]:
