@@ -249,6 +249,10 @@ def fio_options() -> Iterator[str]:
     yield "## Left out\n"
     yield from _table(("option", "reason"), ((spelled(name), _plain(why)) for name, why in LEFT_OUT.items()))
     yield "## Without effect\n"
+    yield (
+        "For buffered I/O (`direct=0`, `buffered=1`, or neither of the two options), the command needs the option "
+        "`--direct`. Without `--direct`, tkperf refuses the job.\n"
+    )
     yield from _table(("option", "reason"), ((spelled(name), _plain(why)) for name, why in WITHOUT_EFFECT.items()))
     yield "## Refused\n"
     yield "The value in the second column has no effect on the I/O. tkperf refuses every other value.\n"

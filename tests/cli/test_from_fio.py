@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,48 @@ def test_the_account_stands_on_the_terminal_and_in_the_file(job: Path, tmp_path:
     assert (alone.stdout, alone.stderr) == (output.read_text(), "")
 
 
+def test_a_missing_purge_and_fill_are_reported(job: Path, tmp_path: Path) -> None:
+    """If a job file begins with reads, the output and the head of the workload file state that purge and fill are
+    missing, and the workload file contains both phases as comments. Without the comment signs, both phases precede the
+    phases of the job file.
+    """
+    output = tmp_path / "drive.toml"
+    done = tkperf("workload", "from-fio", job, "-o", output)
+    (said,) = [line for line in done.stdout.splitlines() if line.startswith("missing: ")]
+    assert said.startswith("missing: the workload has no purge and no fill before its first reads")
+    text = output.read_text()
+    assert f"# {said}" in text.splitlines()
+    assert [phase["kind"] for phase in tomllib.loads(text)["phases"]] == ["stream", "stream"]
+    for line in ("[[phases]]", 'kind = "purge"', 'kind = "fill"'):
+        text = text.replace(f"# {line}", line)
+    output.write_text(text)
+    assert [phase["kind"] for phase in tomllib.loads(text)["phases"]] == ["purge", "fill", "stream", "stream"]
+    assert tkperf("workload", "show", output).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("jobs", "words"),
+    [
+        ("[a]\nrw=randwrite\nruntime=2\n", "no purge and no fill, so the test begins in the state in which the drive"),
+        ("[a]\nrw=write\n[b]\nstonewall\nrw=randread\nruntime=2\n", "no purge, so the fill begins in the state"),
+    ],
+)
+def test_a_job_file_that_writes_first_has_no_commented_phases(jobs: str, words: str, job: Path) -> None:
+    """If a job file begins with writes, the output states which preparation is missing, and the workload file contains
+    no phases as comments.
+    """
+    job.write_text(f"[global]\ndirect=1\n{jobs}")
+    text = tkperf("workload", "from-fio", job).stdout
+    assert f"# missing: the workload has {words}" in text
+    assert "# [[phases]]" not in text
+
+
+def test_a_job_file_in_place_of_a_workload_file_is_recognised(job: Path) -> None:
+    """If the user passes a job file of fio to --test, the error names the command that converts the file."""
+    done = tkperf("workload", "show", job)
+    assert_clear(done, 2, "not valid TOML", f"tkperf workload from-fio {job} -o FILE.toml")
+
+
 def test_nothing_is_overwritten_without_force(job: Path, tmp_path: Path) -> None:
     """An existing workload file is replaced only with ``--force``. The job file of the call is never overwritten."""
     output = tmp_path / "mine.toml"
@@ -68,7 +111,7 @@ def test_refused_options_are_a_line_each(job: Path, tmp_path: Path) -> None:
     job.write_text(GOOD + "verify=md5\nexec_prerun=touch ran\nsync=1\n")
     output = tmp_path / "drive.toml"
     done = tkperf("workload", "from-fio", job, "-o", output)
-    assert_clear(done, 2, "3 options cannot be kept", "in the job file, or take them out")
+    assert_clear(done, 2, "3 options cannot be kept", "Change, add or remove the options in the job file")
     refused = done.stderr.splitlines()[:-1]
     assert [line.partition(", [writes], ")[2].partition(":")[0] for line in refused] == [
         "verify=md5",
@@ -115,11 +158,11 @@ def test_what_the_file_leaves_open_is_asked_for_and_said(job: Path) -> None:
     lists these values. If a value is missing, the error names the option to add.
     """
     job.write_text(TEMPLATE)
-    assert_clear(tkperf("workload", "from-fio", job), 2, "add --set DEV=.. --set BS=.. --set RATE=..")
+    assert_clear(tkperf("workload", "from-fio", job), 2, "Add --set DEV=.. --set BS=.. --set RATE=..")
     given = ("--set", "DEV=/dev/nvme9n1", "--set", "BS=4", "--set", "RATE=5")
     missing = tkperf("workload", "from-fio", job, *given)
     assert_clear(missing, 2, "2 options cannot be kept")
-    assert "pass --direct if that is meant" in missing.stderr
+    assert "write direct=1 in the job file, or pass --direct" in missing.stderr
     assert "pass --runtime TIME, such as --runtime 60" in missing.stderr
     done = tkperf("workload", "from-fio", job, *given, "--direct", "--runtime", "2m")
     assert done.returncode == 0, done.stderr

@@ -144,7 +144,8 @@ def test_what_is_refused(option: str, reason: str) -> None:
         (
             "[a]\nruntime=1\nrw=read\n",
             "direct=0 (fio's default)",
-            "buffered I/O measures the host's memory, tkperf's is always direct: pass --direct if that is meant",
+            "buffered I/O measures the memory of the host, and the I/O of tkperf is always direct: write direct=1 in "
+            "the job file, or pass --direct",
         ),
         (
             f"[a]\n{TIMED}rw=randread\nbssplit=8k/50:64k/50\n",
@@ -383,7 +384,8 @@ def test_all_refusals_are_found_at_once() -> None:
     with pytest.raises(OptionsRefusedError) as raised:
         convert("[a]\nruntime=1\nverify=md5\nnrfiles=2\n[b]\nstonewall\nruntime=1\nsync=1\n")
     assert str(raised.value) == (
-        "a.fio: 5 options cannot be kept, nothing was written: change them in the job file, or take them out"
+        "a.fio: 5 options cannot be kept, so tkperf wrote no workload file. Change, add or remove the options in the "
+        "job file, or pass the option of from-fio that the line of the refusal names"
     )
 
 
@@ -429,10 +431,13 @@ def test_any_other_option_is_named() -> None:
     assert left == [
         "not carried over: ioengine=libaio: tkperf uses io_uring or libaio (all jobs)",
         "not carried over: rwmixread=70: the job does not mix reads and writes ([a])",
-        "without effect: direct=1: tkperf's I/O is always direct (all jobs)",
+        "without effect: direct=1: the I/O of tkperf is always direct (all jobs)",
         "without effect: time_based: every load of tkperf lasts its whole time (all jobs)",
         "without effect: norandommap: tkperf chooses every address at random, from a separate sequence (all jobs)",
         "without effect: verify=0: this value asks for nothing ([a])",
+        "missing: the workload has no purge and no fill before its first reads, and a drive answers for addresses "
+        "that were never written faster than for data. To prepare the drive, remove the # from the phases of the "
+        "kinds purge and fill in the workload file",
     ]
     assert set(options) <= {line[2:] for line in written.splitlines()}
 
@@ -441,7 +446,7 @@ def test_a_waiting_engine_has_no_queue() -> None:
     """If the I/O engine waits for each I/O, iodepth is not carried over. The output states why the queue depth is 1."""
     _, options = convert(f"[a]\n{TIMED}iodepth=32\nioengine=sync\n")
     assert "not carried over: iodepth=32: sync waits for each I/O ([a])" in options
-    assert "carried over: ioengine=sync -> io_depth, which is 1 if the engine waits for each I/O ([a])" in (options)
+    assert "carried over: ioengine=sync -> io_depth, which is 1 because the engine waits for each I/O ([a])" in options
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -308,7 +308,8 @@ class OptionsRefusedError(InputFileError):
     def __init__(self, file: str, refusals: tuple[Refusal, ...]) -> None:
         count = format_count(len(refusals), "option")
         super().__init__(
-            f"{file}: {count} cannot be kept, nothing was written: change them in the job file, or take them out"
+            f"{file}: {count} cannot be kept, so tkperf wrote no workload file. Change, add or remove the options in "
+            "the job file, or pass the option of from-fio that the line of the refusal names"
         )
         self.refusals = refusals
 
@@ -335,7 +336,7 @@ def convert_job_file(
     if refusals := list_refusals(jobs):
         raise OptionsRefusedError(file, refusals)
     filled_in = (f"assumed: {name}={variables[name]} (--set)" for name in name_variables(text))
-    options = (*map(on_one_line, filled_in), *list_outcomes(jobs))
+    options = (*map(on_one_line, filled_in), *list_outcomes(jobs), _describe_preparation(phases))
     written = _render_toml(name, on_one_line(file), phases, options)
     # The workload file is checked as in a run, with the numbers of a profile for missing values.
     table = parse_workload_file(written, file=f"of {file}")
@@ -365,9 +366,47 @@ def _render_toml(name: str, file: str, phases: Sequence[Phase], options: Sequenc
     for phase in phases:
         for load in phase.loads:
             lines += ["", *_comment(_origin(phase.jobs[load])), f"[loads.{_key(load)}]", *_pairs(phase.loads[load])]
+    if _begins_with_reads(phases):
+        lines += ["", *_PREPARATION]
     for phase in phases:
         lines += ["", "[[phases]]", f'kind = "{phase.phase.__struct_config__.tag}"', *_pairs(phase.phase)]
     return "\n".join(lines) + "\n"
+
+
+# A job file cannot describe a purge, and the user may want to measure the drive as it is.
+_PREPARATION = (
+    "# To purge and fill the drive before the first reads, remove the # from the following lines. tkperf hdd",
+    "# cannot purge a disk, so for tkperf hdd, remove only the # from the phase of kind fill.",
+    "# [[phases]]",
+    '# kind = "purge"',
+    "#",
+    "# [[phases]]",
+    '# kind = "fill"',
+)
+
+
+def _begins_with_reads(phases: Sequence[Phase]) -> bool:
+    first = phases[0]
+    return isinstance(first.phase, StreamPhase) and any(load.read_percent for load in first.loads.values())
+
+
+def _describe_preparation(phases: Sequence[Phase]) -> str:
+    """Return which preparation of the drive the workload lacks, and how to add the preparation."""
+    if _begins_with_reads(phases):
+        return (
+            "missing: the workload has no purge and no fill before its first reads, and a drive answers for addresses "
+            "that were never written faster than for data. To prepare the drive, remove the # from the phases of the "
+            "kinds purge and fill in the workload file"
+        )
+    if isinstance(phases[0].phase, FillPhase):
+        return (
+            "missing: the workload has no purge, so the fill begins in the state in which the drive is. To purge the "
+            "drive first, add a phase of kind purge"
+        )
+    return (
+        "missing: the workload has no purge and no fill, so the test begins in the state in which the drive is. To "
+        "prepare the drive, add phases of the kinds purge and fill"
+    )
 
 
 def _origin(job: Job) -> str:

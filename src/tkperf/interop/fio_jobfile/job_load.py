@@ -162,7 +162,8 @@ def _check_direct(options: JobOptions, wishes: Wishes) -> None:
         return
     options.refuse(
         given[-1] if given else "direct",
-        "buffered I/O measures the host's memory, tkperf's is always direct: pass --direct if that is meant",
+        "buffered I/O measures the memory of the host, and the I/O of tkperf is always direct: write direct=1 in the "
+        "job file, or pass --direct",
         default="direct=0 (fio's default)",
     )
 
@@ -257,6 +258,7 @@ def _read_io_depth(options: JobOptions, pattern: _Pattern) -> int:
     depth = options.count("iodepth", 1, least=1, most=DEEPEST_QUEUE)
     engine = options.text("ioengine") or DEFAULT_IOENGINE
     if engine in WAITING_IOENGINES:
+        options.keep("ioengine", "io_depth, which is 1 because the engine waits for each I/O")
         options.leave_out("iodepth", why=f"{engine} waits for each I/O")
         return 1
     if engine in REMOTE_IOENGINES:

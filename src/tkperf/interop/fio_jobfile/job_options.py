@@ -26,7 +26,7 @@ CARRIED_OVER = {
     "percentage_random": "random_percent; for the value 100, no key is needed",
     "numjobs": "jobs",
     "iodepth": "io_depth",
-    "ioengine": "io_depth, which is 1 if the engine waits for each I/O",
+    "ioengine": "io_depth, which is 1 if the engine waits for each I/O; tkperf carries over no other engine",
     "rate": "offered_megabytes_per_s, the sum over all threads",
     "rate_iops": "offered_iops, the sum over all threads",
     "rate_process": "arrival",
@@ -49,7 +49,7 @@ CARRIED_OVER = {
 }
 
 _WITHOUT_EFFECT = {
-    "tkperf's I/O is always direct": "direct buffered invalidate fadvise_hint",
+    "the I/O of tkperf is always direct": "direct buffered invalidate fadvise_hint",
     "tkperf chooses every address at random, from a separate sequence": """
         norandommap random_generator randrepeat randseed
     """,

@@ -327,7 +327,9 @@ class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
         means("2 to 16 loads that run at the same time as streams of one combination, in place of load; default: none"),
     ] = ()
     slice_s: Annotated[Seconds, SLICE_LENGTH]
-    longest_s: Annotated[Seconds, means("maximum length of the stream, in s, without the warm-up")]
+    longest_s: Annotated[
+        Seconds, means("maximum length of the stream, in s, without the warm-up, rounded to whole slices")
+    ]
     tracked: Annotated[
         TrackedQuantity | None, means("tracking variable; the phase ends when this quantity is steady; default: none")
     ] = None

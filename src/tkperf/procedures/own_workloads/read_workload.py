@@ -68,7 +68,15 @@ _KINDS = {str(kind.__struct_config__.tag): kind for kind in _PHASES}
 def read_workload_file(path: str | Path) -> OwnWorkloadTable:
     """Read a workload file, and return the content as the table of a test."""
     text = read_text_input(Path(path), what=WHAT, limit_bytes=SETTINGS_BYTES)
-    return parse_workload_file(text, file=str(path))
+    try:
+        return parse_workload_file(text, file=str(path))
+    except InputFileError as error:
+        if Path(path).suffix != ".fio":
+            raise
+        raise InputFileError(
+            f"{error}. A job file of fio is not a workload file. To convert {path}, use: tkperf workload from-fio "
+            f"{path} -o FILE.toml"
+        ) from error
 
 
 def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
