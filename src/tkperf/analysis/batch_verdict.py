@@ -1,5 +1,5 @@
-"""Judge a batch of drives according to the stages, runs, claims and outliers of the drives. Compute the exit code and
-the remaining time of the batch.
+"""Judge a batch of drives according to the stages, runs, claims and outliers of the drives. This module also computes
+the exit code and the remaining time of the batch.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Find the characteristics of sections: recovery, saturation, levels, drops and spikes. Also find the write cache of a
-drive in the course of its write rate.
+"""Find the characteristics of sections: recovery, saturation, levels, drops and spikes. This module also finds the
+cache of a drive, from the change of the write rate over time.
 """
 
 from __future__ import annotations

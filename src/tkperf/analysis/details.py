@@ -1,5 +1,5 @@
-"""Details about each cell: the seconds and the latency histogram. Also every load of a test in the order of the start
-times, and the counts for heat maps, which are the I/Os of a stream by time and response time.
+"""Details about each cell, such as the seconds and the latency histogram. This module also lists every load of a test
+in the order of the start times, and counts the I/Os of a stream by time and response time for heat maps.
 
 The columns of a heat map are groups of neighbouring seconds or slices. The rows are bands of response time. Each I/O
 counts in the column that contains the second or slice of the I/O, and in the band that contains its latency bucket.

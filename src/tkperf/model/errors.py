@@ -2,17 +2,17 @@
 
 TkperfError
 ├── ClaimsNotMetError   1   tkperf check: a claim is not met or not judged
-├── UsageError          2   the command line or an input file asks for something impossible
-│   └── InputFileError  2   an input file is wrong: names file, key and reason; the call itself was right
-│       └── ProfileError 2  a profile
-├── RefusedError        3   safety: the device must not be erased; or, with --strict, the host is not fit
-├── DeviceError         4   the device is missing, unsuitable, or changed under the run
-├── EngineError         5   fio is missing, too old, failed or printed rubbish
-│   ├── StepFailedError 5   the measurement of a step is not plausible; the step is measured again, once
-│   │   └── StepDisturbedError 5   --strict: something disturbed the step; it is measured twice more, if possible
-│   └── LostAtGateError 5   fio was killed before its first I/O; it is started again, once
+├── UsageError          2   the command line or an input file requests something impossible
+│   └── InputFileError  2   an input file contains a mistake: the message contains the file, the key and the reason
+│       └── ProfileError 2  a profile contains a mistake
+├── RefusedError        3   the device must not be erased, or with --strict the host is not suitable
+├── DeviceError         4   the device is missing, is unsuitable, or changed during the run
+├── EngineError         5   fio is missing, is too old, failed, or printed invalid output
+│   ├── StepFailedError 5   the measurement of a step is not plausible, and the step is measured once more
+│   │   └── StepDisturbedError 5   with --strict, something disturbed the step, which is measured twice more if possible
+│   └── LostAtGateError 5   fio was killed before its first I/O, and fio is started once more
 ├── RunFileError        6   the run file cannot be read or written
-└── Interrupted       130   the user stopped the run; the run file keeps everything measured until then
+└── Interrupted       130   the user stopped the run, and the run file contains all measurements until then
 
 Any other exception is a defect of tkperf, and the exit code is 70. If the program that reads the output has ended, the
 exit code is 141. docs/reference/exit-codes.md explains how a script can use each code.

@@ -129,7 +129,7 @@ class PartBudget(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def factor(self) -> float | None:
-        """Return the demand divided by the bandwidth of the part; None: not known. The true value is larger if some
+        """Return the demand divided by the bandwidth of the part; None: not known. The true value may be larger if some
         links are not known.
         """
         if self.part.bytes_per_s is None:

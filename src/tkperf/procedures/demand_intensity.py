@@ -138,7 +138,8 @@ def section_plan(name: str) -> SectionPlan:
         )
     if name in map(histogram_section, DemandPoint):
         return plan_histogram_run(name)  # P10, P12, P14
-    # The tables are P1 and P2. P9, P11 and P13 are the same tables for sections without a window.
+    # The other sections are the writes until steady state (P1 and P2), and the writes before each histogram (P9, P11
+    # and P13), which have no window.
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us"),

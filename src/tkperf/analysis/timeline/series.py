@@ -14,7 +14,7 @@ from tkperf.model.measurement import FloatArray
 _MAD_TO_SIGMA = 1.4826
 # Above this number of values, sorting takes longer than the selection algorithm of numpy.
 _FEW = 500
-_IDLE_S = 0.5  # in s; fio that starts late needs 0.3 s
+_IDLE_S = 0.5  # in s, because fio that starts late needs 0.3 s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -372,9 +372,9 @@ def workload_of(load: Load, profile: Profile, active_range_bytes: int) -> Worklo
     depth, the values of the profile are used.
     """
     sizes_kib = [size_kib for size_kib, _ in load.block_shares] or [load.block_size_kib or 0]
-    # The default depth of trims and flushes is 1. fio 3.38 and newer can trim with a deeper queue if the kernel
-    # supports this. Otherwise, fio trims one block at a time, and the results do not show which of the two happened.
-    # Flushes with a deeper queue need fio 3.38 or newer.
+    # The default depth of a load with trims or flushes is 1. fio 3.38 and newer can trim with a deeper queue if the
+    # kernel supports this. Otherwise, fio trims one block at a time, and the results do not show which of the two
+    # happened. Flushes with a deeper queue need fio 3.38 or newer.
     default_depth = 1 if load.trims or load.flush_every else profile.demand.io_depth
     workload = Workload(
         access=load.access,
