@@ -1,4 +1,4 @@
-"""Tables and charts of cells: figures of a window, and areas of a hard disk."""
+"""Build tables and charts of cells: the values over a window, and the areas of a hard disk."""
 
 from __future__ import annotations
 
@@ -56,14 +56,17 @@ def show_over_axis(shown: ShownSection, figure: Figure, *, bars: bool = False) -
 def _point(
     cell: CellResult, x: Place, quantity: Quantity, *facts: str, links: Mapping[Workload, str] = NO_LINKS
 ) -> tuple[Workload, Point]:
-    """Return the point of a cell; the interval of its value follows the other ``facts``."""
+    """Return the point of a cell together with its workload. The interval of the value follows the other ``facts``."""
     link, sure = links.get(cell.workload, ""), describe_sure(cell, quantity)
     of_cell = Point(x, cell.value(quantity), link=link, flag=flag(cell), facts=(*facts, sure))
     return cell.workload, of_cell
 
 
 def _draw_over_axis(shown: ShownSection, figure: Figure, quantity: Quantity, title: str, *, bars: bool) -> Chart:
-    """Return a quantity over one axis of its workloads, with a curve or bars for each value of the other axes."""
+    """Return a chart of a quantity over one axis of the workloads.
+
+    The chart contains a curve, or a set of bars, for each value of the other axes.
+    """
     cells = shown.section.cells
     x, *others = order_axes((cell.workload for cell in cells), figure.axis)
     naming = Naming(axes=tuple(others))
@@ -102,7 +105,7 @@ def _over_offered(shown: ShownSection, figure: Figure) -> Views:
         for quantity in find_quantities(figure.quantities)
         if any(cell.value(quantity) is not None for cell in section.cells)
     ]
-    # The colours distinguish several loads, so each quantity needs a chart of its own.
+    # If the colours distinguish several loads, each quantity needs its own chart.
     together = [displayed] if displayed and not naming.axes else [[quantity] for quantity in displayed]
     for quantities in together:
         title = figure.title or f"{capitalise(quantities[0].label)} versus offered IOPS"
@@ -123,7 +126,9 @@ def _draw_over_offered(
     naming: Naming,
     marks: Sequence[Characteristic],
 ) -> Chart:
-    """Return quantities of one unit over the offered rate. A chart of IOPS also shows the ideal line."""
+    """Return a chart of quantities with the same unit over the offered rate. If the chart contains IOPS, it also shows
+    the ideal line.
+    """
     cells = shown.section.cells
     curves: list[Curve] = []
     for quantity in quantities:
@@ -136,7 +141,7 @@ def _draw_over_offered(
         if len(quantities) > 1:
             colour = colour_quantity(quantity)
             built = tuple(replace(each, name=quantity.short, colour=colour) for each in built)
-        curves = [*built, *curves]  # the first curve is drawn on top
+        curves = [*built, *curves]  # The first curve is drawn on top of the others.
     if IOPS in quantities:
         most = max(cell.workload.offered_iops or 0.0 for cell in cells)
         ends = (Point(0.0, 0.0), Point(most, most))
@@ -148,7 +153,7 @@ def _draw_over_offered(
         y=Axis(title=quantities[0].title, scale=_scale(figure)),
         curves=tuple(curves),
         rules=tuple(
-            # The names are below each other, because the rates may be close together.
+            # The names are on separate lines, because the rates may be close together.
             Rule(kind=RuleKind.RATE, x=mark.value, name=_name_mark(mark), row=row)
             for row, mark in enumerate(marks)
         ),
@@ -177,11 +182,11 @@ def show_bars_3d(shown: ShownSection, figure: Figure) -> Views:
 
 
 def _build_bars(section: SectionResult, quantity: Quantity, title: str) -> Bars3D | None:
-    """Return means over the window as bars: the columns of the table go to the right, and the rows to the back, in
-    their own order.
+    """Return the means over the window as bars. The columns of the table extend to the right, and the rows to the back.
 
-    The end with the lower bars is in front, so that high bars do not hide low ones. Return None unless the workloads
-    differ in exactly two fields, at least one cell has a value, and the bars are few enough to be distinguished.
+    The rows are in their own order. The end with the lower bars is in front, so that high bars do not hide low bars.
+    Return None unless all these conditions are met: the workloads differ in exactly two fields, at least one cell has a
+    value, and the bars are few enough to be distinguished.
     """
     layout = arrange(cell.workload for cell in section.cells)
     if min(len(layout.rows), len(layout.columns)) < 2 or len(layout.row_axes) > 1:
@@ -220,14 +225,15 @@ def _build_bars(section: SectionResult, quantity: Quantity, title: str) -> Bars3
 
 
 def _name_edge(axis: WorkloadAxis, workload: Workload) -> str:
-    """Return the name of a place along an edge. The stroke identifies a mix, and the title of the edge identifies a
-    block size.
+    """Return the name of a place along an edge.
+
+    The stroke ("/") shows that the name is a mix. The title of the edge shows that a name is a block size.
     """
     return axis.text(workload) if axis in (MIX, BLOCKS) else axis.words(workload)
 
 
 def show_against(shown: ShownSection, figure: Figure) -> Views:
-    """Yield one quantity drawn over another. A single cell has no such chart."""
+    """Yield charts of one quantity over another quantity. If the section has only a single cell, yield nothing."""
     cells = shown.section.cells
     quantities = find_quantities(figure.quantities)
     if len(cells) < 2 or len(quantities) != 2:
@@ -255,15 +261,15 @@ def show_against(shown: ShownSection, figure: Figure) -> Views:
     )
 
 
-# With more points, the texts would cover curves and each other.
+# If there are more points than this number, the texts would cover the curves and each other.
 _MOST_TEXTS = 16
 
 
 def _with_depths(curves: tuple[Curve, ...]) -> tuple[Curve, ...]:
     """Return the curves with the demand of each point beside the point.
 
-    If there are many points, label only those of the curve that ends highest, because the curves of a sweep have the
-    same demands.
+    If there are many points, only the curve with the highest end has these labels, because the curves of a sweep have
+    the same demands.
     """
     many = sum(len(curve.points) for curve in curves) > _MOST_TEXTS
     highest = max(curves, key=lambda curve: curve.points[-1].y or 0.0, default=None)
@@ -299,23 +305,25 @@ def show_over_demand(shown: ShownSection, figure: Figure) -> Views:
 
 
 def split_demand(workloads: Iterable[Workload]) -> tuple[WorkloadAxis, tuple[WorkloadAxis, ...]]:
-    """Return the axis along which demand grows within a curve, and the axes in which the curves differ."""
+    """Return two results: the axis along which the demand grows within a curve, and the axes in which the curves
+    differ.
+    """
     axes = find_axes(workloads)
     along = next((axis for axis in (DEPTH, JOBS, OFFERED) if axis in axes), DEPTH)
     return along, tuple(axis for axis in axes if axis is not along)
 
 
 def _name_by_axes(section: SectionResult, quantity: str, axis: str = "") -> str:
-    """Return a title such as ``IOPS by block size and R/W mix``."""
+    """Return a title that contains the axes: ``IOPS by block size and R/W mix``."""
     axes = (axis.title for axis in order_axes((cell.workload for cell in section.cells), axis))
     return f"{capitalise(quantity)} by {describe_axes(axes)}"
 
 
 def order_axes(workloads: Iterable[Workload], axis: str = "") -> tuple[WorkloadAxis, ...]:
-    """Return the axes of a chart of cells, the x axis first.
+    """Return the axes of a chart of cells. The first axis is the x axis.
 
-    The x axis is the axis with the requested key, otherwise the block size or, if the block size does not differ, the
-    first axis.
+    The x axis is the axis with the requested key. Without a requested key, the x axis is the block size. If the block
+    size does not differ either, the x axis is the first axis.
     """
     axes = find_axes(workloads) or (BLOCKS,)
     asked = (candidate for candidate in axes if candidate.key == axis)
@@ -349,7 +357,7 @@ def show_over_areas(shown: ShownSection, figure: Figure) -> Views:
 
 
 def _find_place(area: int, areas: int) -> float:
-    """Return the middle of an area in percent of the disk."""
+    """Return the position of the middle of an area, in percent of the disk."""
     return round(100 * (area - 0.5) / areas, 3)
 
 

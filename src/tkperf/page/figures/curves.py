@@ -1,6 +1,6 @@
-"""Curves of workloads, with their points, names, colours and dashes. No two curves look alike.
+"""Build curves of workloads, with points, names, colours and dashes. No two curves of a chart look alike.
 
-Each block size, mix, demand and quantity has the same colour in every chart, of any report.
+A block size, mix, demand or quantity has the same colour in every chart of every report.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from tkperf.page.shown_section import ShownSection
 from tkperf.page.tables.cell_tables import directions_of
 from tkperf.page.words.uncertainty import Flagged, describe_flags, describe_interval, is_flagged
 
-# The sizes of the specifications' matrices have the eight most distinct colours.
+# The block sizes in the matrices of the specifications have the eight most distinct colours.
 _BLOCK_SIZES = {
     512: "violet",
     1 * KIB: "crimson",
@@ -103,11 +103,11 @@ _QUANTITIES = {
 }
 
 SURE = f"Interval of {COVERED}"
-"""Fact of a point: the interval of its value."""
+"""Title of a fact of a point: the interval of the point's value."""
 
 
 def describe_sure(cell: CellResult, quantity: Quantity) -> str:
-    """Return the interval of a cell's value for the facts of a point, or a dash if the interval is not known."""
+    """Return the interval of a cell's value, as a fact of a point. The text is a dash if the interval is not known."""
     known = cell.uncertainty_of(quantity)
     return describe_interval(cell.value(quantity), known, quantity.digits) or NOT_MEASURED
 
@@ -122,10 +122,10 @@ def colour_quantity(quantity: Quantity) -> str:
 
 
 def colour_values(axis: WorkloadAxis, workloads: Iterable[Workload]) -> dict[Order, str]:
-    """Return a colour for each value that these workloads have on an axis, with ``axis.order`` of the value as the key.
+    """Return a colour for each value that these workloads have on an axis. The key is ``axis.order`` of the value.
 
-    Each value that specifications use has a fixed colour; the other values receive the remaining colours. If there are
-    more values than colours, their colours lie between cold and warm.
+    Each value that specifications use has a fixed colour. The other values receive the remaining colours. If there are
+    more values than colours, the colours of all values lie on a scale from cold to warm.
     """
     values = {axis.order(work): work for work in workloads}
     if len(values) > len(PALETTE):
@@ -147,14 +147,15 @@ def _find(axis: WorkloadAxis, work: Workload) -> str | None:
 
 
 def style_curves(naming: Naming, workloads: Iterable[Workload], *, dashed: bool = True) -> dict[str, tuple[str, int]]:
-    """Return the colour and the dash (0: solid) of each curve, with its name as the key, in the order of the axes.
+    """Return the colour and the dash of each curve, with the name of the curve as the key. The order is that of the
+    axes.
 
-    A single axis has a colour for each value. If there are several axes, the axis with the most values has the colours,
-    and dashes show the other differences. If there are too few dashes, each curve has a colour of its own: from the
-    palette or, for more curves, between cold and warm.
+    Dash 0 is a solid line. With a single axis, each value has a colour. With several axes, the colours show the axis
+    with the most values, and dashes show the other differences. If there are too few dashes, each curve has its own
+    colour, from the palette or, for more curves, from a scale between cold and warm.
 
     Args:
-        dashed: whether the marks can have dashes; bars cannot, and have only colours.
+        dashed: whether the marks can have dashes. Bars cannot have dashes, so only colours distinguish them.
     """
     of_names = {naming.name_of(workload): workload for workload in reversed(list(workloads))}
     main = max(naming.axes, key=lambda axis: (len({axis.order(work) for work in of_names.values()}), axis is BLOCKS))
@@ -181,7 +182,7 @@ def build_curves(
     """Return a curve, or bars, for each name of these workloads.
 
     Args:
-        naming: names of the curves; without axes, only one curve exists, and it needs no name.
+        naming: the names of the curves. Without axes there is only one curve, which needs no name.
         facts: titles of the facts of the points.
     """
     of_names: dict[str, list[Point]] = {}
@@ -211,17 +212,20 @@ def build_curves(
     )
 
 
-# A day of minutes fits in full. For a longer stream, only the lowest and the highest of neighbouring slices are drawn;
-# otherwise the page of several days would become too large.
+# The minutes of a whole day fit into this number. For a longer stream, only the lowest and the highest of neighbouring
+# slices are drawn. Otherwise the page of several days would become too large.
 MOST_SLICES_DRAWN = 1500
-# Number of points that a chart can show separately.
+# Greatest number of points that a chart can show as separate dots.
 MOST_DOTTED = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamAxis:
-    """An x axis of the charts of a stream. ``at`` returns the place of a slice. ``unit_s`` is the unit of an axis of
-    time.
+    """An x axis of the charts of a stream.
+
+    Attributes:
+        at: returns the place of a slice on the axis.
+        unit_s: the unit of an axis of time in seconds; None for other axes.
     """
 
     title: str
@@ -230,7 +234,7 @@ class StreamAxis:
 
 
 def over_time(lasted_s: float) -> StreamAxis:
-    """Return the axis of time for a stream of this duration."""
+    """Return the axis of time for a stream with this duration in seconds."""
     unit, unit_s = find_time_unit(lasted_s)
     return StreamAxis(
         title=f"Time ({unit})", at=lambda each: (each.start_s + each.duration_s / 2) / unit_s, unit_s=unit_s
@@ -267,11 +271,11 @@ def draw_stream(
     directions: Sequence[tuple[Direction, str]] = ((Direction.ALL, ""),),
     link: str = "",
 ) -> Chart:
-    """Return values of a stream's slices over time, or over the amount written.
+    """Return a chart of the values of a stream's slices over time or over the amount written.
 
     Args:
-        workload: a stream or its flushes; None: the whole load.
-        directions: a curve for each, with its name.
+        workload: a stream or its flushes; None for the whole load.
+        directions: the directions for which a curve is drawn, each with the name of the curve.
         link: the key that a click on a slice opens.
     """
     apart = len(directions) > 1
@@ -307,10 +311,10 @@ def draw_stream(
 def _drawn_slices(
     section: SectionResult, workload: Workload | None, quantity: Quantity, direction: Direction
 ) -> Iterator[tuple[SliceResult, CellResult, float]]:
-    """Yield as many slices as a chart can show, among them the extremes and the flagged slices. Yield nothing if no
+    """Yield as many slices as a chart can show, including the extremes and the flagged slices. Yield nothing if no
     slice has a value.
     """
-    # The slices of a stream have the same load, and a comparison of whole workloads takes long.
+    # All slices of the stream have the same load. Comparing the keys is faster than comparing whole workloads.
     key = None if workload is None else workload.part_key
     cells = (
         (one, cell)
@@ -326,27 +330,30 @@ def _drawn_slices(
 
 
 def find_time_unit(total_s: float) -> tuple[str, float]:
-    """Return the unit that suits a length of time, and its length in seconds."""
+    """Return the unit that suits a duration, and the length of this unit in seconds."""
     if total_s > 7200:
         return "h", 3600.0
     return ("min", 60.0) if total_s > 300 else ("s", 1.0)
 
 
-# The percentiles of the tail. The median is close to the mean and would cover it.
+# Only percentiles of the tail are marked. A mark at the median would cover the mark at the mean, which is close.
 MARKED_PERCENTILES = tuple(percent for percent in REPORTED_PERCENTILES if percent >= 99)
 LEAST_MARK_RATIO = 1.05
 BINS_A_DECADE = 40
-"""Bars of a histogram are 5.9 % of the response time wide: several of fio's buckets."""
+"""Number of histogram bars for each power of ten. Each bar is 5.9 % of the response time wide, which covers several of
+fio's buckets.
+"""
 
 
 def exceedance_points(buckets: Iterable[tuple[float, float, int]]) -> Iterator[tuple[float, float]]:
-    """Yield the curve of an exceedance: response time, and percentage of the I/Os that took longer.
+    """Yield the points of an exceedance curve: the response time, and the percentage of the I/Os that needed a longer
+    time.
 
-    The curve ends at the lower edge of the slowest bucket: beyond that bucket the share is 0, which has no
-    place on a logarithmic axis.
+    The curve ends at the lower edge of the slowest bucket. Beyond this bucket the share is 0, and a logarithmic axis
+    has no place for 0.
 
     Args:
-        buckets: lower edge, upper edge, I/Os, ascending.
+        buckets: the lower edge, the upper edge and the number of I/Os of each bucket, in ascending order.
     """
     filled = tuple(buckets)
     total = beyond = sum(count for _, _, count in filled)
@@ -358,7 +365,7 @@ def exceedance_points(buckets: Iterable[tuple[float, float, int]]) -> Iterator[t
 
 
 def find_buckets(whole: IoStats) -> tuple[Bucket, ...]:
-    """Return the filled buckets: edges in us, I/Os."""
+    """Return the buckets that contain I/Os, with edges in µs."""
     return tuple(Bucket(lower / 1000, (upper + 1) / 1000, count) for lower, upper, count in whole.histogram.buckets())
 
 
@@ -366,7 +373,7 @@ def _percentile(percent: float) -> Callable[[IoStats], float | None]:
     return lambda whole: whole.percentile_ns(percent)
 
 
-# Mean, percentiles and maximum: the name of each, and its value in ns.
+# The mean, the percentiles and the maximum: the name of each value, and a function that returns the value in ns.
 LATENCY_MARKS: tuple[tuple[str, Callable[[IoStats], float | None]], ...] = (
     ("ART", lambda whole: whole.latency_mean_ns),
     *((f"{percent:g} %", _percentile(percent)) for percent in MARKED_PERCENTILES),
@@ -375,9 +382,9 @@ LATENCY_MARKS: tuple[tuple[str, Callable[[IoStats], float | None]], ...] = (
 
 
 def find_marks(whole: IoStats) -> tuple[Marked, ...]:
-    """Return the mean (ART), percentiles and the maximum (MRT), in us, as far as they are known.
+    """Return the known values of the mean (ART), the percentiles and the maximum (MRT), in µs.
 
-    Marks too close to distinguish share one label, at the last of them.
+    Marks that are too close to distinguish share one label, which is at the last of these marks.
     """
     values_ns = ((name, mark(whole)) for name, mark in LATENCY_MARKS)
     marks_us = sorted((value / 1000, name) for name, value in values_ns if value is not None)
@@ -395,12 +402,16 @@ def find_marks(whole: IoStats) -> tuple[Marked, ...]:
 def spread_in_bins(buckets: Sequence[tuple[float, float, int]], per_decade: int) -> tuple[int, list[float]]:
     """Return the number of the first bin, and the I/Os in bins of equal logarithmic width.
 
-    Buckets are (lower, upper edge in us, count); their I/Os are spread evenly over their logarithmic width. Bin n
-    reaches from 10^(n / per_decade) us to the start of the next bin.
+    Bin n extends from 10^(n / per_decade) µs to the start of the next bin. The I/Os of a bucket are spread evenly over
+    the logarithmic width of the bucket.
+
+    Args:
+        buckets: the lower edge and the upper edge in µs, and the number of I/Os.
+        per_decade: the number of bins for each power of ten.
     """
     bins: dict[int, float] = {}
     for lower_us, upper_us, ios in buckets:
-        # Bins do not distinguish times below 1 ns.
+        # Times below 1 ns are counted as 1 ns, because the logarithm of 0 does not exist.
         low, high = (log10(max(edge, 1e-3)) * per_decade for edge in (lower_us, upper_us))
         if high <= low:
             bins[floor(low)] = bins.get(floor(low), 0.0) + ios
@@ -433,11 +444,12 @@ def _distribution(
     shown: ShownSection, figure: Figure, key: str, title: str, text: str, *, exceedance: bool = False
 ) -> Views:
     for detail in shown.details.values():
-        # The response times of different loads together describe none of them.
+        # A joint distribution of the response times of different loads would describe none of these loads.
         if detail.workload.is_combination:
             continue
         directions = directions_of(detail.workload, apart=figure.apart)
-        directions = directions[:-1] or directions  # for a mix only reads and writes, not both together
+        # For a mix, only reads and writes are shown separately, not both together.
+        directions = directions[:-1] or directions
         for direction, words in directions:
             stats = detail.stats_of(direction)
             load = name_in_choice(detail.workload)

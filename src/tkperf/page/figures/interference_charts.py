@@ -1,4 +1,4 @@
-"""Charts of what one load does to another: reads next to writes, and a reader next to its neighbours."""
+"""Draw the effect of one load on another load: reads next to writes, and a reader next to its neighbours."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WITHIN_LIMIT = "Most offered reads within the limit (IOPS)"
 
 
 def show_interference(shown: ShownSection, figure: Figure) -> Views:
-    """Yield a grid of offered reads and writes for each latency; nothing without a grid."""
+    """Yield a map of offered reads and writes for each latency. If the section has no grid, yield nothing."""
     grid = build_grid(shown.section)
     if grid is None:
         return
@@ -70,7 +70,9 @@ def _name_megabytes(grid: InterferenceGrid, write_iops: float) -> str:
 
 
 def _squares(shown: ShownSection, grid: InterferenceGrid, quantity: Quantity) -> Iterator[GridSquare]:
-    """Yield a square for each pair of rates with reads. Strength follows the logarithm of the latency."""
+    """Yield a square for each pair of rates that contains reads. The strength of the colour follows the logarithm of
+    the latency.
+    """
     values = [
         value
         for cell in grid.cells.values()
@@ -82,7 +84,8 @@ def _squares(shown: ShownSection, grid: InterferenceGrid, quantity: Quantity) ->
         column, row = grid.read_rates.index(reads), grid.write_rates.index(writes)
         done = _describe_done(cell, reads=True), _describe_done(cell, reads=False)
         if cell.reads is None:
-            # There is no latency of reads, but the cell shows whether the drive does these writes alone.
+            # Without reads there is no read latency. The square then shows whether the drive completes these writes
+            # alone.
             text, strength = ("done", 0.0) if cell.reached else (NOT_MEASURED, None)
             yield GridSquare(column=column, row=row, text=text, strength=strength, facts=(*done, "no reads", ""))
             continue
@@ -103,7 +106,7 @@ def _squares(shown: ShownSection, grid: InterferenceGrid, quantity: Quantity) ->
 
 
 def _describe_done(cell: InterferenceCell, *, reads: bool) -> str:
-    """Return what a load did of what was offered: ``79,070 of 79,085 IOPS``."""
+    """Return how much of the offered load was completed: ``79,070 of 79,085 IOPS``."""
     of = cell.reads if reads else cell.writes
     if of is None:
         return "none"
@@ -111,7 +114,7 @@ def _describe_done(cell: InterferenceCell, *, reads: bool) -> str:
 
 
 def find_edges(grid: InterferenceGrid) -> Iterator[GridEdge]:
-    """Yield the sides between the squares within the limit and those beyond it, along the limit."""
+    """Yield the edges of the limit: the sides between squares within the limit and squares beyond the limit."""
     reached = [0 if point.read_iops is None else grid.read_rates.index(point.read_iops) for point in grid.limit]
     for row, column in enumerate(reached):
         if column < len(grid.read_rates) - 1:
@@ -122,7 +125,9 @@ def find_edges(grid: InterferenceGrid) -> Iterator[GridEdge]:
 
 
 def show_frontier(shown: ShownSection, figure: Figure) -> Views:
-    """Yield the most reads within the limit over the writes; nothing without a grid."""
+    """Yield a chart of the highest read rate within the limit over the write rate. If the section has no grid, yield
+    nothing.
+    """
     grid = build_grid(shown.section)
     if grid is None:
         return
@@ -139,8 +144,8 @@ def show_frontier(shown: ShownSection, figure: Figure) -> Views:
 
 
 def _frontier_curve(grid: InterferenceGrid) -> Curve:
-    """Return the most reads within a limit over the writes. Where even the fewest reads are beyond it, there is
-    no point.
+    """Return a curve of the highest read rate within the limit over the write rate. If even the lowest read rate is
+    beyond the limit, the curve has no point at this write rate.
     """
     return Curve(
         points=tuple(_frontier_point(grid, point) for point in grid.limit),
@@ -150,7 +155,9 @@ def _frontier_curve(grid: InterferenceGrid) -> Curve:
 
 
 def _frontier_point(grid: InterferenceGrid, point: LimitPoint) -> Point:
-    """Return a point with the flags of the two cells that decide it: the last within the limit, and the next one."""
+    """Return a point with the flags of the two cells that determine the point: the last cell within the limit, and the
+    next cell.
+    """
     flags = dict.fromkeys(map(flag, grid.decisive_cells(point)))
     beyond = NOT_MEASURED if point.next_read_iops is None else f"{point.next_read_iops:,.0f} IOPS"
     return Point(
@@ -162,7 +169,9 @@ def _frontier_point(grid: InterferenceGrid, point: LimitPoint) -> Point:
 
 
 def show_neighbours(shown: ShownSection, figure: Figure) -> Views:
-    """Yield by what factor each neighbour makes a latency of the reader longer, as bars; and all figures as a table."""
+    """Yield a table of all figures unless the quantity is the mean latency. Then yield a chart with the factor by which
+    each neighbour increases a latency of the reader.
+    """
     (quantity,) = find_quantities(figure.quantities)
     effects = [one for one in find_neighbours((shown.section,), quantity) if one.factor is not None]
     if not effects:
@@ -182,7 +191,8 @@ def show_neighbours(shown: ShownSection, figure: Figure) -> Views:
         )
     title = figure.title or f"{capitalise(quantity.label)} of the reader next to each neighbour"
     factors = [one.factor for one in effects if one.factor]
-    # Next to a bar of 100, bars of 1 and 2 look alike. A logarithmic axis has no bars, because it has no 0.
+    # If one bar had the value 100, bars with the values 1 and 2 would look alike. Points on a logarithmic axis replace
+    # the bars, because a bar begins at 0 and this axis has no 0.
     far_apart = max(factors) > _FAR_APART * min(factors)
     scale = Scale.LOG if far_apart else Scale.LINEAR
     yield ChartView(
@@ -221,5 +231,5 @@ def _name_with_factor(effect: NeighbourEffect) -> str:
 
 
 def describe_neighbour(effect: NeighbourEffect) -> str:
-    """Return what a neighbour did: ``1,234 MB/s``."""
+    """Return the rate that a neighbour reached: ``1,234 MB/s``."""
     return NOT_MEASURED if effect.neighbour is None else THROUGHPUT.text(effect.neighbour.value(THROUGHPUT))

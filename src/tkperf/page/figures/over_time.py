@@ -1,4 +1,4 @@
-"""Charts over the rounds, over time, and over the amount written, with the findings on changes over time."""
+"""Build charts over the rounds, over time, and over the amount written. The charts also show findings on changes."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ MOST_SPIKES = 2000
 def mark_found(
     chart: Chart, timelines: Iterable[Timeline], quantities: Sequence[Quantity], scale: float = 1.0
 ) -> Chart:
-    """Return the chart with marks of the findings in these quantities; unchanged without findings.
+    """Return the chart with marks for the findings in these quantities. Without findings, the chart remains unchanged.
 
-    Levels are lines at their value with a boundary at their start, drops and periodic spikes are points.
+    A level is a line at its value, with a boundary at its start. Drops and periodic spikes are points.
 
     Args:
-        scale: factor from a place to a value on the chart's axis.
+        scale: factor from a place in the timeline to a value on the chart's axis.
     """
     keys = {quantity.key for quantity in quantities}
     marked = [timeline for timeline in timelines if timeline.quantity in keys]
@@ -86,7 +86,8 @@ def _levels(timeline: Timeline, scale: float) -> Iterator[Rule]:
         return
     levels = [level for level in timeline.levels if level.kind is not LevelKind.TRANSITION]
     for number, level in enumerate(levels):
-        # The curve starts at the level before; from the first level it continues to the next level.
+        # The curve arrives from the previous level, or leaves the first level for the next level. The name of a level
+        # is placed on the side away from the curve.
         other = levels[number - 1] if number else levels[min(1, len(levels) - 1)]
         start = level.start * scale
         if number:
@@ -117,7 +118,7 @@ def _spikes(timeline: Timeline, scale: float) -> Iterator[Spot]:
 
 
 def show_over_rounds(shown: ShownSection, figure: Figure) -> Views:
-    """Yield one chart for all mixes that the figure names. If it names none, yield one chart for each mix."""
+    """Yield one chart for all mixes that the figure names. If the figure names no mix, yield one chart for each mix."""
     section = shown.section
     measured = {cell.workload for _, cell in section.cells_of_rounds()}
     mixes = sorted({workload.read_percent for workload in measured})
@@ -132,7 +133,7 @@ def show_over_rounds(shown: ShownSection, figure: Figure) -> Views:
             title = (figure.title or f"{capitalise(quantity.label)} over the rounds") + of
             choice = (describe_direction(measured, mix),) if mix is not None and len(mixes) > 1 else ()
             rest = f"of every round{describe_curves(naming.axes)}{threads}"
-            # Without a question, each view would be a separate chart.
+            # Without a question, the two views would not be joined but appear as separate charts.
             both = bool(section.window and figure.question)
             if both:
                 yield ChartView(
@@ -158,7 +159,9 @@ def show_over_rounds(shown: ShownSection, figure: Figure) -> Views:
 def _shown_over_rounds(
     section: SectionResult, read_percents: Sequence[int] | None, *, most_threads: bool
 ) -> tuple[Workload, ...]:
-    """Return the workloads of these mixes, in their order; ``most_threads`` keeps only the largest thread count."""
+    """Return the workloads with these mixes in their original order. With ``most_threads``, return only the workloads
+    with the largest thread count.
+    """
     measured = dict.fromkeys(
         cell.workload
         for _, cell in section.cells_of_rounds()
@@ -171,8 +174,8 @@ def _shown_over_rounds(
 def _draw_over_rounds(
     shown: ShownSection, quantity: Quantity, title: str, displayed: Sequence[Workload], *, log: bool
 ) -> Chart:
-    """Return a quantity over the rounds with a curve for each workload. A click on a point opens the cell at this
-    round.
+    """Return a chart of a quantity over the rounds with a curve for each workload. A click on a point opens the cell at
+    the round of the point.
     """
     naming = find_naming(displayed)
     places = frozenset(displayed)
@@ -204,8 +207,8 @@ _OF_MEAN = (90.0, 110.0)
 
 
 def _draw_relative(shown: ShownSection, quantity: Quantity, title: str, displayed: Sequence[Workload]) -> Chart:
-    """Return a quantity over the rounds, relative to its mean over the window, so that the curves of all sizes settle
-    at 100 %.
+    """Return a chart of a quantity over the rounds, relative to the mean over the window. The curves of all block sizes
+    therefore settle at 100 %.
     """
     naming, section = find_naming(displayed), shown.section
     means = {cell.workload: cell.value(quantity) for cell in section.cells}
@@ -234,7 +237,7 @@ def _draw_relative(shown: ShownSection, quantity: Quantity, title: str, displaye
 
 
 def show_window(shown: ShownSection, figure: Figure) -> Views:
-    """Yield the judged window, once for each tracking variable; nothing without a judged window."""
+    """Yield a chart of the judged window for each tracking variable. Without a judged window, yield nothing."""
     verdicts = shown.section.window_verdicts
     for number, verdict in enumerate(verdict for verdict in verdicts if verdict.judged):
         title = figure.title or "Steady state verification: the window"
@@ -272,14 +275,14 @@ def _draw_window(shown: ShownSection, verdict: SteadyStateVerdict, title: str) -
         ),
         y=Axis(title=unit if unit == IOPS.unit else f"Tracked value ({unit})", zero=False),
         curves=(Curve(name="measured", points=measured, colour=PALETTE[0], dots=True), *_lines_of(verdict)),
-        # The lines are identified by their places, so the names of all five are beside the plot.
+        # Their positions identify the lines, so the names of all five lines are beside the plot.
         legend=Legend.ENDS,
         series_word="Line",
     )
 
 
 def _lines_of(verdict: SteadyStateVerdict) -> Iterator[Curve]:
-    """Yield the lines by which a window is judged. A window with an unmeasured round has none."""
+    """Yield the lines with which a window is judged. If a round of the window was not measured, yield nothing."""
     first, last, average = verdict.rounds[0], verdict.rounds[-1], verdict.average
     lines = {
         "average": (average, average, PALETTE[1]),
@@ -295,8 +298,9 @@ def _lines_of(verdict: SteadyStateVerdict) -> Iterator[Curve]:
 
 
 def _tracked_cells(section: SectionResult, verdict: SteadyStateVerdict) -> dict[int, CellResult]:
-    """Return the cells that belong to the values of a verdict, with their round or slice as the key, if the values
-    identify the cells.
+    """Return the cells that belong to the values of a verdict, with the round or the slice of the cell as the key.
+
+    The result is empty if the values do not identify the cells.
     """
     of_number = {each.number: (each.values,) for each in section.slices} | {
         each.number: each.cells for each in section.rounds
@@ -339,7 +343,7 @@ def _written_known(shown: ShownSection) -> bool:
 
 
 def _streams(shown: ShownSection, figure: Figure, key: str, over: StreamAxis, of: str, text: str) -> Views:
-    """Yield the chart of a load; of a combination, that of each stream and of the flushes."""
+    """Yield the chart of a load. For a combination, yield a chart for each stream and for the flushes."""
     workloads = _totals_last([cell.workload for cell in shown.section.slices[0].cells])
     for workload in workloads:
         view = _stream(shown, workload, figure, key, over, of, text)
@@ -351,7 +355,9 @@ def _streams(shown: ShownSection, figure: Figure, key: str, over: StreamAxis, of
 
 
 def _totals_last(workloads: Iterable[Workload]) -> list[Workload]:
-    """Return the workloads with the total of a combination after its streams, which differ from each other."""
+    """Return the workloads with the total of a combination after the streams. The order of the streams does not
+    change.
+    """
     return sorted(workloads, key=lambda workload: workload.is_combination)
 
 
@@ -420,7 +426,7 @@ def show_seconds(shown: ShownSection, figure: Figure) -> Views:
                 draw_seconds(detail, quantities, (figure.title or f"{what}, every second") + of),
                 _timelines_of(shown, Recorded.SECONDS, (detail.workload,)),
                 quantities,
-                scale=1000,  # its axis is in ms
+                scale=1000,  # The axis of this chart is in ms.
             ),
             cell=shown.links[detail.workload],
             choice=(name,) if len(shown.details) > 1 else (),
@@ -428,9 +434,11 @@ def show_seconds(shown: ShownSection, figure: Figure) -> Views:
 
 
 def show_heat_map(shown: ShownSection, _figure: Figure) -> Views:
-    """Yield the I/Os of a long stream by time and response time; reads and writes of a mix are separate views."""
+    """Yield heat maps of the I/Os of a long stream by time and response time. Reads and writes of a mix are separate
+    views.
+    """
     for detail in shown.details.values():
-        # The response times of different loads together describe none of them.
+        # A joint distribution of the response times of different loads would describe none of these loads.
         if detail.workload.is_combination:
             continue
         names = dict(directions_of(detail.workload, apart=True))
@@ -464,7 +472,7 @@ def _name_length(length_s: float) -> str:
 def _timelines_of(
     shown: ShownSection, recorded: Recorded, workloads: Sequence[Workload] | None = None
 ) -> tuple[Timeline, ...]:
-    """Return the timelines of these workloads and this kind of record."""
+    """Return the timelines of these workloads that have this kind of record."""
     wanted = None if workloads is None else frozenset(workloads)
     return tuple(
         timeline

@@ -1,4 +1,6 @@
-"""Charts from the drives' own logs, below the charts of the drives' performance at the same time."""
+"""Draw charts from the logs of the drives. A page shows these charts below the charts of performance at the same
+time.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,13 @@ from tkperf.page.naming import list_words
 from tkperf.page.page import ChartView
 
 _FLASH = "How much was written to the flash?"
-# If the temperature of a drive is constant, its line is level; the chart does not magnify small changes.
+# Least span of the temperature axis. A nearly constant temperature is therefore a level line, and small changes are not
+# magnified.
 LEAST_SPAN_C = 10.0
 
 
 def show_drive_reports(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
-    """Yield the charts that have data. All have the same time axis.
+    """Yield the charts that contain data. All of these charts have the same time axis.
 
     Args:
         of: name of the period that the charts cover, for captions.
@@ -38,14 +41,14 @@ def show_drive_reports(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
 
 
 def show_drive_reports_below(series: TelemetrySeries) -> Iterator[ChartView]:
-    """Yield the charts from the drives' logs, which are shown below a chart of the drive's performance."""
+    """Yield the charts from the drives' logs for a place below a chart of the drive's performance."""
     for chart in _charts(series, "the same time"):
         yield replace(chart, below=True)
 
 
 def _charts(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
-    """Yield the charts that have data. If all curves of a chart are level, the chart contains a sentence that
-    says so.
+    """Yield the charts that contain data. If all curves of a chart are level, the chart contains a sentence with this
+    information.
     """
     for chart in _draw_all(series, of):
         drawn = chart.chart
@@ -54,8 +57,8 @@ def _charts(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
 
 
 def _describe_level(chart: Chart) -> str:
-    """Return ``Temperature (°C): level at 41.2.`` if every curve is level and nothing is marked. Otherwise return
-    nothing.
+    """Return ``Temperature (°C): level at 41.2.`` if every curve is level and nothing is marked. Otherwise return an
+    empty text.
     """
     curves = [[point.y for point in curve.points if point.y is not None] for curve in chart.curves]
     if chart.shades or not all(values and _is_level(values) for values in curves):
@@ -68,7 +71,9 @@ def _describe_level(chart: Chart) -> str:
 
 
 def _is_level(values: Sequence[float]) -> bool:
-    """Return whether all values are as close to their median as those of a level (method.md)."""
+    """Return whether all values are as close to their median as the values of a level. docs/explanation/method.md
+    defines this distance.
+    """
     middle = median(values)
     return all(abs(value - middle) <= HELD_BAND * abs(middle) for value in values)
 
@@ -110,7 +115,7 @@ def _draw_all(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
 
 
 def align(chart: Chart, length: float) -> Chart:
-    """Return a chart over time whose axis fits another chart of the same period below it."""
+    """Return a chart over time whose time axis matches the axis of another chart of the same period."""
     axis = replace(chart.x, domain=(0.0, length))
     return replace(chart, x=axis, aligned=True, legend=Legend.TOP)
 
@@ -123,8 +128,10 @@ def _draw(
     shades: Iterable[Shade] = (),
     rules: Iterable[Rule] = (),
 ) -> Chart:
-    """Return a low chart over time. ``values`` contains pairs of time in s and value, with the name of the curve as the
-    key.
+    """Return a low chart over time.
+
+    Args:
+        values: pairs of the time in s and the value, with the name of the curve as the key.
     """
     unit, unit_s = find_time_unit(series.length_s)
     known = {
@@ -155,7 +162,9 @@ def _draw(
 
 
 def _draw_temperature(series: TelemetrySeries) -> Chart:
-    """Return the temperatures with the limits of the drives. Times in which a drive was throttled are shaded."""
+    """Return a chart of the temperatures with the limits of the drives. The times in which a drive was throttled are
+    shaded.
+    """
     values = {drive.facts.drive: drive.temperatures for drive in series.drives}
     rules = tuple(_limits(series))
     every = [celsius for each in values.values() for _, celsius in each]
@@ -176,7 +185,7 @@ def _throttled(series: TelemetrySeries) -> Iterator[Shade]:
 
 
 def _limits(series: TelemetrySeries) -> Iterator[Rule]:
-    """Yield a line for each limit that any of the drives has."""
+    """Yield a line for each temperature limit of any drive."""
     facts = [drive.facts for drive in series.drives]
     for kind, limits in (
         (RuleKind.WARNING, {limits.warning_c for limits in facts}),
@@ -187,8 +196,8 @@ def _limits(series: TelemetrySeries) -> Iterator[Rule]:
 
 
 def _draw_written(series: TelemetrySeries) -> Chart:
-    """Return the bytes that the host wrote and the bytes that were written to the flash, according to the drives'
-    counters.
+    """Return a chart of the bytes that the host wrote and the bytes that were written to the flash. The values come
+    from the counters of the drives.
     """
     values: dict[str, list[tuple[float, float | None]]] = {}
     for drive in series.drives:
@@ -205,7 +214,9 @@ def _draw_written(series: TelemetrySeries) -> Chart:
 
 
 def _draw_amplification(series: TelemetrySeries) -> Chart:
-    """Return the bytes written to the flash for each byte of the host, from reading to reading."""
+    """Return a chart of the write amplification between readings: bytes written to the flash divided by bytes written
+    by the host.
+    """
     values = {
         drive.facts.drive: [
             (at_s, part.amplification) for part in drive.written for at_s in (part.began_s, part.ended_s)
@@ -245,7 +256,7 @@ def _find(result: RunResult, loads: Sequence[TimedStep], readings: Sequence[Read
 
 
 def describe_telemetry(device: Mapping[str, object]) -> str:
-    """Return the sources of each drive's log, and the gaps in it."""
+    """Return the sources of each drive's log, and the gaps in the log."""
     drives = parse_drives(device)
     if not drives:
         return "none" if "telemetry" in device else NOT_KNOWN_TEXT

@@ -1,4 +1,4 @@
-"""Charts over time: seconds of a stream, and the timeline of a test."""
+"""Draw charts over time: the seconds of a stream, and the timeline of a test."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from tkperf.page.chart import (
 from tkperf.page.figures.curves import colour_quantity, find_time_unit, flag
 from tkperf.page.naming import describe_quantities
 
-# More columns than a page has pixels across would only make files larger.
+# More columns than a plot has pixels across would only enlarge the files.
 COLUMNS = 400
-# The PTS allows this number of rounds; with more, the lines between them would hide the curve.
+# The PTS allows this number of rounds. With more rounds, the lines between the rounds would hide the curve.
 MOST_MARKED_PARTS = 25
 _RECORDED = {field.name for field in fields(Seconds)}
 LATENCIES_OF_SECONDS = (LATENCY_MEAN, LATENCY_MAX)
 
 
 def find_recorded(quantities: Sequence[Quantity]) -> tuple[Quantity, ...]:
-    """Return the quantities that the run keeps for every second."""
+    """Return those of the quantities that the run records for every second."""
     return tuple(quantity for quantity in quantities if quantity.key in _RECORDED)
 
 
 def draw_seconds(detail: CellDetail, quantities: Sequence[Quantity], title: str) -> Chart:
-    """Return quantities over time, each point with the extremes of the seconds that it represents."""
+    """Return a chart of quantities over time. Each point has the extremes of the seconds that the point represents."""
     seconds = detail.seconds
     curves = tuple(
         _curve(
@@ -55,7 +55,7 @@ def draw_seconds(detail: CellDetail, quantities: Sequence[Quantity], title: str)
 
 
 def draw_any_seconds(quantities: Sequence[Quantity], title: str) -> Chart:
-    """Return a chart of every second without data. The page inserts the seconds of any cell."""
+    """Return a chart of every second without data. The page inserts the seconds of the cell that was clicked."""
     shades = (Shade(kind=ShadeKind.JUDGED, begin=0, end=0), Shade(kind=ShadeKind.FLAGGED, begin=0, end=0, text=" "))
     parts = (Rule(kind=RuleKind.PART, x=0, name=" "),)
     empty = (Point(0, None, 0, 0),)
@@ -96,13 +96,14 @@ def _curve(quantity: Quantity, points: tuple[Point, ...]) -> Curve:
 def reduce_points(
     quantity: Quantity, at_s: FloatArray, values: FloatArray, *, unit_s: float, digits: int, columns: int = COLUMNS
 ) -> tuple[Point, ...]:
-    """Return as many points as a plot has columns, each with the extremes of the values that it represents.
+    """Return as many points as a plot has columns. Each point has the extremes of the values that the point represents.
 
     Args:
-        unit_s, digits: unit and precision of the points' times.
+        unit_s: the unit of the points' times in seconds.
+        digits: the number of decimals of the points' times.
     """
     reduced = reduce_to_columns(at_s, values, columns)
-    # In the curve of maxima, each column has its maximum, because a mean of maxima would mean nothing.
+    # In the curve of maximum latencies, a column shows its maximum, because a mean of maxima would be meaningless.
     line = reduced.high if quantity is LATENCY_MAX else reduced.mean
     of_points = (reduced.at_s / unit_s, line, reduced.low, reduced.high)
     return tuple(
@@ -112,7 +113,7 @@ def reduce_points(
 
 
 def find_judged(detail: CellDetail) -> tuple[Shade, ...]:
-    """Return the parts in the verdict's window, in ms."""
+    """Return the parts in the verdict's window as shades, with times in ms."""
     return tuple(
         Shade(kind=ShadeKind.JUDGED, begin=1000 * part.start_s, end=1000 * part.end_s)
         for part in detail.parts
@@ -121,7 +122,7 @@ def find_judged(detail: CellDetail) -> tuple[Shade, ...]:
 
 
 def find_flagged(detail: CellDetail) -> tuple[Shade, ...]:
-    """Return the flagged parts, with times in ms."""
+    """Return the flagged parts as shades, with times in ms."""
     return tuple(
         Shade(kind=ShadeKind.FLAGGED, begin=1000 * part.start_s, end=1000 * part.end_s, text=words)
         for part in detail.parts
@@ -130,8 +131,8 @@ def find_flagged(detail: CellDetail) -> tuple[Shade, ...]:
 
 
 def find_part_starts(detail: CellDetail) -> tuple[Rule, ...]:
-    """Return the start of each part in ms. The result is empty for a single part, or if there are too many parts to
-    distinguish.
+    """Return a line at the start of each part, with times in ms. The result is empty if there is a single part, or if
+    there are too many parts to distinguish.
     """
     return tuple(_parts(detail)) if 1 < len(detail.parts) <= MOST_MARKED_PARTS else ()
 
@@ -142,17 +143,17 @@ def _parts(detail: CellDetail) -> Iterator[Rule]:
 
 
 FILL = "preconditioning"
-# Colour of preconditioning, independent of the sections.
+# The colour of preconditioning does not depend on the sections.
 _FILL_COLOUR = NEUTRAL
-# A pause or an interruption, because steps otherwise follow each other within milliseconds.
+# A longer gap is a pause or an interruption, because steps otherwise follow each other within milliseconds.
 LEAST_GAP_S = 1.0
-# Number of points that a chart can show separately.
+# Greatest number of points that a chart can show as separate dots.
 MOST_DOTTED = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Loads that form one line. Times of a chart count from ``origin_s``."""
+    """Loads that form one line of a chart. Times in the chart are counted from ``origin_s``."""
 
     name: str
     loads: tuple[TimedStep, ...]
@@ -160,7 +161,7 @@ class Stretch:
 
 
 def stretches_by_section(loads: LoadsOfTest, origin_s: float = 0.0) -> tuple[Stretch, ...]:
-    """Return each stretch of a section. All stretches of a section have the name of the section."""
+    """Return the stretches of all sections. All stretches of a section have the name of the section."""
     return tuple(
         Stretch(name=FILL if stretch[0].is_fill else stretch[0].step.section, loads=stretch, origin_s=origin_s)
         for stretch in loads.stretches()
@@ -177,11 +178,12 @@ def draw_test(
     from_s: float | None = None,
     to_s: float | None = None,
 ) -> Chart:
-    """Return quantities over the time of a test, each point with the extremes of the values that it represents.
+    """Return a chart of quantities over the time of a test. Each point has the extremes of the values that the point
+    represents.
 
     Args:
-        order: names in the order of their colours; others come after them.
-        from_s, to_s: the part of the time to draw; None: from the beginning, to the end.
+        order: names in the order of their colours. Names that are not listed receive the following colours.
+        from_s, to_s: the part of the time to draw; None for the beginning and the end of the test.
     """
     begin_s, end_s = _span(stretches, from_s, to_s)
     unit, unit_s = find_time_unit(end_s - begin_s)
@@ -211,14 +213,14 @@ def draw_test(
 
 
 def _without_gaps(stretches: Sequence[Stretch], column_s: float) -> Iterator[Stretch]:
-    """Yield the stretches, interrupted at gaps without measurements that are wide enough to be visible."""
+    """Yield the stretches, divided at gaps without measurements that are wide enough to be visible."""
     for stretch in stretches:
         for loads in LoadsOfTest(loads=stretch.loads).without_gaps(max(LEAST_GAP_S, column_s)):
             yield replace(stretch, loads=loads)
 
 
 def _span(stretches: Sequence[Stretch], from_s: float | None, to_s: float | None) -> tuple[float, float]:
-    """Return the first and the last moment to draw."""
+    """Return the first and the last moment to draw, in seconds."""
     starts_s = [stretch.loads[0].start_s - stretch.origin_s for stretch in stretches]
     ends_s = [stretch.loads[-1].end_s - stretch.origin_s for stretch in stretches]
     return (
@@ -236,7 +238,7 @@ def _colours(names: Sequence[str], order: Sequence[str]) -> dict[str, str]:
 
 
 def _flagged(stretches: Sequence[Stretch], begin_s: float, end_s: float, unit_s: float) -> Iterator[Shade]:
-    """Yield those flagged loads that the chart shows."""
+    """Yield a shade for each flagged load that is visible in the chart."""
     for stretch in stretches:
         for load in stretch.loads:
             start_s, stop_s = load.start_s - stretch.origin_s, load.end_s - stretch.origin_s
@@ -250,7 +252,7 @@ def _flagged(stretches: Sequence[Stretch], begin_s: float, end_s: float, unit_s:
 
 
 def _points(stretch: Stretch, quantity: Quantity, begin_s: float, end_s: float, unit_s: float) -> tuple[Point, ...]:
-    """Return as many points as a plot can show of the stretch's part of it."""
+    """Return as many points of a stretch as fit on the part of the plot that the stretch covers."""
     at_s, values = _series(stretch, quantity, (end_s - begin_s) / COLUMNS)
     within = (at_s >= begin_s) & (at_s <= end_s)
     at_s, values = at_s[within], values[within]
@@ -262,8 +264,8 @@ def _points(stretch: Stretch, quantity: Quantity, begin_s: float, end_s: float, 
 
 
 def _series(stretch: Stretch, quantity: Quantity, column_s: float) -> tuple[FloatArray, FloatArray]:
-    """Return times and values. A load that is longer than a column is drawn second by second if the run keeps the
-    seconds, otherwise as one value.
+    """Return times and values of a stretch. A load that is longer than a column has a value for each second if the run
+    contains the seconds. Any other load has one value.
     """
     by_second = bool(find_recorded((quantity,)))
     times: list[FloatArray] = []

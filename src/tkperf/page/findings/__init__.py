@@ -1,6 +1,7 @@
-"""Findings of a run as sentences and a few figures. Every output opens with them.
+"""Describe the findings of a run with sentences and a few figures. Every output begins with these findings.
 
-Their sources are the results and the tests' plans of figures; no code here depends on a test's name.
+The findings are based on the results and on the figures that the plans of the tests request. No code in this package
+depends on the name of a test.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from tkperf.page.findings.whole_test_findings import Finding, build_findings
 
 
 def headlines(result: RunResult) -> tuple[Headline, ...]:
-    """Return the figures of a run that readers want to see first. A run of several tests always has the same six."""
+    """Return the figures of a run that readers want to see first. A run of several tests always has the same six
+    figures.
+    """
     return build_tiles(result) or build_headlines(result.tests)
 
 
 def findings(result: RunResult) -> tuple[Finding, ...]:
-    """Return what was found, in sentences, in the order of the tests."""
+    """Return the findings of a run as sentences, in the order of the tests."""
     return build_findings(result.tests, result.info.active_range_length_bytes)

@@ -1,4 +1,4 @@
-"""Choice of the figures that represent a section."""
+"""Choose the figures that represent a section."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tkperf.model.units import KIB
 from tkperf.model.workload import Workload
 from tkperf.procedures.demand_search import CellMeans, DemandPoint, choose_points
 
-# The usual block size of data sheets is 4 KiB. Writes come first, because they push a device to its limits.
+# Data sheets usually state values for 4 KiB.
 _BLOCK_SIZE_BYTES = 4 * KIB
 _MIXES = (0, 100, 65)
 
 
 def find_settled(section: SectionResult, cell: CellResult) -> float | None:
-    """Return the rate at which a stream settled.
+    """Return the rate at which a stream settled, or None.
 
-    Return None if the stream did not settle, or for rates other than IOPS. If the stream reached the specification's
-    steady state, the rate is the value in the tables, otherwise the level that was found.
+    If the stream reached the specification's steady state, the rate is the value in the tables. Otherwise the rate is
+    the level that was found. The result is None if the stream did not settle, or if the section's rate is not IOPS.
     """
     level = find_characteristic(section, STEADY)
-    # Only IOPS have levels.
+    # Levels are searched for only in IOPS.
     if level is None or level.value is None or section.rate is not IOPS:
         return None
     of_window = cell.value(IOPS) if section.steady else None
@@ -37,20 +37,23 @@ def find_settled(section: SectionResult, cell: CellResult) -> float | None:
 
 
 def find_rate_series(section: SectionResult, workload: Workload, rate: Quantity) -> Timeline | None:
-    """Return the timeline of the rate of a workload that has levels; None without one."""
+    """Return the timeline of a workload's rate if this timeline contains levels; otherwise None."""
     of_rate = (one for one in section.timelines if (one.workload, one.quantity) == (workload, rate.key))
     return next((one for one in of_rate if one.settled is not None), None)
 
 
 def find_shared(test: TestResult) -> Quantity | None:
-    """Return the quantity of the tables over all sections, such as the sizes of a throughput test."""
+    """Return the quantity that the tables show over all sections, such as the block sizes of a throughput test.
+
+    Return None if the test has no such tables.
+    """
     plan = SectionPlan(name=test.title, quantities=(), figures=test.figures)
     return next(iter(find_quantities(matrix_keys(plan))), None)
 
 
 def is_grid(section: SectionResult) -> bool:
-    """Return whether the section varied the demand. The demands of streams that run together differ, but they were not
-    varied.
+    """Return whether the section varied the demand. Streams that run together have different demands, but the section
+    did not vary these demands.
     """
     if any(cell.workload.together for cell in section.cells):
         return False
@@ -59,7 +62,7 @@ def is_grid(section: SectionResult) -> bool:
 
 
 def choose_cells(cells: Sequence[CellResult]) -> list[CellResult]:
-    """Choose cells of one block size and different mixes: writes, reads, then the mix that ran first."""
+    """Choose cells with one block size and different mixes: writes, then reads, then the mix that ran first."""
     four_kib = [cell for cell in cells if cell.workload.block_size_bytes == _BLOCK_SIZE_BYTES]
     first = (four_kib or cells)[0].workload
     alike = [
@@ -77,9 +80,9 @@ class Peak:
     """The maximum in a grid of demands.
 
     Attributes:
-        below: the ceiling of the mean latency that limited the choice, in words; empty: the test has none.
+        below: the ceiling of the mean latency that limited the choice, in words; empty if the test has no ceiling.
         none_below: whether no demand was below the ceiling.
-        rivals: other considered demands whose interval of the rate overlaps the interval of the maximum.
+        rivals: the other considered demands for which the interval of the rate overlaps the interval of the maximum.
     """
 
     cell: CellResult
@@ -89,10 +92,10 @@ class Peak:
 
 
 def choose_peaks(section: SectionResult) -> list[Peak]:
-    """Return the maximum in a grid of demands, for writes and for reads if both ran.
+    """Return the maximum in a grid of demands for writes and for reads, as far as each ran.
 
-    The test itself chooses the same point (``choose_points``): the highest rate among the cells whose mean latency is
-    below the ceiling. If no ceiling is set, all cells count.
+    The test itself chooses the same point (``choose_points``): the highest rate among the cells with a mean latency
+    below the ceiling. If no ceiling is set, all cells are considered.
     """
     rate = section.rate
     peaks = [_choose_peak(section, like, rate) for like in choose_cells(section.cells)[:2]]
@@ -127,7 +130,7 @@ def _choose_peak(section: SectionResult, like: CellResult, rate: Quantity) -> Pe
 
 
 def _overlap(one: CellResult, other: CellResult, rate: Quantity) -> bool:
-    """Return whether the intervals of the levels of both rates overlap. Unknown intervals do not overlap."""
+    """Return whether the intervals of the levels of both rates overlap. If an interval is unknown, return False."""
     of, to = one.uncertainty_of(rate), other.uncertainty_of(rate)
     if of is None or to is None:
         return False
@@ -139,14 +142,14 @@ def _overlap(one: CellResult, other: CellResult, rate: Quantity) -> bool:
 
 
 CellPlace = tuple[str, Workload]
-"""A cell of a test: its section and workload."""
+"""Place of a cell in a test: the name of its section, and its workload."""
 
 
 def find_peaks_of_sections(sections: Sequence[SectionResult]) -> dict[CellPlace, CellPlace]:
     """Map each cell whose load ran in several sections to the cell with the highest rate.
 
-    Imported results have a section for each demand, drive, host or condition. A load with cautions, such as
-    buffered I/O, is compared only with loads that have the same cautions.
+    Imported results have a section for each demand, drive, host or condition. A load with cautions, such as buffered
+    I/O, is compared only with loads that have the same cautions.
     """
     by_load: dict[object, list[tuple[float, CellPlace]]] = {}
     named: set[object] = set()
@@ -170,12 +173,12 @@ def find_peaks_of_sections(sections: Sequence[SectionResult]) -> dict[CellPlace,
 
 
 def find_single(section: SectionResult, like: CellResult) -> CellResult | None:
-    """Return the same load with a single outstanding I/O."""
+    """Return the cell with the same load and a single outstanding I/O, or None if there is no such cell."""
     return next((cell for cell in _alike(section, like) if cell.workload.total_outstanding_ios == 1), None)
 
 
 def _alike(section: SectionResult, like: CellResult) -> list[CellResult]:
-    """Return the cells that differ from ``like`` only in their demand."""
+    """Return the cells that differ from ``like`` only in the demand."""
 
     def place(cell: CellResult) -> tuple[object, ...]:
         work = cell.workload

@@ -1,4 +1,4 @@
-"""Headlines of a run: at most six of its most important figures, each with its verdict."""
+"""Choose the headline figures of a run: at most six of the most important figures, each with its verdict."""
 
 from __future__ import annotations
 
@@ -42,35 +42,37 @@ from tkperf.page.words.time_course import describe_period, describe_still_changi
 from tkperf.page.words.uncertainty import describe_flags, describe_share
 
 MOST = 6
-_LEAST_PERCENT = 0.01  # lower values occur for an offered rate that the device kept up with
+_LEAST_PERCENT = 0.01  # Lower values occur at an offered rate that the device kept up with.
 _WIDE = 0.20
 _TAIL = percentile(TAIL_PERCENT)
-_LEAST_SPIKE_HEIGHT = 2.0  # lower spikes are listed with their sections
+_LEAST_SPIKE_HEIGHT = 2.0  # The section lists lower spikes.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """A figure that a reader asks for first.
+    """A headline figure: a figure that a reader wants to see first.
 
     Attributes:
-        test, section: empty for a figure that was not measured; the section is also empty for a whole test.
-        label: load and further words, such as ``4 KiB random write``; for a fixed figure, its name, ``Random write``.
-        load: the load of a fixed figure, such as ``4 KiB, TC2/QD16``; empty: the label contains it.
+        test, section: empty for a figure that was not measured. For a whole test, only ``section`` is empty.
+        label: load and further words, such as ``4 KiB random write``. For a fixed figure, its name, such as ``Random
+            write``.
+        load: the load of a fixed figure, such as ``4 KiB, TC2/QD16``; empty if the label contains the load.
         key: key of the quantity or characteristic.
         unit: unit in data files.
-        value: value in full.
-        text: value with its unit for readers; a bound if the value lies beyond all tried values.
-        sure: the 95 % interval in percent, such as ``± 0.35 %``; ``at least ± 0.35 %`` for a lower limit; empty: not
-            known.
-        verdict: verdict on steady state, in words, or that the rate still changed at the end of a stream that
-            was not judged; empty: the section has no rule of steady state.
-        alarm: the section did not reach steady state, or did not complete, or the figure varied by more than the rule,
-            or its interval is wide, or the figure itself is what needs attention.
-        workload: measured workload; None: the figure has no single workload, or was not measured.
-        also: what belongs to the figure of a stream, such as ``p99 281 µs``; empty: the load ran alone.
-        needs_attention: it is the finding that a reader must know with the six figures of a run.
-        varied_percent: variation within the steady window of other tracking variables; None: the
-            figure itself was judged, or no such window exists.
+        value: value with all its digits.
+        text: value with its unit for readers, or a bound if the value lies beyond all values that were tried.
+        sure: the 95 % interval in percent, such as ``± 0.35 %``, or ``at least ± 0.35 %`` for a lower limit; empty if
+            the interval is not known.
+        verdict: verdict on steady state in words. For a stream that was not judged, the text states whether the rate
+            still changed at the end. The text is empty if the section has no rule of steady state.
+        alarm: whether the reader must be warned. Reasons are: the section did not reach steady state or did not
+            complete, the figure varied by more than the rule allows, its interval is wide, or the figure itself needs
+            attention.
+        workload: measured workload; None if the figure has no single workload, or was not measured.
+        also: values that belong to the figure of a stream, such as ``p99 281 µs``; empty if the load ran alone.
+        needs_attention: whether this is the finding that a reader must know together with the six figures of a run.
+        varied_percent: variation of the figure within the steady window of other tracking variables; None if the figure
+            itself was judged, or if no such window exists.
     """
 
     test: str
@@ -95,8 +97,8 @@ class _Candidate:
     """A candidate for a headline.
 
     Attributes:
-        rank: 0 for the test's main figure, 1 for a second rate, 2 for others.
-        like: identity of the figure, so that the figure appears only once; None: its label and key.
+        rank: 0 for the test's main figure, 1 for a second rate, 2 for other figures.
+        like: identity of the figure, so that equal figures appear only once; None to use the label and the key.
     """
 
     rank: int
@@ -109,9 +111,9 @@ class _Candidate:
 
 
 def build_headlines(tests: Sequence[TestResult]) -> tuple[Headline, ...]:
-    """Return one headline of each test as long as there is room, then second headlines, in the order of the tests.
+    """Return one headline of each test as long as there is room. Then add second headlines in the order of the tests.
 
-    A figure that another test already provides is not repeated. Periodic latency spikes come before all others.
+    A figure that another test already provides is not repeated. Periodic latency spikes are before all other headlines.
     """
     of_tests = [list(_of_test(test)) for test in tests]
     headlines: dict[tuple[str, str], tuple[int, Headline]] = {}
@@ -131,9 +133,7 @@ def build_headlines(tests: Sequence[TestResult]) -> tuple[Headline, ...]:
 
 
 def headline_spikes(tests: Sequence[TestResult]) -> Iterator[Headline]:
-    """Yield the maximum latency under the load where its periodic spikes are highest. Yield nothing without high
-    spikes.
-    """
+    """Yield the maximum latency under the load with the highest periodic spikes. Without high spikes, yield nothing."""
     found = find_highest_spikes(tests)
     if found is None:
         return
@@ -158,8 +158,9 @@ def headline_spikes(tests: Sequence[TestResult]) -> Iterator[Headline]:
 
 
 def find_highest_spikes(tests: Sequence[TestResult]) -> tuple[TestResult, SectionResult, Timeline] | None:
-    """Return where the periodic spikes of the maximum latency are highest compared with the values around them. Return
-    None without high spikes.
+    """Return the test, the section and the timeline with the highest periodic spikes of the maximum latency.
+
+    The height of a spike is relative to the values around the spike. Return None without high spikes.
     """
     found = [
         (timeline.spikes.height, (test, section, timeline))
@@ -174,7 +175,7 @@ def find_highest_spikes(tests: Sequence[TestResult]) -> tuple[TestResult, Sectio
 
 
 def _of_test(test: TestResult) -> Iterator[_Candidate]:
-    """Yield candidates in the order of rank, then of the sections.
+    """Yield the candidates of a test in the order of their ranks, then in the order of the sections.
 
     In a test with several demands, each figure names its own demand.
     """
@@ -184,22 +185,22 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
         yield from together
         return
     of_sections = [list(_of_section(test, section)) for section in sections]
-    if find_shared(test):  # sections of one quantity: the first section represents all of them
+    if find_shared(test):  # The sections have the same quantity, and the first section represents all of them.
         of_sections[1:] = [[replace(one, rank=2) for one in of] for of in of_sections[1:]]
     peaks = find_peaks_of_sections(sections)
     demands = {(cell.workload.jobs, cell.workload.io_depth) for section in sections for cell in section.cells}
-    # Streams do not belong to such a group, but have the same demand as other sections with their load.
+    # ``peaks`` does not contain streams, but a stream may have the same load and demand as other sections.
     works = {workload: peak for (_, workload), (_, peak) in peaks.items()}
     by_name = {section.name: section for section in sections}
     every = [candidate for candidates in of_sections for candidate in candidates]
 
     def rank(candidate: _Candidate) -> tuple[int, bool]:
-        # Figures of loads with cautions, such as buffered I/O, come after others.
+        # Figures of loads with cautions, such as buffered I/O, are placed after other figures.
         return candidate.rank, bool(by_name[candidate.headline.section].plan.cautions)
 
     for candidate in sorted(every, key=rank):
         work, section = candidate.headline.workload, by_name[candidate.headline.section]
-        if work is None or work.together:  # streams differ in their demand by definition
+        if work is None or work.together:  # Streams of a combination always differ in their demands.
             yield candidate
             continue
         place = section.name, work
@@ -211,7 +212,9 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
 
 
 def _of_loads_together(test: TestResult, sections: Sequence[SectionResult]) -> Iterator[_Candidate]:
-    """Yield what one load does to another, in a test that is about this. Its other figures are steps on the way."""
+    """Yield the effect of one load on another load, if the test measures such effects. The other figures of such a test
+    are only intermediate results.
+    """
     for section in sections:
         labelled = label_grid(test, section)
         if labelled is not None:
@@ -224,7 +227,7 @@ def _of_loads_together(test: TestResult, sections: Sequence[SectionResult]) -> I
         headline = _made(test, section, found, label, text, value=found.value)
         sure = "" if found.value is None else describe_interval(found.value, found.uncertainty)
         doubt = describe_flags(effect.reader) or describe_flags(effect.alone)
-        # Each neighbour is a figure of its own.
+        # The figure of each neighbour is a separate figure.
         like = (label, found.key)
         yield _Candidate(rank=min(place, 2), headline=_with_doubt(replace(headline, sure=sure), doubt), like=like)
 
@@ -234,7 +237,7 @@ def _with_doubt(headline: Headline, doubt: str) -> Headline:
 
 
 def _named(candidate: _Candidate, section: SectionResult, *, is_of_several: bool, demands: int) -> _Candidate:
-    """Return the candidate with its demand, if the test has several, and with the state of its section."""
+    """Return the candidate with the state of its section. If the test has several demands, also add the demand."""
     headline = candidate.headline
     label, like = headline.label, candidate.key
     demand = "" if headline.workload is None else name_demand(headline.workload)
@@ -280,7 +283,9 @@ def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate
 
 
 def _of_streams(test: TestResult, section: SectionResult, streams: Sequence[StreamFigures]) -> Iterator[_Candidate]:
-    """Yield the answer of each stream of a combination. A combination that ran in several sections has one of each."""
+    """Yield the main figure of each stream of a combination. If a combination ran in several sections, each section has
+    its own figures.
+    """
     for stream in streams:
         work = stream.cell.workload
         headline = build_headline(test, section, stream.cell, stream.main, label=stream.name, load=stream.load)
@@ -302,8 +307,8 @@ def _of_stream(test: TestResult, section: SectionResult, shown: Sequence[Quantit
     settled, series = find_settled(section, cell), find_rate_series(section, cell.workload, IOPS)
     changes = series is not None and series.changes
     if shown[0] is IOPS and steady is not None and settled and changes and not section.steady:
-        # The mean over the whole stream mixes the fresh and the settled part, and differs from the number in the
-        # sentence.
+        # The mean over the whole stream would mix the fresh part with the settled part, and would differ from the
+        # number in the sentence.
         level = _made(test, section, steady, f"{name}, settled (median)", say_value(settled, IOPS), value=settled)
         sure = describe_interval(settled, steady.uncertainty)
         yield _Candidate(rank=0, headline=replace(level, sure=sure), like=(name, IOPS.key))
@@ -327,8 +332,9 @@ def _of_stream(test: TestResult, section: SectionResult, shown: Sequence[Quantit
 
 
 def _with_series(candidate: _Candidate, series: Timeline | None) -> _Candidate:
-    """Say that the rate still changed at the end, if the figure is the mean of a stream that no
-    rule of steady state judged.
+    """Return the candidate with a remark that the rate still changed at the end.
+
+    The remark is added only if the figure is the mean of a stream that no rule of steady state judged.
     """
     headline = candidate.headline
     if series is None or series.settled is not False or headline.verdict:
@@ -338,8 +344,8 @@ def _with_series(candidate: _Candidate, series: Timeline | None) -> _Candidate:
 
 
 def _with_state(candidate: _Candidate, state: str) -> _Candidate:
-    """Add the state to the label of the figure. Figures of several states count as one, and the first of them
-    is used.
+    """Return the candidate with the state in its label. Figures that differ only in the state count as equal, and the
+    first of these figures is used.
     """
     if not state:
         return candidate
@@ -349,8 +355,8 @@ def _with_state(candidate: _Candidate, state: str) -> _Candidate:
 
 
 def _sought(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
-    """Yield results that the test searched for: the highest offered rates, a recovery time, the share of the first
-    rate.
+    """Yield the results for which the test searched: the highest offered rates, a recovery time, and the share of the
+    first rate.
     """
     for measure, of in ((NO_BACKLOG, NO_BACKLOG.label), (SATURATED, SATURATED.label), (RECOVERY, "recovery")):
         found = find_characteristic(section, measure)
@@ -394,7 +400,11 @@ def _made(
 def _figure(
     test: TestResult, section: SectionResult, cell: CellResult, quantity: Quantity, *, rank: int, most: str = ""
 ) -> Iterator[_Candidate]:
-    """Yield the figure if it was measured. ``most`` describes how it was chosen from a grid of demands."""
+    """Yield the figure if it was measured.
+
+    Args:
+        most: describes how the figure was chosen from a grid of demands.
+    """
     what = "" if quantity.better is Better.HIGHER else f", {_short(quantity)}"
     label = name_figure(cell.workload) + what + (f", {most}" if most else "")
     headline = build_headline(test, section, cell, quantity, label=label)
@@ -405,7 +415,7 @@ def _figure(
 def build_headline(
     test: TestResult, section: SectionResult, cell: CellResult, quantity: Quantity, *, label: str, load: str = ""
 ) -> Headline | None:
-    """Return the figure of a cell with its verdict, or None if it was not measured."""
+    """Return the figure of a cell with its verdict, or None if the figure was not measured."""
     value = cell.value(quantity)
     if value is None:
         return None
@@ -431,7 +441,9 @@ def build_headline(
 
 
 def _name_peak(peak: Peak) -> str:
-    """Return the name of the maximum: the PTS's name for the highest rate below the ceiling of the mean latency."""
+    """Return the name of the maximum. ``MaxIOPS`` is the PTS's name for the highest rate below the ceiling of the mean
+    latency.
+    """
     if not peak.below:
         return "highest,"
     return f"highest, {peak.below}," if peak.none_below else "MaxIOPS"
@@ -444,7 +456,7 @@ def _short(quantity: Quantity) -> str:
 
 
 def describe_interval(value: float, known: Uncertainty | None) -> str:
-    """Return the 95 % interval in percent, as in ``Headline.sure``."""
+    """Return the 95 % interval in percent, in the form of ``Headline.sure``."""
     if known is None or known.expanded is None or not value:
         return ""
     percent = 100 * known.expanded / abs(value)
@@ -459,19 +471,22 @@ def has_wide_interval(value: float, known: Uncertainty | None) -> bool:
 
 
 def judge_section(section: SectionResult) -> str:
-    """Return the verdict on a section, as in ``Headline.verdict``."""
+    """Return the verdict on a section, in the form of ``Headline.verdict``."""
     if not section.complete:
         return "so far"
     if section.verdict is None:
         return ""
     if section.steady is None:
-        # A stream ends at an amount or a time, whatever its number of rounds, so it missed no rule.
+        # A stream ends at an amount or a time, not after a number of rounds, so a missing verdict does not mean a
+        # missed rule.
         return "" if section.slices else "not judged"
     return "steady state" if section.steady else "NOT steady"
 
 
 def _judge_figure(section: SectionResult, variation: Variation | None) -> str:
-    """Return the verdict on a figure. The rule judged only the tracking variables."""
+    """Return the verdict on a figure. The rule judges only the tracking variables, so other figures show their
+    variation.
+    """
     if not section.complete or not section.steady:
         return judge_section(section)
     if variation is None or not variation.is_judged:

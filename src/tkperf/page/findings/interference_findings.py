@@ -1,4 +1,4 @@
-"""What one load does to another, as words, sentences and headline figures of a run."""
+"""Describe the effect of one load on another load with words, sentences and headline figures."""
 
 from __future__ import annotations
 
@@ -33,13 +33,15 @@ def describe_limit(limit_us: float) -> str:
 
 
 def name_read_blocks(grid: InterferenceGrid) -> str:
-    """Return ``4 KiB random``."""
+    """Return the block size and access of the reads in a grid: ``4 KiB random``."""
     reads = next(cell.reads.workload for cell in grid.cells.values() if cell.reads is not None)
     return f"{format_block_size_kib(reads.block_size_bytes)} KiB random"
 
 
 def describe_factor(effect: NeighbourEffect) -> str:
-    """Return a factor with its interval: ``2.31 × (2.29 to 2.33)``; of a reader that fell short a lower bound."""
+    """Return a factor with its interval: ``2.31 × (2.29 to 2.33)``. If the reader did not reach its rate, return a
+    lower bound.
+    """
     if effect.factor is None:
         return NOT_MEASURED
     if effect.kept_share is not None:
@@ -58,7 +60,9 @@ _WHY_NOT = {
 
 
 def describe_grid(test: TestResult, section: SectionResult) -> str:
-    """Return the most reads within the limit next to the middle rate of writes; empty without a grid."""
+    """Return a sentence about the highest read rate within the limit next to the middle write rate. The text is empty
+    if the section has no grid.
+    """
     grid = build_grid(section)
     if grid is None:
         return ""
@@ -85,7 +89,7 @@ def _describe_point(grid: InterferenceGrid, point: LimitPoint) -> str:
 
 
 def _describe_none(grid: InterferenceGrid, point: LimitPoint) -> str:
-    """Return why not even the fewest reads count."""
+    """Return the reason why even the lowest read rate is not within the limit."""
     reads = f"{format_number(point.next_read_iops)} IOPS of {name_read_blocks(grid)} reads"
     writes = f"{_megabytes(point)} MB/s of writes"
     match point.why_not:
@@ -105,7 +109,9 @@ def _describe_drift(test: TestResult, section: SectionResult) -> str:
 
 
 def find_drift(test: TestResult, section: SectionResult) -> float | None:
-    """Return by how much the read latency of the first cell changed, in %; None: it was not measured again."""
+    """Return the change of the read latency of the first cell in percent, or None if the cell was not measured
+    again.
+    """
     again = next((one for one in test.sections if one.name == FIRST_CELL_AGAIN), None)
     return None if again is None else find_drift_percent(section, again)
 
@@ -115,8 +121,9 @@ def _megabytes(point: LimitPoint) -> str:
 
 
 def label_grid(test: TestResult, section: SectionResult) -> tuple[Characteristic, str, str, str] | None:
-    """Return the headline figure of a grid with its label, its text, and why it needs care; None: the section has no
-    complete grid.
+    """Return the headline figure of a grid with its label, its text, and the reason why it needs care.
+
+    Return None if the section has no complete grid.
     """
     grid, found = build_grid(section), find_characteristic(section, READS_WITHIN_LIMIT)
     point = None if grid is None else grid.at_middle_writes
@@ -130,14 +137,18 @@ def label_grid(test: TestResult, section: SectionResult) -> tuple[Characteristic
 
 
 def _find_doubt(grid: InterferenceGrid, point: LimitPoint, drift: float | None) -> str:
-    """Return why a limit needs care: a drift, or cells that the host limited; empty: no reason."""
+    """Return the reason why a limit needs care: a drift of the drive, or cells that the host limited. The text is empty
+    if there is no reason.
+    """
     if drift is not None and abs(drift) > grid.rules.max_drift_percent:
         return f"the drive changed by {drift:+.2g} % meanwhile"
     return next((words for cell in grid.decisive_cells(point) if (words := describe_flags(cell))), "")
 
 
 def describe_neighbours(section: SectionResult) -> str:
-    """Return which neighbour slows the reader down most, and which least; empty without neighbours."""
+    """Return a sentence that names the neighbours that slow the reader down most and least. The text is empty if there
+    are no neighbours.
+    """
     effects = sorted(
         (one for one in find_neighbours((section,)) if one.factor is not None), key=lambda one: -(one.factor or 0.0)
     )
@@ -160,7 +171,7 @@ def _describe_effect(effect: NeighbourEffect) -> str:
 
 
 def label_neighbours(section: SectionResult) -> Iterator[tuple[Characteristic, str, str, NeighbourEffect]]:
-    """Yield the factor of each neighbour, the worst first, with its label, its text and the effect itself."""
+    """Yield the factor of each neighbour with its label, its text and the effect. The worst neighbour is first."""
     effects = {one.combination: one for one in find_neighbours((section,))}
     factors = [one for one in section.characteristics if one.key == LATENCY_FACTOR.key]
     for found in sorted(factors, key=lambda one: -(one.value or one.at_least or 0.0)):

@@ -1,4 +1,4 @@
-"""Findings of a section, and sentences that describe how a stream changes over time."""
+"""Describe the findings of a section, and the changes of a stream over time, with sentences."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ from tkperf.page.words.time_course import describe_still_changing, name_rounds
 
 
 def name_direction(workload: Workload) -> str:
-    """Return ``reads``, ``writes``, ``mixed I/Os (65 % reads)``."""
+    """Return the direction of a workload in words: ``reads``, ``writes``, ``mixed I/Os (65 % reads)``."""
     if workload.flushes or workload.trims:
         return "flushes" if workload.flushes else "trims"
     return {100: "reads", 0: "writes"}.get(workload.read_percent, f"mixed I/Os ({workload.read_percent} % reads)")
 
 
 def name_ios(workload: Workload) -> str:
-    """Return ``random 4 KiB writes``, ``random writes of 12 block sizes``, ``the I/Os of all streams``."""
+    """Return the I/Os of a workload in words: ``random 4 KiB writes``, ``random writes of 12 block sizes``, ``the I/Os
+    of all streams``.
+    """
     if workload.is_combination:
         return "the I/Os of all streams"
     order, direction = ORDERS[workload.access], name_direction(workload)
@@ -49,20 +51,20 @@ def name_ios(workload: Workload) -> str:
 
 
 def name_demand(workload: Workload) -> str:
-    """Return ``TC4 QD32``."""
+    """Return the demand of a workload: ``TC4 QD32``."""
     return f"{JOBS.words(workload)} {DEPTH.words(workload)}"
 
 
 def say_value(value: float, quantity: Quantity) -> str:
-    """Return ``27,000 IOPS``, ``1.204 ms``."""
+    """Return a value with its unit: ``27,000 IOPS``, ``1.204 ms``."""
     if quantity.unit == LATENCY_MEAN.unit:
         return format_latency(value)
     return quantity.text(value)
 
 
 def say(cell: CellResult, quantity: Quantity) -> str:
-    """Describe the result of a load: ``run at 27,000 IOPS``, ``take 37.2 µs on average``. The text is empty if it was
-    not measured.
+    """Return the result of a load as the end of a sentence: ``run at 27,000 IOPS``, ``take 37.2 µs on average``. The
+    text is empty if the quantity was not measured.
     """
     value = cell.value(quantity)
     if value is None:
@@ -75,10 +77,13 @@ def say(cell: CellResult, quantity: Quantity) -> str:
 
 
 def say_tail(cell: CellResult, shown: Sequence[Quantity], of: str = "") -> str:
-    """Return ``99.9 % complete within 1.204 ms, the slowest in 35.1 ms``; a mix names reads and writes separately.
+    """Return the tail of the latency: ``99.9 % complete within 1.204 ms, the slowest in 35.1 ms``.
 
-    The text is empty if the section does not show latencies of the tail. ``of`` names the I/Os, if the sentence needs
-    it.
+    For a mix, the text names reads and writes separately. The text is empty if the section does not show latencies of
+    the tail.
+
+    Args:
+        of: the name of the I/Os, if the sentence needs the name.
     """
     parts = []
     asked = [quantity for quantity in shown if quantity in PERCENTILES]
@@ -93,7 +98,7 @@ def say_tail(cell: CellResult, shown: Sequence[Quantity], of: str = "") -> str:
 
 
 def _join(limits: Sequence[tuple[str, str, str]]) -> str:
-    """Return ``99.9 % of the reads complete within 354 µs, of the writes within 305 µs``."""
+    """Return limits as one text: ``99.9 % of the reads complete within 354 µs, of the writes within 305 µs``."""
     share, of, time = limits[0]
     words = f"{share}{of} complete within {time}"
     for other, of_other, its_time in limits[1:]:
@@ -109,9 +114,9 @@ def _directions(cell: CellResult) -> tuple[Direction, ...]:
 
 
 def _within(cell: CellResult, direction: Direction, of: str) -> tuple[str, str, str] | None:
-    """Return the highest known share, its I/Os, and the time within which these I/Os complete."""
+    """Return the highest known share, the name of its I/Os, and the time within which these I/Os complete."""
     names = [quantity.key for quantity in PERCENTILES]
-    # Percentiles above this tail are based on few I/Os.
+    # Percentiles above this tail are based on few I/Os, so the search begins at the tail.
     for quantity in reversed(PERCENTILES[: names.index(TAIL) + 1]):
         value = cell.value(quantity, direction)
         if value is not None:
@@ -122,7 +127,9 @@ def _within(cell: CellResult, direction: Direction, of: str) -> tuple[str, str, 
 
 
 def describe_stream_course(section: SectionResult) -> str:
-    """Return ``Random 4 KiB writes settle after 41 min 00 s at 27,000 IOPS (median), 30.4 % of ...``."""
+    """Describe how a stream changes over time: ``Random 4 KiB writes settle after 41 min 00 s at 27,000 IOPS (median),
+    30.4 % of ...``.
+    """
     shown, rate = section.quantities, section.rate
     cell = section.cells[0] if section.cells else section.slices[-1].values
     leads = shown[0] if shown else rate
@@ -137,8 +144,8 @@ def describe_stream_course(section: SectionResult) -> str:
 
 
 def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
-    """Describe how the rate changes over time. The text is empty if levels were not searched for, or if the rate was
-    not measured.
+    """Describe how the rate changes over time. The text is empty if tkperf did not search for levels, or if the rate
+    was not measured.
     """
     series = find_rate_series(section, cell.workload, rate)
     if series is None or find_characteristic(section, STEADY) is None:
@@ -153,7 +160,8 @@ def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
             within = f", after {say_value(fresh.value, rate)} fresh out of box{within}"
         if not mean:
             return ""
-        # The rate is the mean of a whole stream or of a window. At its end, the drive has a different rate.
+        # The rate is the mean over the whole stream or over a window. At the end of the stream, the drive has a
+        # different rate.
         return f"{mean} on average and were {describe_still_changing(series)}{within}"
     start = find_characteristic(section, STEADY_FROM[Recorded.SLICES])
     changes = start is not None and start.value is not None and series.changes
@@ -172,8 +180,10 @@ def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
 
 
 def describe_recovery(section: SectionResult, first: str) -> Iterator[str]:
-    """Yield the share and the recovery relative to the first section with the same load, which has the
-    name ``first``.
+    """Yield the recovery of a rate, as a share of the rate in the first section with the same load.
+
+    Args:
+        first: the name of the first section with the same load.
     """
     share = find_characteristic(section, SHARE_OF_FIRST)
     if share is not None and share.value is not None:
@@ -188,8 +198,8 @@ def describe_recovery(section: SectionResult, first: str) -> Iterator[str]:
 
 
 def _describe_fall(section: SectionResult) -> str:
-    """Return ``, then down to 60 % of that rate`` for a rate that fell again after it was reached. The text is empty if
-    the rate did not fall again.
+    """Return ``, then down to 60 % of that rate`` if the rate fell again after it had been reached. Otherwise return an
+    empty text.
     """
     least = find_characteristic(section, AFTER_RECOVERY)
     if least is None or least.value is None or least.value >= _FELL_AGAIN_PERCENT:
@@ -202,11 +212,11 @@ _MOST_RIVALS = 2
 # slice.
 _FELL_AGAIN_PERCENT = 100 * (1 - 2 * RECOVERED_WITHIN)
 _THE_HIGHEST = "the highest rate "
-_NEGLIGIBLE_WAIT = 0.01  # of the mean latency
+_NEGLIGIBLE_WAIT = 0.01  # as a share of the mean latency
 
 
 def describe_section(section: SectionResult) -> str:
-    """Describe the section's results; empty if it has none to describe."""
+    """Describe the results of the section. The text is empty if the section has no results to describe."""
     if together := describe_streams(section):
         return together
     if section.slices:
@@ -223,7 +233,7 @@ def describe_section(section: SectionResult) -> str:
 
 
 def _describe_window(section: SectionResult) -> str:
-    """Return ``; steady in rounds 4–8, in which reads varied by 76 %``; empty without steady state."""
+    """Return ``; steady in rounds 4–8, in which reads varied by 76 %``. Without steady state, return an empty text."""
     if not section.steady:
         return ""
     shown = [peak.cell for peak in choose_peaks(section)] if is_grid(section) else choose_cells(section.cells)
@@ -238,7 +248,7 @@ def _describe_window(section: SectionResult) -> str:
 
 
 def _describe_cells(section: SectionResult) -> str:
-    """Return ``Random 4 KiB writes run at 27,000 IOPS, reads at 98,000 IOPS``."""
+    """Describe the results of a section's cells: ``Random 4 KiB writes run at 27,000 IOPS, reads at 98,000 IOPS``."""
     shown = section.quantities
     lead, *others = choose_cells(section.cells)
     words = say(lead, shown[0])
@@ -255,7 +265,9 @@ def _describe_cells(section: SectionResult) -> str:
 
 
 def _describe_grid(section: SectionResult) -> str:
-    """Return ``Random 4 KiB writes reach 98,000 IOPS at TC32 QD32 (10.4 ms on average), and 9,800 IOPS with ...``."""
+    """Describe the maximum of a grid: ``Random 4 KiB writes reach 98,000 IOPS at TC32 QD32 (10.4 ms on average), and
+    9,800 IOPS with ...``.
+    """
     rate = section.rate
     sentences = []
     for peak in choose_peaks(section):
@@ -275,7 +287,7 @@ def _describe_grid(section: SectionResult) -> str:
 
 
 def _name_rivals(rivals: Sequence[CellResult]) -> str:
-    """Return ``TC16 QD32``; for many rivals, return their number."""
+    """Return the demands of the rivals: ``TC16 QD32``. If there are many rivals, return their number."""
     if len(rivals) > _MOST_RIVALS:
         return f"{len(rivals)} other demands"
     return " and ".join(name_demand(cell.workload) for cell in rivals)
@@ -286,13 +298,15 @@ def _at(cell: CellResult, quantity: Quantity) -> str:
 
 
 def _mean(cell: CellResult) -> str:
-    """Return ``(10.4 ms on average)``; empty: not measured."""
+    """Return the mean latency: ``(10.4 ms on average)``. The text is empty if the mean latency was not measured."""
     mean = cell.value(LATENCY_MEAN)
     return "" if mean is None else f" ({format_latency(mean)} on average)"
 
 
 def _describe_offered(section: SectionResult, found: Characteristic) -> str:
-    """Return ``Random 4 KiB reads have no backlog up to 91,000 IOPS and saturate at 93,900 IOPS; ...``."""
+    """Describe the result at offered rates: ``Random 4 KiB reads have no backlog up to 91,000 IOPS and saturate at
+    93,900 IOPS; ...``.
+    """
     load = capital(name_ios(found.workload))
     saturated = find_characteristic(section, SATURATED)
     at = ""
@@ -316,7 +330,7 @@ def _describe_offered(section: SectionResult, found: Characteristic) -> str:
 
 def _with_wait(cell: CellResult) -> str:
     """Return ``take 60.3 ms on average including the wait to be issued, 345 µs once issued``. The text is empty if the
-    I/Os hardly wait.
+    wait of the I/Os is negligible.
     """
     issued_us, whole_us = cell.value(LATENCY_MEAN), cell.value(LATENCY_WITH_WAIT)
     if issued_us is None or whole_us is None or whole_us <= (1 + _NEGLIGIBLE_WAIT) * issued_us:
@@ -328,7 +342,9 @@ def _with_wait(cell: CellResult) -> str:
 
 
 def _describe_areas(section: SectionResult) -> str:
-    """Return ``Random 64 KiB reads run at 180 IOPS on average over the disk (220 in its first area, ...), ...``."""
+    """Describe the results over the disk: ``Random 64 KiB reads run at 180 IOPS on average over the disk (220 in its
+    first area, ...), ...``.
+    """
     quantity = section.quantities[0]
     words = ""
     areas = section.rounds_of_workloads()
@@ -347,6 +363,6 @@ def _describe_areas(section: SectionResult) -> str:
 
 
 def _ends(areas: Sequence[tuple[RoundResult, CellResult]], quantity: Quantity) -> tuple[str, ...]:
-    """Return the values in the first and the last area; empty with fewer than two areas."""
+    """Return the values in the first and the last area. The result is empty if there are fewer than two areas."""
     values = [value for area, cell in areas if area.complete and (value := cell.value(quantity)) is not None]
     return tuple(map(format_number, (values[0], values[-1]))) if len(values) > 1 else ()

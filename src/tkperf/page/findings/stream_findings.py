@@ -1,4 +1,4 @@
-"""What each stream of a combination did next to the others: its rate, its latency, its flushes, and trims of what it
+"""Describe each stream of a combination: its rate, its latency, its flushes, and the trims of the region that it
 reads.
 """
 
@@ -16,13 +16,15 @@ from tkperf.model.workload import ActiveRange, Workload
 from tkperf.page.naming import list_words, name_figure
 from tkperf.page.words.time_course import name_rounds
 
-# A sentence about more streams cannot be read.
+# A sentence about more streams would be too long to read.
 _MOST_STREAMS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamFigures:
-    """A stream of a combination and, if it flushes, its flushes."""
+    """The results of a stream in a combination. ``flushes`` contains the results of the stream's flushes, if it
+    flushes.
+    """
 
     cell: CellResult
     flushes: CellResult | None
@@ -33,14 +35,16 @@ class StreamFigures:
 
     @property
     def load(self) -> str:
-        """Return ``4 KiB random read, TC2/QD8``."""
+        """Return the load of the stream without its name: ``4 KiB random read, TC2/QD8``."""
         work = self.cell.workload
         of_name = name_figure(work).removeprefix(f"{self.name}: ")
         return f"{of_name}, TC{work.jobs}/QD{work.io_depth}"
 
     @property
     def missed_percent(self) -> float | None:
-        """Return the share of the offered rate that a stream did, if it did not keep up; None: it did."""
+        """Return the completed share of the offered rate in percent. Return None if the stream kept up with the rate,
+        or if no rate was offered.
+        """
         offered, done = self.cell.workload.offered_iops, self.cell.value(IOPS)
         if offered is None or done is None or not has_backlog(self.cell):
             return None
@@ -48,7 +52,9 @@ class StreamFigures:
 
     @property
     def main(self) -> Quantity:
-        """Return the quantity that answers: the tail of a stream that kept up with an offered rate, else the rate."""
+        """Return the main quantity of the stream: the tail latency if the stream kept up with an offered rate,
+        otherwise the rate.
+        """
         work = self.cell.workload
         is_tail = is_latency_sought(work) and self.missed_percent is None and self.cell.value(TAIL) is not None
         return TAIL if is_tail else find_rate(work)
@@ -61,12 +67,14 @@ class StreamFigures:
 
     @property
     def latency(self) -> str:
-        """Return ``p99 281 µs``, or ``mean 62.6 µs`` where too few I/Os have a percentile; empty: not measured."""
+        """Return the latency in words: ``p99 281 µs``, or ``mean 62.6 µs`` if there are too few I/Os for a percentile.
+        The text is empty if no latency was measured.
+        """
         return describe_latency(self.cell)
 
     @property
     def rest(self) -> str:
-        """Return what a reader needs to know beside the main figure."""
+        """Return the values that a reader needs in addition to the main figure."""
         words = [self.rate] if self.main is TAIL else []
         if (missed := self.missed_percent) is not None:
             words.append(f"{format_number(missed)} % of the offered rate")
@@ -80,7 +88,7 @@ class StreamFigures:
 
 
 def describe_latency(cell: CellResult) -> str:
-    """Return the tail of the latency, or the mean where the tail is not known; empty: neither is."""
+    """Return the tail of the latency, or the mean if the tail is not known. The text is empty if both are not known."""
     for quantity in (TAIL, LATENCY_MEAN):
         value = cell.value(quantity)
         if value is not None:
@@ -89,7 +97,7 @@ def describe_latency(cell: CellResult) -> str:
 
 
 def find_streams(section: SectionResult) -> tuple[StreamFigures, ...]:
-    """Return the streams of a section in the order of their combination; none if each load ran alone."""
+    """Return the streams of a section in the order of their combination. The result is empty if each load ran alone."""
     cells = {cell.workload.part_key: cell for cell in section.cells if cell.workload.stream is not None}
     return tuple(
         StreamFigures(cell=cell, flushes=cells.get((name, True)))
@@ -99,8 +107,8 @@ def find_streams(section: SectionResult) -> tuple[StreamFigures, ...]:
 
 
 def describe_streams(section: SectionResult) -> str:
-    """Return ``reader runs at 83,900 IOPS (p99 281 µs) next to writer at 65.5 MB/s (p99 578 µs)``; empty without
-    streams.
+    """Return ``reader runs at 83,900 IOPS (p99 281 µs) next to writer at 65.5 MB/s (p99 578 µs)``. The text is empty if
+    there are no streams.
     """
     streams = find_streams(section)
     if not streams:
@@ -130,10 +138,11 @@ def _describe_window(section: SectionResult) -> str:
 
 
 def describe_trimmed(workloads: Iterable[Workload], range_length_bytes: int | None) -> Iterator[str]:
-    """Yield which share of the region of each reading stream the trims of its combination cover.
+    """Yield the share of each reading stream's region that the trims of its combination cover.
 
     Args:
-        range_length_bytes: length of the active range, which a load without a region uses; None: not known.
+        range_length_bytes: length of the active range, which a load without a region uses; None if the length is not
+            known.
     """
     for combination in dict.fromkeys(work for work in workloads if work.is_combination):
         whole = None if range_length_bytes is None else ActiveRange(offset_bytes=0, length_bytes=range_length_bytes)
@@ -151,7 +160,7 @@ def describe_trimmed(workloads: Iterable[Workload], range_length_bytes: int | No
 
 
 def _covered_percent(region: ActiveRange | None, others: Sequence[ActiveRange | None]) -> float | None:
-    """Return the share of a region that others cover together; None: a region is not known."""
+    """Return the percentage of a region that the other regions cover together, or None if a region is not known."""
     if region is None or None in others:
         return None
     covered_bytes, at_bytes = 0, region.offset_bytes

@@ -1,6 +1,7 @@
-"""Tiles of a run: the same six figures in every report of several tests, after the finding that needs attention.
+"""Choose the tiles of a run: the same six figures in every report of several tests, after the finding that needs
+attention.
 
-The figures are those of a comparison, so a tile shows the same value as its cell in the matrix.
+A comparison shows the same figures, so a tile has the same value as its cell in the matrix.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ _OVER_DISK = "over the whole disk"
 
 
 def build_tiles(result: RunResult) -> tuple[Headline, ...]:
-    """Return the six figures, the finding that needs attention first; empty if the six figures would say little about
-    this run.
+    """Return the finding that needs attention, followed by the six figures. The result is empty if the six figures do
+    not suit the run.
 
-    This is so for a run of one test, which has figures of its own, and for a run with fewer than three of the six
-    figures.
+    The figures do not suit a run of a single test, which has its own figures, or a run with too few of the six figures
+    (``FEWEST_FIXED``).
     """
     if len(result.tests) + len(result.not_begun) < 2:
         return ()
@@ -98,16 +99,17 @@ def _build_tile(result: RunResult, key: str, figure: DecisionFigure | None) -> H
 
 
 def find_attention(result: RunResult) -> tuple[Headline, ...]:
-    """Return the finding that a reader must know together with the figures: spikes, a cache or throttling.
+    """Return the finding that a reader must know together with the figures: spikes, a cache, or throttling.
 
-    The result is empty if there is none. Throttling comes last, because the verdict also mentions it.
+    The result is empty if there is no such finding. Throttling is the last choice, because the verdict also mentions
+    throttling.
     """
     found = (*headline_spikes(result.tests), *_find_cache(result), *_find_throttling(result.tests))
     return tuple(replace(one, alarm=True, needs_attention=True) for one in found[:1])
 
 
 def _find_throttling(tests: Sequence[TestResult]) -> Iterator[Headline]:
-    """Yield the time in which a drive was throttled, for the test with the longest such time."""
+    """Yield the time for which a drive was throttled, from the test with the longest such time."""
     times = {test.name: max((drive.throttled_s or 0.0 for drive in test.telemetry), default=0.0) for test in tests}
     hot = [test for test in tests if times[test.name] > 0]
     if not hot:
@@ -143,7 +145,7 @@ def _find_cache(result: RunResult) -> Iterator[Headline]:
 
 
 def _is_throttled(section: SectionResult, cache: Cache) -> bool:
-    """Return whether heat may be the reason for the fall of the rate."""
+    """Return whether the rate may have fallen because the drive was hot."""
     return any(
         DisturbanceCode.THROTTLED in (one.values.disturbances or ())
         for one in section.slices
@@ -173,7 +175,9 @@ def _name_cache(test: TestResult, section: SectionResult, cache: Cache) -> Headl
 
 
 def _find_rate_at_end(section: SectionResult, cache: Cache) -> float | None:
-    """Return the IOPS at which the stream settled, or those of its last tenth if it did not settle."""
+    """Return the IOPS at which the stream settled. If the stream did not settle, return the median IOPS of the last
+    tenth of the stream.
+    """
     cell = section.cell(cache.workload)
     settled = None if cell is None else find_settled(section, cell)
     if settled is not None:

@@ -1,4 +1,4 @@
-"""Findings of a run, test by test."""
+"""Describe the findings of a run, test by test."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from tkperf.page.words.run import describe_progress
 from tkperf.page.words.time_course import describe_events, describe_excess
 from tkperf.page.words.uncertainty import describe_counts
 
-# If there are more such sections, one sentence states all their shares.
+# If more sections than this number state a share of a rate, one sentence states all shares.
 _MOST_SHARES = 3
-# If there are more sections of one quantity, one sentence covers all of them.
+# If more sections than this number have the same quantity, one sentence covers all of these sections.
 _MOST_ALIKE = 2
 _MOST_EVENTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A sentence about a test, without its full stop.
+    """A sentence about a test, without a full stop.
 
     Attributes:
         test: name of the test.
-        section: name of the section; None: the whole test.
-        alarm: the sentence qualifies a figure, or names missing figures.
+        section: name of the section; None for the whole test.
+        alarm: whether the sentence qualifies a figure or names missing figures.
     """
 
     test: str
@@ -44,7 +44,7 @@ class Finding:
     alarm: bool = False
 
 
-# A reader must not see a figure under such a condition without the condition.
+# Conditions that a sentence must name together with a figure that was measured under the condition.
 _CONDITIONS = {
     LoadCaution.BUFFERED: "through the host's page cache",
     LoadCaution.NO_DEVICE: "without a device",
@@ -55,10 +55,10 @@ _CONDITIONS = {
 
 
 def build_findings(tests: Sequence[TestResult], range_length_bytes: int | None = None) -> tuple[Finding, ...]:
-    """Return the findings of each test: its figures first, then its doubts.
+    """Return the findings of each test: first its figures, then the doubts about it.
 
     Args:
-        range_length_bytes: length of the active range; None: not known.
+        range_length_bytes: length of the active range; None if the length is not known.
     """
     return tuple(finding for test in tests for finding in _of_test(test, range_length_bytes))
 
@@ -69,8 +69,8 @@ def _of_test(test: TestResult, range_length_bytes: int | None) -> Iterator[Findi
     several = _several_alike(test, sections)
     if several:
         yield Finding(test=test.name, section=None, text=several)
-    # If a load ran in several sections, the sentence names the sections; the names of the sections
-    # contain the demand or the drive.
+    # If a load ran in several sections, the sentences name the sections. The names of these sections contain the demand
+    # or the drive.
     loads = {name_ios(workload) for _, workload in find_peaks_of_sections(sections)}
     for section in sections:
         many = section.name in firsts and len(firsts) > _MOST_SHARES
@@ -90,8 +90,11 @@ def _of_test(test: TestResult, range_length_bytes: int | None) -> Iterator[Findi
 
 
 def _of_section(test: TestResult, section: SectionResult, first: str | None, loads: set[str]) -> Iterator[Finding]:
-    """Yield the finding of the section. ``loads`` are the loads whose sentences must name their section, because an
-    earlier section has the same load.
+    """Yield the finding of the section.
+
+    Args:
+        loads: the loads that ran in several sections or in an earlier section. A sentence about such a load must name
+            its section. The function adds the load of this section.
     """
     effect = describe_grid(test, section) or describe_neighbours(section)
     if effect:
@@ -102,10 +105,10 @@ def _of_section(test: TestResult, section: SectionResult, first: str | None, loa
         return
     cell = choose_cells(section.cells)[0] if section.cells else None
     load = name_ios(cell.workload) if cell is not None else ""
-    # The name of a section has its conditions.
+    # The name of a section already contains its conditions.
     conditions = capital(", ".join(_CONDITIONS[caution] for caution in section.plan.cautions))
     if load in loads or conditions:
-        # A sentence about streams begins with the name of one.
+        # A sentence about streams begins with the name of a stream, which keeps its spelling.
         rest = text if cell is not None and cell.workload.together else f"{text[0].lower()}{text[1:]}"
         text = f"{section.name if load in loads else conditions}: {rest}"
     loads.add(load)
@@ -117,8 +120,8 @@ def _of_section(test: TestResult, section: SectionResult, first: str | None, loa
 
 
 def _find_firsts(test: TestResult) -> dict[str, str]:
-    """Return the sections whose rate is given as a share of another section's rate, with the name of the
-    other section.
+    """Return the sections whose rate is stated as a share of another section's rate. The value is the name of the other
+    section.
     """
     found: dict[str, str] = {}
     first_of: dict[object, str] = {}
@@ -152,7 +155,7 @@ def _describe_shares(test: TestResult, firsts: dict[str, str]) -> str:
 
 
 def _several_alike(test: TestResult, sections: Sequence[SectionResult]) -> str:
-    """Describe sections of one quantity with several block sizes, from the largest to the smallest."""
+    """Describe sections with the same quantity and several block sizes, from the largest to the smallest block size."""
     quantity = find_shared(test)
     measured = [section for section in sections if section.cells and section.complete]
     if quantity is None or len(measured) <= _MOST_ALIKE or any(one.areas for one in measured):
@@ -178,7 +181,7 @@ def _from_to(cells: Sequence[CellResult], quantity: Quantity) -> str:
 
 
 def _events(test: TestResult, sections: Sequence[SectionResult]) -> Iterator[Finding]:
-    """Yield the first few drops and spikes. The sections list all of them."""
+    """Yield the first few drops and spikes. The pages of the sections list all drops and spikes."""
     found = [(section, text) for section in sections for text in describe_events(section.timelines)]
     for section, text in found[:_MOST_EVENTS]:
         named = f"{section.name}: {text}" if len(sections) > 1 else text
@@ -189,7 +192,7 @@ def _events(test: TestResult, sections: Sequence[SectionResult]) -> Iterator[Fin
 
 
 def _doubts(test: TestResult, section: SectionResult) -> Iterator[Finding]:
-    """Yield the doubts of the section's verdict."""
+    """Yield the doubts about a section, according to the verdict on the section."""
     verdict = section.verdict
     if verdict is None or section.steady or not (section.complete or verdict.judged):
         return
@@ -203,7 +206,7 @@ def _doubts(test: TestResult, section: SectionResult) -> Iterator[Finding]:
 
 
 def _whole(test: TestResult) -> Iterator[Finding]:
-    """Yield the progress of an unfinished test, and the number of disturbed steps."""
+    """Yield the progress of a test that did not complete, and the number of disturbed steps."""
     if (progress := describe_progress(test)) is not None:
         going_on = test.status is RunStatus.RUNNING
         text = f"Test {progress}"
