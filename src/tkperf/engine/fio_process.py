@@ -259,8 +259,8 @@ class FioProcess:
         that time.
 
         Args:
-            gather_s: the longest time for which documents may wait in the pipe, so that they are read and parsed
-                together.
+            gather_s: a function that returns the longest time for which documents may wait in the pipe, so that several
+                documents are read and parsed together.
         """
         while not self.ended and (left_s := deadline_s - time.monotonic()) > 0:
             wait_s = min(gather_s(), left_s)
@@ -283,9 +283,9 @@ class FioProcess:
         """Accept output of fio while ``wanted`` returns True and fio runs.
 
         Args:
-            gather_s: a function that returns the longest time for which documents may wait in the pipe, so that several
-                documents are read and parsed together.
-            still_s: the longest time in which no byte may move.
+            every_s: a function that returns the interval at which ``wanted`` is called while fio prints nothing.
+            until_s: the latest time by which fio must end, on the monotonic clock. At this time the process is stopped.
+            still_s: the longest time in seconds for which fio may move no byte.
         """
         while not self.ended and wanted():
             self._read(every_s(), on_reading)
@@ -310,7 +310,7 @@ class FioProcess:
         raise kind(f"fio on {self._device} {what}; check the kernel log")
 
     def read_to_end(self, on_reading: OnReading, *, until_s: float = FOREVER, still_s: float = FOREVER) -> None:
-        """Accept output of fio until fio exits, and judge the exit."""
+        """Accept output of fio until fio exits. Raise an error if the exit shows that the measurement is unusable."""
         self.read_while(lambda: True, on_reading, until_s=until_s, still_s=still_s)
         try:
             status = self._process.wait(timeout=30)
@@ -331,19 +331,19 @@ class FioProcess:
             raise fault
 
     def was_stopped(self) -> bool:
-        """Return whether a signal stopped fio since the last call, or since its release."""
+        """Return whether a signal has stopped fio since the last call, or since fio was released."""
         self._look_for_stops()
         stopped, self._stopped = self._stopped, False
         return stopped
 
     def _look_for_stops(self) -> None:
-        """Ask the kernel for stops, including past ones. The kernel reports them until the process has exited."""
-        with suppress(ChildProcessError):  # the process was waited for
+        """Ask the kernel for stops, including earlier stops. The kernel reports stops until the process has exited."""
+        with suppress(ChildProcessError):  # the exit status of the process was already collected
             options = os.WSTOPPED | os.WCONTINUED | os.WNOHANG
             self._stopped |= os.waitid(os.P_PID, self._process.pid, options) is not None
 
     def stop(self) -> None:
-        """End fio, even if it does not respond. This function can be called at any time."""
+        """End fio, even if it does not respond. The caller may call this method at any time."""
         self._gate.close()
         stop_process(self._process, grace_s=3.0)
         for stream in (self._process.stdout, self._process.stderr):
@@ -354,8 +354,8 @@ class FioProcess:
         self.ended = True
 
     def _read(self, longest_s: float, on_reading: OnReading, *, waited: bool = False) -> None:
-        """Read the output that fio prints within ``longest_s``. ``waited``: the documents may have waited in the
-        pipe.
+        """Read the output that fio prints within ``longest_s``. If ``waited`` is True, the documents may have waited in
+        the pipe before.
         """
         documents = self._pipes.read(longest_s)
         self._look_for_stops()
@@ -379,11 +379,11 @@ class FioProcess:
             on_reading(self.last)
 
     def _place_counts(self) -> None:
-        """Correct the time and the bytes of a document that waited for threads that pause.
+        """Correct the time and the bytes of a document if fio had to wait for paused threads.
 
-        fio first notes its clock and the bytes. It then waits until each running thread has answered, and only then
-        reads the counts and latencies (``__show_running_run_stats`` in ``stat.c`` of fio 3.33 to 3.42). A thread that
-        pauses does not answer. The timestamp of the document is the time of the counts.
+        fio first records its clock and the bytes. It then waits until each running thread has answered, and only then
+        reads the counts and latencies (``__show_running_run_stats`` in ``stat.c`` of fio 3.33 to 3.42). A paused thread
+        does not answer. The timestamp of the document is the time of the counts.
         """
         if self.released_s is None or not self._jobs_run():
             return
@@ -400,15 +400,15 @@ class FioProcess:
         return None if abs(self._wall_ahead_s - before_s) > CLOCK_SET_S else self._wall_ahead_s
 
     def _note_beginning(self) -> None:
-        """Correct ``began_s`` according to fio's clock, because fio may begin late on a busy host. fio 3.36 and newer
-        report when their jobs began.
+        """Correct ``began_s`` according to fio's clock, because fio may begin late on a busy host.
 
-        Older versions show the beginning only in a document that was written while jobs ran: the
-        jobs began as long before the document as they had run. fio writes the last document after
-        the jobs have ended, and needs up to 150 ms for it. In the last document the same difference
-        therefore proves no late beginning. If tkperf reads a document late, the beginning looks
-        late only by tkperf's clock. If the wall clock was set, the beginning looks late only by the
-        wall clock. Both clocks must therefore agree.
+        fio 3.36 and newer report when their jobs began. Older versions show the beginning only in a
+        document that was written while jobs ran: the beginning is the time of the document minus the
+        running time of the jobs. fio writes the last document up to 150 ms after the jobs have ended,
+        so the last document would show a beginning that is too late. If tkperf reads a document late,
+        the beginning looks late on tkperf's clock only. If somebody set the wall clock, the beginning
+        looks late on the wall clock only. ``began_s`` therefore changes only if both clocks show a
+        late beginning.
         """
         if self._began or self.last.elapsed_s <= 0 or self.released_s is None:
             return
@@ -426,7 +426,7 @@ class FioProcess:
 
 
 class FioPipes:
-    """The output pipes of one fio. The process closes the pipes, not this class."""
+    """The output pipes of one fio process. ``FioProcess`` closes the pipes."""
 
     def __init__(self, process: Process) -> None:
         assert process.stdout is not None
@@ -435,22 +435,22 @@ class FioPipes:
         self._stderr = process.stderr.fileno()
         self._open = [self._stdout, self._stderr]
         self._splitter = DocumentSplitter()
-        self._buffer = memoryview(bytearray(PIPE_BYTES))  # created once, because creating it costs more than reading
+        self._buffer = memoryview(bytearray(PIPE_BYTES))  # created once, because creating it takes longer than reading
         self._stderr_text = b""
         self.ended = False
         for pipe in self._open:
             os.set_blocking(pipe, False)
-        with suppress(OSError):  # a user's share of this memory has a limit; a smaller pipe suffices
+        with suppress(OSError):  # the kernel limits each user's pipe memory; a smaller pipe is sufficient
             fcntl.fcntl(self._stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._room_bytes = fcntl.fcntl(self._stdout, fcntl.F_GETPIPE_SZ)
 
     def has_room(self, document_bytes: int, seconds: float) -> bool:
-        """Return whether the documents of some seconds fit into the pipe, so that fio need not wait."""
+        """Return whether the documents of ``seconds`` fit into the pipe, so that fio never waits for tkperf."""
         return document_bytes * (seconds + 1) <= GATHERED_SHARE * self._room_bytes
 
     def read(self, longest_s: float) -> list[bytes]:
-        """Return the documents that are completed within the given time or LONGEST_READ_S. ``ended`` is set after the
-        last document.
+        """Return the documents that are completed within ``longest_s`` or LONGEST_READ_S. At the end of the output, set
+        ``ended``.
         """
         ready, _, _ = select.select(self._open, [], [], max(0.0, min(longest_s, LONGEST_READ_S)))
         if self._stderr in ready:
@@ -464,7 +464,7 @@ class FioPipes:
         return list(self._splitter.feed(data)) if data else []
 
     def quote(self) -> str:
-        """Return the text that fio printed, shortened for an error message."""
+        """Return fio's first lines of text for an error message; empty: fio printed no text."""
         with suppress(BlockingIOError):
             if self._stderr in self._open:
                 self._read_stderr()
@@ -473,11 +473,11 @@ class FioPipes:
         return f"; it said: {' | '.join(words[:3])[:400]}" if words else ""
 
     def forget(self) -> None:
-        """Read nothing more, because the pipes are closed."""
+        """Stop reading, because the pipes are closed."""
         self._open = []
 
     def _read_stderr(self) -> None:
-        """Accept fio's standard error, and keep only the beginning."""
+        """Read fio's standard error, and keep only its first bytes."""
         data = os.read(self._stderr, PIPE_BYTES)
         if not data:
             self._open = [self._stdout]
@@ -485,8 +485,8 @@ class FioPipes:
 
 
 def _wall_ahead_s() -> float:
-    """Return the difference between the wall clock and the monotonic clock. The function reads both clocks three times
-    and uses the quickest reading, because a busy host may stop tkperf between two readings.
+    """Return the wall clock minus the monotonic clock, in seconds. The function reads both clocks three times and uses
+    the reading that took the shortest time, because a busy host may stop tkperf while the clocks are read.
     """
     readings = [(time.monotonic(), time.time(), time.monotonic()) for _ in range(3)]
     before_s, wall_s, after_s = min(readings, key=lambda each: each[2] - each[0])
@@ -494,4 +494,4 @@ def _wall_ahead_s() -> float:
 
 
 def ignore(_reading: FioReading) -> None:
-    """Ignore a report that does not end a sample: a report before the first I/O, or between two seconds."""
+    """Ignore a report that does not end a sample, such as a report before the first I/O or between two seconds."""

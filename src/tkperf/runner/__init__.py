@@ -1,1 +1,3 @@
-"""A run that is under way: phases are performed, watched, and reported as events. A run that stopped is replayed."""
+"""A run in progress: its phases are performed, watched and reported as events. After an interruption, the run is
+replayed.
+"""

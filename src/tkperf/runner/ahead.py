@@ -1,6 +1,7 @@
-"""The rest of a running test: the loads that may follow, so that they can be prepared, and the remaining time.
+"""The remaining part of a running test: the loads that may follow, so that they can be prepared, and the remaining
+time.
 
-A replay of the test's procedure with the answers so far finds both (docs/adr/0007).
+This module determines both with a replay of the test's procedure with the answers so far (docs/adr/0007).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tkperf.procedures.profiles import Profile
 
 @dataclass(slots=True)
 class Ahead:
-    """A look ahead from the current phase. ``answers`` belong to the earlier phases."""
+    """A look ahead from the current phase. ``answers`` contains the answers to the earlier phases."""
 
     test: Test
     later_tests: Sequence[Test]
@@ -42,7 +43,7 @@ class Ahead:
     _greatest: dict[object, int] | None = None
 
     def begin(self, phase: Phase, following: Sequence[Phase]) -> None:
-        """Begin a phase. ``following`` contains the phases after it that are certain, in the form of ``drive``."""
+        """Begin a phase. ``following`` contains the later phases that are already certain, as ``drive`` passes them."""
         if self._before is not None and self._following:
             passed_s = expected_s(self._before, self.active_range_bytes)
             self._left_s = {case: left_s - passed_s for case, left_s in self._left_s.items()}
@@ -51,7 +52,7 @@ class Ahead:
         self._before, self._following = phase, following
 
     def procedure(self) -> Procedure:
-        """Return a fresh procedure of the test."""
+        """Return a new procedure of the test."""
         return self._procedure_of(self.test)
 
     def _procedure_of(self, test: Test) -> Procedure:
@@ -63,8 +64,8 @@ class Ahead:
         """Return the loads that may follow the current phase, or its last step; None if no load can be prepared.
 
         Args:
-            answer: returns the answer to the phase, given the measurement of its last step.
-            planned_s: the duration of this step; None if the step ends after an amount.
+            answer: a function that returns the answer to the phase, given the measurement of the phase's last step.
+            planned_s: the planned duration of the last step; None: the step ends after an amount of data.
         """
         if self._following:
             following = self._following[0]
@@ -89,7 +90,7 @@ class Ahead:
         return Next(loads=ready, choose=choose, certain=len(loads) == 1, afterwards=afterwards)
 
     def within(self, phase: Round, position: int) -> Next:
-        """Return the load after a step of a round, if the step is not the last."""
+        """Return the load that follows a step of a round, if the step is not the last step of the round."""
         if position + 2 < len(phase.steps):
             afterwards: tuple[EngineLoad, ...] = (phase.steps[position + 2],)
         else:
@@ -98,7 +99,7 @@ class Ahead:
         return Next.for_certain(phase.steps[position + 1], afterwards)
 
     def load_after(self, phase: Phase, answer: Answer) -> EngineLoad | None:
-        """Return the load that follows a phase with this answer."""
+        """Return the load that follows if the phase ends with this answer."""
         return self._load(upcoming_phase(self.procedure(), [*self.answers, answer]), after=phase)
 
     def _load(self, phase: Phase | None, *, after: Phase) -> EngineLoad | None:
@@ -110,7 +111,7 @@ class Ahead:
         return phase if isinstance(phase, Continuous) and not phase.continues(after) else None
 
     def _second_load(self, following: Phase | None) -> tuple[EngineLoad, ...]:
-        """Return the load after the first load of the following phase, if it is certain."""
+        """Return the load that follows the first load of the phase ``following``, if that later load is certain."""
         phase = self.first_of_next_test() if following is None else following
         if isinstance(phase, Round) and len(phase.steps) > 1:
             return (phase.steps[1],)
@@ -120,15 +121,15 @@ class Ahead:
         return ()
 
     def first_of_next_test(self) -> Round | Continuous | None:
-        """Return the first phase of the next test, if the phase is measured without a purge before it."""
+        """Return the first phase of the next test, if no purge precedes this phase."""
         if not self.later_tests or self.test.finds_demand:
-            return None  # the demand is not known yet
+            return None  # an earlier test must find the demand first
         first = upcoming_phase(self._procedure_of(self.later_tests[0]), ())
         return first if isinstance(first, Round | Continuous) else None
 
     def left_s(self, case: Case) -> float:
-        """Return the remaining time of the run after the beginning of the current phase, in the best or the worst
-        case.
+        """Return the remaining time of the run in seconds after the beginning of the current phase, in the best or the
+        worst case.
         """
         if case not in self._left_s:
             if case not in self._later_s:
@@ -137,14 +138,14 @@ class Ahead:
         return self._left_s[case]
 
     def at_most(self, phase: Phase) -> int | None:
-        """Return the greatest number of such rounds, areas or slices in the section; None: the section has only one
-        such phase.
+        """Return the greatest number of rounds, areas or slices in the section of this phase; None: the section has
+        only one such phase.
         """
-        # Compute the number during the first purge. Between a fill and the first round, the computation would delay the
-        # load.
+        # Compute the number at the first call, which is normally during the first purge. Between a fill and the first
+        # round, the computation would delay the load.
         if self._greatest is None:
-            # After an interruption, the numbers of the rounds continue, and as many rounds may follow as at the
-            # beginning.
+            # After an interruption, the round numbers continue, but as many rounds may follow as at the beginning of
+            # the section.
             known = [isinstance(answer, Interruption) for answer in self.answers]
             so_far = self.answers[: len(known) - known[::-1].index(True)] if any(known) else ()
             self._greatest = greatest_numbers(self.procedure(), so_far, active_range_bytes=self.active_range_bytes)
@@ -158,7 +159,7 @@ class Ahead:
 
 
 def _judged(end: Measurement) -> tuple[Measurement, ...]:
-    """Return the measurement twice: as undisturbed, and as disturbed by foreign I/O, which is known only after its
-    end.
+    """Return the measurement twice: once without disturbance, and once as disturbed by foreign I/O. tkperf detects
+    foreign I/O only after the end of the measurement.
     """
     return end, replace(end, disturbed_by=(DisturbanceCode.FOREIGN_IO,))

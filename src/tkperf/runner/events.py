@@ -1,8 +1,8 @@
-"""Events of a run, sent to its observers (run file, live view, progress lines), and the content of one look at a run
+"""Events of a run, sent to its observers (run file, live view, progress lines), and the result of one look at a run
 file.
 
-The runner emits events in order. An observer is any callable that accepts an event. A process that has only the run
-file reads the file repeatedly, and ``run_log.py`` turns the new rows into the same events.
+The runner emits events in order. An observer is any callable that accepts an event. A process that has access only to
+the run file reads the file repeatedly, and ``run_log.py`` converts the new rows into the same events.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResumed:
-    """A run that stopped earlier continues."""
+    """A run that stopped earlier has continued."""
 
     info: RunInfo
     tests: tuple[str, ...]
@@ -60,10 +60,10 @@ class TestStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseStarted:
-    """A phase has started. ``shortest_s`` and ``longest_s``: remaining time of the whole run from this moment.
+    """A phase has started. ``shortest_s`` and ``longest_s`` are the remaining times of the whole run from this moment.
 
-    ``at_most``: the greatest number of rounds, areas or slices in the section; None: the section has only one such
-    phase.
+    ``at_most`` is the greatest number of rounds, areas or slices in the section. None means that the section has only
+    one such phase.
     """
 
     test: str
@@ -76,8 +76,8 @@ class PhaseStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStarted:
-    """A step has started. ``position`` counts from 0 among ``steps`` of the phase. ``planned_s`` is None if the step
-    ends after an amount.
+    """A step has started. ``position`` is the step's number in the phase, from 0, and ``steps`` is the number of steps.
+    ``planned_s`` is None if the step ends after an amount of data.
     """
 
     test: str
@@ -95,7 +95,7 @@ class StepStarted:
     def of_phase(
         cls, test: str, phase: Fill | Round | Continuous, position: int, *, at_s: float, active_range_bytes: int
     ) -> Self:
-        """Return the event of the step at this position of a phase."""
+        """Return the event for the start of the step at this position of a phase."""
         planned_s: float | None = None
         planned_bytes: int | None = None
         match phase:
@@ -142,9 +142,9 @@ class PurgeEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetBusy:
-    """The target is being prepared. ``doing`` names the activity, such as ``purging``.
+    """The target is being prepared. ``doing`` describes the activity, such as ``purging``.
 
-    ``done`` is the finished share (0..1); None if the device does not report it.
+    ``done`` is the finished share (0..1). None means that the device does not report progress.
     """
 
     test: str
@@ -155,7 +155,7 @@ class TargetBusy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetrySeen:
-    """A reading of the telemetry of a drive, sent some seconds after the reading was made."""
+    """A reading of a drive's telemetry. The event is sent some seconds after the reading was made."""
 
     reading: Reading
 
@@ -175,7 +175,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionEnded:
-    """A section of a test has ended; other sections may continue."""
+    """A section of a test has ended. Other sections of the test may continue."""
 
     test: str
     outcome: SectionOutcome
@@ -188,7 +188,7 @@ class Warned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestEnded:
-    """A test has ended. ``at_s`` is None if another tool ran the test."""
+    """A test has ended. ``at_s`` is None if a tool other than tkperf ran the test."""
 
     __test__ = False
 
@@ -206,9 +206,9 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsDropped:
-    """The number of events that a slow view missed. These events preceded the next event.
+    """The number of events that a slow view missed. The missed events preceded the next event.
 
-    Only that view receives this event.
+    Only the view that missed the events receives this event.
     """
 
     samples: int
@@ -242,9 +242,9 @@ Observer = Callable[[Event], None]
 
 
 def describe_phase(phase: Phase | None, at_most: int | None = None, steps_done: int | None = None) -> str:
-    """Describe a phase: ``IOPS, round 7 of at most 25, step 3 of 56``.
+    """Return a description of a phase, such as ``IOPS, round 7 of at most 25, step 3 of 56``.
 
-    If ``steps_done`` is None, the text does not contain the step. Without a phase, the text is empty.
+    If ``steps_done`` is None, the text does not contain the step. If there is no phase, the text is empty.
     """
     of = "" if at_most is None else f" of at most {at_most:,}"
     match phase:
@@ -269,7 +269,7 @@ def describe_phase(phase: Phase | None, at_most: int | None = None, steps_done: 
 
 
 def find_place_events(events: Sequence[Event]) -> Iterator[Event]:
-    """Yield those earlier events that show the current place of a run."""
+    """Yield the latest start of a run, a test, a phase and a step, which together describe where the run is."""
     for kind in (RunStarted, RunResumed, TestStarted, PhaseStarted, StepStarted):
         latest = [event for event in events if isinstance(event, kind)]
         if latest:
@@ -278,16 +278,16 @@ def find_place_events(events: Sequence[Event]) -> Iterator[Event]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """The whole run, with the new rows of its log.
+    """The data of a run at one look: the whole run, but only the new rows of the log.
 
     Attributes:
-        record: the whole run, but with its new steps, purges and verdicts only.
+        record: the whole run, but with only those steps, purges and verdicts that are new.
         log: the new rows in their order.
-        sequence, part, begun_s: the place in the log, and in the current step, up to which this look has read.
-        seconds: the newest seconds of the newest steps, by sequence. The first look contains only those of the last
-            step.
+        sequence, part, begun_s: the position in the log, and in the current step, up to which this look has read.
+        seconds: the newest seconds of the newest steps, keyed by the step's sequence number. The first look contains
+            only the seconds of the last step.
         seconds_under_way: the newest of the new seconds of the current step.
-        log_bytes: memory for the log up to this place, according to the limits of a run file.
+        log_bytes: memory for the log up to this position, counted as for the limits of a run file.
     """
 
     record: RunRecord
@@ -302,10 +302,10 @@ class Delta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """The state of a run, found without reading its steps. A run may have thousands of steps.
+    """The state of a run, found without reading its steps, because a run may have thousands of steps.
 
     Attributes:
-        record: the whole run without its log, that is, without steps, purges and verdicts.
+        record: the whole run without its log: the record contains no steps, purges or verdicts.
         disturbed_steps: the number of disturbed steps in results; None: the run was not watched.
     """
 

@@ -1,4 +1,4 @@
-"""The performance of phases. The engine or the target does the work, observers receive events, and the procedure
+"""The performance of phases: the engine or the target does the work, observers receive events, and the procedure
 receives an answer.
 """
 
@@ -39,8 +39,8 @@ from tkperf.runner.events import (
 from tkperf.runner.replay import Resumed
 from tkperf.runner.run_watch import Observations, RunTelemetry, RunWatch
 
-# A step that failed twice fails again. A disturbance, such as a timer's job or a user who looks at a file, is over with
-# the next step or the one after. Otherwise it lasts for hours.
+# A step that has failed twice will fail again. A short disturbance, such as a timer's job or a user who looks at a
+# file, is over after one or two attempts. Any other disturbance lasts for hours.
 _MOST_ATTEMPTS, _MOST_DISTURBED_ATTEMPTS = 2, 3
 _TIMES = {
     _MOST_ATTEMPTS: "measured twice, and failed twice",
@@ -51,26 +51,30 @@ Measured = Fill | Round | Continuous
 
 
 class RunTarget(Protocol):
-    """The device, held with a permit to erase it."""
+    """The device under test, held with a permit to erase the device."""
 
     def recheck(self) -> None:
         """Raise an error unless the target is still the same device and may still be erased."""
         ...
 
     def make_ready_to_fill(self) -> None:
-        """Bring the target into the state for preconditioning, just before the preconditioning."""
+        """Prepare the target for preconditioning. This method is called just before the preconditioning."""
         ...
 
     def make_ready(self, *, on_progress: OnProgress) -> None:
-        """Bring the target into the state for measuring, just before the measurement."""
+        """Prepare the target for measuring. This method is called just before the measurement."""
         ...
 
     def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
-        """Put the target in "as new" state, or raise an error.
+        """Put the target in "as new" state.
 
         Args:
-            on_progress: receives the finished share (0..1) from time to time; None if the share is not known.
-            on_note: receives the code and the text of a note that must be recorded before the purge.
+            on_progress: called with the finished share (0..1) from time to time, or with None if the share is not
+                known.
+            on_note: called with the code and the text of a note that must be recorded before the purge.
+
+        Raises:
+            TkperfError: the target cannot be purged.
         """
         ...
 
@@ -80,14 +84,14 @@ class RunParts:
     """The parts of a run.
 
     Attributes:
-        info: facts about the run. Name and data of ``profile`` replace those in it.
+        info: facts about the run. ``profile`` replaces the profile's name and data in these facts.
         profile: the profile that the tests follow.
-        counters: look at the measured device.
-        fill_counters: look at the preconditioned device, if it is another device.
-        host: looks at the activity of the host.
-        strict: disturbed steps are measured again, or the run ends.
+        counters: the function that reads the counters of the measured device.
+        fill_counters: the same for the preconditioned device, if this is not the measured device.
+        host: the reader of the activity of the host.
+        strict: whether a disturbed step is measured again, or ends the run.
         resumed: the part of the run that was done before the interruption.
-        telemetry: reads the logs of the drives.
+        telemetry: the reader of the drives' logs.
     """
 
     info: RunInfo
@@ -135,7 +139,7 @@ class Performer:
         return self.ahead.test
 
     def answer(self, phase: Phase, following: Sequence[Phase]) -> Answer:
-        """Perform a phase. ``following`` contains the later phases that are certain."""
+        """Perform a phase and return the answer. ``following`` contains the later phases that are already certain."""
         self.ahead.begin(phase, following)
         self.telemetry.look()
         self._announce(phase)
@@ -144,7 +148,7 @@ class Performer:
         return answer
 
     def rest(self) -> None:
-        """Stop all I/O, because no load follows that could be prepared."""
+        """Stop all I/O. The caller does so if no load follows that could be prepared."""
         self.run.engine.rest()
         self.watch.rested()
 
@@ -177,7 +181,7 @@ class Performer:
                 return None
 
     def _make_ready(self) -> None:
-        """Prepare the target. A drive needs no preparation. A set is built, and reports its progress."""
+        """Prepare the target. A drive needs no preparation. A RAID set is built and reports its progress."""
         busy = self._busy("getting the set ready")
 
         def on_progress(done: float | None) -> None:
@@ -222,8 +226,8 @@ class Performer:
     def _fill(self, phase: Fill) -> Measurement:
         then = self.ahead.next(phase, lambda measurement: measurement)
         step, on_sample = self._start_step(phase)
-        # A failed fill is not repeated. A third and a fourth pass would differ from the requested preconditioning, and
-        # would take as long as the first two.
+        # A failed fill is not repeated. With a third and a fourth pass, the preconditioning would differ from the
+        # requested preconditioning, and the additional passes would take as long as the first two.
         execution = self.run.engine.fill(phase, then=then, on_sample=on_sample)
         observed = self._believe(step, execution)
         answer = as_answer(execution.measurement, observed.disturbances)
@@ -246,7 +250,7 @@ class Performer:
         return measurements
 
     def _measure(self, phase: Round, position: int, then: Next | None) -> tuple[StepStarted, Execution, Observations]:
-        """Measure a step of a round. If the step failed or was refused, measure it again at once."""
+        """Measure a step of a round. If the step failed or was refused, measure the step again at once."""
         for attempt in count(1):
             began_s = self.run.clock()
             execution: Execution | None = None
@@ -258,12 +262,12 @@ class Performer:
                 is_disturbed = isinstance(error, StepDisturbedError)
                 if attempt >= (_MOST_DISTURBED_ATTEMPTS if is_disturbed else _MOST_ATTEMPTS):
                     raise type(error)(f"{error} ({_TIMES[attempt]})") from error
-                # From this moment on the device is idle, also during its check.
+                # The device is idle from this moment on, and also while the target is checked.
                 ended_s = self.run.clock()
                 if execution is not None:
                     began_s = execution.started_s
                     ended_s = min(ended_s, began_s + execution.measurement.duration_s)
-                self.run.engine.rest()  # also stops the next step, which may have begun
+                self.run.engine.rest()  # also stops the next step if it has already begun
                 self.run.target.recheck()
                 self.watch.gave_up(began_s, ended_s, str(error))
                 text = _why_repeated(phase, position, then, error, ended_s - began_s)
@@ -271,7 +275,11 @@ class Performer:
         raise AssertionError("the loop over the attempts ended, although it has no end")
 
     def _believe(self, step: StepStarted, execution: Execution, *, continues: bool = False) -> Observations:
-        """Return the observations of a step besides the report of fio. Raise an error if the report cannot be true."""
+        """Return what was observed during a step, apart from fio's report.
+
+        Raises:
+            TkperfError: fio's report cannot be true.
+        """
         device = self.run.info.device.get("path") or "the device"
         requested = RequestedLoad(workload=step.workload, duration_s=step.planned_s, running=continues)
         require_plausible(execution.with_lead_in, requested, execution.evidence, device=device)
@@ -296,7 +304,7 @@ class Performer:
         return answer
 
     def _start_next(self, phase: Phase, then: Next | None, answer: Answer) -> None:
-        """Release the next load, which is now known, before anything is recorded."""
+        """Release the next load, which is now certain, before the results are recorded."""
         if then is not None and not then.certain and (load := self.ahead.load_after(phase, answer)):
             self.run.engine.start_next(load)
 
@@ -328,7 +336,7 @@ class Performer:
         return step, on_sample
 
     def _keep(self, step: StepStarted, execution: Execution, observed: Observations) -> None:
-        """Pass the finished step to the observers."""
+        """Pass the finished step and its warnings to the observers."""
         record = StepRecord(
             section=step.section,
             kind=step.kind,
@@ -355,12 +363,14 @@ class Performer:
 def _answer_with(
     cells: dict[Workload, Measurement], last: Workload
 ) -> Callable[[Measurement], dict[Workload, Measurement]]:
-    """Return a function that completes the answer to a round with the measurement of the last workload."""
+    """Return a function that adds the measurement of the last workload to ``cells`` to form the answer to a round."""
     return lambda measurement: {**cells, last: measurement}
 
 
 def _why_repeated(phase: Round, position: int, then: Next | None, error: StepFailedError, tried_s: float) -> str:
-    """Return the text about a repeated step: the step, the reason, and the load on the device in the meantime."""
+    """Return the text about a repeated step: which step, the reason, and the load on the device between the
+    attempts.
+    """
     saw = f"the failed attempt ({tried_s:.0f} s)"
     if then is not None and then.certain:
         saw += f" and perhaps the beginning of the next step, {then.loads[0].workload}"

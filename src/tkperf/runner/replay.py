@@ -1,9 +1,9 @@
-"""The replay of an interrupted run: a new procedure receives the answers in the log, and continues from their end
-(docs/adr/0028).
+"""The replay of an interrupted run: a new procedure receives the answers that are in the log, and the run continues
+after them (docs/adr/0028).
 
-The procedure makes the same requests as before, and receives the old measurements up to the first missing one. Some of
-these must be measured again, because the later measurements would not be valid otherwise. They are set aside:
-everything since the last purge, or only the round if the procedure accepts an interruption.
+The procedure makes the same requests as before and receives the old measurements, up to the first missing measurement.
+Some old measurements must be repeated, because the later measurements would otherwise be invalid. tkperf sets these old
+measurements aside: all measurements since the last purge, or only the round if the procedure accepts an interruption.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ from tkperf.runner.events import describe_phase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """The answers that the procedure of a test receives before it continues with new measurements.
+    """The answers that the procedure of a test receives before new measurements begin.
 
     Attributes:
         answers: the answers to the first phases.
         statement_count: the number of verdicts and section outcomes that the log already contains.
-        goes_on: the place at which the test continues.
-        section, round_number: the place of the interrupted phase; None if no phase was interrupted.
-        set_aside_from: the first row of the log that is measured again; None: no row.
-        again: a description of the part that is measured again.
+        goes_on: the kind of place at which the test continues.
+        section, round_number: the place of the interrupted phase; None: no phase was interrupted.
+        set_aside_from: the sequence number of the first row of the log that is measured again; None: no row is
+            measured again.
+        again: the description of the part that is measured again.
     """
 
     answers: tuple[Answer, ...] = ()
@@ -59,10 +60,10 @@ NOTHING = Replay()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """The part of a run that was done before it continues.
+    """The part of a run that was finished before the interruption.
 
     Attributes:
-        done: the section outcomes of each finished test.
+        done: the section outcomes of each finished test, by the name of the test.
         replayed: the replay of the interrupted test.
     """
 
@@ -76,8 +77,8 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A phase of the log: the answer, the first row if the phase has rows, and the number of verdicts and outcomes
-    before the phase.
+    """A phase that the log contains, with its answer, its first row if there is one, and the number of verdicts and
+    outcomes before the phase.
     """
 
     phase: Phase
@@ -89,11 +90,11 @@ class _Asked:
 def replay(
     procedure: Procedure, log: Sequence[LogEntry], earlier: Sequence[Resumption] = (), *, accept: bool = False
 ) -> Replay:
-    """Decide how a test continues after its log.
+    """Determine how a test continues after the rows of its log.
 
     Args:
         procedure: a new procedure of the test.
-        log: the rows of the test in their order, without those that were set aside.
+        log: the rows of the test in their order, without the rows that were set aside.
         earlier: the earlier interruptions of this test.
         accept: whether the test continues at the place of the interruption, even if its results are then less valid.
             Fills and purges are repeated completely in any case.
@@ -111,10 +112,10 @@ def replay(
 def find_reached(
     procedure: Procedure, log: Sequence[LogEntry], earlier: Sequence[Resumption] = ()
 ) -> tuple[Phase | None, tuple[Answer, ...], int]:
-    """Return the place that a running test has reached. Arguments and errors are those of ``replay``.
+    """Return the place that a running test has reached. The arguments and errors are the same as for ``replay``.
 
-    The result consists of the first phase that is not complete in the log (None: the procedure has ended), the answers
-    to the earlier phases, and the number of rows of this phase in the log.
+    The result contains the first phase that is not complete in the log (None: the procedure has ended), the answers
+    to the earlier phases, and the number of log rows that belong to the incomplete phase.
     """
     reader = _Reader(deque(log), deque(_taken(earlier)))
     phase = reader.read(procedure)
@@ -122,7 +123,7 @@ def find_reached(
 
 
 def _taken(earlier: Sequence[Resumption]) -> list[Resumption]:
-    """Return the interruptions that the procedure received as answers, without those that were set aside later."""
+    """Return the interruptions that the procedure received as answers, except interruptions that were set aside."""
     return [
         resumption
         for position, resumption in enumerate(earlier)
@@ -138,7 +139,7 @@ def _taken(earlier: Sequence[Resumption]) -> list[Resumption]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reader of a log, which gives the answers to a procedure."""
+    """A reader of the log of a test, which passes the logged answers to a procedure."""
 
     log: deque[LogEntry]
     interruptions: deque[Resumption]
@@ -167,7 +168,7 @@ class _Reader:
         self.statement_count += 1
 
     def _answer(self, phase: Phase) -> bool:
-        """Take the answer to a phase from the log. Return False if the log does not contain all of it."""
+        """Read the answer to a phase from the log. Return False if the log does not contain the complete phase."""
         sequence = self.log[0].sequence if self.log else None
         if isinstance(phase, Idle):
             self._keep(phase, None, None)
@@ -184,7 +185,7 @@ class _Reader:
             self._keep(phase, None, sequence)
             return True
         wanted = _workloads(phase)
-        # The rows of an interrupted phase are the beginning of the phase.
+        # The rows of an interrupted phase contain only the beginning of the phase.
         steps = [
             self._require_step(entry, phase, position, load)
             for position, (entry, load) in enumerate(zip(self.log, wanted, strict=False))
@@ -213,7 +214,7 @@ class _Reader:
         step = entry.record
         self._require(isinstance(step, StepRecord), entry, phase)
         assert isinstance(step, StepRecord)
-        number = getattr(phase, "number", 1)  # a fill has none
+        number = getattr(phase, "number", 1)  # a fill has no number
         found = (step.section, step.number, step.position, step.workload)
         self._require(found == (phase.section, number, position, load), entry, phase)
         return step
@@ -231,21 +232,21 @@ class _Reader:
 
 
 def _key(statement: Statement) -> tuple[object, ...]:
-    """Return the parts that are equal when a procedure repeats a statement. Numbers may differ in their last digit."""
+    """Return the parts that stay equal when a procedure repeats a statement. Numbers may differ in their last digit."""
     if isinstance(statement, SectionOutcome):
         return statement.section, statement.window, statement.demand
     return statement.tracking, statement.rounds, statement.reached
 
 
 def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
-    """Decide where the test continues. This phase was interrupted, and all earlier phases are complete."""
+    """Determine where the test continues. ``missing`` is the interrupted phase. All earlier phases are complete."""
     asked = list(reader.asked)
-    # An interrupted phase may have some rows.
+    # The log may contain some rows of the interrupted phase.
     part = reader.log[0].sequence if reader.log else None
     statement_count = reader.statement_count
     repeatable = isinstance(missing, Round) and missing.repeatable and not accept
-    # An idle time has no row, so it may have been interrupted as well. The procedure requests the idle time before a
-    # repeatable round again, together with the round.
+    # An idle time has no row in the log, so it may have been interrupted as well. Before a repeatable round, no step
+    # back is needed: the procedure requests the idle time again, together with the round.
     while asked and isinstance(asked[-1].phase, Idle) and not repeatable:
         missing = asked.pop().phase
     if not asked and part is None:
@@ -267,7 +268,7 @@ def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
 
 
 def _from_round(asked: list[_Asked], missing: Round, part: int | None, statement_count: int) -> Replay:
-    """Continue with the interrupted round, and with the rounds of the same number directly before it."""
+    """Continue with the interrupted round. Rounds of the same number directly before it are repeated as well."""
     section = missing.section
     while asked and _is_one_round(asked[-1], missing, statement_count):
         before = asked.pop()
@@ -296,7 +297,7 @@ def _is_one_round(before: _Asked, missing: Round, statement_count: int) -> bool:
 
 
 def _from_purge(asked: list[_Asked], missing: Phase, part: int | None) -> Replay:
-    """Continue from the last purge, or from the beginning of a test without purges."""
+    """Continue from the last purge. If the test has no purge, continue from the beginning of the test."""
     purges = [place for place, before in enumerate(asked) if isinstance(before.phase, Purge)]
     place = purges[-1] if purges else 0
     redone = asked[place:]
@@ -327,7 +328,9 @@ def _workloads(phase: Phase) -> tuple[Workload, ...]:
 
 
 def at_found_demand(profile: Profile, outcomes: Iterable[SectionOutcome]) -> Profile:
-    """Return the profile for the following tests. If a test found a demand, the profile contains this demand."""
+    """Return the profile for the following tests. If a test found a demand, the returned profile contains this
+    demand.
+    """
     for demand in (outcome.demand for outcome in outcomes):
         if demand is not None:
             profile = profile.at_demand(demand.jobs, demand.io_depth)

@@ -1,11 +1,12 @@
-"""What the log of a run tells: the events that the run sent, the current phase, and the remaining time.
+"""The meaning of a run's log: the events that the run sent, the current phase, and the remaining time.
 
-The file does not contain the current phase and the current step. The log is replayed to new procedures, as when a run
-is resumed (docs/adr/0007). The current phase is the one that the procedures request next, and the rows of the phase
-give the step.
+The file does not contain the current phase and the current step. The log is therefore replayed to new procedures, in
+the same way as when a run is resumed (docs/adr/0007). The current phase is the phase that the procedures request next.
+The rows of this phase show the current step.
 
-Another process follows a run by its file alone. The new rows of the file become the events that the run itself
-sent. Seconds arrive together with their step. For a long step, they arrive in portions of about a minute.
+Another process can follow a run with only the run file. The new rows of the file are converted into the events that the
+run itself sent. The seconds of a step arrive together with the step. For a long step, they arrive in portions of about
+a minute.
 """
 
 from __future__ import annotations
@@ -57,17 +58,17 @@ from tkperf.runner.replay import at_found_demand, find_reached
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """The place that a run has reached now, or had reached when it ended.
+    """The place that a run has reached now, or that the run had reached when it ended.
 
     Attributes:
         test: the current test; None between tests and before the first test.
-        number, tests: the number of the test in the run, from 1, and the number of tests.
-        phase: the last phase that the test requested; None if the log does not show it.
-        steps_done: the finished steps of the phase.
-        at_most: the greatest number of such phases in the section, if there are several.
+        number, tests: the number of the test in the run, from 1, and the number of all tests.
+        phase: the last phase that the test requested; None: the log does not show the phase.
+        steps_done: the number of finished steps of the phase.
+        at_most: the greatest number of such phases in the section, if the section may contain several.
         began_s: the beginning of the phase, as far as the log shows it.
-        shortest_s, longest_s: the remaining time of the run after the beginning of the phase, without purges; None: not
-            known.
+        shortest_s, longest_s: the remaining time of the run after the beginning of the phase, without purges; None: the
+            time is not known.
     """
 
     test: str | None = None
@@ -81,7 +82,7 @@ class Progress:
     longest_s: float | None = None
 
     def remaining_s(self, now_s: float) -> tuple[float, float] | None:
-        """Return the shortest and the longest time from now on; None: not known."""
+        """Return the shortest and the longest remaining time from ``now_s`` on; None: not known."""
         if self.shortest_s is None or self.longest_s is None:
             return None
         passed_s = now_s - self.began_s
@@ -90,7 +91,7 @@ class Progress:
 
 
 def find_progress(record: RunRecord, log: Sequence[LogEntry]) -> Progress:
-    """Return the place that a run has reached. Unknown values stay at their defaults.
+    """Return the place that a run has reached. Values that cannot be determined keep their defaults.
 
     Args:
         log: the whole log of the run file.
@@ -106,7 +107,7 @@ def find_progress(record: RunRecord, log: Sequence[LogEntry]) -> Progress:
     try:
         return _place(record, progress, under_way, entries, done)
     except (ValueError, TypeError, LookupError, AttributeError, UsageError):
-        # The log is damaged, or it comes from a version of tkperf whose tests had another course.
+        # The log is damaged, or it was written by a version of tkperf whose tests had other phases.
         return progress
 
 
@@ -141,7 +142,7 @@ def _place(
 
 
 def _outcomes(log: Sequence[LogEntry], test: TestRecord) -> tuple[SectionOutcome, ...]:
-    """Return the outcomes of a test's sections."""
+    """Return the outcomes of a test's sections that the log contains."""
     return tuple(
         entry.record
         for entry in log
@@ -150,7 +151,7 @@ def _outcomes(log: Sequence[LogEntry], test: TestRecord) -> tuple[SectionOutcome
 
 
 def _profile_of(record: RunRecord, done: Mapping[str, Sequence[SectionOutcome]]) -> Profile:
-    """Return the profile of the run, with the demand that an earlier search found."""
+    """Return the profile of the run. If an earlier test found a demand, the profile contains this demand."""
     profile = read_stored_profile(record.info.profile)
     for name in record.planned:
         profile = at_found_demand(profile, done.get(name, ()))
@@ -165,11 +166,11 @@ def _test_of(info: RunInfo, name: str) -> Test:
 
 
 def _beginning(record: RunRecord, under_way: TestRecord, entries: Sequence[LogEntry], steps_done: int) -> float:
-    """Return the beginning of the current phase: the end of the preceding record in the log."""
+    """Return the beginning of the current phase, which is the end of the preceding record in the log."""
     done = [entry for entry in entries if isinstance(entry.record, StepRecord | PurgeRecord)]
     before = done[: len(done) - steps_done]
     began_s = end_s(before[-1].record) if before else under_way.started_s
-    # After an interruption, the phase began after the run was resumed.
+    # After an interruption, the phase cannot have begun before the run was resumed.
     resumed_s = (resumption.resumed_s for resumption in record.resumptions)
     return max(began_s, *resumed_s) if record.resumptions else began_s
 
@@ -183,12 +184,12 @@ def end_s(record: object) -> float:
 
 
 def describe_place(progress: Progress) -> str:
-    """Return ``IOPS, round 7 of at most 25, step 3 of 56``; empty if the phase is not known."""
+    """Return a text such as ``IOPS, round 7 of at most 25, step 3 of 56``; empty: the phase is not known."""
     return describe_phase(progress.phase, progress.at_most, progress.steps_done)
 
 
 def describe_under_way(step: UnfinishedStep, status: RunStatus) -> str:
-    """Describe the unfinished step: ``preconditioning: 512.0 GB of 960.2 GB written in 20 min, cut off``."""
+    """Return a text such as ``preconditioning: 512.0 GB of 960.2 GB written in 20 min, cut off``."""
     state = "still going on" if status is RunStatus.RUNNING else "cut off; it counts in no result"
     within = format_duration(step.measured_so_far.duration_s)
     if step.kind is StepKind.FILL:
@@ -201,7 +202,7 @@ def describe_under_way(step: UnfinishedStep, status: RunStatus) -> str:
 
 
 class Follower:
-    """A follower, which turns the deltas of a run file into events, in their order."""
+    """A follower, which converts the deltas of a run file into events in their order."""
 
     def __init__(self) -> None:
         self.progress: Progress | None = None
@@ -214,13 +215,13 @@ class Follower:
         self._ended: set[int] = set()
         self._phase: tuple[str, Phase] | None = None
         self._step: StepStarted | None = None
-        self._seen = 0  # seconds of the current step
+        self._seen = 0  # number of seconds of the current step that were already reported
 
     def take(self, delta: Delta) -> Iterator[Event]:
-        """Yield the events of a delta. The first delta contains the run from its beginning."""
+        """Yield the events of a delta. The first delta must contain the run from its beginning."""
         record = delta.record
         if not self._begun and not record.planned:
-            return  # the run has not begun
+            return  # the run has not started yet
         yield from self._beginning(record)
         for test in sorted(record.tests, key=lambda test: test.id):
             yield from self._follow(test, delta)
@@ -236,7 +237,7 @@ class Follower:
             yield RunEnded(status=record.status, because=record.ended_because, ended_utc=record.ended_utc)
 
     def _within_phase(self, delta: Delta) -> Progress | None:
-        """Return the progress if the phase is the same as at the previous look. Then a replay of the
+        """Return the progress if the phase is the same as at the previous look. In this case, a replay of the
         whole log is not needed.
         """
         record, progress = delta.record, self.progress
@@ -262,8 +263,8 @@ class Follower:
             yield RunResumed(info=record.info, tests=record.planned, resumption=resumption)
         if len(record.resumptions) > self._resumptions:
             self._resumptions = len(record.resumptions)
-            # A resumption sets entries aside whose rows were read before. They are marked here, because only new rows
-            # are read.
+            # A resumption may set aside entries that were read before. The entries are marked at this point, because
+            # their rows are not read again.
             self._log = [
                 replace(
                     entry,
@@ -319,7 +320,7 @@ class Follower:
         self._warnings, self._notes = len(record.warnings), len(record.notes)
 
     def _now(self, delta: Delta) -> Iterator[Event]:
-        """Yield the events of the current phase and the current step."""
+        """Yield the events of the current phase and the current step, if they have changed."""
         progress = self.progress
         if progress is None or progress.test is None or progress.phase is None:
             return
@@ -362,7 +363,7 @@ class Follower:
         return step
 
     def _last_s(self, progress: Progress) -> float:
-        """Return the end of the last record in the log, at which the current step began."""
+        """Return the end of the last record in the log, which is the beginning of the current step."""
         done = [
             entry.record
             for entry in self._log[-2:]
@@ -372,7 +373,7 @@ class Follower:
 
 
 def _sum_before(kept: UnfinishedStep, newest: NewestSamples) -> Sample:
-    """Return the beginning of a long step, before the newest seconds, as one long sample."""
+    """Return one long sample for the beginning of a long step, up to the newest seconds."""
     so_far = kept.measured_so_far
     starts_s = newest.samples[0].start_s if newest.samples else so_far.duration_s
     read, write = (
@@ -389,7 +390,7 @@ def _sum_before(kept: UnfinishedStep, newest: NewestSamples) -> Sample:
 
 
 def _is_same_step(one: StepStarted, other: StepStarted) -> bool:
-    """Return whether two events describe the same step, whatever their times are."""
+    """Return whether two events describe the same step. The times of the events are ignored."""
     return replace(one, at_s=0.0) == replace(other, at_s=0.0)
 
 

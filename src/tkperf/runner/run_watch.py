@@ -38,23 +38,23 @@ from tkperf.model.workload import Access, Workload
 from tkperf.runner.events import Event, TelemetrySeen, Warned
 from tkperf.runner.step_watch import StepWatch
 
-# If a step was not prepared in advance, its first I/O occurs within this time after the runner told
-# the watch about the step.
+# If a step was not prepared in advance, its first I/O occurs within this time after the runner has
+# informed the watch about the step.
 BEGINS_WITHIN_S = 0.5
-# A slice of a stream ends at the report of fio that is nearest to the planned end of the slice.
+# A slice of a stream ends at a report of fio, which is at most this far from the planned end of the slice.
 SLICE_ENDS_WITHIN_S = 1.5
 # If the beginning of a step is known, its first and last I/Os occur within this time of their
 # planned times.
 KNOWN_WITHIN_S = 0.15
-# Intervals of readings of fio's threads within a step. The watch reads the rest of the host only at
-# the beginning and the end of the step. The threads exist only during the step, so the watch reads
-# them at its beginning and in its last seconds. The rare readings in between are for threads that
-# end earlier.
+# Intervals, in seconds, of the readings of fio's threads within a step. The watch reads the rest of the
+# host only at the beginning and the end of the step. The threads exist only during the step, so the watch
+# reads them at the beginning and in the last seconds of the step. The rare readings between these times
+# are for threads that end earlier.
 LOOK_AT_THREADS_S, SELDOM_LOOK_AT_THREADS_S = 1.0, 10.0
-# If a step begins later than this after the last reading, the watch takes another reading at its
-# beginning.
+# If a step begins later than this after the last reading, the watch takes another reading at the
+# beginning of the step.
 FRESH_S = 1.0
-# Codes of warnings: about unreadable logs of drives, and about steps that used up the host's CPUs.
+# Codes of two warnings: logs of drives that cannot be read, and steps that used up the host's CPUs.
 UNREAD, HOST_LIMITED = "telemetry", "host-limited"
 # Disturbances that may leave a preconditioned device in another state than the requested one.
 ALTERS_A_FILL = (
@@ -64,13 +64,13 @@ ALTERS_A_FILL = (
     DisturbanceCode.LINK_CHANGE,
     DisturbanceCode.SUSPENDED,
 )
-# Each repeated step and each interruption has a warning of its own.
+# tkperf gives a warning for each repeated step and for each interruption, and therefore does not count them at the end.
 _WARNED_EACH_TIME = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """The observations of a step. Bytes are None if they could not be compared."""
+    """The observations of a step. Numbers of bytes are None if the bytes could not be compared."""
 
     gap_s: float | None
     planned_pause: bool
@@ -82,9 +82,9 @@ class Observations:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """The activity before the current step: another step, or a planned pause.
+    """The activity before the current step, which is another step or a planned pause.
 
-    ``idle_s``: the planned idle time of the device after this activity.
+    ``idle_s`` is the planned idle time of the device after this activity, in seconds.
     """
 
     ended_s: float
@@ -98,10 +98,10 @@ class _Planned:
     """The planned course of the current step.
 
     Attributes:
-        heard_s: when the runner told the watch about the step.
-        began_s: time of the step's first I/O: first the time when its load was released, later the
-            time on fio's clock; None: not known yet.
-        by_fio: ``began_s`` is from fio's clock.
+        heard_s: when the runner informed the watch about the step.
+        began_s: time of the step's first I/O. This is first the time at which the load was released, and later
+            the time according to fio's clock. None: not known yet.
+        by_fio: whether ``began_s`` is from fio's clock.
     """
 
     heard_s: float
@@ -112,7 +112,7 @@ class _Planned:
 
     @property
     def inside(self) -> tuple[float, float]:
-        """Return the period in which no step begins or ends."""
+        """Return the beginning and the end of the period in which no step begins or ends."""
         if self.began_s is None:
             began_s, within_s = self.heard_s, BEGINS_WITHIN_S
         else:
@@ -122,10 +122,11 @@ class _Planned:
 
 @dataclass(slots=True)
 class RunWatch:
-    """The watch over a run, which the runner informs. Times are on the clock of the run, which began at ``origin_s``.
+    """The watch over a run. The runner informs the watch about each step. Times are on the clock of the run, on which
+    the run began at ``origin_s``.
 
-    ``fill_counters`` are the counters of the preconditioned devices, if these differ from the measured device.
-    ``strict``: disturbed steps are refused.
+    ``fill_counters`` are the counters of the preconditioned devices, if these devices differ from the measured device.
+    If ``strict`` is True, disturbed steps are refused.
     """
 
     origin_s: float
@@ -148,16 +149,16 @@ class RunWatch:
     _warned_not_counted: bool = False
 
     def rested(self) -> None:
-        """Note that the engine has stopped all I/O. The next load can therefore not have been prepared."""
+        """Record that the engine has stopped all I/O. The next load can therefore not have been prepared."""
         self._prepared, self._handed_over_s = False, None
 
     def paused(self, now_s: float) -> None:
-        """Note that a planned pause without measuring, such as a purge, has just ended."""
+        """Record that a planned pause without measuring, such as a purge, has just ended."""
         self._before = _Before(now_s, is_pause=True)
         self._prepared, self._handed_over_s = False, None
 
     def gave_up(self, began_s: float, ended_s: float, why: str) -> None:
-        """Note that the current step, measured between these moments, failed and will be measured again."""
+        """Record that the current step failed between these two times and will be measured again."""
         self._before = _Before(ended_s)
         self._prepared, self._handed_over_s = False, None
         self._repeated = Disturbance(
@@ -168,7 +169,7 @@ class RunWatch:
         )
 
     def resumed(self, stopped_s: float, now_s: float) -> None:
-        """Note that the run was interrupted ``stopped_s`` after its start, and now continues at the same place."""
+        """Record that the run stopped ``stopped_s`` after its start, and that it now continues at the same place."""
         began_s = self.origin_s + stopped_s
         duration_s = max(0.0, now_s - began_s)
         self._interrupted = Disturbance(
@@ -179,14 +180,14 @@ class RunWatch:
         )
 
     def idled(self, duration_s: float) -> None:
-        """Note a planned idle time of the device. The next load was prepared during this time."""
+        """Record a planned idle time of the device. The next load was prepared during this time."""
         if self._before is not None:
             idle_s = self._before.idle_s + duration_s
             self._before = replace(self._before, is_pause=True, idle_s=idle_s)
         self._prepared = True
 
     def step_begins(self, kind: StepKind, now_s: float, planned_s: float | None) -> None:
-        """Note that a step has begun, now or a moment ago. ``planned_s`` is None if the duration is not known."""
+        """Record that a step begins now or began a moment ago. If the duration is not known, ``planned_s`` is None."""
         filling = kind is StepKind.FILL and self.fill_counters is not None
         same = filling == self._filling
         self._filling = filling
@@ -208,8 +209,8 @@ class RunWatch:
             self._look_seldom_inside()
 
     def _look_seldom_inside(self) -> None:
-        """Read the device's counters less often between the beginning and the end of the step,
-        because each reading may take a CPU from the load.
+        """Read the device's counters less often between the beginning and the end of the step. Each
+        reading may take a CPU from the load.
         """
         if self._looking is not None and self._planned is not None:
             self._looking.look_seldom(*self._planned.inside)
@@ -222,7 +223,7 @@ class RunWatch:
             self._planned = replace(self._planned, began_s=began_s, by_fio=True)
             self._look_seldom_inside()
         if self.host is not None and now_s - self._host_looks[-1].at_s >= self._threads_every_s(now_s):
-            # Keep only the last of the looks in between.
+            # Of the readings between the beginning and the end, keep only the last one.
             self._host_looks[2:] = [self.host.look_at_threads()]
 
     def _threads_every_s(self, now_s: float) -> float:
@@ -231,8 +232,8 @@ class RunWatch:
         return SELDOM_LOOK_AT_THREADS_S if is_inside and len(self._host_looks) > 1 else LOOK_AT_THREADS_S
 
     def _host_begins(self, now_s: float) -> None:
-        """Look at the host at the beginning of a step. A look at the end of the step just before serves the same
-        purpose.
+        """Read the activity of the host at the beginning of a step. If the host was just read at the end of the
+        preceding step, use that reading.
         """
         if self.host is None:
             return
@@ -267,12 +268,12 @@ class RunWatch:
         earliest_s: float | None = None,
         continues: bool = False,
     ) -> Observations:
-        """Return the observations of the step that just ended.
+        """Return the observations of the step that has just ended.
 
         Args:
-            handed_over_s: time at which the next load was released; None: it was not.
+            handed_over_s: time at which the next load was released; None: no load was released.
             earliest_s: the earliest possible time of an I/O of the step; None: ``started_s``.
-            continues: the step is a slice of a load that has not ended.
+            continues: whether the step is a slice of a load that continues.
         """
         self._look()
         ended_s = started_s + measurement.duration_s
@@ -318,16 +319,16 @@ class RunWatch:
         )
 
     def _judge_time(self, host: HostUse | None, started_s: float, duration_s: float) -> Iterator[Disturbance]:
-        """Yield the disturbances during the time of the step."""
+        """Yield the disturbances that occurred during the step, such as idle times of the device."""
         ended_s = started_s + duration_s
-        # A device that does not count its I/O seems to be idle at all times.
+        # A device that does not count its I/O would seem to be idle all the time.
         yield from judge_idle(() if self._not_counted else self._step.idle_spans, started_s, ended_s)
         yield from judge_stops(self._step.stops, self._step.sleeps, ended_s)
         yield from judge_host(host, started_s, duration_s)
 
     def _gap_limit_s(self, kind: StepKind, workload: Workload) -> float:
         before = self._before
-        # A step that continues at the place where the preceding step stopped cannot start before that step has stopped.
+        # If a step continues where the preceding step stopped, it cannot start before the preceding step has stopped.
         continues = before is not None and before.workload == workload
         continues = continues and workload.access is Access.SEQUENTIAL
         ready = kind is not StepKind.FILL and self._prepared and not continues
@@ -335,11 +336,11 @@ class RunWatch:
         return idle_s + (HANDOVER_LIMIT_S if ready else COLD_START_LIMIT_S)
 
     def test_begins(self) -> None:
-        """Start counting again, because each kind of warning is given once in a test."""
+        """Reset the counts of warnings, because each kind of warning is given once in each test."""
         self._warned, self._steps = set(), Counter()
 
     def warnings(self, test: str, step: StepRecord, at_s: float) -> Iterator[RunNote]:
-        """Yield the warnings about the step that has just ended, if the test has not given them before."""
+        """Yield the warnings about the step that has just ended, except warnings that this test has already given."""
         if self._not_counted and not self._warned_not_counted:
             self._warned_not_counted = True
             text = (
@@ -362,7 +363,7 @@ class RunWatch:
                 yield RunNote(code=disturbance.code, text=text, test=test, at_s=at_s)
 
     def final_warnings(self, test: str, at_s: float) -> Iterator[RunNote]:
-        """Yield the numbers of disturbed steps, for each kind of disturbance with more than one step."""
+        """Yield a warning with the number of disturbed steps, for each disturbance that occurred in several steps."""
         for code, count in self._steps.items():
             if count > 1 and code not in _WARNED_EACH_TIME:
                 text = f"{test}: {describe_count(code, count)}"
@@ -372,8 +373,8 @@ class RunWatch:
 def _require_undisturbed(kind: StepKind, workload: Workload, disturbances: Sequence[Disturbance]) -> None:
     """Require that nothing disturbed a step.
 
-    For a fill or a warm-up, only disturbances count that change the state of the device, because the speed is not a
-    result.
+    For a fill or a warm-up, only disturbances that change the state of the device count, because the speed of such a
+    step is not a result.
     """
     found = find_doubtful(disturbances)
     if kind in (StepKind.FILL, StepKind.WARM_UP):
@@ -399,8 +400,8 @@ class RunTelemetry:
     _test: str | None = None
 
     def test_begins(self, test: str) -> None:
-        """Read the counters of the drive at the beginning of a test. This reading is also the last one of the preceding
-        test.
+        """Read the counters of the drive at the beginning of a test. This reading is also the last reading of the
+        preceding test.
         """
         self._test = test
         self._log.test_begins()
@@ -410,7 +411,7 @@ class RunTelemetry:
         self._ask()
 
     def look(self) -> None:
-        """Pass on the new readings. This takes almost no time."""
+        """Pass the new readings to the observers. This takes almost no time."""
         if self.source is None:
             return
         for text in self.source.take_troubles():
@@ -425,7 +426,7 @@ class RunTelemetry:
                 self.emit(Warned(warning=warning))
 
     def paused(self) -> AbstractContextManager[None]:
-        """Return a context in which no log is read, so that a drive that erases itself is not disturbed."""
+        """Return a context in which tkperf reads no log, so that a drive is not disturbed while it erases itself."""
         return nullcontext() if self.source is None else self.source.paused()
 
     def finish(self) -> None:

@@ -1,5 +1,5 @@
-"""The whole flow of a run: ask each procedure for phases, perform them, and return the answers. Skip everything that
-was done before.
+"""The whole flow of a run: ask each procedure for phases, perform the phases, and return the answers. Parts of the run
+that were done before an interruption are skipped.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ __all__ = ["RunParts", "RunTarget", "execute_run"]
 
 
 def execute_run(run: RunParts) -> None:
-    """Run all tests in order. Whatever ends the run, the engine is stopped and the end is recorded.
+    """Run all tests in order. For whatever reason the run ends, stop the engine and record the end.
 
     Raises:
-        TkperfError: the error that ended the run early. The observers received everything before the error.
+        TkperfError: the error that ended the run early. The observers received everything before this error.
     """
     resumed = run.resumed
     origin_s = run.clock() - (0.0 if resumed is None else resumed.resumption.resumed_s)
@@ -81,7 +81,7 @@ def _report_beginning(run: RunParts) -> None:
 
 
 def _missing(run: RunParts, position: int) -> Iterator[Test]:
-    """Return the tests that must still be run, from this position on."""
+    """Return the tests that must still be run, beginning with the test at this position."""
     done = () if run.resumed is None else run.resumed.done
     return (test for test in run.tests[position:] if test.name not in done)
 
@@ -89,8 +89,8 @@ def _missing(run: RunParts, position: int) -> Iterator[Test]:
 def _end(run: RunParts, status: RunStatus, because: str | None, telemetry: RunTelemetry) -> None:
     """Stop the engine, read the drives' logs once more, and report the end to every observer."""
     run.engine.close()
-    # An observer that fails still receives the end. Ctrl-C during this time ends the wait for a tool that does not
-    # answer.
+    # An observer that has failed still receives the end of the run. If a tool does not answer during this time, the
+    # user can end the wait with Ctrl-C.
     with suppress(TkperfError, KeyboardInterrupt):
         telemetry.finish()
     event = RunEnded(status=status, because=because, ended_utc=datetime.now(UTC).isoformat(timespec="seconds"))
@@ -98,7 +98,9 @@ def _end(run: RunParts, status: RunStatus, because: str | None, telemetry: RunTe
 
 
 def _report_end(run: RunParts, status: RunStatus, event: Event) -> None:
-    """Report to every observer, even after one of them failed. An error that ended the run early takes precedence."""
+    """Report the end to every observer, even if one observer fails. An earlier error that ended the run has
+    priority.
+    """
     failed: TkperfError | None = None
     for observer in run.observers:
         try:
@@ -111,7 +113,7 @@ def _report_end(run: RunParts, status: RunStatus, event: Event) -> None:
 
 @dataclass(slots=True)
 class _TestRun:
-    """A running test. ``replayed`` contains the answers that the test received before."""
+    """A running test. ``replayed`` contains the answers that the test received before the interruption."""
 
     performer: Performer
     replayed: Replay = NOTHING
@@ -149,7 +151,7 @@ class _TestRun:
             status = RunStatus.INTERRUPTED
             raise
         except EngineError:
-            # A missing or exchanged device explains the failure better than the message of fio.
+            # A missing or replaced device explains the failure better than the message of fio.
             self.run.target.recheck()
             raise
         finally:
@@ -166,7 +168,7 @@ class _TestRun:
             _report_end(self.run, status, Warned(warning=warning))
 
     def _follow(self, procedure: Procedure) -> tuple[SectionOutcome, ...]:
-        """Drive the procedure to its end: replay the answers of the log, then perform."""
+        """Run the procedure to its end. First return the answers of the log, then perform the remaining phases."""
         answers = deque(self.replayed.answers)
         in_log = self.replayed.statement_count
         section, number = "", 0
@@ -199,8 +201,8 @@ class _TestRun:
             self._warn_of_doubt(statement)
 
     def _warn_of_doubt(self, verdict: SteadyStateVerdict) -> None:
-        """Warn of a disturbed window at once, but only once in a test. The user can then stop before further rounds,
-        which take minutes each.
+        """Warn of a disturbed window at once, but only once in each test. The user can then stop the run before further
+        rounds, each of which takes minutes.
         """
         rules = self.run.profile.steady_state
         is_disturbed = verdict.rounds[-1] in verdict.disturbed_rounds

@@ -1,8 +1,9 @@
-"""The watch over one step: the bytes of fio compared with the counters of the device, and times without I/O.
+"""The watch over one step, which compares the bytes of fio with the counters of the device and finds times without
+I/O.
 
 fio's document of each second contains the bytes and the time on fio's clock. The watch reads the counters many times a
-second, and compares each document with the counters at the time of the document, even if the document was read late.
-Two consecutive steps overlap for a moment. The share of each step in this moment is estimated from its rate.
+second. It compares each document with the counters at the time of the document, even if the document was read late. Two
+consecutive steps overlap for a moment. The share of each step in this moment is estimated from the rate of the step.
 """
 
 from __future__ import annotations
@@ -21,28 +22,28 @@ from tkperf.model.disturbance.io import TIMING_S, Compared, Counts, DeviceLook, 
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.workload import Workload
 
-# The documents are compared this much later, when the shortest delay is known.
+# The watch compares a document this much later, when the shortest delay of the documents is known.
 SETTLE_S = 5.0
-# The engine reports the beginning of fio with this accuracy. It detects later beginnings itself.
+# The engine reports the beginning of fio with this accuracy. The engine itself detects beginnings that are later.
 BEGINNING_S = 0.02
-# The counters at a moment are not known if the looks before and after it are farther apart than this.
+# If the readings before and after a moment are farther apart than this, the counters at this moment are not known.
 BLIND_S = 0.35
-# fio reports each second. If a report covers this much more time than its bytes need, fio paused during the rest of
-# that time.
+# fio reports each second. If a report covers more time than its bytes need, and the difference is at least this long,
+# fio paused for the difference.
 LEAST_PAUSE_S = 1.0
-# Looks at least at this interval show the end of a step with sufficient precision. On a busy host fio waits for a CPU
-# as long as tkperf does.
+# Readings at this interval or a shorter one show the end of a step precisely enough. On a busy host, fio waits for a
+# CPU as long as tkperf does.
 USUAL_LOOK_S = 0.03
 BORDER_S = 0.05
-# Number of looks from which the usual rate before an idle time is computed.
+# Number of readings from which the usual rate before an idle time is computed.
 USUAL_DEVICE_LOOKS = 6
-# With fewer I/Os between two looks, a part of the time could look idle by chance alone.
+# If fewer I/Os are usual between two readings, a part of the time could look idle by chance alone.
 LEAST_USUAL_IOS = 30
-# The time after the end of a step in which the rate of the next step is measured.
+# The rate of the next step is measured during this time after the end of the current step.
 FOLLOWER_S = 0.3
 
 
-# Bytes, or bytes per second: reads and writes.
+# A pair of numbers, for reads and for writes: bytes, or bytes per second.
 _Pair = npt.NDArray[np.float64]
 
 
@@ -55,8 +56,8 @@ def _nothing() -> _Pair:
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """The cumulative bytes of fio at ``elapsed_s`` on fio's clock, or a moment later, but before the document was
-    read.
+    """The cumulative bytes of fio at ``elapsed_s`` on fio's clock. fio may have counted the bytes a moment later, but
+    before tkperf read the document.
     """
 
     elapsed_s: float
@@ -75,13 +76,14 @@ class _Document:
 
 @dataclass(frozen=True, slots=True)
 class _Excess:
-    """The bytes that the device counted beyond fio up to a moment of the step, since the device appeared: read,
-    written.
+    """The bytes, read and written, that the device counted in addition to fio's bytes, up to a moment of the step.
+
+    The count begins when the device appeared.
 
     Attributes:
         fio_bytes: the bytes of fio, reads and writes together.
-        most_bytes: the excess at the time when fio's document was read: by then the device had done at least fio's
-            bytes.
+        most_bytes: the excess at the time when fio's document was read. By this time, the device had done at least
+            fio's bytes.
     """
 
     at_s: float
@@ -95,7 +97,7 @@ _NOTHING = _Document(0.0, 0, 0)
 
 @dataclass(slots=True)
 class StepWatch:
-    """The watch over one step. Times are those of the clock with which the watch reads the counters."""
+    """The watch over one step. Times are on the clock that the watch uses to read the counters."""
 
     idle_spans: list[tuple[float, float]] = field(default_factory=list)
     stops: list[tuple[float, float]] = field(default_factory=list)
@@ -106,16 +108,16 @@ class StepWatch:
     _offset_s: float | None = None
     _base: Counts | None = None
     _base_bytes: _Pair = field(default_factory=_nothing)
-    # The moment of the last I/O of the preceding step, and the bytes that this step had read and written by then.
+    # The time of the last I/O of the preceding step, and the bytes that the current step had moved by that time.
     _previous_end_s: float = 0.0
     _ahead_bytes: _Pair = field(default_factory=_nothing)
     _ended_s: float = 0.0
     _follower_bytes: _Pair = field(default_factory=_nothing)
     _before_bytes_per_s: _Pair = field(default_factory=_nothing)
     _bytes_per_s: _Pair = field(default_factory=_nothing)
-    # Missing bytes of the previous steps. After ``finish``, also the missing bytes of this step.
+    # Missing bytes of the previous steps. After ``finish``, the number also contains the missing bytes of this step.
     _lacked_bytes: _Pair = field(default_factory=_nothing)
-    # The beginning of the step is known only after the first document, so the looks up to this document are kept.
+    # The beginning of the step is known only after the first document, so the readings up to this document are kept.
     _first_device_looks: list[DeviceLook] = field(default_factory=list)
     _excesses: list[_Excess] = field(default_factory=list)
     _comparable: bool = True
@@ -123,23 +125,23 @@ class StepWatch:
     _usual_ios_per_s: float = 0.0
 
     def follow_on(self, before: StepWatch) -> None:
-        """Take over the looks of the preceding watch, from the end of its step on."""
+        """Copy the readings of the preceding watch, beginning at the end of the preceding step."""
         self._previous_end_s, self._ahead_bytes = before._ended_s, before._follower_bytes
         self._before_bytes_per_s = before._bytes_per_s
         self._lacked_bytes = before._lacked_bytes
-        # Steps shorter than SETTLE_S forget no looks themselves.
+        # If a step is shorter than SETTLE_S, its watch has not removed old readings.
         before._forget_before(self._previous_end_s - SETTLE_S - 1.0)
         for device_look in before._device_looks:
             if device_look.at_s < self._previous_end_s:
                 self._device_looks.append(device_look)
             else:
                 self.look([device_look])
-        # The preceding step has reported everything that began before its end.
+        # The preceding step has already reported all stops that began before its end.
         self.stops = [stop for stop in self.stops if stop[0] >= self._previous_end_s]
         self.sleeps = [sleep for sleep in self.sleeps if sleep[0] >= self._previous_end_s]
 
     def look(self, device_looks: Sequence[DeviceLook]) -> None:
-        """Accept looks at the device, and store stretches without I/O."""
+        """Accept readings of the device's counters, and store periods without I/O."""
         for device_look in device_looks:
             if self._device_looks:
                 self._follow(self._device_looks[-1], device_look)
@@ -155,7 +157,7 @@ class StepWatch:
             self._comparable = False
             return
         if now.counts.ios < before.counts.ios:
-            self._comparable = False  # another device of the same name, such as a new set
+            self._comparable = False  # the name now belongs to another device, such as a new RAID set
         is_idle = now.counts.ios == before.counts.ios and not (now.counts.in_flight or before.counts.in_flight)
         goes_on = bool(self.idle_spans) and self.idle_spans[-1][1] == before.at_s
         if is_idle and goes_on:
@@ -170,7 +172,7 @@ class StepWatch:
             self.idle_spans[-1] = (self.idle_spans[-1][0], before.at_s + idle_s)
 
     def _usual_rate(self) -> float:
-        """Return the I/Os a second before the last two looks; 0 if the rate is not known."""
+        """Return the I/Os per second before the last two readings; 0: the rate is not known."""
         earlier = self._device_looks[-USUAL_DEVICE_LOOKS - 1 : -1]
         if len(earlier) < 2 or earlier[0].counts is None or earlier[-1].counts is None:
             return 0.0
@@ -179,11 +181,11 @@ class StepWatch:
         return ios / lasted_s if lasted_s > 0 else 0.0
 
     def _idle_part_s(self, *device_looks: DeviceLook) -> float:
-        """Return for how long the device was idle between two looks. An idle time is next to this
-        interval.
+        """Return for how many seconds the device was idle between two readings. An idle time precedes or follows
+        this interval.
 
-        The device is assumed to have done I/O at the usual rate for the rest of the interval.
-        Return 0 if the usual rate is too low for an estimate.
+        The device is assumed to have done I/O at the usual rate for the rest of the interval. The result is 0 if
+        the usual rate is too low for an estimate.
         """
         counts = [device_look.counts for device_look in device_looks if device_look.counts is not None]
         if len(counts) < 2:
@@ -199,7 +201,7 @@ class StepWatch:
             self.idle_spans.pop()
 
     def sample(self, sample: Sample, arrived_s: float) -> None:
-        """Accept a second of fio's output, which was read at ``arrived_s``."""
+        """Accept a second of fio's output. tkperf read this output at ``arrived_s``."""
         document = _Document(
             sample.start_s + sample.duration_s,
             self._newest.read_bytes + sample.read.bytes,
@@ -212,7 +214,7 @@ class StepWatch:
             self._first_device_looks = list(self._device_looks)
         self._newest = document
         self._pending.append(document)
-        # A document can only be late, so the smallest delay is nearest to the true one.
+        # A document may arrive late, but never early, so the smallest delay is nearest to the true delay.
         offset_s = arrived_s - document.elapsed_s
         self._offset_s = offset_s if self._offset_s is None else min(self._offset_s, offset_s)
         settled = [pending for pending in self._pending if document.elapsed_s - pending.elapsed_s >= SETTLE_S]
@@ -221,7 +223,9 @@ class StepWatch:
             self._forget_before(self._offset_s + settled[-1].elapsed_s - 1.0)
 
     def _note_pause(self, sample: Sample, arrived_s: float) -> None:
-        """Note a second without I/O, or the idle part of a long one. It is for devices without counters."""
+        """Record a second without I/O, or the idle part of a longer sample. Devices without counters need this
+        record.
+        """
         moved_bytes = sample.read.bytes + sample.write.bytes
         busy_s = 0.0
         if moved_bytes:
@@ -240,17 +244,18 @@ class StepWatch:
         earliest_s: float,
         alone: bool = False,
     ) -> Compared | None:
-        """Return the comparison of the whole step; None if nothing can be compared.
+        """Return the comparison of the whole step; None: nothing can be compared.
 
         Args:
-            started_s: time at which the first I/O was released, on the clock of the looks.
-            handed_over_s: time at which the next step was released before the end of this one; None: it was not.
-            earliest_s: the earliest possible time of an I/O of the step, even if its beginning was noticed late.
-            alone: the step has ended, and no load follows for a moment.
+            started_s: time at which the first I/O was released, on the clock of the readings.
+            handed_over_s: time at which the next step was released before the end of this step; None: no step was
+                released.
+            earliest_s: the earliest possible time of an I/O of the step, even if tkperf noticed the beginning late.
+            alone: whether the step has ended and no load follows for a moment.
         """
         self._forget_short_idle()
         offset_s = started_s + BEGINNING_S if self._offset_s is None else self._offset_s
-        # The clock of fio started after the gate was opened, and before a document showed its time.
+        # The clock of fio started after the gate was opened, and before a document contained the time of this clock.
         offset_s = started_s + min(max(offset_s - started_s, 0.0), BEGINNING_S) / 2
         ended_s = offset_s + measurement.duration_s
         overlap_s = 0.0 if handed_over_s is None else max(0.0, ended_s - handed_over_s)
@@ -272,12 +277,12 @@ class StepWatch:
         self._follower_bytes = overlap_s * ahead
         let_go = [device_look.counts for device_look in self._device_looks if device_look.at_s <= ended_s - overlap_s]
         if handed_over_s is not None and end is not None and let_go and let_go[-1] is not None:
-            # If this step does only reads or only writes, all bytes of the other kind since then may be a burst of the
-            # next step.
+            # If this step only reads or only writes, all bytes of the other kind since then may belong to a burst of
+            # the next step.
             since = _moved(end) - _moved(let_go[-1])
             self._follower_bytes = np.where(uses, self._follower_bytes, since)
         if end is None or self._base is None or not self._comparable:
-            # The next step must allow for these bytes, because the end of this step is not known.
+            # The next step must allow for these bytes, because the exact end of this step is not known.
             self._lacked_bytes = self._follower_bytes + TIMING_S * self._bytes_per_s
             return None
         first = _Excess(base_s, sum(self._base_bytes), _moved(self._base) - self._base_bytes)
@@ -311,7 +316,7 @@ class StepWatch:
             reads=sides[0],
             writes=sides[1],
             discarded_bytes=end.discard_bytes - self._base.discard_bytes - measurement.trim.bytes,
-            # The kernel merges flushes of several threads, and sends none to a cache that writes through.
+            # The kernel merges flushes of several threads, and sends no flushes to a device with a write-through cache.
             flushes=end.flushes - self._base.flushes - measurement.flush.ios,
             others_bytes=others_bytes,
             most_bytes=self._most_bytes(earliest_s),
@@ -321,8 +326,8 @@ class StepWatch:
         return compared
 
     def _most_bytes(self, earliest_s: float) -> int | None:
-        """Return all bytes of the device from ``earliest_s`` until now, after the last document of fio; None: not
-        known.
+        """Return all bytes of the device from ``earliest_s`` until now, a moment after the last document of fio; None:
+        not known.
         """
         before = [device_look for device_look in self._first_device_looks if device_look.at_s <= earliest_s]
         if not before or not self._device_looks:
@@ -333,13 +338,13 @@ class StepWatch:
         return last.read_bytes + last.write_bytes - first.read_bytes - first.write_bytes
 
     def _inner_bytes(self, offset_s: float, ended_s: float) -> _Pair:
-        """Return the certain and lasting growth of the excess between documents that are well within the step."""
+        """Return the lasting growth of the excess between documents that are certainly within the step, in bytes."""
         inner = [excess for excess in self._excesses if offset_s + BLIND_S <= excess.at_s <= ended_s - BLIND_S]
         return inner[-1].bytes - inner[0].most_bytes if len(inner) > 1 else _nothing()
 
     def _settle_debts(self, compared: Compared) -> None:
-        """Set the bytes of this step that the device may still count during the next step; none if this step was
-        disturbed.
+        """Set the bytes of this step that the device may still count during the next step. After a disturbed step, the
+        number is 0.
         """
         if compared.missing_bytes > compared.missing_limit_bytes:
             self._lacked_bytes = _nothing()
@@ -348,15 +353,15 @@ class StepWatch:
             [
                 0.0
                 if side.foreign_bytes > compared.limit_bytes + side.open_bytes
-                # Bytes of a kind that this step does not move, and that have not been counted by now, will not be
-                # counted later.
+                # If this step does not move bytes of a kind, and the device has not counted such missing bytes by now,
+                # the device will not count them later.
                 else max(0.0, (side.lacked_bytes if side.fio_bytes else 0.0) - side.foreign_bytes)
                 for side in compared.sides
             ]
         )
 
     def _settle(self, documents: Sequence[_Document], offset_s: float) -> None:
-        """Compare documents with the counters at the times of the documents."""
+        """Compare documents with the device's counters at the times of the documents."""
         for document in list(documents):
             self._pending.remove(document)
             counts = self._counts_at(offset_s + document.elapsed_s, self._device_looks)
@@ -373,8 +378,8 @@ class StepWatch:
             )
 
     def _set_base(self, earliest_s: float) -> float:
-        """Set the counters from which bytes are counted. Return their time: the last I/O of the preceding step, or
-        ``earliest_s``.
+        """Set the counters from which bytes are counted. Return the time of these counters, which is the last I/O of
+        the preceding step, or ``earliest_s``.
         """
         base_s = earliest_s
         if self._previous_end_s > base_s:
@@ -385,7 +390,7 @@ class StepWatch:
 
     @staticmethod
     def _counts_at(moment_s: float, device_looks: Sequence[DeviceLook]) -> Counts | None:
-        """Return the counters at a moment, interpolated between looks; None if the looks are too far apart."""
+        """Return the counters at a moment, interpolated between readings; None: the readings are too far apart."""
         after = bisect_left(device_looks, moment_s, key=_at_s)
         if after in (0, len(device_looks)):
             return None
@@ -402,7 +407,7 @@ class StepWatch:
 
     @staticmethod
     def _blur_about_s(moment_s: float, device_looks: Sequence[DeviceLook]) -> float:
-        """Return the longest time without a look around a moment, in excess of the usual interval."""
+        """Return the longest time without a reading around a moment, minus the usual interval of readings."""
         times = [device_look.at_s for device_look in device_looks if abs(device_look.at_s - moment_s) <= FOLLOWER_S]
         about = [
             later - before
@@ -424,7 +429,7 @@ class StepWatch:
         return (_moved(later[-1].counts) - _moved(start)) / (later[-1].at_s - ended_s)
 
     def _forget_before(self, moment_s: float) -> None:
-        """Forget looks before a moment. A fill takes hours, and no later computation needs these looks."""
+        """Discard readings before a moment. A fill takes hours, and no later computation needs the old readings."""
         keep = next((index for index, device_look in enumerate(self._device_looks) if device_look.at_s >= moment_s), 0)
         del self._device_looks[:keep]
 
@@ -434,10 +439,10 @@ def _moved(counts: Counts) -> _Pair:
 
 
 def _find_busiest(excesses: Sequence[_Excess], side: int) -> tuple[float, float, float] | None:
-    """Return the interval in which the excess of reads or writes grew most. Growth that is lost again within a second
+    """Return the interval in which the excess of reads or writes grew most. If growth is lost again within a second, it
     is noise.
 
-    Growth back to the starting value does not count: there the device did late what fio had counted before.
+    Growth up to the starting value does not count, because the device then only does I/O that fio had counted before.
     """
     if len(excesses) < 2:
         return None
