@@ -1,4 +1,6 @@
-"""Margins of claims: the matrix of drives and claims with a colour for each margin, and the strip of each claim."""
+"""Show the margins of claims: a matrix of drives and claims with a colour for each margin, and a strip for each
+claim.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +29,19 @@ from tkperf.page.strip import Dot, Limit, Strip, build_bar_strip, build_dot_stri
 from tkperf.page.verdict_texts import CLAIM_LEVELS, NoteLevel
 
 MOST_CLAIM_COLUMNS = 8
-"""Most columns of claims for which a screen of 1,440 pixels has room."""
+"""Greatest number of claim columns that fit on a screen with a width of 1,440 pixels."""
 TILES_IN_ROW = 4
-"""Number of tiles for which such a screen has room next to each other."""
+"""Number of tiles that fit next to each other on a screen with a width of 1,440 pixels."""
 CLOSE_PERCENT = 2.0
-"""A claim that is met with a smaller margin has a sign. This is a convention (ADR 62), and decides nothing."""
-# From this margin on, the colour of a cell has its full strength.
+"""A claim that is met with a smaller margin is shown with a sign. This percentage is a convention (ADR 62) and does not
+change any verdict.
+"""
+# The colour of a cell has its full strength at this margin and at greater margins.
 _STRONGEST_PERCENT = 25.0
 _WEAKEST = 0.15
 _FEWEST_IN_STRIP, _FEWEST_IN_COHORT = 2, 3
 _SIGNS_OF_RESULTS = {NoteLevel.FAILURE: Sign.MISSED, NoteLevel.CAUTION: Sign.NOT_JUDGED}
-# Most rows of a matrix that leave room for two rows of tiles.
+# Greatest number of matrix rows for which two rows of tiles fit on the screen.
 _MOST_FOR_TWO_ROWS = 14
 
 
@@ -50,9 +54,9 @@ def build_margins(
     """Return the matrix of drives and claims.
 
     Args:
-        heads: the rows with their first cell, the result.
+        heads: the rows with only their first cell, which contains the result.
         files: the checked file of each row.
-        links: for each row, the addresses of the seconds of the values, by the titles of the claims.
+        links: for each row, the links to the seconds of the values, with the titles of the claims as the keys.
     """
     titles = _choose_claims(files)
     all_titles = _list_titles(files)
@@ -93,8 +97,8 @@ def build_head(
     Args:
         result: the result in words, with its severity.
         detail: further facts that distinguish the drive from the others.
-        page: the file to which the name of the drive leads, or "".
-        sign: the sign; None: the sign of the severity.
+        page: the file to which the name of the drive links, or "".
+        sign: the sign; None for the sign that belongs to the severity.
     """
     text, level = result
     if sign is None:
@@ -116,8 +120,8 @@ def _list_titles(files: Sequence[CheckedFile]) -> list[str]:
 
 
 def _choose_claims(files: Sequence[CheckedFile]) -> list[str]:
-    """Return the claims that have a column: all claims in their order. If they are too many, those with the least
-    margins.
+    """Return the claims that have a column in their original order. If there are too many claims, return the claims
+    with the smallest margins.
     """
     titles = _list_titles(files)
     if len(titles) <= MOST_CLAIM_COLUMNS:
@@ -181,7 +185,7 @@ def describe_margins_title(files: Sequence[CheckedFile], what: str, of: int | No
 
     Args:
         what: the word "drive" or "run".
-        of: the number of all drives, including those without a file; None: the number of files.
+        of: the number of all drives, including drives without a file; None for the number of files.
     """
     count, known = len(files) if of is None else of, [one.checked for one in files if one.checked is not None]
     missed = [number for checked in known if (number := checked.count(ClaimKind.FAILED))]
@@ -229,8 +233,9 @@ def _count_open(known: Sequence[Checked], what: str) -> Iterator[str]:
 
 
 def describe_misses(checked: Checked, columns: Mapping[str, str], most: int) -> str:
-    """Return the claims that a run misses, with the greatest margin first: ``4 KiB random write IOPS ≥ 45,000 (41,900,
-    -7.0 %)``.
+    """Return the claims that a run misses: ``4 KiB random write IOPS ≥ 45,000 (41,900, -7.0 %)``.
+
+    The claim that is missed most is first. If there are more than ``most`` claims, the text counts the others.
     """
     missed = [one for one in checked.by_title.values() if checked.judge(one) is ClaimKind.FAILED]
     missed.sort(key=checked.rank)
@@ -244,15 +249,15 @@ def _describe_miss(finding: ClaimResult, *, is_judged: bool = True) -> str:
     parts = [format_measured(finding)] if finding.value is not None else [finding.state.value]
     if finding.margin_percent is not None:
         parts.append(describe_margin(finding.margin_percent))
-    # The uncertainty of a value that is not judged comes from rounds that do not agree.
+    # If a value is not judged because its rounds do not agree, this disagreement also causes its uncertainty.
     if is_judged and finding.certain is False:
         parts.append(WITHIN_UNCERTAINTY)
     return ", ".join(parts)
 
 
 def describe_closest(names: Sequence[str], files: Sequence[CheckedFile], columns: Mapping[str, str]) -> str:
-    """Return the least margin of the runs that miss no claim: ``bay 22: 1024 KiB sequential write throughput ≥ 500
-    (+0.6 %)``; empty: no such run has a margin.
+    """Return the smallest margin of the runs that miss no claim: ``bay 22: 1024 KiB sequential write throughput ≥ 500
+    (+0.6 %)``. The text is empty if no such run has a margin.
     """
     found = []
     for name, file in zip(names, files, strict=True):
@@ -264,8 +269,11 @@ def describe_closest(names: Sequence[str], files: Sequence[CheckedFile], columns
 
 
 def describe_beyond_unjudged(names: Sequence[str], files: Sequence[CheckedFile], columns: Mapping[str, str]) -> str:
-    """Return the worst value beyond its limit that is not judged: ``bay 9: 4 KiB random write IOPS ≥ 45,000 (10,400,
-    -76.9 %, not steady)``; empty: there is none. Without it, the least margin would look like the worst value.
+    """Return the worst value that is beyond its limit but not judged: ``bay 9: 4 KiB random write IOPS ≥ 45,000
+    (10,400, -76.9 %, not steady)``.
+
+    Without this text, the reader would take the smallest margin for the worst value. The text is empty if there is no
+    such value.
     """
     found = [
         (
@@ -291,8 +299,11 @@ def describe_beyond_unjudged(names: Sequence[str], files: Sequence[CheckedFile],
 def find_margin_lines(
     words: str, names: Sequence[str], files: Sequence[CheckedFile], columns: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
-    """Return the lines above a matrix of margins: the least margin after ``words``, and a worse value that is not
-    judged.
+    """Return the lines above a matrix of margins, each with its label. The first line shows the smallest margin, and
+    the second line a worse value that is not judged.
+
+    Args:
+        words: the label of the smallest margin.
     """
     closest = describe_closest(names, files, columns)
     unjudged = describe_beyond_unjudged(names, files, columns)
@@ -303,7 +314,7 @@ def find_margin_lines(
 
 
 def count_tiles(rows: int) -> int:
-    """Return the number of tiles for which a screen of 1,440 x 900 pixels has room above a matrix."""
+    """Return the number of tiles that fit above a matrix on a screen of 1,440 x 900 pixels."""
     return TILES_IN_ROW if rows > _MOST_FOR_TWO_ROWS else 2 * TILES_IN_ROW
 
 
@@ -311,12 +322,12 @@ def build_claim_tiles(
     names: Sequence[str], files: Sequence[CheckedFile], in_cohort: Collection[int]
 ) -> tuple[HeadlineView, ...]:
     """Return a tile for each claim that has a value for two or more drives, with a dot for each drive. The claim with
-    the least margin is first.
+    the smallest margin is first.
 
     Args:
         names: short names of the drives.
-        in_cohort: the places of the drives from which the median and the limits of outliers are computed. They are of
-            one model; empty: the strips have no median.
+        in_cohort: the places of the drives from which the median and the limits of outliers are computed. These drives
+            have the same model. If it is empty, the strips have no median.
     """
     tiles: list[tuple[tuple[int, float], HeadlineView]] = []
     for title, column in name_columns(files).items():
@@ -359,7 +370,7 @@ def _build_tile(
     judged = [of_drive for of_drive in found if of_drive[1].judge(of_drive[2]) is not ClaimKind.NOT_JUDGED]
     rank, (place, checked, worst) = _find_worst(judged or found)
     failed = checked.judge(worst) is ClaimKind.FAILED
-    # Values that are not judged have dots, and no part in the range of the others.
+    # Values that are not judged are shown as dots, but they do not extend the range in the text.
     known = [one.value or 0.0 for _, _, one in judged]
     spread = (
         f"{format_number(min(known), measure.digits)} to {format_number(max(known), measure.digits)}" if known else ""
@@ -389,13 +400,15 @@ def _build_tile(
 def _find_worst(
     found: Sequence[tuple[int, Checked, ClaimResult]],
 ) -> tuple[tuple[int, float], tuple[int, Checked, ClaimResult]]:
-    """Return the drive with the least margin of a claim, and the rank of this margin."""
+    """Return the drive with the smallest margin of a claim, after the rank of this margin."""
     worst = min(found, key=lambda of_drive: of_drive[1].rank(of_drive[2]))
     return worst[1].rank(worst[2]), worst
 
 
 def build_claim_bar(checked: Checked, finding: ClaimResult) -> Strip | None:
-    """Return the bar of a claim's value with its limit; None: there is no value, or the limit cannot be drawn."""
+    """Return the bar of a claim's value with its limit. Return None if there is no value, or if the limit cannot be
+    drawn.
+    """
     if finding.value is None or finding.about.not_found or finding.value < 0:
         return None
     kind, known = checked.judge(finding), finding.uncertainty

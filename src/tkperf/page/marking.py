@@ -1,4 +1,6 @@
-"""What a chart needs outside its report: SIMULATED, IMPORTED ..., disturbed; its source, and a name for its picture."""
+"""Add to each chart what its picture needs outside the report: a stamp such as SIMULATED, the source, and a file
+name.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,18 @@ from tkperf.page.words.run import BADGES
 _MOST_CHARACTERS = 40
 _NOT_IN_A_NAME = re.compile(r"[^\w.]+")
 LEAD = "story-"
-"""Beginning of the key of a chart's copy that opens the page."""
-# Badges that describe how the result was made, and badges that state a reason of the verdict. The latter have the
-# severity of the reason.
+"""Beginning of the key of a chart's copy at the beginning of the page."""
+# Badges that describe how the result was produced, and badges that state a reason of the verdict. A badge with a reason
+# has the severity of this reason.
 _LEVELS = dict.fromkeys(("SIMULATED", "IMPORTED", "OWN WORKLOAD", "REPEATED", "ADDED"), NoteLevel.INFORMATION) | {
     keyword: level_of(code.severity) for code, keyword in BADGES.items()
 }
 
 
 def mark_charts(view: ReportView) -> ReportView:
-    """Return the view with its stamp below the title of each chart, and with the name and the source of its picture."""
+    """Return the view with its stamp below the title of each chart, and with the file name and the source of each
+    picture.
+    """
     marker = _Marker(view)
     tests = tuple(
         replace(
@@ -49,13 +53,16 @@ def mark_charts(view: ReportView) -> ReportView:
 
 
 class _Marker:
-    """Marks the charts of a page. A copy of a chart that opens the page has the name and the source of the chart."""
+    """Adds the stamp, the file name and the source to the charts of a page.
+
+    The copy of a chart at the beginning of the page has the same file name and source as the chart.
+    """
 
     def __init__(self, view: ReportView) -> None:
         self._keywords = find_keywords(view)
         self._page, self._view = name_pictures(view), view
         self._names: dict[str, str] = {}
-        """Key of the first chart with a file name, by this name."""
+        """Key of the first chart that uses a file name, with the file name as the key of the dictionary."""
         self._marked: dict[str, ChartView] = {}
 
     def stamp(self, chart: AnyChart) -> AnyChart:
@@ -65,7 +72,11 @@ class _Marker:
         return tuple(self.mark(chart, *part) for chart in charts)
 
     def mark(self, chart: ChartView, *part: str) -> ChartView:
-        """Return the chart and its other views; ``part`` is the title and the load of its test or section."""
+        """Return the chart and its other views with their marks.
+
+        Args:
+            part: the title and the load of the chart's test or section.
+        """
         original = self._marked.get(chart.key.removeprefix(LEAD))
         name = self._name(chart, *part) if original is None else original.file_name
         marked = replace(
@@ -79,7 +90,10 @@ class _Marker:
         return marked
 
     def _name(self, chart: ChartView, *part: str) -> str:
-        """Return the run and the title of the chart; with the part, then the key, if another chart has this name."""
+        """Return a file name that consists of the name of the run and the title of the chart.
+
+        If another chart already has this name, the title of the test or section is added, or else the key of the chart.
+        """
         title = _slug(chart.chart.title)
         for name in (title, f"{_slug(part[0]) if part else chart.key}-{title}", f"{title}-{_slug(chart.key)}"):
             whole = f"{self._page}-{name}"
@@ -89,14 +103,14 @@ class _Marker:
 
 
 def name_pictures(view: ReportView) -> str:
-    """Return the beginning of the file names of a page's pictures: the name of the run."""
+    """Return the beginning of the file names of a page's pictures: the name of the run, or "comparison"."""
     if view.decision is not None and not view.decision.is_heat_map:
         return "comparison"
     return _NOT_IN_A_NAME.sub("-", view.title).strip("-.") or "run"
 
 
 def describe_source(view: ReportView, *part: str) -> str:
-    """Return drive, load and date: ``Model, 960.2 GB · IOPS · random, TC2/QD16 · 2026-11-29``."""
+    """Return the source of a chart as one text: ``Model, 960.2 GB · IOPS · random, TC2/QD16 · 2026-11-29``."""
     return " · ".join(filter(None, (view.subtitle or view.device, *part, view.date)))
 
 
@@ -105,17 +119,17 @@ def _slug(text: str) -> str:
 
 
 def find_keywords(view: ReportView) -> str:
-    """Return the stamp as one text; empty if there is no stamp."""
+    """Return the badges of the stamp as one text. The text is empty if there is no stamp."""
     return " · ".join(badge.text for badge in list_stamp(view))
 
 
 def list_stamp(view: ReportView) -> tuple[Note, ...]:
-    """Return the badges of everything that can be separated from the page: printed pages, charts, dialogs."""
+    """Return the badges for parts that can be separated from the page: printed pages, charts and dialogs."""
     return list_badges(view.stamp or view.banners)
 
 
 def list_badges(banners: Sequence[str]) -> tuple[Note, ...]:
-    """Return a badge for each banner, which is the banner in a few words. Equal badges appear once."""
+    """Return a badge for each banner. The badge is a short form of the banner. Equal badges appear once."""
     badges = (
         Note(text=shorten(banner.split(":")[0], _MOST_CHARACTERS), level=find_level(banner)) for banner in banners
     )
@@ -123,6 +137,6 @@ def list_badges(banners: Sequence[str]) -> tuple[Note, ...]:
 
 
 def find_level(banner: str) -> NoteLevel:
-    """Return the level of a banner. It is a caution unless ``_LEVELS`` has the keyword of the banner."""
+    """Return the severity of a banner. A banner whose keyword is not in ``_LEVELS`` is a caution."""
     levels = (level for keyword, level in _LEVELS.items() if banner.startswith(keyword))
     return next(levels, NoteLevel.CAUTION)

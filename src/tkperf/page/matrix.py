@@ -1,5 +1,7 @@
-"""A matrix of drives and figures or claims as plain data, with which a comparison, a batch and a check begin; and the
-columns of the fixed figures, which a report, a comparison and a ranking name alike.
+"""Define the matrix of drives and figures or claims as plain data, and the columns of the fixed figures.
+
+A comparison, a batch and a check begin with such a matrix. The fixed figures have the same names in a report, a
+comparison and a ranking.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from tkperf.page.verdict_texts import NoteLevel
 
 
 class Sign(StrEnum):
-    """Sign of a cell. Better, worse, missed and not judged have signs, so that colour is never the only difference."""
+    """Sign of a cell, such as better, worse, missed or not judged. With a sign, colour is never the only difference."""
 
     BEST = "▲"
     EQUAL = "≈"
@@ -51,27 +53,27 @@ SIGN_WORDS = {
 
 
 CUT = "//"
-"""Sign on a bar that is cut, because its value is many times greater than all others."""
+"""Sign on a bar that is cut because its value is many times greater than all other values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixCell:
-    """A value among those of its column.
+    """A value in a matrix, shown in relation to the other values of its column.
 
     Attributes:
-        text: the value. Its unit is in the head of the column. In a heat map, this is the margin to the claim or the
-            distance from the median.
-        words: the ratio to the best value, or the reason why the value is not ranked; empty: it is the best. In a heat
-            map, the value or the reason why it is not judged.
-        bar: the length of the bar as a share of the room in the column; None: not measured.
-        is_cut: the value is greater than the end of the scale, so its bar is cut.
-        low, high: the ends of the interval on the same scale; None: not known.
-        interval: half of the interval: ``± 0.35 %``, or "".
-        hint: the value in full.
+        text: the value without its unit, which is in the heading of the column. In a heat map, the text is the margin
+            to the claim or the distance from the median.
+        words: the ratio to the best value, or the reason why the value is not ranked; empty for the best value. In a
+            heat map, the value or the reason why it is not judged.
+        bar: the length of the bar as a share of the column's width; None if the value was not measured.
+        is_cut: whether the value is greater than the end of the scale, so that its bar is cut.
+        low, high: the ends of the interval on the scale of the bar; None if they are not known.
+        interval: half of the interval, such as ``± 0.35 %``, or "".
+        hint: the value with all its digits.
         target: the id of the place on the page that shows the full value, or "". If it contains ``#``, it is the
             address of another page.
-        heat: in a heat map, the strength of the colour, 0 to 1; None: no colour.
-        level: in a heat map, the severity of the content; None: none.
+        heat: in a heat map, the strength of the colour from 0 to 1; None for no colour.
+        level: in a heat map, the severity of the content; None for no severity.
     """
 
     text: str
@@ -94,17 +96,17 @@ class MatrixCell:
 
     @property
     def short_line(self) -> str:
-        """Return the line without the words that follow from the head of the column: ``47,600 ▽ 4.4 ×``."""
+        """Return the line without the words that the heading of the column already implies: ``47,600 ▽ 4.4 ×``."""
         return self.line.removesuffix(" less").removesuffix(" more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixColumn:
-    """A figure: its name, and its load with the unit.
+    """A column of a matrix: the name of a figure, and its load with the unit.
 
     Attributes:
         unit: the unit without the load, for places with little room.
-        direction: ``lower is better`` if the longest bar is the worst; else empty.
+        direction: ``lower is better`` if the longest bar is the worst; otherwise empty.
     """
 
     title: str
@@ -115,11 +117,12 @@ class MatrixColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixRow:
-    """A drive: its short name, its colour in every chart, its full name, and its capacity and interface.
+    """A row of a matrix, which stands for a drive: short name, colour in every chart, full name, capacity and
+    interface.
 
     Attributes:
-        colour: the name of the colour; empty: charts do not distinguish the drives by colours.
-        page: the file next to the page to which the name leads, or "".
+        colour: the name of the colour; empty if charts do not distinguish the drives with colours.
+        page: the file, in the folder of the page, to which the name of the drive links, or "".
     """
 
     name: str
@@ -131,21 +134,24 @@ class MatrixRow:
 
 
 MOST_SPACIOUS = 5
-"""Most rows in which each ratio has a separate line. A screen has room for so many rows and two charts."""
+"""Greatest number of rows for which each ratio has a separate line. With more rows, the screen would have no room for
+two charts.
+"""
 MOST_ON_SCREEN = 12
-"""Most rows of a matrix for which a screen has room together with two charts."""
+"""Greatest number of matrix rows that fit on a screen together with two charts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionView:
-    """The beginning of a comparison, a batch or a check.
+    """The content at the beginning of a comparison, a batch or a check.
 
     Attributes:
-        lines: a sentence for each use, or for each drive, after its name.
+        lines: a sentence for each use or for each drive, with its name.
         legend: the signs that occur, each with its meaning.
-        is_heat_map: whether the cells have colours according to their margins, and no bars. The first column then
-            contains the result of each row, and the rest of the page follows. Otherwise the rest is shown on demand.
-        title: the name of the matrix, for readers who cannot see it.
+        is_heat_map: whether the cells have colours according to their margins instead of bars. In a heat map, the first
+            column contains the result of each row, and the page shows its other parts below the matrix. Otherwise the
+            page shows its other parts only on demand.
+        title: the name of the matrix for screen readers.
     """
 
     lines: tuple[tuple[str, str], ...]
@@ -162,11 +168,11 @@ class DecisionView:
 
     @property
     def is_dense(self) -> bool:
-        """Return whether each cell has only one line of text, because there are many rows."""
+        """Return whether each cell has only one line of text because the matrix has many rows."""
         return len(self.rows) > MOST_SPACIOUS
 
 
-# Title of the tile and the column, and the name in a sentence.
+# Title in the tile and the column, and name in a sentence.
 FIGURE_NAMES = {
     "random_read": ("Random read", "random reads"),
     "random_write": ("Random write", "random writes"),
@@ -178,16 +184,16 @@ FIGURE_NAMES = {
     "kept_rate": ("Kept rate", "kept rate"),
 }
 TILES = ("random_write", "random_read", "single_read", "large_write", "large_read", "single_write")
-"""The figures that open the report of a run, in their order."""
-# What is measured of single I/Os.
+"""The figures at the beginning of a run's report, in their order."""
+# The quantity that is measured for single I/Os.
 _MEASURED = {"single_read": "mean", "single_write": "p99.9"}
 
 
 def describe_load(key: str, work: Workload, *, same_demand: bool = True) -> str:
-    """Return the load of a fixed figure: ``4 KiB, TC2/QD16``; ``4 KiB, QD1, p99.9`` of single I/Os.
+    """Return the load of a fixed figure: ``4 KiB, TC2/QD16``. For single I/Os, return ``4 KiB, QD1, p99.9``.
 
     Args:
-        same_demand: all values of the figure have this demand.
+        same_demand: whether all values of the figure have the demand of ``work``.
     """
     size = f"{work.block_size_bytes // MIB} MiB" if work.block_size_bytes >= MIB else ""
     size = size or f"{format_block_size_kib(work.block_size_bytes)} KiB"
@@ -210,10 +216,12 @@ def build_column(key: str, work: Workload, measure: Measure, *, same_demand: boo
 
 
 def mark_falling(measure: Measure) -> str:
-    """Return the sign of a measure of which a lower value is better."""
+    """Return the sign of a measure for which a lower value is better."""
     return " ↓" if measure.better is Better.LOWER else ""
 
 
 def describe_direction(measure: Measure) -> str:
-    """Return ``lower is better`` for a measure whose longest bar is the worst; empty for all others."""
+    """Return ``lower is better`` for a measure whose longest bar is the worst. For all other measures, return an empty
+    text.
+    """
     return "lower is better" if measure.better is Better.LOWER else ""

@@ -1,4 +1,4 @@
-"""Names of workloads and their places in a table, according to the axes in which they differ."""
+"""Build the names of workloads and their places in a table, according to the axes in which the workloads differ."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ _NOT_IN_A_LINK = re.compile(r"[^a-z0-9.]+")
 
 
 def capitalise(text: str) -> str:
-    """Return the text with a capital letter if it begins with a word: ``p99 latency`` does not change."""
+    """Return the text with a capital letter if it begins with a word. A text such as ``p99 latency`` does not
+    change.
+    """
     first = text.split(" ", maxsplit=1)[0].rstrip(",")
     return capital(text) if first.isalpha() else text
 
@@ -41,25 +43,25 @@ def list_words(words: Sequence[str]) -> str:
 
 
 def name_axes(titles: Iterable[str]) -> tuple[str, ...]:
-    """Return axes in words by their titles: ``block size``, ``R/W mix``."""
+    """Return the names of axes in words, for their titles: ``block size``, ``R/W mix``."""
     words = (title.split(" (")[0].replace(" %", " mix") for title in titles)
     return tuple(word[0].lower() + word[1:] if word[1:2].islower() else word for word in words)
 
 
 def describe_axes(titles: Iterable[str]) -> str:
-    """Return axes in words by their titles: ``block size and R/W mix``."""
+    """Return the names of axes as one text, for their titles: ``block size and R/W mix``."""
     return list_words(name_axes(titles))
 
 
 def describe_curves(axes: Sequence[WorkloadAxis]) -> str:
-    """Return the axes in which the curves of a chart differ: ``, one curve for each R/W mix``; empty for a single
-    curve.
+    """Return the axes in which the curves of a chart differ: ``, one curve for each R/W mix``. The text is empty for a
+    single curve.
     """
     return f", one curve for each {describe_axes(axis.title for axis in axes)}" if axes else ""
 
 
 def describe_quantities(quantities: Sequence[Quantity]) -> str:
-    """Return the title of an axis of several quantities: ``Latency (µs)``."""
+    """Return the title of an axis for several quantities: ``Latency (µs)``."""
     if len(quantities) == 1:
         return quantities[0].title
     kinds = {(quantity.label.split(" ")[-1], quantity.unit) for quantity in quantities}
@@ -67,7 +69,7 @@ def describe_quantities(quantities: Sequence[Quantity]) -> str:
 
 
 def name_quantities(quantities: Sequence[Quantity]) -> str:
-    """Return the name of several quantities without their unit, which an axis chooses: ``Latency``."""
+    """Return the name of several quantities without a unit: ``Latency``. The axis of the chart selects the unit."""
     return capitalise(_UNIT.sub("", describe_quantities(quantities)))
 
 
@@ -85,12 +87,14 @@ class Naming:
         if not self._has_both:
             return ", ".join(axis.title for axis in self.axes)
         titles = [axis.title for axis in self.axes if axis not in (MIX, BLOCKS)]
-        # The titles have the order of the words in a name.
+        # The titles are in the same order as the words in a name.
         return ", ".join(("R/W %, block size", *titles))
 
     @property
     def _has_both(self) -> bool:
-        """Return whether names contain mix and block size. A name omits an axis that does not differ."""
+        """Return whether names contain both mix and block size. A name omits an axis in which the workloads do not
+        differ.
+        """
         return {MIX, BLOCKS} <= set(self.axes)
 
     def name_of(self, workload: Workload) -> str:
@@ -101,7 +105,7 @@ class Naming:
         return name_within(workload, self.axes)
 
     def words(self, workload: Workload) -> str:
-        """Return the name for a place without a title above: ``4 KiB`` for ``4``."""
+        """Return the name for a place that does not show the title of the axis: ``4 KiB`` instead of ``4``."""
         if len(self.axes) != 1:
             return self.name_of(workload)
         (axis,) = self.axes
@@ -110,22 +114,24 @@ class Naming:
 
 
 def find_naming(workloads: Iterable[Workload]) -> Naming:
-    """Return names that distinguish these workloads. The name of a single workload is its block size, that of a stream
-    its name in the combination.
+    """Return names that distinguish these workloads. The name of a single workload is its block size. The name of a
+    stream is its name in the combination.
     """
     several = list(workloads)
     return Naming(axes=(STREAM,) if is_one_combination(several) else find_axes(several) or (BLOCKS,))
 
 
 def is_one_combination(workloads: Iterable[Workload]) -> bool:
-    """Return whether the workloads are streams of one combination, which their names distinguish."""
+    """Return whether the workloads are streams of a single combination, so that the names of the streams distinguish
+    them.
+    """
     combinations = {workload.together for workload in workloads}
     return len(combinations) == 1 and () not in combinations
 
 
 def describe_direction(workloads: Iterable[Workload], read_percent: int) -> str:
-    """Return the name of one mix: ``SEQ reads``. If the order of addresses differs within the mix, the name does not
-    contain it.
+    """Return the name of one mix: ``SEQ reads``. If the access differs within the mix, the name does not contain the
+    access.
     """
     of_mix = [workload for workload in workloads if workload.read_percent == read_percent]
     orders = {ACCESS.text(workload) for workload in of_mix}
@@ -134,9 +140,10 @@ def describe_direction(workloads: Iterable[Workload], read_percent: int) -> str:
 
 
 def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
-    """Return for each workload of a section a key that an address can contain.
+    """Return a key for each workload of a section. The key contains only characters that are allowed in an address.
 
-    Mix and block size are first, as in all earlier reports. The other axes in which the workloads differ follow.
+    Mix and block size are first, as in all earlier reports, so that old links remain valid. The other axes in which the
+    workloads differ follow.
     """
     several = list(dict.fromkeys(workloads))
     axes = [
@@ -146,7 +153,7 @@ def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
     ]
     links: dict[Workload, str] = {}
     begun: Counter[str] = Counter()
-    """Number of links that are equal to a text, or begin with it and two hyphens."""
+    """Number of links that are equal to the text, or that begin with the text and two hyphens."""
     for workload in several:
         words = (axis.words(workload).lower() for axis in axes)
         slug = (_NOT_IN_A_LINK.sub("-", word).strip("-") for word in words)
@@ -159,12 +166,12 @@ def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
 
 
 def address(link: str, part: str = "", mark: str = "") -> str:
-    """Return the address of the target of a click: a cell, a part of it, and one of its latencies.
+    """Return the address that a click opens: a cell, a part of the cell, and one of its latencies.
 
     Args:
-        link: the key from ``name_links``; empty: no address.
-        part: a number, or the key of a ``PartShownView``; empty: the part that the figures of the section describe.
-        mark: the short name of a quantity; empty: no mark.
+        link: the key from ``name_links``; empty if there is no address.
+        part: a number, or the key of a ``PartShownView``; empty for the part that the figures of the section describe.
+        mark: the short name of a quantity; empty for no mark.
 
     Examples: ``iops0-0-4096``, ``lat0-0-4096//p99.9``, ``writesat0-0-4096/12/max``.
     """
@@ -172,17 +179,17 @@ def address(link: str, part: str = "", mark: str = "") -> str:
 
 
 def name_within(workload: Workload, axes: Sequence[WorkloadAxis]) -> str:
-    """Name a workload by the fields that distinguish it from the others of its section."""
+    """Return a name for a workload that consists of the fields in which the workloads of the section differ."""
     if workload.together:
         return name_stream(workload) if workload.stream else "all streams"
     named = [axis for axis in axes if axis not in (MIX, BLOCKS)]
-    # Mix and block size have the same form in tables and in tracking variables.
+    # Mix and block size have the same form in tables as in the names of tracking variables.
     words = [workload.mix_and_size] if len(named) < len(axes) or not axes else []
     return " ".join((*words, *(axis.words(workload) for axis in named)))
 
 
 def name_in_choice(workload: Workload) -> str:
-    """Return the name of a load where a reader chooses between loads: that of a stream is short."""
+    """Return the name of a load for a list from which a reader chooses. A stream has a short name."""
     return name_within(workload, ()) if workload.together else str(workload)
 
 
@@ -190,14 +197,14 @@ ORDERS = {Access.RANDOM: "random", Access.SEQUENTIAL: "sequential"}
 
 
 def name_blocks(workload: Workload) -> str:
-    """Return ``4 KiB``, ``12 block sizes``."""
+    """Return the block size in words: ``4 KiB``, ``12 block sizes``."""
     if workload.block_mix:
         return f"{len(workload.block_mix)} block sizes"
     return f"{format_block_size_kib(workload.block_size_bytes)} KiB"
 
 
 def name_figure(workload: Workload) -> str:
-    """Return ``4 KiB random write``: the label of a figure. A stream's label has its name."""
+    """Return the label of a figure: ``4 KiB random write``. The label of a stream contains the name of the stream."""
     if workload.is_combination:
         return "all streams"
     if workload.stream is not None:
@@ -209,14 +216,16 @@ def name_figure(workload: Workload) -> str:
 
 
 def name_load(blocks: str, access: Access | None, read_percent: int | None) -> str:
-    """Return ``4 KiB random write``, ``4 KiB random, 65 % reads``. Unknown parts are omitted."""
+    """Return a load in words: ``4 KiB random write``, ``4 KiB random, 65 % reads``. Unknown parts are omitted."""
     words = [blocks, ORDERS[access] if access else "", _DIRECTIONS.get(read_percent, "")]
     mix = f", {read_percent} % reads" * (read_percent not in _DIRECTIONS)
     return " ".join(filter(None, words)) + mix
 
 
 def summarise_loads(workloads: Iterable[Workload]) -> str:
-    """Return what loads have in common: ``random, TC1 to TC32/QD16``, ``4 KiB random write, TC4/QD32``."""
+    """Return the properties that loads have in common: ``random, TC1 to TC32/QD16``, ``4 KiB random write,
+    TC4/QD32``.
+    """
     several = tuple(dict.fromkeys(workloads))
     if not several:
         return ""
@@ -239,8 +248,8 @@ _DIRECTIONS = {100: "read", 0: "write", None: ""}
 
 
 def listing_axes(workloads: Iterable[Workload]) -> tuple[WorkloadAxis, ...]:
-    """Return the fields that a list shows for each workload: always block size and mix, and other fields if they
-    differ.
+    """Return the fields that a list shows for each workload: block size and mix, and all other fields in which the
+    workloads differ.
     """
     varying = find_axes(workloads)
     return tuple(axis for axis in AXES if axis in varying or axis in (BLOCKS, MIX))
@@ -248,7 +257,7 @@ def listing_axes(workloads: Iterable[Workload]) -> tuple[WorkloadAxis, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Workloads in rows and columns. ``at`` contains None where no workload was measured.
+    """Workloads in rows and columns. ``at`` contains None at places where no workload was measured.
 
     Attributes:
         row_axes: the fields of the rows. A row shows the text of each field.
@@ -270,7 +279,8 @@ class Layout:
         return tuple(axis.title for axis in self.row_axes)
 
 
-# A table with more places may be mostly empty: 3,000 workloads with different sizes and depths have 9 million places.
+# A table with more places may be mostly empty. For example, 3,000 workloads that all differ in size and depth would
+# need 9 million places.
 _MOST_PLACES, _MOST_PLACES_OF_A_WORKLOAD = 10_000, 4
 _NOTHING_ACROSS = WorkloadAxis(
     key="", title="", text=lambda _: "value", order=lambda _: (0, ""), words=lambda _: "value"
@@ -280,9 +290,9 @@ _NOTHING_ACROSS = WorkloadAxis(
 def arrange(workloads: Iterable[Workload]) -> Layout:
     """Arrange workloads as a table, with the mixes as columns and all other fields as rows.
 
-    If the mixes are equal and several other fields differ, the last of these, such as the queue depth, forms the
+    If all mixes are equal and several other fields differ, the last of these fields, such as the queue depth, forms the
     columns. If most places of a large table would be empty, all fields form the rows, and the table has one column of
-    values. Streams that run together have a row each, because no field describes all of them.
+    values. Each stream that runs together with others has its own row, because no field describes all streams.
     """
     several = list(dict.fromkeys(workloads))
     axes = find_axes(several)
@@ -297,7 +307,7 @@ def arrange(workloads: Iterable[Workload]) -> Layout:
         column, row_axes = _NOTHING_ACROSS, axes
     rows = {place_of(work, row_axes): work for work in reversed(several)}
     columns = {column.order(work): work for work in reversed(several)}
-    # Mixes keep the order in which they ran, because the specification defines an order for them.
+    # Mixes remain in the order in which they ran, because the specification defines this order.
     ordered = list(dict.fromkeys(column.order(work) for work in several))
     if column is not MIX:
         ordered.sort()
@@ -323,10 +333,10 @@ def _list_streams(streams: Sequence[Workload]) -> Layout:
 
 
 def shorten_names(names: Iterable[str], most: int) -> dict[str, str]:
-    """Return the names of curves with at most about ``most`` characters.
+    """Return the names of curves with at most about ``most`` characters, with the full name as the key.
 
-    Both ends of a long name are kept, with a number if several are equal. Each point of a curve contains the name, so
-    long names would form most of the page.
+    Both ends of a long name are kept. If shortened names would be equal, a number is added. Each point of a curve
+    contains the name, so long names would enlarge the page.
     """
     called: dict[str, str] = {}
     given: set[str] = set()

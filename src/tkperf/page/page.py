@@ -1,4 +1,4 @@
-"""Parts of a report as plain data; templates render them."""
+"""Define the parts of a report as plain data. Templates render these parts."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tkperf.page.words.run import WarningGroup
 
 Facts = tuple[tuple[str, str], ...]
 FactBlocks = tuple[tuple[str, Facts], ...]
-"""Blocks of named facts, each with a title."""
+"""Blocks of named facts. Each block has a title."""
 Stretches = tuple[tuple[int, int], ...]
-"""Stretches of places: the first place of each stretch, and the place after its last one."""
+"""Stretches of places. Each stretch consists of its first place and the place after its last place."""
 
-# A figure, or a value that was not measured.
+# Matches a figure, or the sign for a value that was not measured.
 _FIGURE = re.compile(r"-$|$|[(]?[-+\N{MINUS SIGN}<>≤≥]?\s?[0-9]")
 
 MOST_ROWS, FEW_MORE = 10, 4
-"""A long table of steps shows this many rows at first. A table with only a few more rows shows all."""
+"""A long table of steps first shows this many rows. A table that has only a few more rows shows all rows."""
 # A sweep has at most 1,024 rows (MOST_COMBINATIONS in procedures/workload_sweep.py).
 MOST_ROWS_AT_ONCE = 1200
 
@@ -35,23 +35,23 @@ class TableView:
     """A table of texts.
 
     Attributes:
-        labels: number of cells at the start of each row that form its name.
+        labels: number of cells at the start of each row that form the name of the row.
         notes: footnotes below the table.
-        targets: for each row, the id of the place on the page to which its name leads, or "".
-        pages: for each row, the file next to the page to which its name leads, or "".
-        strips: for each row, a bar that shows its first values, or None. If there are no bars, the column does not
-            exist.
-        ids: for each row, the ids of its first further cells, or "".
-        links: for each row, the address that a click on each further cell opens (``address`` in naming.py), or "". An
-            address with ``#`` is that of another page.
+        targets: for each row, the id of the place on the page to which the name of the row links, or "".
+        pages: for each row, the file, in the folder of the page, to which the name of the row links, or "".
+        strips: for each row, a bar that shows the first values of the row, or None. If the tuple is empty, the table
+            has no column of bars.
+        ids: for each row, the ids of the first cells after the labels, or "".
+        links: for each row, the address that a click on each cell after the labels opens (``address`` in naming.py), or
+            "". An address with ``#`` belongs to another page.
         hints: for each cell, the text that appears under the pointer.
-        heat: for each cell, the strength of its colour, 0 to 1; None: no colour.
-        levels: for each cell, the severity of its content; None: none.
+        heat: for each cell, the strength of its colour from 0 to 1; None for no colour.
+        levels: for each cell, the severity of its content; None for no severity.
         folded: whether a page shows the table only on demand.
-        stepwise: whether the rows are steps of one course, so that a few rows suffice to show it.
-        priorities: the rank of each column if there is no room for all: the column with the greatest rank is omitted
-            first, rank 0 never. A table with ranks is a list whose rows stay lines. Without ranks, all columns are
-            shown.
+        stepwise: whether the rows are steps of one course over time, so that a few rows are enough to show the course.
+        priorities: the rank of each column. If there is no room for all columns, the column with the greatest rank is
+            omitted first. A column with rank 0 is never omitted. A table with ranks is a list, in which each row
+            remains one line. Without ranks, all columns are shown.
     """
 
     title: str
@@ -72,7 +72,7 @@ class TableView:
     priorities: tuple[int, ...] = ()
 
     def take(self, numbers: Sequence[int]) -> TableView:
-        """Return a list with only these columns, which include the labels."""
+        """Return the table with only these columns. The numbers also count the labels."""
         cells = [number - self.labels for number in numbers if number >= self.labels]
         return replace(
             self,
@@ -84,14 +84,17 @@ class TableView:
 
     @property
     def numeric(self) -> tuple[bool, ...]:
-        """For each column: whether all its cells are figures, or not measured. Figures are aligned to the right."""
+        """Return for each column whether all its cells are figures or were not measured. Figures are aligned to the
+        right.
+        """
         return tuple(all(_FIGURE.match(row[column]) for row in self.rows) for column in range(len(self.columns)))
 
     @property
     def lead(self) -> Sequence[int]:
-        """Return the rows that are shown first: all rows, or some of many steps from the first to the last.
+        """Return the numbers of the rows that are shown first.
 
-        If a table is longer than any sweep, these are its first rows.
+        These are all rows. For a table with many steps, they are only some rows from the first to the last. If a table
+        is longer than any sweep, they are its first rows.
         """
         count = len(self.rows)
         if not self.stepwise or count <= MOST_ROWS + FEW_MORE:
@@ -100,8 +103,9 @@ class TableView:
 
     @property
     def on_paper(self) -> TableView:
-        """Return the table with the rows for paper, which cannot unfold: the lead, or the first rows of other long
-        tables.
+        """Return the table with the rows that are printed, because a reader of paper cannot unfold a table.
+
+        For a long table, the printed rows are those of ``lead`` if the rows are steps, otherwise the first rows.
         """
         count = len(self.rows)
         places = self.lead if self.stepwise or count <= MOST_ROWS + FEW_MORE else range(MOST_ROWS)
@@ -119,7 +123,7 @@ class TableView:
 
 Row = TypeVar("Row")
 Cell = tuple[str, NoteLevel | None]
-"""The text of a cell, and the severity of its content; None: none."""
+"""The text of a cell, and the severity of its content; None for no severity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +131,9 @@ class Column(Generic[Row]):
     """A column of a table.
 
     Attributes:
-        cell: makes the cell of a row: a text, or a text with its severity.
-        rank: if there is no room for all columns, the column with the greatest rank is omitted first; rank 0 never.
+        cell: returns the cell of a row: a text, or a text with its severity.
+        rank: if there is no room for all columns, the column with the greatest rank is omitted first. A column with
+            rank 0 is never omitted.
     """
 
     title: str
@@ -168,13 +173,13 @@ def build_table(
 
 
 def weigh(cell: str | Cell) -> Cell:
-    """Return a cell with its severity."""
+    """Return a cell with its severity. A cell that is only a text has no severity."""
     return (cell, None) if isinstance(cell, str) else cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A remark: its text, details on separate lines, and a command to copy. Each of them may be empty."""
+    """A remark: a text, details on separate lines, and a command to copy. Each of these parts may be empty."""
 
     text: str
     level: NoteLevel = NoteLevel.INFORMATION
@@ -196,25 +201,27 @@ Block = TableView | NotesView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartView:
-    """A chart, or one of its several views.
+    """A chart, or one of several views of the same chart.
 
     Attributes:
         key: a key that is unique in the report.
         text: the description of the chart.
-        cell: the key of the ``CellView`` whose seconds the chart draws, so that zooming in shows more.
-        below: whether the chart has the time axis of the preceding chart. A page shows it below that chart, as long as
-            that chart shows an ``aligned`` view.
-        question: the question that the chart answers; empty: no plan gives one.
-        figure: the figure of the test's plan that the chart draws; None: no plan asks for it.
-        choice: the name of the view, a name for each switch.
+        cell: the key of the ``CellView`` whose seconds the chart draws. Zooming in then shows more details.
+        below: whether the chart uses the time axis of the preceding chart. A page shows this chart below the preceding
+            chart, as long as the preceding chart shows an ``aligned`` view.
+        question: the question that the chart answers; empty if no plan contains a question.
+        figure: the figure of the test's plan that the chart draws; None if no plan requests the chart.
+        choice: the name of the view, with one part for each switch.
         others: the other views in their order. This view is shown first.
         printed: whether this view is printed. Paper has no switches, so several views may be printed.
-        on_screen_only: paper has another view, because specifications ask for values.
+        on_screen_only: whether the view is left out on paper, where another view shows the values that specifications
+            require.
         small: whether the chart is one of many similar charts, several of which fit into a row.
-        level: a sentence that says all of it, if all its curves are level; a page shows the sentence, not the chart.
-        file_name: name of its picture without an ending: the run and the chart; unique on the page.
+        level: a sentence that replaces the chart on a page if all curves are level; otherwise empty.
+        file_name: the file name of the chart's picture without an ending. It consists of the run and the chart, and is
+            unique on the page.
         source: drive, load and date, for a picture outside the page.
-        stream: name of the stream whose values the chart draws; empty: a load that ran alone.
+        stream: name of the stream whose values the chart draws; empty for a load that ran alone.
     """
 
     key: str
@@ -236,29 +243,31 @@ class ChartView:
 
     @property
     def caption(self) -> str:
-        """Return the description without the title of the chart, below which the description is shown."""
+        """Return the description without the title of the chart, because the description is shown below the title."""
         rest = self.text.removeprefix(f"{self.chart.title}: ")
         return rest if rest == self.text else capital(rest)
 
     @property
     def aligned(self) -> bool:
-        """Return whether charts of the same time fit below it."""
+        """Return whether charts of the same period can be placed below this chart."""
         return isinstance(self.chart, Chart) and self.chart.aligned
 
     @property
     def views(self) -> tuple[ChartView, ...]:
-        """Return this view and the others."""
+        """Return this view, followed by the other views."""
         return (self, *self.others)
 
     @property
     def on_paper(self) -> tuple[ChartView, ...]:
-        """Return the views for paper, which has no switches: the printed views, or else the first view."""
+        """Return the views for paper, which has no switches: the printed views. If no view is marked as printed, return
+        the first view.
+        """
         alone = tuple(replace(view, others=()) for view in self.views)
         printed = tuple(view for view in alone if view.printed)
         return printed or tuple(view for view in alone if not view.on_screen_only)[:1]
 
     def opened_at(self, view: ChartView) -> ChartView:
-        """Return the chart with another of its views first."""
+        """Return the chart with ``view`` as its first view."""
         others = (replace(one, others=()) for one in self.views if one.key != view.key)
         return replace(view, others=tuple(others), below=self.below)
 
@@ -276,14 +285,15 @@ Views = Iterator[TableView | ChartView]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartShownView:
-    """A part of a cell that its dialog can show: the rounds of the window, all rounds, the reads ...
+    """A part of a cell that the dialog of the cell can show, such as the rounds of the window, all rounds, or the
+    reads.
 
     Attributes:
         key: name of the part in addresses.
         words: name of the part in titles.
-        latencies: latencies in us, by their short names.
-        parts: its parts in ``PartsView``.
-        rows: the histograms whose sum is the histogram of the part.
+        latencies: latencies in µs, with their short names as the keys.
+        parts: the places of its parts in ``PartsView``.
+        rows: the places of the histograms whose sum is the histogram of the part.
     """
 
     key: str
@@ -297,18 +307,19 @@ class PartShownView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartsView:
-    """The parts of a cell, each a round, area or slice (``name``) with its number. The columns are packed by ``pack``.
+    """The parts of a cell. Each part is a round, an area or a slice (``name``) with a number. ``pack`` packs the
+    columns.
 
     Attributes:
         start_s: start of each part.
         end_s: end of each part.
-        seconds: index of each part's first second among the cell's seconds, and the end of the last part's.
+        seconds: index of the first second of each part among the cell's seconds, and the end of the last part.
         facts: a text for each part and each name.
-        latencies: a number in us for each part and each name.
+        latencies: a latency in µs for each part and each name.
         lower: lower edges of the buckets.
         upper: upper edges of the buckets.
-        counts: the histogram of each part, for a mix followed by the histograms of its reads and its writes.
-        marks: marked values in each histogram, by ``mark_names``.
+        counts: the histogram of each part. For a mix, the histograms of the reads and of the writes follow.
+        marks: marked values in each histogram, in the order of ``mark_names``.
     """
 
     name: str
@@ -332,13 +343,13 @@ class CellView:
     """A cell that a click opens: its numbers, every second, its histogram, and its fio job.
 
     Attributes:
-        seconds: columns of numbers by name, each packed by ``pack``.
+        seconds: columns of numbers with their names as the keys. ``pack`` packs each column.
         buckets: the fine histogram of the part with the key ``buckets_of``, packed in the same way.
-        scopes: the parts to show. The first is the one that the figures of the section describe.
+        scopes: the parts to show. The figures of the section describe the first part.
         words: the explanation of the plots.
-        apart: each round, area or slice; None if the cell has only the whole.
-        flagged: stretches that do not describe the device alone.
-        host: the activity of the host in each part; None: it was not recorded.
+        apart: each round, area or slice; None if the cell cannot be divided into parts.
+        flagged: stretches that do not show the device alone.
+        host: the activity of the host in each part; None if the activity was not recorded.
     """
 
     key: str
@@ -363,9 +374,10 @@ class SectionView:
     """A section of a test.
 
     Attributes:
-        over_time: sentences on its course over rounds or seconds.
-        load: what its loads have in common, such as ``random, TC2/QD16``.
-        is_brief: paper has its sentences alone: it only prepares the device, and no rule judged it.
+        over_time: sentences about the course of the section over rounds or seconds.
+        load: the properties that all loads of the section share, such as ``random, TC2/QD16``.
+        is_brief: whether only the sentences of the section are printed, because the section only prepares the device
+            and no rule judged it.
     """
 
     key: str
@@ -382,7 +394,7 @@ class SectionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsView:
-    """Events during a test, in the order of time."""
+    """Events during a test, in chronological order."""
 
     tables: tuple[TableView, ...] = ()
     charts: tuple[ChartView, ...] = ()
@@ -390,16 +402,17 @@ class EventsView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadlineView:
-    """A headline figure, of a run or of many drives.
+    """A headline figure of a run or of many drives.
 
     Attributes:
-        exact: the full value.
-        test, section: title of its test, and key of its section or test; empty: several drives, or not measured.
-        load: the load of a fixed figure, such as ``4 KiB, TC2/QD16``; empty: the label has it.
-        also: what belongs to the figure of a stream, such as ``p99 281 µs``; empty: the load ran alone.
-        needs_attention: it is the finding that a reader must know with the six figures of a run.
+        exact: the value with all its digits.
+        test, section: title of the test, and key of the section or test; empty for several drives, or if the figure was
+            not measured.
+        load: the load of a fixed figure, such as ``4 KiB, TC2/QD16``; empty if the label contains the load.
+        also: values that belong to the figure of a stream, such as ``p99 281 µs``; empty if the load ran alone.
+        needs_attention: whether this is the finding that a reader must know together with the six figures of a run.
         cell: the key of the cell of the figure, or empty.
-        strip: the values of many drives; ``text`` is their median. None: a figure of one run.
+        strip: the values of many drives. ``text`` is then the median of these values. None for a figure of one run.
     """
 
     label: str
@@ -418,7 +431,7 @@ class HeadlineView:
 
     @property
     def remark(self) -> str:
-        """Return what belongs to the figure of a stream, and the verdict."""
+        """Return the further values of a stream's figure, and the verdict."""
         return "; ".join(filter(None, (self.also, self.verdict)))
 
     @property
@@ -428,7 +441,7 @@ class HeadlineView:
 
     @property
     def origin(self) -> str:
-        """Return the title of its test without the remarks in brackets."""
+        """Return the title of the figure's test without the remarks in brackets."""
         return self.test.split(" (")[0]
 
 
@@ -438,10 +451,11 @@ class TestView:
 
     Attributes:
         headlines: the figures of many drives, each with its strip.
-        events: the load on the device during the test, and the reports of the drives. They appear below the answers.
-        sheet: the name at the top of its printed pages; empty: the title.
+        events: the load on the device during the test, and the reports of the drives. A page shows them below the
+            charts that answer questions.
+        sheet: the name at the top of the test's printed pages; empty to use the title.
         header: the facts at the beginning of the printed test, block by block.
-        load: what the loads of all sections have in common.
+        load: the properties that the loads of all sections share.
     """
 
     __test__ = False
@@ -462,7 +476,7 @@ class TestView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingsView:
-    """Findings of a test: sentences without their full stops, each with a flag for an alarm."""
+    """Findings of a test as sentences without full stops. Each sentence has a flag that marks an alarm."""
 
     key: str
     title: str
@@ -475,26 +489,27 @@ class ReportView:
 
     Attributes:
         banners: facts that every reader must know and that the verdict does not contain.
-        stamp: the banners, including those that the verdict contains; empty: only ``banners``.
+        stamp: the banners, including those that the verdict contains; empty to use only ``banners``.
         words: the explanation of the figures.
-        colours: the explanation of the colours of tables, for outputs with colours; empty: no table has colours.
+        colours: the explanation of the colours of tables, for outputs with colours; empty if no table has colours.
         about: a text at the top of the page and of each printed page.
-        device: vendor, model ..., or the runs. This text appears with ``about`` at the top of printed pages.
+        device: vendor, model and further facts about the device, or the names of the runs. This text appears with
+            ``about`` at the top of printed pages.
         footer: a text at the bottom of printed pages.
         set_up_line: the demand, the active range, the preparation and the window of a run, below the verdict.
-        date: the day of the run, in UTC; empty: the day is not known, or the page covers several runs.
-        verdict: the verdict, with which the page begins.
-        headlines: the answer, together with ``findings``.
+        date: the day of the run in UTC; empty if the day is not known, or if the page covers several runs.
+        verdict: the verdict at the beginning of the page.
+        headlines: the headline figures, which are shown together with ``findings``.
         opening_chart: the chart below the headlines of a run, which is a copy of a chart of a test.
         warnings_line: a line with the number of warnings of each kind.
-        grouped_warnings: the warnings, which appear below the answer.
+        grouped_warnings: the warnings, which appear below the findings.
         answer: the sentences of a comparison.
-        decision: the beginning of a comparison, together with ``lead_charts``. The rest of such a page is shown on
-            demand.
-        overview: tables and remarks of a page that is not about a single run, with ``overview_charts``.
-        claims: the claims; None: there are none.
+        decision: the content at the beginning of a comparison, together with ``lead_charts``. The page shows its other
+            parts on demand.
+        overview: tables and remarks of a page that is not about a single run, together with ``overview_charts``.
+        claims: the table of the claims; None if there are no claims.
         cells: the cells, which may be built during iteration.
-        cell_charts: the charts of a ``CellView`` by name, without data.
+        cell_charts: the charts of a ``CellView`` without data, with their names as the keys.
     """
 
     title: str
@@ -527,5 +542,5 @@ class ReportView:
 
     @property
     def tables(self) -> tuple[TableView, ...]:
-        """The tables of the overview."""
+        """Return the tables of the overview."""
         return tuple(block for block in self.overview if isinstance(block, TableView))

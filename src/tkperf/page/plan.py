@@ -1,4 +1,6 @@
-"""Page of a plan: whether the run could begin and how much time it needs, then each test, phase and condition."""
+"""Build the page of a run's plan: whether the run could begin, how much time it needs, and each test, phase and
+condition.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,15 @@ from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 from tkperf.procedures import Circumstances
 
 NOTHING_WRITTEN = "nothing is written before you confirm"
-# Browsers do not remove this blank at the beginning of a line.
+# Browsers remove ordinary spaces at the beginning of a line, but not no-break spaces.
 _INDENT = "\N{NO-BREAK SPACE}" * 2
 
 
 def build_plan_page(estimate: RunEstimate, ends: str = "") -> ReportView:
-    """Return the page of a plan: verdict, time and amount of each test and its phases, and then the conditions.
+    """Return the page of a plan: the verdict, the time and amount of each test and its phases, and the conditions.
 
     Args:
-        ends: the time at which the run would end, on the user's clock; empty: not known.
+        ends: the time at which the run would end, on the user's clock; empty if the time is not known.
     """
     by_test: dict[str, list[Stage]] = {test.title: [] for test in estimate.tests}
     for stage in estimate.stages:
@@ -61,8 +63,8 @@ def build_plan_page(estimate: RunEstimate, ends: str = "") -> ReportView:
 
 
 def describe_plan_verdict(estimate: RunEstimate) -> Verdict:
-    """Return the answer: whether the run could begin, its time, the amount written, and the share of the drive's
-    life.
+    """Return the verdict on a plan: whether the run could begin, its duration, the amount written, and the share of the
+    drive's life that the run uses.
     """
     judged = judge_plan(estimate)
     cost = f"more than {_percent(MUCH_OF_A_LIFE)}"
@@ -90,7 +92,9 @@ def describe_plan_verdict(estimate: RunEstimate) -> Verdict:
 
 
 def warn_of_cost(estimate: RunEstimate) -> str | None:
-    """Return the warning that the run may use much of a drive's life; None: it does not, or no rating was given."""
+    """Return the warning that the run may use much of a drive's life. Return None if the share is small, or if no
+    rating of the drive is known.
+    """
     if estimate.shares is None or not estimate.costs_much:
         return None
     return (
@@ -105,7 +109,9 @@ def describe_time(estimate: RunEstimate) -> str:
 
 
 def describe_clock(estimate: RunEstimate) -> str:
-    """Describe which time a duration counts, with a space before the text; empty if it is the user's time."""
+    """Return the text after a duration: `` of simulated time`` for a simulated run, `` plus purging`` for a run that
+    purges, otherwise an empty text.
+    """
     if estimate.simulated:
         return " of simulated time"
     return " plus purging" if estimate.purge_count else ""
@@ -137,7 +143,7 @@ def describe_shares(shares: tuple[float, float]) -> str:
 
 
 def _between(least: str, most: str, *, nothing: bool) -> str:
-    """Format a range: ``1.9 TB to 29.0 TB``; if the lower bound is 0, only the upper bound."""
+    """Return a range in words: ``1.9 TB to 29.0 TB``. If the lower bound is 0, return only the upper bound."""
     if nothing:
         return f"at most {most}"
     return most if least == most else f"{least} to {most}"
@@ -148,7 +154,9 @@ def _percent(share: float) -> str:
 
 
 def describe_conditions(estimate: RunEstimate, ends: str) -> Iterator[tuple[str, str]]:
-    """Yield what the run would do and under which conditions, each line with its label."""
+    """Yield the actions of the run and the conditions under which the run would take place, each line with its
+    label.
+    """
     if ends:
         yield "ends", ends
     profile, raid = estimate.profile, estimate.device.get("raid")
@@ -159,7 +167,7 @@ def describe_conditions(estimate: RunEstimate, ends: str) -> Iterator[tuple[str,
     demand, least = profile.demand, "at least " if raid else ""
     at = "TC and QD found first" if demand.searched else f"TC{demand.jobs}/QD{demand.io_depth}"
     filled = profile.preconditioning
-    # Users do not expect that preconditioning covers another range than the test.
+    # The text names this range, because users do not expect that preconditioning and test use different ranges.
     other = "" if filled.length is None else f"; preconditioning writes {filled.range_text}"
     active_range = f"{least}{format_capacity(estimate.active_range_bytes)}{other}"
     yield "profile", f"{profile.title}, {at}, active range {active_range}"
@@ -168,7 +176,7 @@ def describe_conditions(estimate: RunEstimate, ends: str) -> Iterator[tuple[str,
     yield "tests", ", ".join(test.title for test in estimate.tests)
     circumstances = Circumstances(purge="Purge" if estimate.purges_first else None)
     for test in estimate.tests:
-        if test.own:  # no other place describes the course of this test
+        if test.own:  # No other part of the page describes the procedure of this test.
             yield "course", f"{test.title}:"
             yield from (("", line) for line in test.describe(profile, circumstances))
     fills = (f"{amount / estimate.capacity_bytes:,.1f}" for amount in sum_bytes(estimate.stages))

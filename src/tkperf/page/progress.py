@@ -1,4 +1,6 @@
-"""Page of a running run: its place, its newest figures, the history of each cell, and the window so far."""
+"""Build the page of a running run: its position, its newest figures, the history of each cell, and the window so
+far.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ _MOST_WARNINGS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """Completed share of a whole, 0 to 1. ``most`` is the share if the whole takes the shortest time."""
+    """Completed share of a whole, from 0 to 1. ``most`` is the share for the shortest possible duration of the
+    whole.
+    """
 
     label: str
     done: float
@@ -42,11 +46,13 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
-    """Figures of the newest second; None: there are none yet, or they were not measured.
+    """Figures of the newest second. None means that no second is complete yet, or that the figure was not measured.
 
     Attributes:
-        name: the stream of a combination to which the figures belong, or its flushes; empty: all reads and writes.
-        offered_iops: the rate that the stream should do; None: as fast as the device answers.
+        name: the stream of a combination to which the figures belong, or the stream's flushes; empty for all reads and
+            writes.
+        offered_iops: the rate that fio offers to the device; None if fio issues I/Os as fast as the device completes
+            them.
     """
 
     name: str = ""
@@ -59,12 +65,13 @@ class Now:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellHistories:
-    """Values of the main quantity of the section, by cell. ``current`` is the cell that is measured now.
+    """Values of the section's main quantity for each cell. ``current`` is the cell that tkperf measures now.
 
     Attributes:
-        part: word for a value's place: round, slice or area.
+        part: word for the place of a value: round, slice or area.
         unit: unit of the values.
-        most: number of values that are kept of a cell; of so many, earlier ones may be missing.
+        most: greatest number of values that are kept for a cell. If a cell has this many values, earlier values may be
+            missing.
     """
 
     title: str
@@ -77,7 +84,9 @@ class CellHistories:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSoFar:
-    """Window of the latest verdict: the tracked value, whether it is steady, and the figures as text and numbers."""
+    """Window of the latest verdict: the tracked value, whether the window is steady, and the figures as text and
+    numbers.
+    """
 
     title: str
     state: str
@@ -89,20 +98,25 @@ class WindowSoFar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressView:
-    """State of a run, as every view of the run shows it.
+    """State of a run in the form that every view of the run shows.
 
     Attributes:
         test: the running test, one of ``tests``; empty before the first test.
-        number: the number of the test, from 1.
-        place: the place in the test. ``load``: the load at this place. ``known``: whether the place is known.
-        run: the completed share of the run; None: not known. ``step`` is None while no step runs.
-        ends_s: the shortest and the longest time to the end, for a clock; None: not known, or simulated.
-        streams: the figures of each stream of the running combination and of its flushes; empty: one load alone.
+        number: the number of the test, counted from 1.
+        place: the position within the test.
+        load: the load at this position.
+        known: whether the position is known.
+        run: the completed share of the run; None if it is not known.
+        step: the completed share of the step; None while no step runs.
+        ends_s: the shortest and the longest time to the end in seconds, for a clock; None if the time is not known, or
+            if the run is simulated.
+        streams: the figures of each stream of the running combination and of its flushes; empty for a single load.
         seconds_iops: IOPS of the last seconds.
-        left: the sections that the run has left, each with its test and its outcome in words.
+        left: the sections that are already behind the run, each with its test and its outcome in words.
         totals: elapsed and remaining time, temperature in degrees Celsius, and amount written.
         disturbed: the number of disturbed steps in words; empty if there are none.
-        remarks: notices, followed by the newest warnings. ``warned``: whether there is a warning.
+        remarks: notices, followed by the newest warnings.
+        warned: whether there is a warning.
     """
 
     name: str
@@ -128,7 +142,7 @@ class ProgressView:
 
 
 def build_progress(state: RunState) -> ProgressView:
-    """Return the content of the page about the state of a run."""
+    """Return the content of the page for the state of a run."""
     place, load, known = _place(state)
     done, remaining_s = state.run_done, state.remaining_s
     run = None
@@ -160,7 +174,7 @@ def build_progress(state: RunState) -> ProgressView:
 
 
 def _place(state: RunState) -> tuple[str, str, bool]:
-    """Return the place, the load at this place, and whether the place is known."""
+    """Return the position within the test, the load at this position, and whether the position is known."""
     phase, step = state.progress.phase, state.step
     if state.ended:
         return f"run {state.ended}", "", True
@@ -193,7 +207,7 @@ def _describe_share(state: RunState, step: StepStarted, done: float) -> str:
 
 
 def _streams(state: RunState) -> Iterator[Now]:
-    """Yield the figures of each stream, and below those of its flushes."""
+    """Yield the figures of each stream, followed by the figures of the stream's flushes."""
     if state.step is None or state.sample is None:
         return
     for work in list_loads(state.step.workload)[1:]:
@@ -252,7 +266,9 @@ def _window(verdict: SteadyStateVerdict) -> WindowSoFar:
 
 
 def _describe_left(section: LeftSection) -> tuple[str, str]:
-    """Return the name of a section that the run has left, and the window's average or its newest value."""
+    """Return the name of a section that the run has left. The second text is the average over the window or the newest
+    value.
+    """
     is_named = section.section.lower() != section.test
     name = ", ".join(filter(None, (section.test, section.section if is_named else "")))
     verdict, newest = section.verdict, section.newest
@@ -291,5 +307,5 @@ def _remarks(state: RunState) -> list[str]:
     texts = [f"warning: {warning}" for warning in state.warnings[-_MOST_WARNINGS:]]
     if earlier := len(state.warnings[:-_MOST_WARNINGS]):
         texts.insert(0, f"{format_count(earlier, 'earlier warning')} in the log")
-    # The newest warning is last, as in a log.
+    # The newest warning is the last line, as in a log.
     return [*state.notices, *texts]

@@ -1,4 +1,6 @@
-"""Sections of each test: the tables and charts that their plans ask for, and histograms that the user asked for."""
+"""Build the sections of each test: the tables and charts that their plans request, and the histograms that the user
+requested.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,8 @@ from tkperf.page.tables.verdict_tables import build_section_tables, build_teleme
 from tkperf.page.words.time_course import describe_timelines, format_verdict_value
 
 Charts = Iterator[ChartView]
-# Around a change, the chart shows this share of the shorter of the two sections on each side, and at least this many
-# seconds if the section has them.
+# A chart of a change shows this share of the shorter of the two sections on each side of the change, and at least this
+# many seconds if the section has them.
 ZOOMED_SHARE = 1 / 12
 LEAST_ZOOMED_S = 20.0
 
@@ -52,16 +54,16 @@ def build_test_figures(
     loads: LoadsOfTest | None,
     drive_reports: TelemetrySeries | None = None,
 ) -> tuple[tuple[TableView, ...], tuple[ChartView, ...], EventsView]:
-    """Return the tables, the charts and the events of a test that its plan asks for.
+    """Return the tables, the charts and the events that the plan of a test requests.
 
-    Charts without values are omitted. The events contain the charts of the work on the device. The reports of the
+    Charts without values are omitted. The events contain the charts of the load on the device. The reports of the
     drives (``drive_reports``) follow the first chart that covers the whole test.
 
     Args:
         shown_sections: the sections of the test.
     """
     merged = _merge(test, shown_sections)
-    # Means of the rounds so far must not be shown next to means of a window.
+    # A mean of the rounds so far must not be shown next to means over a window.
     complete = tuple(section for section in test.sections if section.complete)
     ended = _merge(replace(test, sections=complete), shown_sections)
     views = tuple(build_section_tables(test, merged))
@@ -79,13 +81,13 @@ def build_test_figures(
             drawn = [_aligned(drawn[0], drive_reports), *show_drive_reports_below(drive_reports), *drawn[1:]]
             drive_reports = None
         (done if figure.question == DONE else charts).extend(name_views(figure, drawn))
-    # Streams show it below their own charts.
+    # Streams show the reports of the drives below their own charts.
     if drive_reports is not None and not any(shown.drive_reports for shown in shown_sections):
         done += show_drive_reports(drive_reports, "the whole test")
     answers = join_charts(charts, test.name)
     below = EventsView(
         tables=() if telemetry is None else (telemetry,),
-        # One call joins both groups, so that the keys are unique.
+        # A single call joins both groups of charts, so that all keys are unique.
         charts=join_charts([*charts, *done], test.name)[len(answers) :],
     )
     return views, answers, below
@@ -103,7 +105,7 @@ def _merge(test: TestResult, shown_sections: Sequence[ShownSection]) -> ShownSec
 
 
 def _over_sections(figure: Figure, merged: ShownSection | None) -> Charts:
-    """Yield the charts of a figure over all sections together. The analysis builds their tables."""
+    """Yield the charts of a figure that covers all sections. The corresponding tables are built elsewhere."""
     if merged is None or figure.kind in TABLE_KINDS:
         return
     views: Views = iter(())
@@ -136,13 +138,15 @@ def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:
             key="timeline",
             text=f"{text}. {_explain(quantities)}",
             chart=draw_test(stretches, quantities, title, log=figure.log, order=order),
-            # If there are neighbours, the chart is about the section in the middle.
+            # If there are several neighbouring sections, the chart shows the section in the middle.
             choice=(group[len(group) // 2],) if group else (),
         )
 
 
 def _names(loads: LoadsOfTest) -> tuple[str, ...]:
-    """Return the names of all curves of the whole test, so that each curve has the same colour in every chart."""
+    """Return the names of all curves of the whole test. With these names, a curve has the same colour in every
+    chart.
+    """
     return tuple(dict.fromkeys(curve.name for curve in stretches_by_section(loads)))
 
 
@@ -150,7 +154,7 @@ def _preconditioning(figure: Figure, loads: LoadsOfTest) -> Charts:
     quantities = find_quantities(figure.quantities)
     fills = loads.fills().loads
     for load in fills:
-        # A single point shows no more than the chart of the whole test.
+        # A single point would show no more than the chart of the whole test.
         if len(load.seconds) < 2:
             continue
         section = load.step.section
@@ -166,7 +170,7 @@ def _preconditioning(figure: Figure, loads: LoadsOfTest) -> Charts:
 
 
 def _overlaid(figure: Figure, loads: LoadsOfTest) -> Charts:
-    """Yield a chart of groups of sections, each of which starts at time 0."""
+    """Yield a chart for each group of sections. In this chart, each section starts at time 0."""
     quantities = find_quantities(figure.quantities)
     groups = [(group, loads.of_sections(group)) for group in figure.groups]
     stretches = tuple(
@@ -233,11 +237,11 @@ _COARSE = " Of single seconds histograms are kept in buckets of up to 1/16 of th
 
 
 def build_section_view(shown: ShownSection) -> SectionView:
-    """Return a section with the tables and charts that its plan asks for."""
+    """Return a section with the tables and charts that the plan of the section requests."""
     section = shown.section
     cut_off = not section.cells and not section.slices
     tables, charts = ((), ()) if cut_off else build_figures(shown)
-    # If there are fewer rounds than in a window, a line through them means nothing.
+    # With fewer rounds than in a window, a line through the rounds would be meaningless.
     judged = [verdict for verdict in section.window_verdicts if verdict.judged]
     return SectionView(
         key=shown.key,
@@ -259,7 +263,9 @@ def build_section_view(shown: ShownSection) -> SectionView:
 
 
 def find_workloads(section: SectionResult) -> Iterator[Workload]:
-    """Yield the workloads of a section: of its cells, else of its rounds or slices so far."""
+    """Yield the workloads of a section. They are found in the cells or, if there are no cells, in the rounds or slices
+    so far.
+    """
     if section.cells:
         yield from (cell.workload for cell in section.cells)
         return
@@ -268,7 +274,7 @@ def find_workloads(section: SectionResult) -> Iterator[Workload]:
 
 
 def _cut_off(shown: ShownSection) -> Iterator[TableView]:
-    """Yield a table of the incomplete first round."""
+    """Yield a table of the round that was cut off. If the section has no rounds or no quantities, yield nothing."""
     if not shown.section.rounds or not shown.section.quantities:
         return
     last = shown.section.rounds[-1]
@@ -308,7 +314,9 @@ def _facts_of(verdict: SteadyStateVerdict) -> dict[str, str]:
 
 
 def describe_fit(fit: Fit) -> str:
-    """Return the fit as ``-12.15 × round + 47,625.5``; a steep fit as ``11,104 × round - 3,954.54``."""
+    """Return the equation of a fit: ``-12.15 × round + 47,625.5``. For a steep fit, return ``11,104 × round -
+    3,954.54``.
+    """
     slope, start = f"{fit.slope:,.4g}", f"{abs(fit.intercept):,.6g}"
     if "e+" in slope:
         slope = f"{fit.slope:,.0f}"
@@ -326,7 +334,7 @@ def _excursion(verdict: SteadyStateVerdict, measured: float | None, allowed: flo
 
 
 def build_selected_parts(test: str, selected: Sequence[SelectedPart]) -> tuple[SectionView, ...]:
-    """Return the numbered histogram sections of one test."""
+    """Return the numbered sections of one test that show the histograms requested by the user."""
     of_test = [asked for asked in selected if asked.test == test]
     return tuple(
         SectionView(

@@ -1,4 +1,4 @@
-"""A section of a test in the form of a report, with the details of its cells."""
+"""Prepare a section of a test for a report, together with the details of its cells."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ NO_LINKS: Mapping[Workload, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSection:
-    """A section that a report shows.
+    """A section in the form that a report shows.
 
     Attributes:
         key: a key that is unique in the report.
         details: the samples and histograms of its cells, if they are available.
         links: the key that a click on each cell opens.
-        capacity_bytes: size of one drive fill; None: not known.
-        drive_reports: the reports of the drives during its stream; None: there are none.
+        capacity_bytes: size of one drive fill; None if it is not known.
+        drive_reports: the reports of the drives during the section's stream; None if there are no reports.
         rounds: the rounds or areas of each workload, with the cells of the workload.
-        cells: the results of the section, by workload.
-        slices: the results of each slice by its number, of the whole load, each stream and flushes, by workload.
+        cells: the results of the section, with the workload as the key.
+        slices: the results of each slice, with the number of the slice as the outer key and the workload as the inner
+            key. The workload is the whole load, a stream, or the flushes of a stream.
         slices_s: the duration of all slices together.
         has_rates, has_counts: whether each slice has a rate, and a number of I/Os.
     """
@@ -39,7 +40,8 @@ class ShownSection:
     links: Mapping[Workload, str] = field(default_factory=dict)
     capacity_bytes: int | None = None
     drive_reports: TelemetrySeries | None = None
-    # These are found once, because a search for each cell would take a time that grows with the square of their number.
+    # These attributes are computed once. A separate search for each cell would take a time that grows with the square
+    # of the number of cells.
     rounds: Mapping[Workload, Sequence[tuple[RoundResult, CellResult]]] = field(init=False)
     cells: Mapping[Workload, CellResult] = field(init=False)
     slices: Mapping[Workload, Mapping[int, CellResult]] = field(init=False)
@@ -68,7 +70,11 @@ def build_shown_sections(
     capacity_bytes: int | None,
     drive_reports: Mapping[str, TelemetrySeries],
 ) -> tuple[ShownSection, ...]:
-    """Return the sections of a test with their details. ``drive_reports``: the reports by the names of sections."""
+    """Return the sections of a test with their details.
+
+    Args:
+        drive_reports: the reports of the drives, with the names of the sections as the keys.
+    """
     shown_sections = []
     of_sections: dict[str, dict[Workload, CellDetail]] = {}
     for detail in details:
@@ -91,5 +97,5 @@ def build_shown_sections(
 
 
 def find_section_key(test: TestResult, number: int) -> str:
-    """Return the key of a section, which no other section of the report has."""
+    """Return the key of a section. No other section of the report has this key."""
     return f"{test.name}{number}"

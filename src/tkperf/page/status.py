@@ -1,4 +1,4 @@
-"""Page of several runs with a row for each, as ``tkperf status`` shows it."""
+"""Build the page of several runs with a row for each run, which ``tkperf status`` shows."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from tkperf.page.verdict_texts import NoteLevel, Verdict, find_gravest, level_of
 def build_status(
     runs: Sequence[RunOverview], *, not_read: Sequence[str] = (), batches: Sequence[BatchState] = ()
 ) -> ReportView:
-    """Build the page of runs, a row for each, after a row for each batch; ``not_read``: files that could
-    not be read.
+    """Build the page of runs. The rows of the batches are first, followed by a row for each run.
+
+    Args:
+        not_read: files that tkperf could not read.
     """
     judged = all(run.verdict is not None for run in runs)
     return ReportView(
@@ -38,7 +40,7 @@ def build_status(
 
 
 def _add_batches(verdict: Verdict, runs: Sequence[RunOverview], batches: Sequence[BatchState]) -> Verdict:
-    """Return the verdict with the numbers of drives of each batch."""
+    """Return the verdict with the numbers of drives of each batch added."""
     if not batches:
         return verdict
     if not runs and len(batches) == 1:
@@ -59,14 +61,16 @@ def _find_cell(title: str, row: Mapping[str, str | Cell]) -> str | Cell:
 
 
 def _describe_run(run: RunOverview) -> dict[str, str | Cell]:
-    """Return the cells of a run by their titles. State and result have the colour of the verdict."""
+    """Return the cells of a run, with the column titles as the keys. State and result have the colour of the
+    verdict.
+    """
     level = _shown_level(level_of(judge_runs((run,)).state))
     cells = {title: cell(run) for title, cell, _ in _COLUMNS}
     return {**cells, "state": (cells["state"], level), "result": (cells["result"], level)}
 
 
 def _describe_batch(batch: BatchState) -> dict[str, str | Cell]:
-    """Return the cells of a batch by their titles. Its drives are in the column of the tests."""
+    """Return the cells of a batch, with the column titles as the keys. The column of the tests contains the drives."""
     stages = describe_stages(batch)
     done = sum(drive.stage is DriveStage.DONE for drive in batch.drives)
     models = {drive.shown.model for drive in batch.drives}
@@ -97,7 +101,7 @@ def describe_runs_verdict(runs: Sequence[RunOverview], not_read: Sequence[str] =
         title=format_count(len(runs), "run"),
         reasons=(", ".join(_count(counts, running, len(runs) - running)),),
     )
-    # The level is that of the gravest run, so that a running run does not hide the level of another run.
+    # The level is that of the run with the most severe verdict. A running run does not hide this level.
     levels = (level_of(reason.code.severity) for reason in judged.reasons)
     return replace(verdict, level=find_gravest(levels))
 
@@ -113,7 +117,7 @@ _WORDS: dict[VerdictCode, str] = {
 
 
 def _count(counts: Mapping[VerdictCode, int], running: int, ended: int) -> Iterator[str]:
-    """Yield ``1 running``, ``6 ended``, ``1 of them not valid``, ``2 interrupted``."""
+    """Yield the parts of the verdict: ``1 running``, ``6 ended``, ``1 of them not valid``, ``2 interrupted``."""
     if running:
         yield f"{running} running"
     if ended:
@@ -128,7 +132,9 @@ def _count(counts: Mapping[VerdictCode, int], running: int, ended: int) -> Itera
 
 
 def _result(run: RunOverview) -> str:
-    """Return the verdict. A run that has not ended in order has only its state."""
+    """Return the verdict on a run. For a run without a final verdict, return ``NOT_MEASURED``, because the column of
+    states already describes this run.
+    """
     if run.verdict in (None, VerdictState.RUNNING, VerdictState.INTERRUPTED):
         return NOT_MEASURED
     return name_verdict(run.verdict, simulated=run.simulated)
@@ -147,7 +153,7 @@ def _process(run: RunOverview) -> str:
     return "not seen from here" if run.pid is None else str(run.pid)
 
 
-# Title, cell, rank.
+# Title, function that returns the cell, and rank.
 _COLUMNS: tuple[tuple[str, Callable[[RunOverview], str], int], ...] = (
     ("run", lambda run: run.run_file, 0),
     ("state", lambda run: run.state, 1),

@@ -1,4 +1,4 @@
-"""Values on one line as plain data: drives as dots around their median, or one value as a bar, with their limits."""
+"""Define values on one line as plain data: drives as dots around their median, or one value as a bar, with limits."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from enum import StrEnum
 from tkperf.analysis.comparing.arrangements import CohortDistribution
 from tkperf.page.verdict_texts import NoteLevel
 
-# Dots that are closer than this share of the width would cover each other.
+# Dots that are closer to each other than this share of the width would overlap.
 _DOT = 0.026
 _MOST_LANES = 5
-# Share of the width of a letter of a name, lanes that a name covers, and most names.
+# Width of a letter of a name as a share of the line's width, number of lanes that a name covers, and greatest number of
+# names.
 _LETTER, _LANES_OF_NAME, _MOST_LABELS = 0.021, 2, 3
-# Share of the width at both ends that stays free for a dot.
+# Share of the width that remains free for a dot at each end.
 _MARGIN = 0.03
-# A limit that is farther from the values than this multiple of their range would press the values together.
+# A limit that is farther from the values than this multiple of their range would push the values close together.
 _FARTHEST = 2.5
-# A bar ends before the end of its line.
+# The line is longer than the bar by this factor, so that the bar does not touch the end of the line.
 _ROOM = 1.08
 
 
 class TickKind(StrEnum):
-    """Meaning of a tick."""
+    """Meaning of a tick on the line."""
 
     MEDIAN = "median"
     CLAIM = "claim"
@@ -32,12 +33,12 @@ class TickKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """A marked value.
+    """A marked value on the line.
 
     Attributes:
-        share: its place on the line, 0 to 1.
-        text: the value in words, as ``claim ≥ 45,000``; empty: it is explained elsewhere.
-        is_off_scale: the value lies beyond the end of the line at which it is marked.
+        share: the place on the line, from 0 to 1.
+        text: the value in words, such as ``claim ≥ 45,000``; empty if another text explains the value.
+        is_off_scale: whether the value lies beyond the end of the line at which the tick is drawn.
     """
 
     kind: TickKind
@@ -48,13 +49,13 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dot:
-    """The value of a drive.
+    """The value of a drive as a dot.
 
     Attributes:
-        share: its place on the line, 0 to 1.
-        lane: its place across the line, so that dots do not cover each other: 0 is on it, -1 above, 1 below ...
-        level: its weight; None: it is one of many alike.
-        name: the drive, which is written next to a dot with a weight.
+        share: the place on the line, from 0 to 1.
+        lane: the place across the line, so that dots do not overlap: 0 is on the line, -1 above, 1 below.
+        level: the severity of the value; None for a dot without a special meaning.
+        name: the name of the drive, which is written next to a dot with a severity.
         hint: the drive and its value in words.
     """
 
@@ -75,11 +76,11 @@ class Strip:
     """Values on one line.
 
     Attributes:
-        text: all of it in words, for readers who do not see it.
-        missed: begin and end of the part in which a value misses the claim; None: there is no claim.
-        bar: the length of the bar of a single value; None: there are dots.
-        low, high: the ends of the interval of this value; None: not known.
-        level: the weight of the bar.
+        text: the content of the strip in words, for screen readers.
+        missed: begin and end of the part in which a value misses the claim; None if there is no claim.
+        bar: the length of the bar of a single value; None if the strip shows dots.
+        low, high: the ends of the interval of the single value; None if they are not known.
+        level: the severity of the bar.
     """
 
     text: str
@@ -93,13 +94,14 @@ class Strip:
 
     @property
     def named(self) -> tuple[Dot, ...]:
-        """Return the dots that have a weight."""
+        """Return the dots that have a severity."""
         return tuple(dot for dot in self.dots if dot.level is not None)
 
     @property
     def labelled(self) -> tuple[Dot, ...]:
-        """Return the dots whose names are written next to them: failures first, as long as no name covers another name
-        or another dot with a name.
+        """Return the dots whose names are written next to them. Failures are first.
+
+        A dot is left out if its name would cover another name or another dot with a name.
         """
         kept: list[Dot] = []
         for dot in sorted(self.named, key=lambda one: one.level is not NoteLevel.FAILURE):
@@ -117,7 +119,7 @@ class Strip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """The limit of a claim: a value on its good side meets it.
+    """The limit of a claim. A value on the good side of the limit meets the claim.
 
     Attributes:
         text: the limit in words: ``≥ 45,000``.
@@ -137,12 +139,12 @@ def _find_label(dot: Dot) -> tuple[float, float]:
 def build_dot_strip(
     values: Sequence[tuple[float, Dot]], text: str, *, cohort: CohortDistribution | None, limit: Limit | None = None
 ) -> Strip:
-    """Return the dots of drives.
+    """Return a strip with a dot for each drive.
 
     Args:
-        values: each with its dot, whose places are set here.
-        cohort: gives the median and the limits of outliers; None: there are too few drives.
-        limit: that of the claim; None: there is none.
+        values: each value with its dot. This function sets the place of the dot.
+        cohort: contains the median and the limits of outliers; None if there are too few drives.
+        limit: the limit of the claim; None if there is no claim.
     """
     known = [value for value, _ in values]
     of_cohort = [] if cohort is None else [cohort.median]
@@ -184,7 +186,7 @@ def _name_limit(limit: Limit, low: float, high: float) -> str:
 
 
 def _spread_over_lanes(dots: Sequence[Dot]) -> Iterator[Dot]:
-    """Yield the dots, each in the lane nearest to the line in which it covers no other one."""
+    """Yield the dots. Each dot is in the lane nearest to the line in which the dot does not cover another dot."""
     lanes = [(lane + 1) // 2 * (-1 if lane % 2 else 1) for lane in range(_MOST_LANES)]
     last = dict.fromkeys(lanes, -1.0)
     for dot in sorted(dots, key=lambda one: one.share):
@@ -202,7 +204,7 @@ def build_bar_strip(
     interval: tuple[float | None, float | None] = (None, None),
     level: NoteLevel | None,
 ) -> Strip:
-    """Return the bar of one value from 0, with the limit and, as far as it is known, its interval."""
+    """Return a strip with a bar from 0 to the value, the limit and, if it is known, the interval of the value."""
     low, high = interval
     whole = _ROOM * max(value, limit.value, high or 0.0) or 1.0
     at = limit.value / whole

@@ -1,4 +1,4 @@
-"""Describe the verdict on the measurement of a run, with which every output of a run begins."""
+"""Describe the verdict on the measurement of a run. Every output about a run begins with this verdict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tkperf.model.units import capital, format_count
 
 
 class NoteLevel(StrEnum):
-    """Severity of a remark, with the gravest last. An output gives each severity a colour and a sign."""
+    """Severity of a remark, in ascending order. An output shows each severity with a colour and a sign."""
 
     INFORMATION = "information"
     CAUTION = "caution"
@@ -28,8 +28,8 @@ class Verdict:
     """A verdict in words.
 
     Attributes:
-        title: the state, such as ``Valid with cautions``. ``SIMULATED`` precedes the state if a model was measured.
-        reasons: sentences without full stops, the gravest first.
+        title: the state, such as ``Valid with cautions``. ``SIMULATED`` precedes the state if tkperf measured a model.
+        reasons: sentences without full stops, the most severe first.
         judged: the verdict that the text describes.
         texts: a text for each reason of ``judged``.
     """
@@ -74,7 +74,7 @@ _LEVELS: dict[VerdictState | None, NoteLevel] = {
 }
 CLAIM_LEVELS = {ClaimKind.FAILED: NoteLevel.FAILURE, ClaimKind.NOT_JUDGED: NoteLevel.CAUTION}
 _SIMULATED = "SIMULATED. "
-# More names would not make a reason clearer.
+# A reason with more names would not be clearer.
 _MOST_NAMED = 3
 
 
@@ -86,7 +86,7 @@ def word_verdict(
     Args:
         texts: a text for each reason.
         title: a title that replaces the words of the state.
-        reasons: the sentences that a page shows; None: ``texts``.
+        reasons: the sentences that a page shows; None to show ``texts``.
     """
     said = tuple(texts)
     return Verdict(
@@ -99,8 +99,10 @@ def word_verdict(
 
 
 def split_simulated(verdict: Verdict) -> tuple[str, Verdict]:
-    """Return the keyword SIMULATED, which a page with a matrix shows before its title, and the verdict without it. The
-    keyword is empty if the verdict does not begin with it.
+    """Return the keyword SIMULATED and the verdict without the keyword. A page with a matrix shows the keyword before
+    its title.
+
+    The first result is empty if the verdict does not begin with the keyword.
     """
     if not verdict.title.startswith(_SIMULATED):
         return "", verdict
@@ -117,7 +119,7 @@ def level_of(state: VerdictState | None) -> NoteLevel:
 
 
 def find_gravest(levels: Iterable[NoteLevel]) -> NoteLevel:
-    """Return the gravest of the levels. Without levels, the result is information."""
+    """Return the most severe of the levels. Without levels, return ``INFORMATION``."""
     return max(levels, key=tuple(NoteLevel).index, default=NoteLevel.INFORMATION)
 
 
@@ -125,7 +127,7 @@ def describe_verdict(result: RunResult, checked: Checked | None = None, not_pass
     """Return the verdict on the measurement of a run in words, with the number of claims that pass.
 
     Args:
-        not_passed: sentences on the claims that do not pass.
+        not_passed: sentences about the claims that do not pass.
     """
     judged = judge_run(result)
     verdict = word_verdict(judged, (describe_reason(reason, result) for reason in judged.reasons))
@@ -141,7 +143,7 @@ def describe_verdict(result: RunResult, checked: Checked | None = None, not_pass
 
 
 def count_passed(checked: Checked) -> str:
-    """Return ``3 of 4 claims pass``."""
+    """Return the number of claims that pass: ``3 of 4 claims pass``."""
     claims = format_count(len(checked.claim_results), "claim")
     verb = "passes" if len(checked.claim_results) == 1 else "pass"
     return f"{len(checked.claim_results) - len(checked.not_passed)} of {claims} {verb}"
@@ -157,7 +159,9 @@ def _ended(result: RunResult) -> str:
 
 
 def _names(reason: VerdictReason) -> str:
-    """Return the sections. A name that contains a comma is quoted, because commas also separate the names."""
+    """Return the names of the sections in a reason. A name that contains a comma is quoted, because commas also
+    separate the names.
+    """
     return _name_some([f"'{name}'" if "," in name else name for name in reason.sections])
 
 
@@ -169,7 +173,7 @@ def _name_some(names: Sequence[str]) -> str:
 
 
 def _word_caution(caution: LoadCaution, reason: VerdictReason) -> str:
-    """Return ``buffered I/O in Latency: the host's memory answered some of it``."""
+    """Return a caution in words: ``buffered I/O in Latency: the host's memory answered some of it``."""
     what, colon, why = CAUTION_WORDS[caution].partition(":")
     return f"{what}{_in(reason)}{colon}{why}"
 

@@ -1,1 +1,1 @@
-"""Results as tables."""
+"""Build tables of results."""

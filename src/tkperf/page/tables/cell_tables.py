@@ -1,4 +1,4 @@
-"""Results of a section as tables."""
+"""Build the tables of a section's results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tkperf.page.shown_section import NO_LINKS, ShownSection
 from tkperf.page.words.run import describe_stream
 from tkperf.page.words.uncertainty import MEANING, describe_value, explain_marks, mark, summarise
 
-# Colours follow the logarithm if the greatest value exceeds the least by more than this factor.
+# Colours follow a logarithmic scale if the greatest value exceeds the smallest value by more than this factor.
 WIDE_RANGE = 20.0
 # Columns of the table of a stream.
 STREAM_QUANTITIES = (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX)
@@ -42,11 +42,11 @@ class TableNumber:
     """A number in a table.
 
     Attributes:
-        value: the value; None: not measured.
+        value: the value; None if it was not measured.
         digits: the digits, as in ``units.format_number``.
-        workload: the workload of the number; None: the number does not belong to a single workload.
-        part: number of the round, area or slice; None: the number is a figure of the section.
-        measure, uncertainty: measure and uncertainty of the number; None: it has no uncertainty.
+        workload: the workload of the number; None if the number does not belong to a single workload.
+        part: number of the round, area or slice; None if the number is a figure of the section.
+        measure, uncertainty: measure and uncertainty of the number; None if it has no uncertainty.
     """
 
     value: float | None
@@ -59,13 +59,19 @@ class TableNumber:
     uncertainty: Uncertainty | None = None
 
     def text(self, unit: float = 1.0) -> str:
-        """Return the number with its marks; a dash if it was not measured. ``unit``: length of the shown unit."""
+        """Return the number with its marks, or a dash if the number was not measured.
+
+        Args:
+            unit: length of the shown unit in units of the value.
+        """
         if self.value is None:
             return NOT_MEASURED + self.mark
         return format_number(self.value / unit, self.digits) + self.mark
 
     def sure(self) -> str:
-        """Return the full number and its uncertainty in a sentence; empty if it was not measured."""
+        """Return a sentence with the full number and its uncertainty. The text is empty if the number was not
+        measured.
+        """
         if self.value is None:
             return ""
         if self.measure is None:
@@ -88,17 +94,17 @@ def build_table(
     stepwise: bool = False,
     folded: bool = False,
 ) -> TableView:
-    """Return a table of texts and numbers, each number with the link to the cell behind it.
+    """Return a table of texts and numbers. Each number links to the cell from which it was computed.
 
     Args:
         title: the name of the quantity, with its unit.
-        head: the heads of the columns, with the labels first.
+        head: the headings of the columns. The headings of the labels are first.
         rows: the rows, each with ``labels`` texts followed by figures.
-        over: the basis of the numbers, such as the rounds of a window; empty if the title contains it.
-        across: the name of the field whose values are the heads of the columns, if there is such a field.
+        over: the basis of the numbers, such as the rounds of a window; empty if the title contains the basis.
+        across: the name of the field whose values are the headings of the columns, if there is such a field.
         notes: the meaning of the marks.
-        shaded: whether all figures belong to one quantity, so that colours can show their size.
-        sure: whether a note gives the uncertainty of the figures.
+        shaded: whether all figures belong to one quantity, so that colours can show the size of a figure.
+        sure: whether a note states the uncertainty of the figures.
         stepwise, folded: the same as in ``TableView``.
     """
     rows = [tuple(row) for row in rows]
@@ -108,7 +114,8 @@ def build_table(
     ]
     title, head, lengths_us = _suit_latencies(title, head, labels, figures)
     by = describe_axes((*head[:labels], across)) if across else ""
-    # A mix is clear because of its stroke. A number needs the title of the axis before it.
+    # The stroke ("/") already identifies a mix. Other headings are plain numbers and need the title of the axis before
+    # the number.
     before = f"{across} " if across not in ("", MIX.title) else ""
     title = capitalise(title) + (f" by {by}" if by else "")
     known = (
@@ -143,9 +150,9 @@ _IN_US = f"({LATENCY_MEAN.unit})"
 def _suit_latencies(
     title: str, head: Sequence[str], labels: int, figures: Sequence[Sequence[TableNumber]]
 ) -> tuple[str, tuple[str, ...], tuple[float, ...]]:
-    """Return title and head with the units that suit the latencies, and the length of each column's unit.
+    """Return the title and the headings with units that suit the latencies, and the length of the unit of each column.
 
-    A table of one latency has one unit, other tables one for each column.
+    A table of a single latency has one unit. Any other table has a unit for each column.
     """
     columns = [[row[number].value for row in figures] for number in range(len(head) - labels)]
     if _IN_US in title:
@@ -161,8 +168,10 @@ def _suit_latencies(
 
 
 def _address(figure: TableNumber, links: Mapping[Workload, str]) -> str:
-    """Return the address of the part of a figure and, for a latency, of its mark; empty if the figure has no
-    details.
+    """Return the address of the part from which a figure was computed. For a latency, the address also contains the
+    mark.
+
+    The result is empty if the figure has no details.
     """
     if figure.workload is None:
         return ""
@@ -175,11 +184,11 @@ def _address(figure: TableNumber, links: Mapping[Workload, str]) -> str:
 
 
 def shade(rows: Sequence[Sequence[float | None]]) -> tuple[tuple[float | None, ...], ...]:
-    """Return the position of each figure between the least (0) and the greatest (1).
+    """Return the position of each figure between the smallest (0) and the greatest figure (1).
 
-    None: not measured, or all figures are equal. The scale is logarithmic if the greatest is more than ``WIDE_RANGE``
-    times the least. If the greatest is less than twice the least, its position is its relative excess over the least
-    instead of 1, so small differences remain pale.
+    None means that the figure was not measured, or that all figures are equal. The scale is logarithmic if the greatest
+    figure is more than ``WIDE_RANGE`` times the smallest. If the greatest figure is less than twice the smallest, its
+    position is its relative excess over the smallest figure instead of 1. Small differences therefore remain pale.
     """
     known = [value for row in rows for value in row if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
@@ -197,7 +206,7 @@ def shade(rows: Sequence[Sequence[float | None]]) -> tuple[tuple[float | None, .
 def figure(
     cell: CellResult | None, quantity: Quantity, direction: Direction = Direction.ALL, part: int | None = None
 ) -> TableNumber:
-    """Return a quantity of a cell with its marks. Without a cell, the figure is not measured."""
+    """Return a quantity of a cell with its marks. If there is no cell, the result counts as not measured."""
     if cell is None:
         return TableNumber(value=None)
     return TableNumber(
@@ -213,7 +222,7 @@ def figure(
 
 
 def describe_over(section: SectionResult, quantity: Quantity) -> str:
-    """Return the basis of the values of a section: ``mean of rounds 1–5``; empty if there is no window."""
+    """Return the basis of a section's values: ``mean of rounds 1–5``. The text is empty if there is no window."""
     if not section.window:
         return ""
     window = format_window(section.window)
@@ -256,9 +265,11 @@ def build_matrices(shown: ShownSection, quantities: Iterable[Quantity]) -> tuple
 
 
 def build_directions(shown: ShownSection, quantity: Quantity) -> TableView | None:
-    """Build a folded table of reads, writes and both for mixed workloads; None: reads have no separate values."""
+    """Build a folded table of reads, writes and both together for mixed workloads. Return None if the reads have no
+    separate values.
+    """
     section = shown.section
-    # The reads and writes of a combination are those of its streams, which have rows of their own.
+    # The reads and writes of a combination belong to its streams, and each stream has its own row.
     mixed = [cell for cell in section.cells if cell.workload.is_mixed and not cell.workload.is_combination]
     if all(cell.value(quantity, Direction.READ) is None for cell in mixed):
         return None
@@ -287,7 +298,7 @@ def build_listing(shown: ShownSection, asked: Figure) -> TableView:
     section, quantities = shown.section, find_quantities(asked.quantities)
     axes = find_axes(cell.workload for cell in section.cells)
     cells = list(section.cells)
-    if not any(cell.workload.together for cell in cells):  # streams have the order of their combination
+    if not any(cell.workload.together for cell in cells):  # Streams remain in the order of their combination.
         cells.sort(key=lambda cell: place_of(cell.workload, axes))
     named = asked.apart or not axes
     labels = (*(axis.title for axis in axes), *(("",) if named else ()))
@@ -315,7 +326,8 @@ def build_listing(shown: ShownSection, asked: Figure) -> TableView:
 def directions_of(workload: Workload, *, apart: bool) -> tuple[tuple[Direction, str], ...]:
     """Return the directions to show for a workload, with their names.
 
-    ``apart``: for a mix also show reads and writes separately.
+    Args:
+        apart: whether to show the reads and the writes of a mix separately, too.
     """
     if workload.flushes or workload.trims:
         return ((Direction.ALL, "flushes" if workload.flushes else "trims"),)
@@ -327,7 +339,7 @@ def directions_of(workload: Workload, *, apart: bool) -> tuple[tuple[Direction, 
 
 
 def name_column(quantity: Quantity) -> str:
-    """Return the head of the column of a quantity: ``p99.9 (µs)``."""
+    """Return the heading of a quantity's column: ``p99.9 (µs)``."""
     unit = quantity.unit
     return f"{quantity.short} ({unit})" if unit and unit != quantity.short else quantity.short
 
@@ -361,7 +373,7 @@ def build_areas(shown: ShownSection, quantity: Quantity) -> TableView:
 
 
 def build_stream(shown: ShownSection) -> TableView:
-    """Build a table of the first slice, the last slice, and the whole or the window of a stream."""
+    """Build a table of a stream with the first slice, the last slice, and the whole stream or its window."""
     section = shown.section
     first, last = section.slices[0], section.slices[-1]
     of_window = "steady-state window" if section.verdict else "all slices"
@@ -386,7 +398,7 @@ def build_stream(shown: ShownSection) -> TableView:
 
 
 def _notes(cells: Sequence[CellResult], displayed: Sequence[Quantity]) -> tuple[str, ...]:
-    """Return the meaning of the marks, and of a dash if a percentile is shown."""
+    """Return the meaning of the marks. If a percentile is shown, also return the meaning of a dash."""
     rare = next(
         (
             note
@@ -403,7 +415,7 @@ def _notes(cells: Sequence[CellResult], displayed: Sequence[Quantity]) -> tuple[
 
 
 def explain_intervals(result: RunResult) -> tuple[str, ...]:
-    """Return the meaning of intervals, once for the whole report; empty if the run has no intervals."""
+    """Return the explanation of intervals for the whole report. The result is empty if the run has no intervals."""
     known = (
         one.known
         for test in result.tests

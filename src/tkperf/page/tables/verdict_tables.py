@@ -1,4 +1,4 @@
-"""Tables of a whole test: its sections merged or compared, and the telemetry of its drives."""
+"""Build the tables of a whole test: tables of merged or compared sections, and the telemetry of the drives."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _AT_LEVEL = (LATENCY_MEAN, LATENCY_WITH_WAIT, percentile(TAIL_PERCENT), LATENCY_
 
 
 def build_section_tables(test: TestResult, merged: ShownSection | None) -> Iterator[TableView]:
-    """Yield the tables that the plan of the test asks for: shared matrices, streams next to each other, offered rates.
+    """Yield the tables that the plan of the test requests: shared matrices, comparisons of streams, and offered rates.
 
     Args:
-        merged: the sections of rounds merged into one (``merge_sections``); None: there is none.
+        merged: the sections with rounds, merged into one section (``merge_sections``); None if they cannot be merged.
     """
     links = NO_LINKS
     if merged is not None:
@@ -54,10 +54,11 @@ def build_section_tables(test: TestResult, merged: ShownSection | None) -> Itera
 
 
 def merge_sections(test: TestResult) -> SectionResult | None:
-    """Join all sections of a test that have rounds. The plan contains the figures of the whole test.
+    """Merge all sections of a test that have rounds. The plan of the result contains the figures of the whole test.
 
-    Rounds with the same number are joined, although they did not run at the same time. The window is the common window;
-    it is empty if the windows differ. None: nothing was measured, or two sections have the same workload.
+    Rounds with the same number are merged, although they did not run at the same time. The window is the window that
+    all sections share, or empty if the windows differ. Return None if nothing was measured, or if two sections have the
+    same workload.
     """
     sections = [section for section in test.sections if section.rounds and not section.areas]
     workloads = [cell.workload for section in sections for cell in section.cells]
@@ -95,7 +96,7 @@ def _rounds(sections: list[SectionResult]) -> tuple[RoundResult, ...]:
 
 
 def _shared_matrices(test: TestResult, merged: ShownSection) -> Iterator[TableView]:
-    """Yield the tables that all sections share, if the plan of the test asks for any."""
+    """Yield the tables that all sections share, if the plan of the test requests such tables."""
     quantities = find_quantities(matrix_keys(merged.section.plan))
     measured = [section for section in test.sections if section.cells and not section.areas]
     notes = [f"{each.name} is not complete: its figures so far" for each in measured if not each.complete]
@@ -107,8 +108,8 @@ def _shared_matrices(test: TestResult, merged: ShownSection) -> Iterator[TableVi
 
 
 def _saturation(test: TestResult, links: Mapping[Workload, str]) -> Iterator[TableView]:
-    """Yield a table of the highest offered rate without a backlog, its latency, and the saturation rate, for each
-    section.
+    """Yield a table with a row for each section: the highest offered rate without a backlog, the latency at this rate,
+    and the saturation rate.
     """
     rows: list[tuple[str | TableNumber, ...]] = []
     for section in test.sections:
@@ -139,7 +140,7 @@ def _saturation(test: TestResult, links: Mapping[Workload, str]) -> Iterator[Tab
 
 
 def _build(streams: Sequence[SectionResult], rate: Quantity, links: Mapping[Workload, str]) -> TableView:
-    """Build a table with a row for each section, in their order."""
+    """Build a table with a row for each section, in the order of the sections."""
     rows: list[tuple[str | TableNumber, ...]] = []
     recovers = any(find_characteristic(section, RECOVERY) for section in streams)
     columns = _FOUND if recovers else {SHARE_OF_FIRST: _FOUND[SHARE_OF_FIRST]}
@@ -159,7 +160,9 @@ def _build(streams: Sequence[SectionResult], rate: Quantity, links: Mapping[Work
 
 
 def _found(section: SectionResult, measure: Measure) -> str | TableNumber:
-    """Return the figure of a characteristic: a dash if the analysis did not look for it, words if it was not found."""
+    """Return the figure of a characteristic. The result is a dash if the analysis did not search for the
+    characteristic, and words if the search found nothing.
+    """
     found = find_characteristic(section, measure)
     if found is not None and found.value is None:
         return found.text()
@@ -190,7 +193,7 @@ def _peak(slices: Sequence[SliceResult], quantity: Quantity) -> TableNumber:
     return TableNumber(value=max(values, default=None), digits=quantity.digits)
 
 
-# Attribute, label, divisor, digits.
+# Attribute, label, divisor and digits.
 _ROWS = (
     ("temperature_least_c", "Temperature, lowest (°C)", 1, 1),
     ("temperature_mean_c", "Temperature, mean (°C)", 1, 1),
@@ -218,7 +221,7 @@ _ROWS = (
 
 
 def build_telemetry_table(telemetry: Sequence[DriveTelemetry]) -> TableView | None:
-    """Build a folded table with a line for each value that at least one drive reports, and a column for each drive."""
+    """Build a folded table with a row for each value that at least one drive reports, and a column for each drive."""
     if not telemetry:
         return None
     lines: Iterator[tuple[str | TableNumber, ...]] = (
