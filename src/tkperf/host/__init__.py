@@ -1,1 +1,1 @@
-"""The host on which tkperf measures: conditions that would disturb a run (``audit``), ``settings``, and ``tuning``."""
+"""The host on which tkperf measures: the ``audit`` of conditions that disturb a run, ``settings`` and ``tuning``."""

@@ -1,4 +1,6 @@
-"""Paths of drives according to sysfs: links, expanders, hubs, controllers, PCIe switches, and the nearest CPUs."""
+"""Paths from drives to the CPU according to sysfs: links, expanders, hubs, controllers and PCIe switches. The module
+also finds the nearest CPUs of a drive.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +23,16 @@ _CONTROLLERS = {
     "0x0107": "SAS controller",
     "0x0c03": "USB controller",
 }
-# PCI vendors of devices that virtual machines emulate: virtio, and other devices of QEMU.
+# PCI vendors of devices that virtual machines emulate: virtio and other devices of QEMU.
 _EMULATED_VENDORS = ("0x1af4", "0x1b36")
-# The device numbers of the functions of Intel's chipsets on the first bus: USB, SATA, PCIe slots, older SATA. Slots of
-# the CPU have other numbers.
+# Device numbers of the functions of Intel's chipsets on the first bus: USB, SATA, PCIe slots, older SATA. PCIe slots
+# of the CPU have other numbers.
 _INTEL, _CHIPSET_DEVICES = "0x8086", ("14", "17", "1b", "1c", "1d", "1f")
 _ATA_PORT = re.compile(r"ata\d+")
 
 
 def read_path(identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT) -> DrivePath:
-    """Return the path of a drive. Parts of the path that the kernel does not show are marked as not known."""
+    """Return the path of a drive. If the kernel does not show a part of the path, the part is marked as not known."""
     if identity.kind is not TargetKind.BLOCK or identity.major_minor is None:
         is_file = identity.kind is TargetKind.FILE
         gap = PathGap.FILE if is_file else PathGap.SIMULATED
@@ -52,8 +54,8 @@ def read_path(identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT) -> DrivePa
 
 
 def read_cores(sys_root: Path = SYS_ROOT) -> dict[int, tuple[int, ...]]:
-    """Return, for each CPU, the CPUs of its core, including itself, in order. A CPU whose core is not shown is
-    omitted.
+    """Return, for each CPU, the CPUs of its core in ascending order, including itself. If the kernel does not show the
+    core of a CPU, the CPU is omitted.
     """
     cores = {}
     for folder in (sys_root / "devices/system/cpu").glob("cpu[0-9]*"):
@@ -84,7 +86,7 @@ def _find_gap(node: Path, sys_root: Path) -> PathGap | None:
 
 
 def _read_parts(disk: Path) -> Iterator[Part]:
-    """Yield the parts from the drive to the CPU, with each physical link once."""
+    """Yield the parts of the path from the drive to the CPU. Each physical link is yielded once."""
     place = find_place_on_bus(disk)
     function = find_pci_function(place)
     is_nvme = find_nvme_controller(disk) is not None
@@ -116,8 +118,8 @@ def _read_parts(disk: Path) -> Iterator[Part]:
 
 
 def _find_chipset(function: Path) -> str | None:
-    """Return the key of the chipset that a function on the first bus belongs to; None: it is the CPU's,
-    or not known.
+    """Return the key of the chipset to which a function on the first bus belongs; None: the function belongs to the
+    CPU, or the chipset is not known.
     """
     domain, bus, device = function.name.partition(".")[0].split(":")
     is_chipset = text(function / "vendor") == _INTEL and bus == "00" and device in _CHIPSET_DEVICES
@@ -125,9 +127,9 @@ def _find_chipset(function: Path) -> str | None:
 
 
 def _read_pcie_links(function: Path | None) -> Iterator[tuple[Path, Link | None, bool]]:
-    """Yield the links from a PCI function to the CPU: the lower end, the link, whether there is no upper end.
+    """Yield the links from a PCI function to the CPU: the lower end, the link, and whether an upper end is missing.
 
-    The kernel shows a link at both of its ends. If the lower end does not show the link, the upper end counts. The
+    The kernel shows a link at both of its ends. If the lower end does not show the link, the upper end is used. The
     function above an upper end belongs to a switch, and is the lower end of the next link.
     """
     while function is not None:
@@ -140,7 +142,7 @@ def _read_pcie_links(function: Path | None) -> Iterator[tuple[Path, Link | None,
 
 
 def _key_of_link(function: Path) -> str:
-    """Return the key of the link of a function. Below a bridge, all functions of one bus share the key."""
+    """Return the key of the link of a function. Below a bridge, all functions of a bus have the same key."""
     is_below = _bridge_above(function) is not None
     return f"pci {function.name.rpartition(':')[0] if is_below else function.name}"
 
@@ -163,7 +165,7 @@ def _build(kind: PartKind, key: str, name: str, link: Link | None, gap: LinkGap 
 
 
 def _name_own_link(disk: Path) -> tuple[str, str]:
-    """Return the key and the name of the link of a drive that is not NVMe."""
+    """Return the key and the name of the link of a drive that is not an NVMe drive."""
     for folder in disk.resolve().parents:
         if folder.name.startswith("end_device-"):
             return f"sas {folder.name}", f"SAS link {folder.name}"
@@ -179,7 +181,7 @@ def _read_expanders_and_hubs(disk: Path) -> Iterator[Part]:
         if folder.name.startswith("expander-"):
             link = read_sas_link(folder)
             yield _build(PartKind.EXPANDER, f"sas {folder.name}", f"SAS expander {folder.name}", link)
-        # Each port of a root hub, whose name is usb1 or the like, has its own link.
+        # Each port of a root hub has its own link. The name of a root hub is usb1, usb2 and so on.
         is_hub = text(folder / "bDeviceClass") == USB_HUB_CLASS
         if is_hub and not folder.name.startswith("usb"):
             link = read_usb_link(folder)
@@ -194,7 +196,7 @@ def _name_controller(function: Path) -> str:
 
 
 def _read_slot(disk: Path, sys_root: Path) -> str | None:
-    """Return the slot of an enclosure, the bay of an expander, the slot of PCIe, or the port of SATA."""
+    """Return the slot of an enclosure, the bay of an expander, the PCIe slot, or the SATA port of a disk."""
     for entry in sorted((disk / "device").glob("enclosure_device:*")):
         return entry.name.partition(":")[2]
     place = find_place_on_bus(disk)
@@ -214,7 +216,7 @@ def _read_slot(disk: Path, sys_root: Path) -> str | None:
 
 
 def _read_cpus(disk: Path, sys_root: Path) -> tuple[int | None, frozenset[int]]:
-    """Return the NUMA node of a drive and the CPUs there."""
+    """Return the NUMA node of a drive, and the CPUs of this node."""
     nodes = read_nodes(sys_root)
     function = find_pci_function(find_place_on_bus(disk))
     node = None if function is None else number(function / "numa_node")

@@ -1,4 +1,4 @@
-"""The settings whose values a measurement wants to change. This module changes nothing."""
+"""The settings of the host that should be changed for a measurement. This module changes no setting."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tkperf.host.audit.drives import choose_scheduler
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A setting: a file of sysfs. ``path`` is its path on the host.
+    """A setting, which is a file in sysfs. ``path`` is the path of this file on the host.
 
     Attributes:
-        subject: the audit's name for the setting.
-        now: the present value; None: the value cannot be read.
-        wanted: the value to set; None: tkperf does not set it, but restores it if another setting changes it.
+        subject: the name of the setting in the audit.
+        now: the current value; None: the value cannot be read.
+        wanted: the value to set; None: tkperf does not set the value, but restores it if another setting changes it.
         offered: whether the kernel accepts ``wanted``; None: not known.
-        drive: the drive to which the setting belongs; None: the CPUs.
-        disk_sequence: the kernel's number of the drive, which no later drive with its name will have.
+        drive: the drive to which the setting belongs; None: the setting belongs to the CPUs.
+        disk_sequence: the kernel's sequence number of the drive. No later drive with the same name has this number.
     """
 
     subject: str
@@ -42,9 +42,9 @@ class Setting:
 
 
 def find_settings(audited: AuditedHost, drives: Sequence[AuditedDrive]) -> tuple[Setting, ...]:
-    """Return all settings for a measurement, changed or not, in the order in which they are set.
+    """Return all settings for a measurement in the order in which they are set, even if they already have their value.
 
-    The drive of a measured file is omitted, because it has other users.
+    If a file is measured, the settings of its drive are omitted, because the drive has other users.
     """
     queues = {drive.disk.name: drive for drive in drives if not drive.is_file}
     return (*_of_cpus(audited), *(setting for drive in queues.values() for setting in _of_queue(audited, drive)))
@@ -57,7 +57,7 @@ def read_setting(path: Path) -> str | None:
 
 
 def _of_cpus(audited: AuditedHost) -> Iterator[Setting]:
-    """Yield the settings of the CPUs, with the governor first, because it determines which preferences the CPU
+    """Yield the settings of the CPUs. The governor is first, because it determines which energy preferences the CPU
     accepts.
     """
     policies = sorted((audited.cpu_folder / "cpufreq").glob("policy*"))
@@ -92,7 +92,7 @@ def _of_queue(audited: AuditedHost, drive: AuditedDrive) -> Iterator[Setting]:
     wanted = None if scheduler is None else choose_scheduler(drive, scheduler)
     for name, subject, value, offered, why in (
         ("scheduler", "I/O scheduler", wanted, wanted in choices, "the drive gets I/Os as they are issued"),
-        # A change of the scheduler resets this setting.
+        # A change of the scheduler resets the number of requests.
         ("nr_requests", "requests of the queue", None, None, "put back with the scheduler"),
         (
             "rq_affinity",

@@ -1,8 +1,10 @@
-"""Settings of the host for a measurement: recorded, set, verified, and restored when their last owner has ended.
+"""Settings of the host for a measurement. They are recorded, set, verified, and restored when the last run that needs
+them has ended.
 
-All of them are safe and reversible: the governor and energy preference of the CPUs, and the queue of the measured
-drives. tkperf stops no service and touches no other drive. Before anything is changed, the former values are written to
-/run, so that ``tkperf tune --restore`` finds them however tkperf ended. A reboot resets both the settings and /run.
+All settings are safe and reversible: the governor and the energy preference of the CPUs, and the queue of the measured
+drives. tkperf stops no service and touches no other drive. Before the first change, tkperf writes the former values to
+/run, so that ``tkperf tune --restore`` can restore them, however tkperf ended. A reboot resets both the settings and
+/run.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ from tkperf.model.errors import DeviceError, InputFileError, TkperfError, reason
 
 FOLDER = Path("run/tkperf")
 SCHEMA = "tkperf-tune-state/1"
-# The owner of settings that the command changed, until the command restores them. Other owners are processes.
+# The owner of settings that the command ``tkperf tune`` changed, until the command restores them. Other owners are
+# processes.
 BY_COMMAND = "tkperf tune"
-# As root, tkperf writes only to these paths, whoever wrote the file.
+# As root, tkperf writes only to these paths, whatever user wrote the file of former values.
 _PATHS = re.compile(
     r"/sys/devices/system/cpu/cpufreq/policy\d+/(scaling_governor|energy_performance_preference)"
     r"|/sys/block/(?!\.{1,2}/)[^/]+/queue/(scheduler|nr_requests|rq_affinity|wbt_lat_usec)"
@@ -37,7 +40,7 @@ _LONGEST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedSetting:
-    """A setting that was changed from ``before`` to ``changed_to`` for ``owners``.
+    """A setting that was changed from ``before`` to ``changed_to``. ``owners`` are the runs or commands that need it.
 
     ``changed_to`` is None for a setting that changes only together with another setting.
     """
@@ -58,7 +61,7 @@ class ChangedSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """All settings that are changed at present. ``boot`` is the kernel's id of this boot."""
+    """All settings that are changed now. ``boot`` is the kernel's id of the current boot."""
 
     boot: str
     settings: tuple[ChangedSetting, ...] = ()
@@ -66,7 +69,7 @@ class State:
 
 
 class StateFile:
-    """The file of former values, with a lock for its use."""
+    """The file that contains the former values of the settings, with a lock that protects the file and the settings."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
@@ -99,7 +102,7 @@ class StateFile:
             os.close(descriptor)
 
     def read(self) -> State:
-        """Return the changed settings.
+        """Return the changed settings that the file contains.
 
         Raises:
             InputFileError: the file cannot be read, or was not written by tkperf.
@@ -122,12 +125,14 @@ class StateFile:
         return state
 
     def read_current(self) -> State:
-        """Return the changes of this boot, because a reboot resets the settings. Raises the same errors as ``read``."""
+        """Return the changes of this boot only, because a reboot resets the settings. Raise the same errors as
+        ``read``.
+        """
         state = self.read()
         return state if state.boot == self.boot else State(boot=self.boot)
 
     def write(self, state: State) -> None:
-        """Write the file. A killed process leaves either the old file or the complete new one.
+        """Write the file. If tkperf is killed, either the old file or the complete new file exists.
 
         Raises:
             DeviceError: the file cannot be written.
@@ -144,12 +149,14 @@ class StateFile:
 
 
 def own_name(root: Path = Path("/")) -> str:
-    """Return this process as an owner. Its start time distinguishes it from a later process with the same number."""
+    """Return the name of this process as an owner. The name contains the start time of the process, because a later
+    process may have the same number.
+    """
     return f"{os.getpid()} {_started(root, os.getpid())}"
 
 
 def is_alive(owner: str, root: Path = Path("/")) -> bool:
-    """Return whether an owner still needs its settings."""
+    """Return whether an owner still exists and therefore needs its settings."""
     if owner == BY_COMMAND:
         return True
     number, _, started = owner.partition(" ")
@@ -157,16 +164,18 @@ def is_alive(owner: str, root: Path = Path("/")) -> bool:
 
 
 def _started(root: Path, number: int) -> str:
-    """Return the start of a process in ticks since boot (proc(5): the 22nd field); empty: there is no such process."""
+    """Return the start of a process in ticks since boot (proc(5), field 22 of stat); empty: there is no such
+    process.
+    """
     fields = process_fields(root / f"proc/{number}")
     return fields[19] if len(fields) > 19 else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """The result of restoring in words: settings that were restored, left unchanged, or failed.
+    """The result of restoring, as texts about settings: restored, left unchanged, or failed.
 
-    ``kept_for`` contains settings that a run still uses.
+    ``kept_for`` contains the settings that a run still uses.
     """
 
     put_back: tuple[str, ...] = ()
@@ -177,12 +186,12 @@ class Restored:
 
 
 def apply_settings(settings: Sequence[Setting], owner: str = BY_COMMAND, *, root: Path = Path("/")) -> tuple[str, ...]:
-    """Apply the settings that change. Return each change as ``PATH: BEFORE -> AFTER``.
+    """Apply the settings whose value must change. Return each change as ``PATH: BEFORE -> AFTER``.
 
-    A setting that fails does not stop the others.
+    If a setting fails, the other settings are still applied.
 
     Raises:
-        DeviceError: a setting was not accepted. The others stay, and are recorded so that they can be restored.
+        DeviceError: a setting was not accepted. The other changes stay, and are recorded for a later restore.
         UsageError: the file of former values is damaged.
     """
     file = StateFile(root)
@@ -207,7 +216,7 @@ def apply_settings(settings: Sequence[Setting], owner: str = BY_COMMAND, *, root
             if not setting.is_changed:
                 continue
             assert setting.wanted is not None
-            # An earlier setting may have changed this one, too.
+            # An earlier setting may have changed this setting as well.
             if read_setting(_below(root, setting.path)) != setting.wanted:
                 failure = _set(root, setting.path, setting.wanted)
                 if failure is not None:
@@ -220,7 +229,7 @@ def apply_settings(settings: Sequence[Setting], owner: str = BY_COMMAND, *, root
 
 
 def release_settings(owner: str = BY_COMMAND, *, root: Path = Path("/")) -> Restored:
-    """Restore the settings that only this owner, or a dead owner, needed.
+    """Restore the settings that only this owner needed. Settings of owners that have ended are restored as well.
 
     Raises:
         DeviceError: the file of former values cannot be written or removed.
@@ -276,8 +285,8 @@ def tuned(settings: Sequence[Setting], *, root: Path = Path("/")) -> Iterator[tu
 
 
 def _release_quietly(owner: str, root: Path) -> tuple[str, ...]:
-    """Restore without raising an error, because a failure must not hide the reason why the run ended. Return the
-    failures.
+    """Restore settings without raising an error, because a failure must not hide the reason why the run ended. Return
+    the failures.
     """
     with suppress(TkperfError):
         return release_settings(owner, root=root).failed
@@ -294,8 +303,8 @@ def find_left_behind(root: Path = Path("/")) -> int:
 
 
 def _to_keep(settings: Sequence[Setting]) -> Iterator[Setting]:
-    """Yield the settings to record: all wanted values that are or will be set, and settings that change together with
-    them.
+    """Yield the settings to record: all settings with a wanted value that is or will be set, and the settings that
+    change together with them.
     """
     schedulers = {s.drive for s in settings if s.path.endswith("/scheduler") and s.is_changed}
     for setting in settings:
@@ -306,8 +315,8 @@ def _to_keep(settings: Sequence[Setting]) -> Iterator[Setting]:
 
 
 def _put_back(root: Path, entry: ChangedSetting) -> tuple[str, str]:
-    """Restore a setting. Return the field of ``Restored`` for the outcome, and words; no words: it was
-    already restored.
+    """Restore a setting. Return the field of ``Restored`` for the outcome, and a text; an empty text: the setting
+    already had its former value.
     """
     path = _below(root, entry.path)
     now = read_setting(path)
@@ -330,10 +339,10 @@ def _disk_sequence(path: Path) -> str | None:
 
 
 def _set(root: Path, name: str, value: str) -> str | None:
-    """Write a setting and read it back. Return the reason of a failure; None: it succeeded."""
+    """Write a setting and read it back. Return the reason for a failure; None: the setting was accepted."""
     path = _below(root, name)
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)  # never made: it is the kernel's
+        descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)  # never created: the file is the kernel's
         try:
             os.write(descriptor, f"{value}\n".encode())
         finally:

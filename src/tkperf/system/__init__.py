@@ -1,1 +1,4 @@
-"""The machine on which tkperf runs: the only module that starts processes, looks at the host, and control groups."""
+"""The machine on which tkperf runs: processes, facts and activity of the host, and control groups.
+
+Only this package starts processes.
+"""

@@ -1,5 +1,6 @@
-"""The host as the kernel describes it: facts for every report (None: not known), time, memory, file locks, control
-groups of version 1 and 2, and the descriptors that this process may open.
+"""Facts about the host according to the kernel, for every report (None: not known). The module also reads the time, the
+memory, the file locks, and the control groups of version 1 and 2, and counts the descriptors that this process may
+open.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from tkperf.model.errors import EngineError, TkperfError, is_lack_of_resources, reason_of
 
-# A lock that waits for another lock has an arrow: "1: -> FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF".
+# If a lock waits for another lock, its line contains an arrow: "1: -> FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF".
 _LOCK = re.compile(r"^\d+: (-> )?(\S+) +\S+ +(\S+) +(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) ", re.MULTILINE)
 
 
@@ -41,12 +42,12 @@ def read_host(*, root: Path = Path("/")) -> dict[str, object]:
 
 
 def now_utc() -> str:
-    """Return the present time to a second, in the form of run files and ledgers."""
+    """Return the current time in UTC, exact to a second, in the form that run files and ledgers use."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def parse_utc(text: str | None) -> datetime | None:
-    """Return a time from a run file, by default in UTC; None if the text is not a time."""
+    """Return a time from a run file. If the text names no time zone, UTC is used. None: the text is not a time."""
     try:
         moment = datetime.fromisoformat(text or "")
     except ValueError:
@@ -65,10 +66,10 @@ class FileLock:
     """A lock on a file.
 
     Attributes:
-        kind: FLOCK, POSIX, LEASE ...
-        pid: the process; None if the lock belongs to an open file and not to a process.
-        file: the number of its file system, and its inode.
-        waits: whether it waits for the end of another lock.
+        kind: the type of the lock, such as FLOCK, POSIX or LEASE.
+        pid: the process that holds the lock; None: the lock belongs to an open file and not to a process.
+        file: the number of the file system that contains the locked file, and the inode of the file.
+        waits: whether the lock waits until another lock is released.
     """
 
     kind: str
@@ -108,18 +109,18 @@ def _text(path: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlGroups:
-    """The folders of the control groups of a process, from its own group up to the root, for versions 2 and 1."""
+    """The folders of a process's control groups, from its own group up to the root group, for versions 2 and 1."""
 
     unified: tuple[Path, ...]
     by_controller: dict[str, tuple[Path, ...]]
 
     def folders_of(self, controller: str) -> tuple[Path, ...]:
-        """Return the folders with the files of a controller, nearest first. A limit in any of them applies."""
+        """Return the folders that contain the files of a controller, nearest first. A limit in any of them applies."""
         return (*self.by_controller.get(controller, ()), *self.unified)
 
 
 def find_control_groups(root: Path, process: str = "self") -> ControlGroups | None:
-    """Find the control groups of a process below a root folder; None if the kernel shows none."""
+    """Find the control groups of a process below a root folder; None: the kernel shows no control groups."""
     mounts = root / "sys/fs/cgroup"
     unified: tuple[Path, ...] = ()
     by_controller = {}
@@ -141,7 +142,7 @@ def find_control_groups(root: Path, process: str = "self") -> ControlGroups | No
 def _chain(top: Path, path: str) -> tuple[Path, ...]:
     """Return the folders from a group up to the top.
 
-    In a container, the path may be that of the host. The result contains only folders that exist here.
+    In a container, the path may be valid only on the host. The result contains only folders that exist in this root.
     """
     if not top.is_dir():
         return ()
@@ -158,11 +159,11 @@ def require_descriptors(count: int, *, purpose: str, fault: type[TkperfError] = 
     """Check that this process can open ``count`` more files now.
 
     Args:
-        purpose: what needs the files, for the message.
+        purpose: the part of tkperf that needs the files, for the message.
 
-    Raises:
-        EngineError: or ``fault``: the process cannot open them. The message names the reason and
-            the limit to raise.
+        Raises:
+            EngineError: the process cannot open the files. The message names the reason and the limit to
+                raise. If ``fault`` is given, an error of this type is raised instead.
     """
     with ExitStack() as opened:
         for number in range(count):

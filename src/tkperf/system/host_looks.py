@@ -1,7 +1,8 @@
-"""Looks at the activity of the host: CPUs, pressure, own control group, other programs, threads of fio, heat.
+"""Readings of the activity of the host: CPUs, pressure, tkperf's own control group, other programs, the threads of fio,
+and heat.
 
-Files that exist as long as the host runs stay open, so that a look needs one system call for each file. If a file
-cannot be read, its values are not known, and tkperf does not try again.
+Files that exist as long as the host runs stay open, so that a reading needs one system call for each file. If a file
+cannot be read, its values are not known, and tkperf does not try to read the file again.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from tkperf.system.host import ControlGroups, find_control_groups
 
 ROOT = Path("/")
 MOST_BYTES = 1 << 18
-# Looks at other programs may take at most this share of one CPU. A program takes about 20 us, so two thousand programs
-# are examined every 8 s.
+# Reading the activity of other programs may take at most this share of one CPU. One program takes about 20 us, so two
+# thousand programs are examined every 8 s.
 WALK_SHARE = 0.005
-# Most threads of fio, and most frequencies of CPUs, in a look. On a large host, a look reads only a part of them.
+# Limit of fio's threads, and of CPU frequencies, in one reading. On a large host, only a part of them is read.
 MOST_THREADS = 64
 MOST_FREQUENCIES = 8
-# Each read of a frequency interrupts its CPU.
+# The frequency of a CPU is read rarely, because each read interrupts this CPU.
 FREQUENCY_EVERY_S = 10.0
-# Prefix of the kinds of pressure of the own control group.
+# Prefix of the kinds of pressure in tkperf's own control group.
 OWN = "own"
 HEAT_COUNTS = ("core_throttle_count", "package_throttle_count")
 SIBLINGS = "the batch's other drives"
-# The processes of fio are at most three levels below tkperf.
+# This limit is generous: the processes of fio are at most three levels below tkperf.
 _MOST_ANCESTORS = 8
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD, include/linux/sched.h
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -41,11 +42,11 @@ Otherwise = TypeVar("Otherwise")
 
 
 class ProcHostLooks:
-    """Looks at the host through /proc and /sys.
+    """Reader of the host's activity through /proc and /sys.
 
-    ``read_kernel_lines`` returns the kernel's log lines about the device since the last call. ``siblings`` are
-    processes that measure other drives of the same batch. Together with all processes that they started, they count as
-    one program.
+    ``read_kernel_lines`` returns the kernel's log lines about the device since the last call. ``siblings`` are the
+    processes that measure other drives of the same batch. The siblings and all processes that they started count as one
+    program.
     """
 
     def __init__(
@@ -59,11 +60,11 @@ class ProcHostLooks:
         self._siblings = frozenset(siblings)
         self._root, self._clock, self._read_kernel_lines = root, clock, read_kernel_lines
         self._pid = os.getpid()
-        # The path is a text, because a look makes hundreds of paths from it.
+        # The path is stored as text, because each reading derives hundreds of paths from it.
         self._proc = str(root / "proc")
         self._allowed = frozenset(os.sched_getaffinity(0))
         self._files: dict[Path, int | None] = {}
-        # Processes move between control groups, so the groups of the last look may be outdated.
+        # Processes can move between control groups, so the groups of the last reading may be outdated.
         self._own_group: bytes | None = None
         self._cpu_stats: dict[bytes, tuple[Path, ...]] = {}
         self._throttled_before: dict[Path, tuple[float, int]] = {}
@@ -104,7 +105,7 @@ class ProcHostLooks:
     def look_at_threads(self) -> HostLook:
         at_s = self._clock()
         descendants = _readable(self._descendants, ())
-        # For groups that were entered since the last look, counting begins here.
+        # For a group that a process entered since the last reading, counting begins now.
         _readable(lambda: self._throttled(descendants), None)
         return HostLook(at_s=at_s, threads=_readable(lambda: self._threads(descendants), {}))
 
@@ -115,7 +116,7 @@ class ProcHostLooks:
         self._files.clear()
 
     def _read(self, path: Path) -> bytes:
-        """Read a file that stays open; empty if it does not exist or cannot be read."""
+        """Read a file that stays open. Return no bytes if the file does not exist or cannot be read."""
         if path not in self._files:
             try:
                 self._files[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -126,13 +127,13 @@ class ProcHostLooks:
             return b""
         try:
             return os.pread(file, MOST_BYTES, 0)
-        except OSError:  # PSI is switched off, or the cgroup was removed
+        except OSError:  # PSI is switched off, or the control group was removed
             os.close(file)
             self._files[path] = None
             return b""
 
     def _read_once(self, path: str) -> bytes:
-        """Read a file of a process or control group, which may have ended. A relative path is below /proc."""
+        """Read a file of a process or control group that may no longer exist. A relative path is below /proc."""
         try:
             file = os.open(path if path[0] == "/" else f"{self._proc}/{path}", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -155,7 +156,7 @@ class ProcHostLooks:
         return _add_up(rows), _add_up(allowed)
 
     def _descendants(self) -> tuple[int, ...]:
-        """Find fio and all other processes that tkperf started, with the help of the kernel's lists of children."""
+        """Return fio and all other processes that tkperf started, according to the kernel's lists of children."""
         found: list[int] = []
         waiting = [self._pid]
         while waiting and len(found) < MOST_THREADS:
@@ -169,13 +170,13 @@ class ProcHostLooks:
 
     def _threads_of(self, pid: int) -> Sequence[int]:
         try:
-            names = os.listdir(f"{self._proc}/{pid}/task")  # noqa: PTH208 - each second; no paths are made
+            names = os.listdir(f"{self._proc}/{pid}/task")  # noqa: PTH208 - called each second; paths are slower
         except OSError:
             return ()
         return [int(name) for name in names][:MOST_THREADS]
 
     def _own_times(self, descendants: Sequence[int]) -> tuple[float | None, float | None]:
-        """Return the CPU time, and the CPU time in user mode, including children that ended."""
+        """Return the CPU time and the CPU time in user mode, in s. Both include children that have ended."""
         ticks = [_times_of(self._read_once(f"{pid}/stat")) for pid in (self._pid, *descendants)]
         known = [times for times in ticks if times is not None]
         if not known:
@@ -184,9 +185,9 @@ class ProcHostLooks:
         return _TICK_S * sum(times.all for times in known), _TICK_S * users
 
     def _threads(self, descendants: Sequence[int]) -> dict[int, tuple[float, float]]:
-        """Return for each thread the time on a CPU and the time waiting for a CPU, in s.
+        """Return for each thread the time on a CPU, and the time in which it waited for a CPU, in s.
 
-        The kernel reports both in ns (Documentation/scheduler/sched-stats.rst).
+        The kernel reports both times in ns (Documentation/scheduler/sched-stats.rst).
         """
         times: dict[int, tuple[float, float]] = {}
         for pid in descendants:
@@ -197,7 +198,7 @@ class ProcHostLooks:
         return times
 
     def _walk(self, own: set[int]) -> dict[int, Program] | None:
-        """Examine all programs except these; None if the next examination is not due yet."""
+        """Examine all programs except the processes in ``own``; None: the next examination is not due yet."""
         now_s = time.monotonic()
         if now_s < self._walk_again_s:
             return None
@@ -205,7 +206,7 @@ class ProcHostLooks:
         used: dict[int, Program] = {}
         parents: dict[int, int] = {}
         try:
-            names = os.listdir(self._proc)  # noqa: PTH208 - of thousands
+            names = os.listdir(self._proc)  # noqa: PTH208 - thousands of names; paths are slower
         except OSError:
             return None
         for name in names:
@@ -221,8 +222,8 @@ class ProcHostLooks:
         return used
 
     def _put_siblings_together(self, used: Mapping[int, Program], parents: Mapping[int, int]) -> dict[int, Program]:
-        """Treat the processes that measure the other drives of the batch, and all processes that they started, as one
-        program.
+        """Combine the processes that measure the other drives of the batch, and all processes that they started, into
+        one program.
         """
         family = {pid for pid in used if self._is_of_sibling(pid, parents)}
         others = {pid: program for pid, program in used.items() if pid not in family}
@@ -241,10 +242,11 @@ class ProcHostLooks:
         return False
 
     def _stalls(self) -> Iterator[tuple[str, float]]:
-        """Yield the totals of pressure by kind, in s. The files contain ``some avg10=0.00 ... total=123``, in us.
+        """Yield the total stall time of each kind of pressure, in s. The files contain ``some avg10=0.00 ...
+        total=123``, in us.
 
-        Skips a group that was just entered: its total cannot be compared with the former group's. Source:
-        Documentation/accounting/psi.rst.
+        A group that was just entered is skipped, because its total cannot be compared with the total of the former
+        group. Source: Documentation/accounting/psi.rst.
         """
         before, self._own_group = self._own_group, self._read_once("self/cgroup")
         entered = self._own_group != before
@@ -260,10 +262,10 @@ class ProcHostLooks:
                     yield f"{kind} {words[0].decode()}", _US * int(total)
 
     def _throttled(self, descendants: Sequence[int]) -> tuple[float | None, int | None]:
-        """Return the throttled time in s, and the number of times, that the looks have seen so far.
+        """Return the throttled time in s, and how often throttling occurred, summed over all readings so far.
 
         Both values cover the groups of tkperf and fio and all groups above them. The kernel reports the time in us
-        (cgroup-v2.rst) or ns (sched-bwc.rst, v1).
+        (version 2, cgroup-v2.rst) or in ns (version 1, sched-bwc.rst).
         """
         now: dict[Path, tuple[float, int]] = {}
         for path in self._find_cpu_stats(descendants):
@@ -272,7 +274,7 @@ class ProcHostLooks:
                 if key in values:
                     now[path] = unit * int(values[key]), int(values[b"nr_throttled"])
         for path, (lasted_s, times) in now.items():
-            # For a group that was just entered or created again, the former values are not known.
+            # For a group that was just entered or created again, the earlier values are not known.
             before_s, before_times = self._throttled_before.get(path, (lasted_s, times))
             if lasted_s >= before_s and times >= before_times:
                 self._throttled_s += lasted_s - before_s
@@ -281,7 +283,7 @@ class ProcHostLooks:
         return (self._throttled_s, self._throttled_times) if now else (None, None)
 
     def _find_cpu_stats(self, descendants: Sequence[int]) -> Sequence[Path]:
-        """Return each cpu.stat file once, because usually all processes are in the same group."""
+        """Return each cpu.stat file only once, because usually all processes are in the same group."""
         found: dict[Path, None] = {}
         for process in ("self", *map(str, descendants)):
             group = self._read_once(f"{process}/cgroup")
@@ -308,9 +310,9 @@ class ProcHostLooks:
 
 
 def _pressure_files(root: Path, groups: ControlGroups | None) -> Iterator[tuple[str, Path]]:
-    """Yield the pressure files of the system and of the own group.
+    """Yield the pressure files of the system and of tkperf's own control group.
 
-    An own group that is the group of the whole host is omitted, because its pressure is that of the system.
+    If tkperf's own group is the group of the whole host, it is omitted, because its pressure equals that of the system.
     """
     own = groups.unified[0] if groups is not None and groups.unified else None
     for kind in ("cpu", "io", "memory"):
@@ -320,8 +322,8 @@ def _pressure_files(root: Path, groups: ControlGroups | None) -> Iterator[tuple[
 
 
 def _readable(read: Callable[[], T], otherwise: Otherwise) -> T | Otherwise:
-    """Return the value, or ``otherwise`` after an error, because an unexpected text of the kernel must not end a
-    run.
+    """Return the value that ``read`` returns, or ``otherwise`` after an error. An unexpected text from the kernel must
+    not end a run.
     """
     try:
         return read()
@@ -334,7 +336,10 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _add_up(rows: Sequence[Sequence[bytes]]) -> CpuTimes | None:
-    """Add up rows of proc(5), stat: user nice system idle iowait irq softirq steal; user includes guests."""
+    """Add up CPU times from /proc/stat (proc(5)): user nice system idle iowait irq softirq steal.
+
+    The user time includes the time of guests.
+    """
     if not rows:
         return None
     columns = [_TICK_S * sum(int(row[place]) for row in rows) for place in range(1, 9)]
@@ -351,7 +356,7 @@ def _add_up(rows: Sequence[Sequence[bytes]]) -> CpuTimes | None:
 
 
 class _Times(NamedTuple):
-    """Ticks of a process, and of its children that ended."""
+    """CPU times, in clock ticks, of a process and of its children that have ended."""
 
     parent: int
     flags: int
@@ -366,7 +371,7 @@ class _Times(NamedTuple):
 
 
 def _times_of(stat: bytes) -> _Times | None:
-    """Parse proc(5), pid/stat; None if the process is gone."""
+    """Parse the times in /proc/PID/stat (proc(5)); None: the process no longer exists."""
     fields = stat.rpartition(b")")[2].split()
     return _Times(*(int(fields[place]) for place in (1, 6, 11, 12, 13, 14))) if fields[14:] else None
 

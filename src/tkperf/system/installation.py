@@ -1,4 +1,4 @@
-"""How tkperf was installed, and what this way of installing does not provide."""
+"""The way in which tkperf was installed, and the parts that this way of installing does not provide."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pathlib import Path
 
 from tkperf.model.version import __version__
 
-# The secure_path of /etc/sudoers on Debian and Ubuntu. Only root can read that file.
+# The secure_path in /etc/sudoers on Debian and Ubuntu. Only root can read this file, so the value is assumed.
 SECURE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# make install, make archive and make deb write this file. It begins with one of these commands.
+# The commands make install, make archive and make deb write this file. Its first line names the command.
 MORE_PACKAGES = "more-packages.txt"
-# What each extra of pyproject.toml is for, and the modules that it installs.
+# The purpose of each extra of pyproject.toml, and the modules that the extra installs.
 EXTRAS = {
     "report": ("reports need", ("jinja2", "typst", "vl_convert")),
     "serve": ("tkperf serve needs", ("starlette", "uvicorn")),
@@ -42,12 +42,12 @@ class Way(StrEnum):
 
 
 _COMPLETE = (Way.MAKE_INSTALL, Way.DEBIAN_PACKAGE)
-"""Ways that install the man pages and the completion where man and the shells find them."""
+"""Ways that install the man pages and the shell completion in the folders where man and the shells look for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Something that this way of installing does not provide, with the command that helps."""
+    """A part that this way of installing does not provide, with the command that provides it."""
 
     text: str
     command: str | None = None
@@ -55,11 +55,11 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """How the tkperf that runs was installed.
+    """The installation of the running tkperf.
 
     Attributes:
-        place: the folder of its Python environment.
-        program: the path with which it can be called.
+        place: the folder of the installation's Python environment.
+        program: the path with which the user can call tkperf.
         in_container: whether tkperf runs in a container.
     """
 
@@ -80,7 +80,7 @@ class Installation:
 
 
 def read_installation(root: Path = Path("/")) -> Installation:
-    """Find out how the tkperf that runs was installed. ``root``: the root of the file system."""
+    """Return how the running tkperf was installed. ``root`` is the root of the file system."""
     way, program = _find_way(), _find_program()
     in_container = any((root / mark).exists() for mark in _CONTAINER_MARKS)
     return Installation(
@@ -93,8 +93,8 @@ def read_installation(root: Path = Path("/")) -> Installation:
 
 
 def how_to_install(extra: str) -> str:
-    """Return the command that installs the packages of an extra, for this way of installing. No command takes tkperf
-    from a package index, because another project may have its name there.
+    """Return the command that installs the packages of an extra, for this way of installing. The command never installs
+    tkperf itself from a package index, because another project may use the name tkperf there.
     """
     if _is_checkout():
         return f"sh {shlex.quote(str(_sources() / 'scripts/setup.sh'))} {extra}"
@@ -138,7 +138,7 @@ def _find_way() -> Way:
 
 
 def _find_program() -> Path:
-    """Return the path of the program that was called, or, for python -m tkperf, that of the environment."""
+    """Return the path of the program that was called. For python -m tkperf, return the program of the environment."""
     called = Path(sys.argv[0])
     if called.name == "tkperf" and called.is_file():
         return called.absolute()
@@ -167,11 +167,11 @@ def _find_gaps(way: Way, *, in_container: bool) -> Iterator[Gap]:
 
 
 def _look_at_sudo(program: Path) -> Iterator[Gap]:
-    """State how to call tkperf with sudo if sudo does not find it by its name."""
+    """Explain how to call tkperf with sudo if sudo does not find the program by its name."""
     by_sudo = os.geteuid() == 0 and "SUDO_USER" in os.environ
     if os.geteuid() == 0 and not by_sudo:
         return
-    # sudo sets PATH to its secure_path.
+    # sudo replaces PATH with its secure_path.
     path = os.environ.get("PATH", "") if by_sudo else SECURE_PATH
     found = shutil.which("tkperf", path=path)
     if found is not None and Path(found).resolve() == program.resolve():

@@ -1,7 +1,7 @@
-"""Output files and their folders, which are reached through no link that others may have made.
+"""Output files and their folders. tkperf reaches them through no link that other users may have made.
 
-tkperf walks along a path name by name, and opens each folder before it looks up the next name in this folder. A name
-that is exchanged during the walk therefore cannot lead elsewhere.
+tkperf walks along a path name by name, and opens each folder before it looks up the next name in this folder. If
+another user replaces a name during the walk, tkperf therefore cannot be led to another folder.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from pathlib import Path
 
 from tkperf.model.errors import UsageError
 
-# Most names of a path with all its links; the kernel follows 40 links.
+# The greatest number of names in a path, including the names in its links. The kernel follows at most 40 links.
 _MOST_NAMES = 4096
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _RENAME_EXCHANGE = 2  # linux/fs.h
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-# Links in this folder, such as the target of /dev/stdout, come from the kernel, and lead to files without a name.
+# Links in this folder, such as the target of /dev/stdout, are made by the kernel and lead to files without a name.
 _PROC = Path("/proc")
 UNFINISHED = re.compile(r"\.tkperf-[0-9a-f]{16}\.(part|folder(\.old)?)")
-"""Name of a file or folder that is not complete, or of a folder that was replaced."""
+"""Pattern for the name of a file or folder that is not complete yet, or of a folder that was replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderEntry:
-    """An open folder, and a name in it. ``is_magic``: the name is that of a descriptor, for example /dev/stdout."""
+    """An open folder, and a name in it. ``is_magic``: the name refers to a descriptor, such as /dev/stdout."""
 
     folder: int
     name: str
     is_magic: bool = False
 
     def open(self, flags: int, mode: int = 0o666) -> int:
-        """Open the file with this name, if the name is not a link."""
+        """Open the file with this name. A link with this name is not followed."""
         flags |= os.O_CLOEXEC | os.O_NOCTTY | (0 if self.is_magic else os.O_NOFOLLOW)
         return os.open(self.name, flags, mode, dir_fd=self.folder)
 
@@ -55,14 +55,14 @@ class FolderEntry:
 
 @contextmanager
 def reach(path: Path, *, makes_folder: bool = False, look_only: bool = False) -> Iterator[FolderEntry]:
-    """Find the place of a file to write.
+    """Yield the open folder of a file to write, with the name of the file in this folder.
 
     Args:
-        makes_folder: create the folder of the file if it is missing. The folder above must exist.
-        look_only: do not create the folder. The place is then the folder above.
+        makes_folder: whether to create the folder of the file if it is missing. Its parent folder must exist.
+        look_only: whether to leave a missing folder missing. The result is then the parent folder.
 
     Raises:
-        UsageError: the folder of the file does not exist, or the path contains a link or pipe of others.
+        UsageError: the folder of the file does not exist, or the path contains another user's link or pipe.
         OSError: a folder of the path cannot be opened or created.
     """
     walk = _Walk(path)
@@ -73,7 +73,7 @@ def reach(path: Path, *, makes_folder: bool = False, look_only: bool = False) ->
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder if it is missing. The folder above must exist. Raises the same errors as ``reach``."""
+    """Create a folder if it is missing. Its parent folder must exist. Raise the same errors as ``reach``."""
     walk = _Walk(folder / "file", named=folder)
     try:
         walk.go(makes_folder=True, look_only=False)
@@ -82,16 +82,16 @@ def make_folder(folder: Path) -> None:
 
 
 def replace_file(path: Path, pieces: Iterable[bytes], *, makes_folder: bool = False) -> None:
-    """Write a file, which receives its name when it is complete; or write into an existing device or pipe.
+    """Write a file, which receives its name only when it is complete. An existing device or pipe is written directly.
 
-    A hard link to a former file with this name keeps the former content. Raises the same errors as ``reach``.
+    A hard link to an earlier file with this name keeps the earlier content. Raise the same errors as ``reach``.
     """
     with reach(path, makes_folder=makes_folder) as place:
         if place.kind() not in (None, stat.S_IFREG) or place.is_magic:
             with open(place.open(os.O_WRONLY | os.O_APPEND), "wb") as file:
                 file.writelines(pieces)
             return
-        # Others may write to this folder. The name is therefore random, and the file must be new.
+        # Other users may be able to write to this folder. The name is therefore random, and the file must be new.
         unfinished = f".tkperf-{os.urandom(8).hex()}.part"
         try:
             part = FolderEntry(place.folder, unfinished).open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -105,11 +105,11 @@ def replace_file(path: Path, pieces: Iterable[bytes], *, makes_folder: bool = Fa
 
 
 def replace_folder(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write a folder of files, which receives its name when it is complete.
+    """Write a folder of files, which receives its name only when it is complete.
 
-    An existing folder with this name is replaced in one step, and its files are deleted. It must contain only files. A
-    link with this name is refused, because the files of another folder would be deleted. The folder above must exist.
-    Raises the same errors as ``reach``.
+    An existing folder with this name is replaced in one step, and its files are deleted. It may contain only files. A
+    link with this name is refused, because the files of another folder would be deleted. The parent folder must exist.
+    Raise the same errors as ``reach``.
     """
     with reach(path.parent) as entry:
         above = os.open(entry.name, _FOLDER, dir_fd=entry.folder)
@@ -144,10 +144,10 @@ def _write_files(folder: FolderEntry, files: Iterable[tuple[str, bytes]]) -> Non
 
 
 def remove_folder(above: int, name: str) -> None:
-    """Remove a folder of files, by the descriptor of the folder above it."""
+    """Remove a folder that contains only files. ``above`` is a descriptor of the parent folder."""
     folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
     try:
-        for file in os.listdir(folder):  # noqa: PTH208 - by its descriptor
+        for file in os.listdir(folder):  # noqa: PTH208 - the folder is a descriptor
             os.unlink(file, dir_fd=folder)
     finally:
         os.close(folder)
@@ -155,7 +155,7 @@ def remove_folder(above: int, name: str) -> None:
 
 
 def _exchange(folder: int, name: str, other: str) -> None:
-    """Exchange two names in a folder, in one step if the kernel and the file system support this."""
+    """Exchange two names in a folder. This is one step if the kernel and the file system support it."""
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if renameat2 is not None:
         done = renameat2(folder, os.fsencode(name), folder, os.fsencode(other), ctypes.c_uint(_RENAME_EXCHANGE))
@@ -171,9 +171,9 @@ def _exchange(folder: int, name: str, other: str) -> None:
 
 
 class _Walk:
-    """A walk along a path. ``folder`` is the open folder that the walk has reached, ``_at`` its path.
+    """A walk along a path. ``folder`` is the open folder that the walk has reached, and ``_at`` is the folder's path.
 
-    Errors contain the path ``named``.
+    Messages of errors contain the path ``named``.
     """
 
     def __init__(self, path: Path, *, named: Path | None = None) -> None:
@@ -234,10 +234,10 @@ class _Walk:
         )
 
     def _refuse_laid_by_others(self, name: str, status: os.stat_result) -> None:
-        """Refuse a link or pipe anywhere in the path, unless only this user or root can have made it.
+        """Refuse a link or pipe anywhere in the path, unless only this user or root can have created it.
 
-        Root can write anywhere, so for root the folder of a link must not be writable by others, either.
-        The kernel has such a rule for folders like /tmp, but only if a program opens the link itself.
+        Root can write anywhere. For root, other users must therefore not be able to write to the folder of a link
+        either. The kernel has such a rule for folders like /tmp, but only if a program opens the link itself.
         """
         is_link = stat.S_ISLNK(status.st_mode)
         if not is_link and not stat.S_ISFIFO(status.st_mode):
@@ -252,12 +252,12 @@ class _Walk:
 
 
 def find_cache_folder(name: str = "") -> Path | None:
-    """Return tkperf's folder in the user's cache, or the folder with this name in it. Create it if it is missing.
+    """Return tkperf's folder in the user's cache, or the folder ``name`` in it. Create the folder if it is missing.
 
-    None: there is no folder that belongs to the effective user alone. Root therefore neither uses nor creates a folder
-    in the home of another user.
+    None: no such folder belongs to the effective user alone. Root therefore neither uses nor creates a folder in the
+    home of another user.
     """
-    with suppress(OSError, RuntimeError):  # RuntimeError: the user has no home
+    with suppress(OSError, RuntimeError):  # RuntimeError: the user has no home folder
         given = Path(os.environ.get("XDG_CACHE_HOME", ""))
         cache = given if given.is_absolute() else Path.home() / ".cache"
         above = next(each for each in (cache, *cache.parents) if os.path.lexists(each))

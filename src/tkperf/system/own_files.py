@@ -1,8 +1,8 @@
-"""The files of this tkperf. An upgrade may replace them while a run is under way.
+"""The program files of this tkperf. An upgrade may replace the files during a run.
 
-A run loads all modules that it needs before its first step. Modules that are loaded afterwards, such as those of
-reports, may belong to another version. Modules of two versions do not fit together, so another process writes the
-report in that case.
+Before its first step, a run loads all modules that the run needs. Modules that are loaded afterwards, such as the
+modules of reports, may belong to another version. Modules of two versions do not work together, so another process
+writes the report in that case.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tkperf.system.process import ANSWER_LIMIT_S, run_command
 
 
 def _identify_files() -> tuple[int, int, int] | None:
-    """Return the identity of the file that contains the version; None: it does not exist any more."""
+    """Return the identity of the file that contains tkperf's version; None: the file no longer exists."""
     try:
         status = Path(version.__file__).stat()
     except OSError:
@@ -34,7 +34,7 @@ def were_replaced() -> bool:
 
 
 def render_with_new_files(run_file: Path) -> str:
-    """Return the report of a run as HTML, written by the tkperf that is installed now.
+    """Return the report of a run as HTML. The tkperf that is installed now writes the report.
 
     Raises:
         EngineError: no tkperf is installed now, or it cannot write the report.

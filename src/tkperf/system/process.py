@@ -24,7 +24,7 @@ PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
 ProcessTimeout = subprocess.TimeoutExpired
 Process = subprocess.Popen[bytes]
 
-# Debian packages of the programs that tkperf calls, for error messages.
+# The Debian package of each program that tkperf calls, for error messages.
 PACKAGES = {
     "fio": "fio",
     "setpriv": "util-linux",
@@ -43,23 +43,23 @@ PACKAGES = {
 }
 # Folders of programs for system administration, which not every user has on the PATH.
 SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
-# The variable that names the fio to use instead of the one on the PATH.
+# The environment variable with which the user chooses a fio instead of the fio on the PATH.
 FIO_VARIABLE = "TKPERF_FIO"
-# Variables that only tkperf itself may see.
+# Prefix of the environment variables that no other program may receive.
 SECRETS = "TKPERF_SMTP_"
-# Many times the output of any program that tkperf executes.
+# This limit is many times the output of any program that tkperf executes.
 KEPT_OUTPUT_BYTES, PIECE_BYTES = 16 << 20, 1 << 16
-# The reader receives the last output of a program within moments after its end.
+# Moments after a program has ended, the reader has received the program's last output.
 LAST_WORDS_S = 1.0
-# Longest time until a killed program has ended.
+# The longest wait for the end of a killed program.
 KILL_GRACE_S = 5.0
-# Many times the duration of such a program on a slow machine.
+# This limit is many times the duration of such a program on a slow machine.
 ANSWER_LIMIT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """A program that ended: its exit status, and its output, decoded with replacements."""
+    """The exit status and the output of a program that has ended. Bytes that are not text are replaced."""
 
     exit_status: int
     stdout: str
@@ -67,38 +67,38 @@ class Completed:
 
     @property
     def words(self) -> str:
-        """Return its errors on one line; without errors, its output."""
+        """Return the program's error output on one line. If there are no errors, return the standard output."""
         return " ".join(self.stderr.split() or self.stdout.split())
 
 
 RunTool = Callable[..., Completed]
-"""``run_command``, or a substitute of a test."""
+"""The function ``run_command``, or a replacement for tests."""
 
 
 def _own_environment() -> dict[str, str]:
-    """Return tkperf's environment without its secrets."""
+    """Return tkperf's environment without the variables that are secret."""
     return {name: text for name, text in os.environ.items() if not name.startswith(SECRETS)}
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment for a program: tkperf's environment without its secrets, and with a
+    """Return the environment for a program: tkperf's environment without secret variables, and with a
     fixed locale.
 
     Programs print numbers, words and errors according to the locale. nvme-cli 2.3 prints 2433328 as
     2.433.328 under de_DE, and loses digits under fr_FR.
     """
     environment = _own_environment()
-    # The C library prefers LANGUAGE to LC_ALL for messages.
+    # For messages, the C library prefers LANGUAGE to LC_ALL.
     environment.pop("LANGUAGE", None)
     return environment | {"LC_ALL": _fixed_locale()}
 
 
 @functools.cache
 def _fixed_locale() -> str:
-    """Return C.UTF-8; C on a host without C.UTF-8, where bash and perl would print warnings on
+    """Return C.UTF-8, or C on a host without C.UTF-8, where bash and perl would print warnings on
     stderr.
     """
-    # LC_COLLATE (the order of texts) is the only category that no other thread of tkperf uses.
+    # The test sets LC_COLLATE (the order of texts), because no other thread of tkperf uses this category.
     before = locale.setlocale(locale.LC_COLLATE)
     try:
         return locale.setlocale(locale.LC_COLLATE, "C.UTF-8")
@@ -109,14 +109,14 @@ def _fixed_locale() -> str:
 
 
 def find_named_fio() -> str | None:
-    """Return the fio that the user named by TKPERF_FIO; None if the user named none."""
+    """Return the path of fio in the variable TKPERF_FIO; None: the user did not set the variable."""
     return os.environ.get(FIO_VARIABLE) or None
 
 
 def find_program(name: str) -> str | None:
-    """Return the path of a program, even outside an ordinary user's PATH; None if it is not installed.
+    """Return the path of a program, even if it is outside an ordinary user's PATH; None: it is not installed.
 
-    fio is the one that TKPERF_FIO names, if the variable is set.
+    If the variable TKPERF_FIO is set, it determines the path of fio.
     """
     if name == "fio" and (named := find_named_fio()) is not None:
         return named if Path(named).is_absolute() and shutil.which(named) else None
@@ -150,13 +150,13 @@ def run_command(
     must_finish: bool = False,
     inherit: Sequence[int] = (),
 ) -> Completed:
-    """Run a program to its end. The program does not receive Ctrl-C from the terminal; tkperf does.
+    """Run a program to its end. Ctrl-C in the terminal reaches only tkperf, not the program.
 
     Args:
-        on_tick: called about once a second while the program runs.
-        must_finish: whether an interruption by the user takes effect only when the program has ended. This is for
-            programs whose early end would leave a drive in a bad state, such as a running erase.
-        inherit: descriptors that the program inherits, such as the lock on the device to which it writes.
+        on_tick: a function that is called about once a second while the program runs.
+        must_finish: whether an interruption by the user takes effect only when the program has ended. Use this for
+            programs that would leave a drive in a bad state if they ended early, such as a running erase.
+        inherit: descriptors that the program inherits, such as the lock on the device to which the program writes.
 
     Raises:
         EngineError: the program is missing, cannot be started, or does not end in time.
@@ -182,8 +182,8 @@ def run_command(
             try:
                 ended = _wait(process, until_s)
                 if not ended and time.monotonic() >= until_s:
-                    # The children of a shell would continue to query the drive. An erase, however, must not be
-                    # interrupted.
+                    # After an interruption, the children of a shell would continue to query the drive. An erase,
+                    # however, must not be interrupted.
                     if not must_finish:
                         _kill_group(process)
                     said = f"'{argv[0]}' did not end within {timeout_s:.0f} s"
@@ -209,15 +209,15 @@ def read_json_object(
     """Return the JSON object that a program prints.
 
     Args:
-        must_succeed: the exit status must be 0. nvme-cli 2.7 and newer print an object with an
-            error when a command fails.
+        must_succeed: whether the exit status must be 0. If a command fails, nvme-cli 2.7 and newer print an
+            object that contains an error.
 
-    Raises:
-        EngineError: the program is missing, hangs, or prints something else.
+        Raises:
+            EngineError: the program is missing, does not end, or prints something that is not a JSON object.
     """
     done = run(argv, timeout_s=timeout_s)
     if must_succeed and done.exit_status != 0:
-        # nvme-cli 3.0 prints a warning on stderr, and the reason on stdout.
+        # If a command fails, nvme-cli 3.0 prints a warning on stderr and the reason on stdout.
         output = " ".join((done.stdout or done.stderr).split())[:200]
         said = f"'{' '.join(argv)}' ended with status {done.exit_status}"
         raise EngineError(f"{said}: {output}" if output else said)
@@ -233,7 +233,7 @@ def read_json_object(
 
 
 class _Beginning:
-    """Reader of a pipe that reads to the end but keeps only the beginning, because a program may print without end."""
+    """Reader that reads a pipe to its end but keeps only the beginning, because a program may print without end."""
 
     def __init__(self, pipe: IO[bytes] | None) -> None:
         assert pipe is not None
@@ -243,18 +243,18 @@ class _Beginning:
         self._reader.start()
 
     def _read(self) -> None:
-        with suppress(OSError, ValueError):  # closed: the program was killed
+        with suppress(OSError, ValueError):  # the pipe was closed because the program was killed
             while piece := os.read(self._pipe.fileno(), PIECE_BYTES):
                 self._kept += piece[: KEPT_OUTPUT_BYTES - len(self._kept)]
 
     def text(self) -> str:
-        """Return the output of the program, which has ended, without later output of its children."""
+        """Return the output of the program, which has ended. Later output of the program's children is not included."""
         self._reader.join(LAST_WORDS_S)
         return bytes(self._kept).decode(errors="replace")
 
 
 def _wait(process: subprocess.Popen[bytes], until_s: float) -> bool:
-    """Wait at most about a second; return whether a program has ended."""
+    """Wait about a second at most. Return whether the program has ended."""
     try:
         process.wait(timeout=max(0.01, min(1.0, until_s - time.monotonic())))
     except subprocess.TimeoutExpired:
@@ -263,13 +263,13 @@ def _wait(process: subprocess.Popen[bytes], until_s: float) -> bool:
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a program and the processes that it started in its session."""
+    """Kill a program and all processes in the program's session."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> bool:
-    """Kill a program. Return False if it is blocked in the kernel, which must not block tkperf."""
+    """Kill a program. Return False if the program is blocked in the kernel. tkperf does not wait for such a program."""
     if process.poll() is None:
         process.kill()
         try:
@@ -294,18 +294,18 @@ def start_process(
 ) -> subprocess.Popen[bytes]:
     """Start a long-running program.
 
-    The program has a separate session, so that Ctrl-C in the terminal reaches only tkperf. The kernel kills the program
-    when tkperf dies for any reason (setpriv --pdeathsig).
+    The program runs in a separate session, so that Ctrl-C in the terminal reaches only tkperf. If tkperf dies for any
+    reason, the kernel kills the program (setpriv --pdeathsig).
 
     Args:
         inherit: descriptors that the program inherits.
-        blocked: signals that wake none of its threads. They stay blocked in its children.
+        blocked: signals that must not wake any thread of the program. The program's children inherit this block.
 
     Raises:
         EngineError: the program is missing or cannot be started.
     """
     program = require_program(argv[0])
-    # A program inherits the blocked signals of the thread that starts it.
+    # A program inherits the blocked signals from the thread that starts the program.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
     try:
         return subprocess.Popen(
@@ -325,9 +325,9 @@ def start_process(
 
 
 def fork_early() -> int:
-    """Fork this process. Return 0 in the new process, and its process id in the old one.
+    """Fork this process. Return 0 in the child, and the process id of the child in the parent.
 
-    Call this function before tkperf holds or begins anything, because threads, leases and databases do not survive a
+    Call this function before tkperf opens or starts anything, because threads, leases and databases do not survive a
     fork.
     """
     assert threading.active_count() == 1, "threads do not survive a fork"
@@ -339,13 +339,13 @@ def start_module(
 ) -> subprocess.Popen[bytes]:
     """Run a module of tkperf in a separate Python process, which reads stdin and writes stdout.
 
-    Python loads nothing from the current folder (-P), where others may have put modules. The
-    process does not receive Ctrl-C from the terminal. If setpriv is installed, the kernel kills the
-    process when tkperf dies. The process keeps the user's locale, as tkperf does, so that both read
-    the names of files alike.
+    Python loads nothing from the current folder (-P), because other users may have put modules there.
+    Ctrl-C in the terminal does not reach the process. If setpriv is installed, the kernel kills the
+    process when tkperf dies. The process uses the same locale as tkperf, so that both interpret file
+    names in the same way.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: the process cannot be started.
     """
     setpriv = find_program("setpriv")
     dying_with_us = () if setpriv is None else (setpriv, "--pdeathsig", "KILL", "--")
@@ -360,7 +360,7 @@ def start_module(
 
 
 def stop_process(process: subprocess.Popen[bytes], *, grace_s: float) -> None:
-    """End a process started by this module, and its children: by SIGINT, then SIGTERM, then SIGKILL."""
+    """End a process that this module started, and the process's children: with SIGINT, then SIGTERM, then SIGKILL."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             break
@@ -372,7 +372,7 @@ def stop_process(process: subprocess.Popen[bytes], *, grace_s: float) -> None:
 
 
 class Worker:
-    """A worker that receives bytes and returns bytes. Create it early, because it prepares itself in the background."""
+    """A worker process that receives bytes and returns bytes. Create it early: it prepares itself in the background."""
 
     def __init__(self, module: str) -> None:
         self._process: Process | None = None
@@ -388,16 +388,16 @@ class Worker:
         self.close()
 
     def send(self, asked: bytes) -> None:
-        """Send the whole input to the worker, without waiting. Call it once."""
+        """Send the whole input to the worker without waiting. This method may be called only once."""
         if self._process is None:
             return
         talk = threading.Thread(target=self._communicate, args=(self._process, asked), daemon=True)
-        with suppress(RuntimeError):  # no more threads for this user
+        with suppress(RuntimeError):  # this user may not start any more threads
             talk.start()
             self._talk = talk
 
     def receive(self) -> bytes | None:
-        """Wait for the answer and return it; None: the worker failed, or does not seem to answer."""
+        """Wait for the worker's answer and return it; None: the worker failed, or did not answer in time."""
         if self._talk is not None:
             self._talk.join()
         return self._answer
@@ -413,7 +413,7 @@ class Worker:
             pass
 
     def _communicate(self, process: Process, asked: bytes) -> None:
-        with process:  # closes its pipes at the end
+        with process:  # closes the pipes of the process at the end
             try:
                 answer, _ = process.communicate(asked, timeout=ANSWER_LIMIT_S)
             except ProcessTimeout:

@@ -1,9 +1,10 @@
-"""Private folders for files that no result needs, in memory if possible, which tkperf always
-removes.
+"""Private folders for files that no result needs. The folders are in memory if possible, and tkperf
+always removes them.
 
-A run of several days must not end because /dev/shm was cleaned, or was full for a moment. A folder
-may therefore move to another place. A process that was killed leaves its folder: the next process
-of that user removes the folder, because the kernel has dropped the lock in it.
+A run of several days must not end because somebody cleaned /dev/shm, or because /dev/shm was full
+for a moment. A folder may therefore move to another place. If a process is killed, its folder
+remains. The next process of the same user removes this folder, because the kernel has released the
+lock in the folder.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from tkperf.model.errors import EngineError, is_full, is_lack_of_resources, reas
 Made = TypeVar("Made")
 
 PREFIX = "tkperf-"
-# The kernel keeps this file locked for as long as its owner lives.
+# The kernel holds the lock on this file as long as the process that owns the folder exists.
 OWNER_LOCK = "owner.lock"
-# The longest wait for a place to write to, and the interval between attempts.
+# The longest wait, in seconds, for a place to which tkperf can write.
 PLACE_WAIT_S = 300.0
 TRY_EVERY_S = 0.5
-# A folder gets its lock and then its name within milliseconds. A folder without a lock that is
-# older than this has lost its owner, which was killed in between.
+# A new folder is locked and then receives its final name within milliseconds. If a folder has no lock
+# and is older than this, its process was killed before it could lock the folder.
 NASCENT_S = 600.0
-# Removing a tree needs descriptors, and the process may have none left.
+# Removing a tree of folders needs descriptors, and the process may have no free ones left.
 _SPARE_DESCRIPTORS = 4
 
 
 class WorkFolder:
-    """A private folder. If tkperf cannot write to the folder, it makes another folder elsewhere."""
+    """A private folder. If tkperf cannot write to the folder, tkperf creates another folder in another place."""
 
     def __init__(self, places: Sequence[Path] | None = None) -> None:
         self._places = _places() if places is None else tuple(places)
@@ -48,7 +49,7 @@ class WorkFolder:
         """Return the result of ``make`` in the first place to which this process can write.
 
         Args:
-            wait: wait for free space if a place is full.
+            wait: whether to wait for free space if a place is full.
 
         Raises:
             EngineError: this process can write to no place. If a place is full, the error is raised
@@ -91,11 +92,11 @@ class WorkFolder:
 
 @contextmanager
 def private_folder(place: Path | None = None) -> Iterator[Path]:
-    """Yield a private folder in a place, or where temporary files belong, and remove the folder
-    afterwards.
+    """Yield a private folder in ``place``, or in the folder for temporary files. Remove the private
+    folder afterwards.
 
     Raises:
-        OSError: the folder cannot be made.
+        OSError: the folder cannot be created.
     """
     place = Path(tempfile.gettempdir()) if place is None else place
     remove_dead(place)
@@ -107,12 +108,12 @@ def private_folder(place: Path | None = None) -> Iterator[Path]:
 
 
 class _LockedFolder:
-    """A new folder with its lock. The folder gets its final name only when the lock is held."""
+    """A new folder with its lock. The folder receives its final name only when the lock is held."""
 
     def __init__(self, place: Path) -> None:
-        """Make the folder, or leave nothing behind."""
-        # tempfile chooses the name. For a while, other processes do not touch a folder whose name
-        # begins with a dot.
+        """Create the folder. If an error occurs, no file or folder remains."""
+        # tempfile chooses a name that begins with a dot. For a while, other processes do not touch such a
+        # folder.
         nascent = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=place))
         self.path = place / nascent.name.removeprefix(".")
         self._descriptors: list[int] = []
@@ -120,13 +121,13 @@ class _LockedFolder:
             lock = os.open(nascent / OWNER_LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
             self._descriptors.append(lock)
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # These descriptors are closed before the folder is removed, so that the removal never
-            # lacks a descriptor.
+            # These descriptors are closed before the folder is removed, so that enough descriptors are
+            # free for the removal.
             for _ in range(_SPARE_DESCRIPTORS):
                 self._descriptors.append(os.dup(lock))
             nascent.rename(self.path)
         except BaseException:
-            # This call needs no descriptor, because the process may have none left.
+            # This call needs no descriptor. The process may have no free descriptor left.
             with suppress(OSError):
                 (nascent / OWNER_LOCK).unlink(missing_ok=True)
                 nascent.rmdir()
@@ -148,9 +149,9 @@ class _LockedFolder:
 
 
 def remove_dead(place: Path) -> None:
-    """Remove the folders that dead processes of this user left behind here.
+    """Remove the folders in ``place`` that dead processes of this user left behind.
 
-    The function follows no links, and leaves alone all folders that it cannot judge or remove.
+    The function follows no links. It does not touch folders that it cannot judge or remove.
     """
     with suppress(OSError), os.scandir(place) as entries:
         for entry in entries:
@@ -176,7 +177,7 @@ def _remove_if_dead(folder: Path) -> None:
                 folder.rmdir()  # only if it is empty
             return
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises an error while the owner of the folder lives
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises an error while the owner of the folder exists
             if os.path.samestat(folder.lstat(), status):
                 shutil.rmtree(folder)
         finally:
@@ -186,6 +187,6 @@ def _remove_if_dead(folder: Path) -> None:
 
 
 def _places() -> tuple[Path, ...]:
-    """Return the places, memory first: opening a gate must not wait for a busy disk's journal."""
+    """Return the possible places, memory first, because opening a gate must not wait for a busy disk's journal."""
     places = (Path("/dev/shm"), Path(tempfile.gettempdir()))  # noqa: S108 - private folders in it
     return tuple(dict.fromkeys(places))

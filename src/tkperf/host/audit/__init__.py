@@ -1,15 +1,15 @@
-"""The audit of the host before a run: what would disturb it. The audit changes nothing.
+"""The audit of the host before a run. The audit finds conditions that would disturb the run, and changes nothing.
 
 | module | subject |
 |---|---|
-| ``cpus.py`` | clocks, idle states, mitigations; the drive's NUMA node and interrupts |
-| ``drives.py`` | the drive's queue and link, and other drives on that link |
-| ``system.py`` | virtual machine, io_uring, services; control groups and limits of the process |
-| ``activity.py`` | pressure and swap; work on drives that runs already, or is due |
+| ``cpus.py`` | clocks, idle states and mitigations; the NUMA node and the interrupts of the drive |
+| ``drives.py`` | the queue and the link of the drive, and other drives on the same link |
+| ``system.py`` | virtual machine, io_uring and services; control groups and limits of the process |
+| ``activity.py`` | pressure and swap; work on drives that already runs or will start during the run |
 | ``audited_host.py`` | the audited host, and the results of the audit |
-| ``run_audit.py`` | all of these, in order |
+| ``run_audit.py`` | all these checks in order |
 
-Each module is pure, except that it reads files below ``AuditedHost.root`` and calls tools through ``AuditedHost.run``.
+Each module only reads files below ``AuditedHost.root`` and calls tools through ``AuditedHost.run``.
 """
 
 from tkperf.host.audit.audited_host import Audit, AuditedDrive, AuditedHost, AuditLevel, AuditResult

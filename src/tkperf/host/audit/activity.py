@@ -1,4 +1,4 @@
-"""The activity of the host: its present load, work on drives that runs, and work that is due."""
+"""The activity of the host: its current load, work on drives that already runs, and work that will start soon."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from tkperf.system.host import read_memory
 _CPU = Topic("CPU pressure", "a task that waits for a CPU issues no I/O meanwhile", False)
 _MEMORY = Topic("memory pressure", "a task that waits for memory pauses, also during a step", False)
 _IO = Topic("I/O pressure", "other I/O keeps drives busy, and CPUs and links with them", False)
-# For each resource its topic and two limits of the share of the last ten seconds in which a task had to wait, in
-# percent. From the first limit the level is advice, from the second "would disturb". An idle desktop stays below 1 %.
+# For each resource: its topic, and two limits for the share of the last ten seconds in which a task had to wait, in
+# percent. From the first limit on, the level is advice. From the second limit on, the level is "would disturb". An idle
+# desktop stays below 1 %.
 _PRESSURES = {"cpu": (_CPU, 2.0, 10.0), "memory": (_MEMORY, 0.1, 1.0), "io": (_IO, 5.0, 20.0)}
 _SWAP = Topic("swap", "a program whose memory was swapped out pauses until a drive has read it back", is_setting=False)
-# Below this share of the memory the kernel begins to reclaim, and to swap.
+# If less than this share of the memory is free, the kernel begins to reclaim memory and to swap.
 _LITTLE_MEMORY = 0.05
 _RUNS = "it reads or writes drives for hours, and takes CPUs, links and controllers"
 _MD_WORK = ("check", "repair", "resync", "recover", "reshape")
 _PROGRAMS = Topic("work on drives under way", _RUNS, is_setting=False)
-# Programs that work on whole drives or file systems, with their names in the kernel.
+# Programs that work on whole drives or file systems, by the program names that the kernel reports.
 _PROGRAM_NAMES = (
     "fstrim",
     "e2scrub",
@@ -42,16 +43,16 @@ _PROGRAM_NAMES = (
 _DUE = "scrubs, checks, trims and indexing read or write drives, and take CPUs, links and controllers"
 _TIMERS = Topic("timers due within the run", _DUE, is_setting=False)
 _CRON = Topic("cron jobs that work on drives", _DUE, is_setting=False)
-# Work on drives, by the name of its timer, command or script.
+# Pattern for work on drives in the name of a timer, a command or a script.
 _HEAVY = re.compile(
     r"fstrim|mdcheck|mdadm-?scrub|mdmonitor-oneshot|raid-check|checkarray|e2scrub|xfs_scrub|scrub|"
     r"btrfs-(balance|defrag|trim)|updatedb|mlocate|plocate|apt-daily|unattended-upgrade|dnf-makecache|"
     r"dnf-automatic|snapper|restic|borg|backup|rsnapshot|smartctl|fwupd"
 )
-# For a script whose name says nothing, only its commands count.
+# If the name of a script does not show what it does, only the commands in the script are examined.
 _HEAVY_COMMAND = re.compile(r"\bfstrim\b|checkarray|raid-check|mdcheck|e2scrub|\bscrub\b|updatedb|smartctl|sync_action")
 _LONGEST_CRON_BYTES = 1 << 20
-# Tables of the system and of users; scripts by the period in which they run.
+# Folders with the tables of the system and of users, and folders with scripts by the period in which they run.
 _CRON_FOLDERS = {
     "etc/cron.d": "",
     "var/spool/cron/crontabs": "",
@@ -62,7 +63,7 @@ _CRON_SERVICES = ("cron", "crond", "cronie", "fcron", "anacron")
 
 
 def audit_load(audited: AuditedHost) -> Iterator[AuditResult]:
-    """Yield pressure on CPUs, memory and I/O, and memory that is swapped out."""
+    """Yield findings on the pressure on CPUs, memory and I/O, and on memory that is swapped out."""
     for resource, limits in _PRESSURES.items():
         yield _pressure(audited, resource, *limits)
     yield _swap(audited)
@@ -88,7 +89,7 @@ def _pressure(audited: AuditedHost, resource: str, topic: Topic, advice_pct: flo
 
 
 def _load_average(audited: AuditedHost, topic: Topic) -> AuditResult:
-    """Check the load average, which tells less than pressure, if the kernel measures no pressure."""
+    """Check the load average if the kernel measures no pressure. The load average shows less than pressure."""
     words = (text(audited.proc / "loadavg") or "").split()
     try:
         load = float(words[0])
@@ -127,7 +128,9 @@ def _swap(audited: AuditedHost) -> AuditResult:
 
 
 def audit_work(audited: AuditedHost, neighbours: Collection[str]) -> Iterator[AuditResult]:
-    """Yield findings on work on drives that runs. ``neighbours`` are drives on the tested one's link."""
+    """Yield findings on work on drives that runs now. ``neighbours`` are the other drives on the tested drive's
+    link.
+    """
     yield from _audit_md(audited, neighbours)
     yield from _audit_zfs(audited)
     yield _audit_programs(audited)
@@ -186,10 +189,10 @@ def _audit_programs(audited: AuditedHost) -> AuditResult:
 
 
 def audit_timers(audited: AuditedHost, *, shares: bool) -> Iterator[AuditResult]:
-    """Yield systemd's timers that are due within the run, and cron jobs, whenever they are due.
+    """Yield systemd's timers that are due during the run, and all cron jobs, whenever they are due.
 
     Args:
-        shares: untested drives share a controller or link with a tested one.
+        shares: whether drives that are not tested share a controller or link with a tested drive.
     """
     yield _audit_systemd(audited, AuditLevel.DISTURBS if shares else AuditLevel.ADVICE)
     yield _audit_cron(audited)
@@ -221,14 +224,14 @@ def _audit_systemd(audited: AuditedHost, level: AuditLevel) -> AuditResult:
 
 
 def _parse_timers(printed: str) -> dict[str, float]:
-    """Return the next moment of each planned timer, in seconds since 1970."""
+    """Return the time at which each planned timer is due next, in seconds since 1970."""
     rows = json.loads(printed)
     if not isinstance(rows, list):
-        raise ValueError("not a list")  # noqa: TRY004  # like text that is not JSON
+        raise ValueError("not a list")  # noqa: TRY004  # the same error as for text that is not JSON
     timers = {}
     for row in rows:
         if not isinstance(row, dict) or not isinstance(row.get("unit"), str):
-            raise ValueError("not a timer")  # noqa: TRY004  # likewise
+            raise ValueError("not a timer")  # noqa: TRY004  # the same error as for text that is not JSON
         next_us = row.get("next")
         if isinstance(next_us, int) and 0 < next_us < 2**63:
             timers[row["unit"]] = next_us / 1e6
@@ -252,7 +255,7 @@ def _audit_cron(audited: AuditedHost) -> AuditResult:
 
 
 def _find_cron_work(root: Path) -> tuple[list[str], list[str]]:
-    """Return cron's tables and scripts that work on drives, and places that cannot be read."""
+    """Return cron's tables and scripts that work on drives, and the places that cannot be read."""
     due: list[str] = []
     closed: list[str] = []
     files = [(root / "etc/crontab", "")]
@@ -264,9 +267,9 @@ def _find_cron_work(root: Path) -> tuple[list[str], list[str]]:
         except OSError:
             closed.append(f"/{folder}")
     for path, period in files:
-        if path.name.startswith(".") or not path.is_file():  # a pipe would be read forever
+        if path.name.startswith(".") or not path.is_file():  # reading a pipe would never end
             continue
-        # A table may be named after a user: only its commands count.
+        # The name of a table may be the name of a user, so only the commands in the table are examined.
         is_due = period and _HEAVY.search(path.name)
         try:
             with path.open("rb") as file:

@@ -1,6 +1,6 @@
 """The audited host with its drives, and the findings about it.
 
-A finding consists of the state of a topic, a severity, a reason and a remedy.
+A finding consists of the observed state, a severity, a reason and a remedy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, text
 from tkperf.model.units import drop_controls
 from tkperf.system.process import Completed, run_command
 
-# A longer value is not a setting, so only its beginning is shown.
+# A longer value is probably not a setting, so only its beginning is shown.
 _LONGEST = 300
 USB_HUB_CLASS = "09"
 
@@ -25,29 +25,29 @@ class AuditLevel(StrEnum):
     """The severity of a finding for a run."""
 
     OK = "ok"
-    # Disclosed, because another value would result in other numbers.
+    # Another value would result in other numbers, so the value is only reported.
     NOTE = "note"
-    # May reduce the precision. It is better to change this before a run.
+    # The value may reduce the precision. It is better to change the value before a run.
     ADVICE = "advice"
-    # The numbers of a run would be wrong, or would measure something else.
+    # With this value, the numbers of a run would be wrong, or the run would measure something else.
     DISTURBS = "would disturb"
     NOT_KNOWN = "not known"
 
 
-# Levels of findings that have a remedy.
+# The levels at which a finding contains a remedy.
 MATTERS = (AuditLevel.ADVICE, AuditLevel.DISTURBS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult:
-    """A finding on one subject. ``found`` contains its units. ``why`` is a sentence.
+    """A finding on one subject. ``found`` is the observed value with its units. ``why`` is a sentence.
 
     Attributes:
-        command: the shell command that changes the setting; None if no command can change it.
+        command: the shell command that changes the setting; None: no command can change it.
         otherwise: the remedy if there is no command.
-        device: the drive of the finding; None: the finding is about the host.
-        is_setting: whether the finding is about a setting, which stays until someone changes it, and not about the
-            present load.
+        device: the drive that the finding is about; None: the finding is about the host.
+        is_setting: whether the finding is about a setting, which stays until someone changes it. Otherwise the
+            finding is about the current load.
     """
 
     subject: str
@@ -60,7 +60,7 @@ class AuditResult:
     is_setting: bool = True
 
     def __post_init__(self) -> None:
-        # Names of files and units may contain characters that no file, terminal or shell accepts.
+        # Names of files and units may contain characters that are not allowed in a file, a terminal or a shell.
         for name in ("found", "command"):
             words = getattr(self, name)
             if words is not None:
@@ -69,12 +69,12 @@ class AuditResult:
 
     @property
     def title(self) -> str:
-        """Return the subject, with its drive if it has one."""
+        """Return the subject of the finding. If the finding is about a drive, the text contains the drive."""
         return self.subject if self.device is None else f"{self.subject} of {self.device}"
 
     @property
     def remedy(self) -> str:
-        """Return the command or another remedy for people; empty if nothing has to be done."""
+        """Return the command or another remedy for users; empty: no change is necessary."""
         remedy = self.command if self.command is not None else self.otherwise
         if remedy is not None:
             return remedy
@@ -86,7 +86,7 @@ class AuditResult:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A subject of the audit, and why it is important. Its methods make the findings about the subject."""
+    """A subject of the audit, and why it is important. The methods return findings on the subject."""
 
     name: str
     why: str
@@ -95,7 +95,7 @@ class Topic:
     def find(
         self, level: AuditLevel, found: str, *, command: str | None = None, otherwise: str | None = None
     ) -> AuditResult:
-        """Return a finding. The finding contains the remedy only if its level requires one."""
+        """Return a finding. The finding contains the remedy only if its level requires a remedy."""
         matters = level in MATTERS
         return AuditResult(
             subject=self.name,
@@ -110,7 +110,7 @@ class Topic:
     def advise(
         self, is_needed: bool, found: str, *, command: str | None = None, otherwise: str | None = None
     ) -> AuditResult:
-        """Return advice with its remedy if it is needed, else ok."""
+        """Return advice with its remedy if a change is needed. Otherwise return the finding that the state is ok."""
         level = AuditLevel.ADVICE if is_needed else AuditLevel.OK
         return self.find(level, found, command=command, otherwise=otherwise)
 
@@ -121,7 +121,7 @@ class Topic:
         return self.find(AuditLevel.NOTE, found)
 
     def not_known(self, because: str = "the kernel does not show it") -> AuditResult:
-        """Return the finding that the topic could not be read. A state that is not known never counts as ok."""
+        """Return the finding that the state could not be read. A state that is not known never counts as ok."""
         return AuditResult(subject=self.name, level=AuditLevel.NOT_KNOWN, found=f"not known: {because}", why=self.why)
 
 
@@ -139,25 +139,26 @@ class Audit:
         return [asdict(finding) | {"level": finding.level.value} for finding in self.findings]
 
 
-# A tool whose answer is only advice has no more time than this.
+# The longest time in seconds that a tool may take if its answer is only advice.
 ADVICE_LIMIT_S = 2.0
 DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditedHost:
-    """A host for the audit. Tests use another root folder.
+    """A host for the audit. In tests, ``root`` is another folder.
 
     Attributes:
-        cpus: numbers of the CPUs that tkperf and the engine may run on.
-        lasts_s: the longest time that the run may take; only work that is due within this time
+        cpus: the numbers of the CPUs on which tkperf and the engine may run.
+        lasts_s: the longest time in seconds that the run may take. Only work that is due within this time
             counts.
         outstanding: the number of outstanding I/Os of the heaviest load; None: not known.
         is_root: whether tkperf runs as root.
         engine: the name of the engine that issues the I/O.
-        ioengines: the interfaces to the kernel that the engine can use. It prefers the first one.
-        ioengine: the interface that a run would use according to a trial; None: the engine could not try any.
-        instead_of: the interface that does not work here, with the reason.
+        ioengines: the interfaces to the kernel that the engine can use, with the preferred interface first.
+        ioengine: the interface that a run would use, according to a trial; None: the engine could not try any
+            interface.
+        instead_of: the preferred interface that does not work on this host, with the reason.
         rounding: the engine's version, if this version rounds queue depths up with io_uring and no run is planned.
         now_s: seconds since 1970.
     """
@@ -189,7 +190,7 @@ class AuditedHost:
 
     @cached_property
     def processes(self) -> frozenset[str] | None:
-        """Return the names of all running programs, which the kernel shortens to 15 characters; None if they are not
+        """Return the names of all running programs, which the kernel shortens to 15 characters; None: the names are not
         known.
         """
         names = {text(process / "comm") for process in self.proc.glob("[0-9]*")}
@@ -199,9 +200,9 @@ class AuditedHost:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditedDrive:
-    """A drive that a run would load: its name, and the sysfs folder of the whole disk.
+    """A drive that a run would load: its name, and the folder of the whole disk in sysfs.
 
-    ``is_file``: a file is measured, and this drive contains its file system.
+    ``is_file``: whether a file is measured whose file system is on this drive.
     """
 
     name: str
@@ -226,7 +227,7 @@ class AuditedDrive:
 
 
 def find_drive(name: str, major_minor: str | None, sys_root: Path, *, is_file: bool = False) -> AuditedDrive | None:
-    """Return a drive by its device number; None if the kernel describes no drive."""
+    """Return a drive by its device number; None: the kernel does not describe such a drive."""
     if major_minor is None:
         return None
     node = find_node(major_minor, sys_root)
@@ -236,12 +237,14 @@ def find_drive(name: str, major_minor: str | None, sys_root: Path, *, is_file: b
 
 
 def find_place_on_bus(disk: Path) -> Path:
-    """Return the place of a disk in the tree of devices; for an NVMe drive, the place of its controller."""
+    """Return the folder of a disk in the kernel's device tree. For an NVMe drive, return the folder of its
+    controller.
+    """
     return find_nvme_controller(disk) or disk.resolve()
 
 
 def read_nodes(sys_root: Path) -> dict[int, frozenset[int]]:
-    """Return the CPUs of each NUMA node; empty if the kernel shows none."""
+    """Return the CPUs of each NUMA node; empty: the kernel shows no nodes."""
     return {
         int(node.name.removeprefix("node")): parse_list(text(node / "cpulist"))
         for node in (sys_root / "devices/system/node").glob("node[0-9]*")
@@ -249,7 +252,7 @@ def read_nodes(sys_root: Path) -> dict[int, frozenset[int]]:
 
 
 def parse_list(words: str | None) -> frozenset[int]:
-    """Return the numbers of a list in the kernel's form, such as ``0-3,8``; empty for an empty list or None."""
+    """Return the numbers of a list in the kernel's form, such as ``0-3,8``. The result is empty for no list."""
     numbers: set[int] = set()
     for word in (words or "").split(","):
         first, _, last = word.strip().partition("-")

@@ -1,4 +1,4 @@
-"""The CPUs: their clocks and sleep, their distance from the drive, and the interrupts that they answer."""
+"""The CPUs: their clocks and idle states, their distance from the drive, and the interrupts that they handle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tkperf.host.audit.audited_host import (
 )
 from tkperf.model.units import format_ranges
 
-# A wake-up of this many microseconds is no longer small compared with the latency of a fast drive.
+# A wake-up time of this many microseconds is no longer small compared with the latency of a fast drive.
 DEEP_IDLE_US = 20
 _POLICIES = "/sys/devices/system/cpu/cpufreq/policy*"
 _GOVERNOR = Topic("CPU governor", "I/Os are issued by the CPU: one that clocks down makes them slower, and unevenly so")
@@ -57,7 +57,7 @@ def _governor(policies: list[Path]) -> AuditResult:
         return _GOVERNOR.not_known(f"{counts[None]} policies cannot be read")
     if names == {"performance"}:
         return _GOVERNOR.ok("performance")
-    # With these drivers the powersave governor follows the load; with others it keeps the lowest clock.
+    # With these drivers, the powersave governor follows the load. With other drivers, it keeps the lowest clock.
     drivers = {text(policy / "scaling_driver") or "" for policy in policies}
     follows = all("pstate" in driver and "passive" not in driver for driver in drivers)
     held_low = "powersave" in names and not follows
@@ -72,7 +72,7 @@ def _preference(policies: list[Path]) -> Iterator[AuditResult]:
     name = "energy_performance_preference"
     counts = Counter(text(policy / name) for policy in policies)
     names = {value for value in counts if value is not None}
-    if names:  # other CPUs take none
+    if names:  # other CPUs have no such preference
         yield _PREFERENCE.advise(
             not names <= {"performance", "0"},
             _counted(counts),
@@ -144,7 +144,9 @@ def _mitigations(audited: AuditedHost) -> AuditResult:
 
 
 def _counted(counts: Counter[str | None]) -> str:
-    """Return ``powersave``, or ``powersave (3 of 4 policies), performance (1 of 4 policies)``."""
+    """Return the values with their counts: ``powersave``, or ``powersave (3 of 4 policies), performance (1 of 4
+    policies)``.
+    """
     if len(counts) == 1:
         return str(next(iter(counts)))
     return ", ".join(
@@ -153,7 +155,7 @@ def _counted(counts: Counter[str | None]) -> str:
 
 
 def audit_numa(audited: AuditedHost, drive: AuditedDrive) -> Iterator[AuditResult]:
-    """Yield the distance between the drive and the CPUs that tkperf may run on."""
+    """Yield the finding on the distance between the drive and the CPUs on which tkperf may run."""
     folder = audited.sys / "devices/system/node"
     nodes = read_nodes(audited.sys)
     if len(nodes) == 1:
@@ -179,7 +181,9 @@ def audit_numa(audited: AuditedHost, drive: AuditedDrive) -> Iterator[AuditResul
 
 
 def audit_interrupts(audited: AuditedHost, drive: AuditedDrive) -> Iterator[AuditResult]:
-    """Yield the CPUs that answer the drive's interrupts, and the service that may move these."""
+    """Yield findings on the CPUs that handle the drive's interrupts, and on the service that may move the
+    interrupts.
+    """
     function = find_pci_function(find_place_on_bus(drive.disk))
     vectors = {} if function is None else _read_vectors(audited, function)
     if not vectors:
@@ -205,7 +209,9 @@ def audit_interrupts(audited: AuditedHost, drive: AuditedDrive) -> Iterator[Audi
 
 
 def _read_vectors(audited: AuditedHost, function: Path) -> dict[str, frozenset[int]]:
-    """Return the CPUs that each vector of a PCI function is delivered to, for vectors with a handler."""
+    """Return the CPUs to which each interrupt vector of a PCI function is delivered. Only vectors with a handler
+    count.
+    """
     numbers = [entry.name for entry in (function / "msi_irqs").glob("[0-9]*")]
     if not numbers and (single := number(function / "irq")):
         numbers = [str(single)]
@@ -213,7 +219,7 @@ def _read_vectors(audited: AuditedHost, function: Path) -> dict[str, frozenset[i
     for irq in numbers:
         folder = audited.proc / "irq" / irq
         cpus = text(folder / "effective_affinity_list") or text(folder / "smp_affinity_list")
-        # A vector that no driver has taken has no handler.
+        # If no driver uses a vector, the vector has no handler.
         if folder.is_dir() and text(audited.sys / f"kernel/irq/{irq}/actions") is not None:
             vectors[irq] = parse_list(cpus)
     return vectors

@@ -1,4 +1,4 @@
-"""The audit itself: every look at the host and at the drives, with one watch over neighbours."""
+"""The audit itself: all checks of the host and of the drives, and one observation of the neighbours' I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tkperf.host.audit.drives import audit_links, audit_neighbours, audit_queue,
 from tkperf.host.audit.system import audit_limits, audit_system
 from tkperf.model.errors import reason_of
 
-# The shortest watch over neighbours: 100 I/Os a second make 20 in it.
+# The shortest observation of neighbours. At 100 I/Os per second, 20 I/Os occur in this time.
 WATCH_S = 0.2
 
 
@@ -28,12 +28,14 @@ def audit_host(
     pause: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Audit:
-    """Return everything that might disturb a run on the drives. Never raises: unreadable values become "not known"."""
+    """Return everything that might disturb a run on the drives. The function never raises an error. If a value cannot
+    be read, the finding is "not known".
+    """
     neighbours = {drive.name: find_neighbours(audited, drive) for drive in drives}
-    # A second drive under test also loads the link, so it counts as a neighbour.
+    # A second drive under test also loads the link, so the second drive counts as a neighbour.
     everyone = tuple(dict.fromkeys(disk for found in neighbours.values() for disk in found))
     names = {disk.name for disk in everyone}
-    # No timer works on a drive that is held for a test.
+    # While a drive is held for a test, no timer can work on this drive.
     tested = {drive.disk.resolve().name for drive in drives}
     before, began_s = count_io(everyone), clock()
     of_host = [
@@ -64,7 +66,7 @@ def audit_host(
 
 
 def _guarded(subject: str, look: Callable[[], Iterable[AuditResult]]) -> list[AuditResult]:
-    """Return the findings of a look, with "not known" for the rest if the kernel gives unexpected values."""
+    """Return the findings of a check. If the kernel gives unexpected values, the remaining findings are "not known"."""
     found: list[AuditResult] = []
     try:
         for finding in look():

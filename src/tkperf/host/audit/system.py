@@ -1,4 +1,4 @@
-"""The system: a virtual machine, io_uring, services, and the limits on tkperf's control groups and process."""
+"""The system: a virtual machine, io_uring, services, and the limits of tkperf's control groups and process."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tkperf.host.audit.audited_host import AuditedDrive, AuditedHost, AuditLevel
 from tkperf.model.units import format_capacity
 from tkperf.system.host import ControlGroups, find_control_groups
 
-# A hypervisor that took more than this share of time since boot took more than rounding explains.
+# If the hypervisor has taken more than this share of the time since boot, rounding cannot be the reason.
 STOLEN_PCT = 0.1
-# fio's threads, tkperf's own and their helpers, with room to spare.
+# Number of processes and threads of fio, of tkperf and of their helpers, with a margin.
 NEEDED_PIDS = 200
-# fio keeps job structures and histograms in shared memory, tkperf its samples: some hundred MB.
+# fio stores job structures and histograms in shared memory, and tkperf stores samples: some hundred MB together.
 NEEDED_MEMORY_BYTES = 2_000_000_000
 NEEDED_FILES = 1024
-# Version 1 writes "none" as the largest number of whole pages.
+# If there is no limit, version 1 reports the largest multiple of the page size, which is greater than this.
 _NO_LIMIT_BYTES = 1 << 60
 _NO_IO_LIMIT = "rbps=max wbps=max riops=max wiops=max"
 _VIRTUAL = Topic(
@@ -27,7 +27,7 @@ _VIRTUAL = Topic(
     "a hypervisor may take CPUs away at any time, and a virtual drive is measured as the host shows it",
 )
 _URING = "io_uring"
-# Remedies for each error of io_uring_setup, if the kernel's switch is not the reason.
+# Remedies for each error of io_uring_setup, if the kernel's switch for io_uring is not the reason.
 _URING_REMEDIES = {
     errno.EPERM: "let the seccomp profile of the container or service allow io_uring_setup and io_uring_enter",
     errno.ENOSYS: "use a kernel with io_uring; in a container, let its seccomp profile allow io_uring_setup and "
@@ -38,7 +38,7 @@ _LOCKDOWN = Topic("kernel lockdown", "a kernel that is locked down keeps tools f
 _TUNERS = Topic(
     "services that change settings", "they may set the governor or the queue of a drive again while it is measured"
 )
-# Their names in the kernel.
+# The names of these services' programs, as the kernel reports them.
 _TUNING_SERVICES = {
     "tuned": "tuned",
     "power-profiles-": "power-profiles-daemon",
@@ -89,18 +89,18 @@ def _virtual_machine(audited: AuditedHost) -> AuditResult:
 
 
 def _stolen_pct(audited: AuditedHost) -> float | None:
-    """Return the share of CPU time since boot, in percent, that the hypervisor took (proc(5): the eighth number)."""
+    """Return the share of CPU time since boot, in percent, that the hypervisor took (proc(5), the eighth number)."""
     words = (text(audited.proc / "stat") or "").partition("\n")[0].split()[1:]
     if len(words) < 8 or not all(word.isdecimal() for word in words):
         return None
-    times = [int(word) for word in words[:8]]  # guest time is part of user time
+    times = [int(word) for word in words[:8]]  # the time of guests is already part of the user time
     return 100 * times[7] / sum(times) if sum(times) else None
 
 
 def _io_uring(audited: AuditedHost) -> AuditResult:
-    """Tell whether the engine can use io_uring.
+    """Return the finding on whether the engine can use io_uring.
 
-    The trial decides, because no file shows limits and seccomp filters.
+    A trial decides this question, because no file shows all limits and seccomp filters.
     """
     other = next((name for name in audited.ioengines if name != _URING), "nothing")
     topic = Topic(_URING, f"without io_uring the I/O is issued by {other}, which costs more CPU time an I/O")
@@ -151,7 +151,7 @@ def _tuners(audited: AuditedHost) -> AuditResult:
 
 
 def _services_that_ask(audited: AuditedHost, drives: Sequence[AuditedDrive]) -> Iterator[AuditResult]:
-    """Yield findings on services that ask drives for their health meanwhile. tkperf does not stop them."""
+    """Yield findings on services that ask drives for their health during a run. tkperf does not stop such services."""
     running = audited.processes or frozenset()
     if "smartd" in running and drives:
         command = "sudo systemctl stop smartmontools"
@@ -161,7 +161,7 @@ def _services_that_ask(audited: AuditedHost, drives: Sequence[AuditedDrive]) -> 
 
 
 def audit_limits(audited: AuditedHost, drives: Sequence[AuditedDrive]) -> Iterator[AuditResult]:
-    """Yield the limits of control groups, version 1 and 2, and of the process."""
+    """Yield findings on the limits of control groups, version 1 and 2, and on the limits of the process."""
     groups = find_control_groups(audited.root)
     if groups is None:
         yield _GROUPS.not_known("the kernel shows none here")
@@ -248,7 +248,7 @@ def _io_limit(groups: ControlGroups, drive: AuditedDrive) -> AuditResult:
 
 
 def _process_limits(audited: AuditedHost) -> AuditResult:
-    """Check the limits that ``ulimit`` shows: the soft ones, since they are the ones that fail."""
+    """Check the limits that ``ulimit`` shows. The soft limits are checked, because they are the limits that apply."""
     topic = Topic("limits of the process", f"{audited.engine} could not open files, lock memory or start threads")
     rows = (text(audited.proc / "self/limits") or "").splitlines()
     limits = {
