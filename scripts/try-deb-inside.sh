@@ -27,7 +27,7 @@ first_commands() { # the first commands of README.md, and a run with a real fio 
     grep -q '<svg' comparison.html || fail "no chart in the comparison"
     tkperf check rehearsal.tkperf /opt/claims.toml >/dev/null || [ $? -le 5 ] || fail "check"
     say "a run with a real fio on a scratch file"
-    tkperf ssd look ./scratch.img --size 64MiB --profile /opt/short.toml --progress plain look.txt 2>&1 ||
+    tkperf ssd look ./scratch.img --size 64MiB --profile /opt/short.toml --progress plain >look.txt 2>&1 ||
         { cat look.txt; fail "the run"; }
     tail -n 12 look.txt
     grep -q '<svg' look.html || fail "no chart in the report"
@@ -72,7 +72,7 @@ deb() {
     say "man pages and completions"
     apt man-db zsh fish bash-completion
     zcat /usr/share/man/man1/tkperf.1.gz | head -n 1
-    [ "$(zsh -c 'autoload -U compinit; compinit -u; print $_comps[tkperf]')" = _tkperf_completion ] || fail "zsh"
+    [ "$(zsh -c 'autoload -U compinit; compinit -u; print $_comps[tkperf]')" = _tkperf ] || fail "zsh"
     fish -c 'complete -C "tkperf doc"' | grep -q '^doctor' || fail "fish"
     bash -c '. /usr/share/bash-completion/bash_completion; _completion_loader tkperf; complete -p tkperf' || fail "bash"
     say "root writes nothing below /usr"
