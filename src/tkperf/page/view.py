@@ -1,5 +1,6 @@
-"""The results of a run as a report: findings, tests, disclosure. This module has no side effects; html.py and pdf.py
-render the view.
+"""Build the report of a run from its results: findings, tests and disclosure.
+
+This module has no side effects. The modules html.py and pdf.py render the view.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ from tkperf.procedures import ORDER_OF_TKPERF
 def build_headline_views(
     result: RunResult, shown_sections: Mapping[str, Sequence[ShownSection]]
 ) -> tuple[HeadlineView, ...]:
-    """Return the headline figures, each with the key of its section and of its cell, if there is one."""
+    """Return the headline figures. Each figure contains the key of its section and, if it has a cell, the key of the
+    cell.
+    """
     titles = {test.name: test.title for test in result.tests}
     views = []
     for headline in headlines(result):
@@ -90,7 +93,7 @@ def build_headline_views(
 
 
 def build_findings_views(result: RunResult) -> tuple[FindingsView, ...]:
-    """Return the sentences of each test that has sentences."""
+    """Return the findings of each test for which sentences exist."""
     found_in_run = findings(result)
     return tuple(
         FindingsView(
@@ -104,11 +107,11 @@ def build_findings_views(result: RunResult) -> tuple[FindingsView, ...]:
 def choose_opening_chart(
     tests: Sequence[TestView], results: Sequence[TestResult], shown_sections: Mapping[str, Sequence[ShownSection]]
 ) -> ChartView | None:
-    """Return the chart that a reader should see first, as a copy with another key; None: there are no charts.
+    """Return the chart that a reader should see first, as a copy with another key. Return None if there are no charts.
 
-    The highest periodic spikes have priority, then a rate that changes over time, then what one load does to another,
-    then a search for the highest rate, then MB/s over a hard disk. Otherwise the result is the first chart of the first
-    test.
+    The order of preference is: the highest periodic spikes, a rate that changes over time, the effect of one load on
+    another load, a search for the highest rate, and the throughput over a hard disk. If none of these charts exists,
+    the result is the first chart of the first test.
     """
     sections = {section.key: section for test in tests for section in test.sections}
     spikes = find_highest_spikes(results)
@@ -146,7 +149,9 @@ def _is_search(shown: ShownSection) -> bool:
 
 
 def _is_rate_over_disk(shown: ShownSection) -> bool:
-    """Return whether the section has the MB/s of large blocks over a hard disk, which every disk is known by."""
+    """Return whether the section measured the throughput in MB/s over the whole of a hard disk. This curve is typical
+    of every hard disk.
+    """
     return bool(shown.section.areas) and shown.section.rate is THROUGHPUT
 
 
@@ -155,12 +160,12 @@ def _is_any(_shown: ShownSection) -> bool:
 
 
 def _as_lead_chart(chart: ChartView, test: TestResult, section: SectionResult) -> ChartView:
-    """Return the copy of a chart, with the test in each title, and the load if the section has only one."""
+    """Return a copy of a chart. Each title contains the test and, if the section has only one load, the load."""
     loads = {name_figure(cell.workload) for cell in section.cells}
     part = ", ".join((f"{test.title.split(' (')[0]} test", *(loads if len(loads) == 1 else ())))
 
     def lead(view: ChartView) -> ChartView:
-        # A text that repeats the title must repeat the new one, or a page shows the title twice.
+        # A text that repeats the title must repeat the new title. Otherwise a page would show the title twice.
         repeats = view.text.startswith(view.chart.title)
         return replace(
             view,
@@ -172,7 +177,7 @@ def _as_lead_chart(chart: ChartView, test: TestResult, section: SectionResult) -
     return replace(lead(chart), below=False, others=tuple(map(lead, chart.others)))
 
 
-# The order by profile. Tests of other profiles have the order of the run.
+# Order of the tests for each profile. The tests of other profiles remain in the order of the run.
 _ORDERS = {"tkperf-2.2": ORDER_OF_TKPERF, TKPERF_PROFILE: ORDER_OF_TKPERF}
 _LENGTH_OF_DATE = len("2026-11-29")
 NO_LOADS: Mapping[str, LoadsOfTest] = MappingProxyType({})
@@ -191,13 +196,14 @@ def build_view(
 
     Args:
         checked: the outcome of the claims. If it is omitted, the report has no section about claims.
-        details: the details of the cells. If they are omitted, no cell opens.
-        loads_of_tests: the loads of each test, by its name. If they are omitted, no chart covers a whole test.
-        selected: parts of the run whose histograms the user asked for.
+        details: the details of the cells. If they are omitted, a click on a cell opens nothing.
+        loads_of_tests: the loads of each test, with the name of the test as the key. If they are omitted, no chart
+            covers a whole test.
+        selected: parts of the run for which the user requested histograms.
         telemetry: the reports of the drives. They are drawn if ``loads_of_tests`` contains the times.
-        user_facts: facts for this report. They override the facts from the start of the run.
+        user_facts: facts for this report. They override the facts that were recorded at the start of the run.
     """
-    # The tiles take their values in the order of the run, as a comparison does.
+    # The tiles are computed in the order of the run, because a comparison uses this order, too.
     in_order_of_run, result = result, _in_section_order(result)
     user_facts = user_facts.with_those_of(result.info)
     groups = group_warnings(result)
@@ -242,7 +248,7 @@ def build_view(
 
 
 def _in_section_order(result: RunResult) -> RunResult:
-    """Return the result with its tests in the order of the specification's reports, followed by the other tests."""
+    """Return the result with its tests in the order of the specification's reports. Other tests follow."""
     order = _ORDERS.get(result.info.profile_name, ())
     places = {name: place for place, name in enumerate(order)}
     ordered = sorted(result.tests, key=lambda test: places.get(test.name, len(places)))
@@ -284,7 +290,7 @@ def _test(
     measured_loads = {cell.workload for section in test.sections for cell in section.cells}
     by_fio = result.info.fio_version is not None
     if by_fio and any(load.trims or load.flush_every is not None for load in measured_loads):
-        # Versions of fio differ in when they flush, and in the number of trims at a time.
+        # The version of fio determines when fio flushes, and how many trims fio issues at a time.
         facts.append(("Flushes and trims issued by", or_not_known(describe_load_generator(result.info))))
     if (under_way := describe_step_under_way(test, result.status)) is not None:
         facts.append(("Step under way", under_way))

@@ -1,3 +1,4 @@
-"""Outputs: HTML, print, terminal, Markdown, CSV, JSON, Parquet, series. Only commands that write an output load its
-module.
+"""Write the outputs: HTML, print, terminal, Markdown, CSV, JSON, Parquet and series.
+
+A command loads the module of an output only if the command writes this output.
 """

@@ -1,8 +1,8 @@
-"""A data set of many runs: a folder ``run_id=ID`` for each run, with a Parquet file for each table; and the tables that
-it has in addition to the tables of a run: the run itself, and its figures.
+"""Write a data set of many runs: a folder ``run_id=ID`` for each run, with a Parquet file for each table.
 
-The folder of a run gets its name when all its tables are complete, and is replaced in one step. A reader therefore sees
-either the whole run or nothing of it (ADR 61).
+In addition to the tables of a run, each folder contains a table of the run itself and a table of its figures. A folder
+receives its final name when all its tables are complete, and is replaced in one step. A reader therefore sees either
+the complete run or nothing (ADR 61).
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class ExportedRun(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         file: the name of the run file.
         stamp, digest: the state and the digest of the run file.
-        entries: number of entries of the log. A resumed run has more entries.
+        entries: number of log entries in the run file. A resumed run has more entries.
         made_by: the version and the code of tkperf, the columns of the tables, and the options of the export.
-        files: the size of each file of the folder.
+        files: the size of each file in the folder.
     """
 
     run_id: str
@@ -77,8 +77,8 @@ _DECODE_MARKER = make_json_decoder(_Marker)
 
 @cache
 def describe_columns() -> str:
-    """Return a digest of the code that determines tables and columns. After a change of this code, all runs are
-    exported again.
+    """Return a digest of the code that determines tables and columns. If this code changes, all runs are exported
+    again.
     """
     folder = resources.files("tkperf.render")
     digest = hashlib.sha256()
@@ -88,7 +88,9 @@ def describe_columns() -> str:
 
 
 class Dataset:
-    """An open data set, to which no other process writes. ``runs`` contains its runs by their ids."""
+    """An open data set. While it is open, no other process writes to it. ``runs`` contains the runs, with the ids of
+    the runs as the keys.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -96,16 +98,16 @@ class Dataset:
         self._states = {(run.stamp, run.made_by) for run in self.runs.values()}
 
     def has(self, stamp: FileStamp, made_by: str) -> bool:
-        """Return whether a run was exported from a file in this state, with the same code and options."""
+        """Return whether a run was exported from a file in this state by the same code and with the same options."""
         return (stamp, made_by) in self._states
 
     def path_of(self, run_id: str) -> Path:
         """Return the folder of a run."""
-        # Because of the dashes, no reader takes the id for a number.
+        # The id is written with dashes, so that no reader interprets it as a number.
         return self._folder / f"{_PARTITION}{UUID(run_id)}"
 
     def put(self, run: ExportedRun, tables: Sequence[DataTable]) -> ExportedRun:
-        """Write a run, or replace it. Return the run with the sizes of its files.
+        """Write a run to the data set. A run with the same id is replaced. Return the run with the sizes of its files.
 
         Raises:
             UsageError: the folder of the run contains other files, is not a folder, or cannot be written.
@@ -132,9 +134,9 @@ class Dataset:
         return put
 
     def note_state(self, former: ExportedRun, stamp: FileStamp) -> None:
-        """Record another state of a run file with the same content, so that the next export need not read the file."""
+        """Record a new state of a run file whose content is unchanged. The next export then does not read the file."""
         noted = msgspec.structs.replace(former, stamp=stamp)
-        # Without this record, the next export reads the file again.
+        # An error is ignored, because the only consequence is that the next export reads the file again.
         with suppress(OSError):
             replace_file(self.path_of(former.run_id) / _EXPORTED, [msgspec.json.encode(noted)])
         self.runs[former.run_id] = noted
@@ -161,7 +163,7 @@ class Dataset:
 
 @contextmanager
 def open_dataset(folder: Path) -> Iterator[Dataset]:
-    """Open a data set, or begin a data set in a new or empty folder.
+    """Open a data set, or create a data set in a new or empty folder.
 
     Raises:
         UsageError: the folder has other content, its data set comes from another version of tkperf, or another process
@@ -208,9 +210,12 @@ def _require_dataset(folder: Path) -> None:
 
 
 def _remove_unfinished(folder: int) -> None:
-    """Remove the remains of a killed export. Only this process writes to the data set now."""
+    """Remove the incomplete folders of an export that was killed. At this moment, only this process writes to the data
+    set.
+    """
     for name in filter(UNFINISHED.fullmatch, os.listdir(folder)):
-        # A link, or a folder that contains folders, does not come from an export. Readers ignore its hidden name.
+        # A link, or a folder that contains folders, was not created by an export. It may remain, because readers ignore
+        # its hidden name.
         with suppress(OSError):
             if name.endswith(".part"):
                 os.unlink(name, dir_fd=folder)
@@ -263,7 +268,7 @@ _FIGURE = {
 
 
 def build_dataset_tables(result: RunResult, figures: RunFigures) -> Iterator[DataTable]:
-    """Yield the table of the run with one row, and the table of its figures with a row for each value."""
+    """Yield the table of the run, which has one row, and the table of its figures, which has a row for each value."""
     yield DataTable(name="runs", types={**_PLACE, **_RUN}, rows=(_build_run(result, figures),))
     yield DataTable(name="figures", types={**_PLACE, **_FIGURE}, rows=tuple(_build_figures(figures)))
 
@@ -338,5 +343,5 @@ def _text(value: object) -> str | None:
 
 
 def _count(value: object) -> int | None:
-    """Return a number that fits in the column. A run file from outside may contain any number."""
+    """Return a number that fits into the column. A run file from another source may contain any number."""
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None

@@ -1,4 +1,4 @@
-"""A page for paper as plain data: rows of charts with their drawings, and the PTS's header of each page."""
+"""Lay out a printed report as plain data: rows of charts with their drawings, and the PTS's header of each page."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import Spec, find_colour
 from tkperf.render.paper import FAMILY, Document, charts_of, parts_of
 
-# Widths of a chart in pixels of Vega, for half the width of the text and for the full width. Letters of 12 px become
-# 7.5 pt.
+# Widths of a chart in Vega's pixels, for half the width of the text and for the full width. At these widths, letters of
+# 12 px are printed with 7.5 pt.
 HALF_WIDTH, WHOLE_WIDTH = 390, 806
-# Number of small charts in a row, the width of each, and their height in print relative to the screen.
+# Number of small charts in a row, the width of each small chart, and its printed height relative to the screen.
 SMALL_IN_ROW, SMALL_WIDTH, SMALL_SCALE = 4, 190, 100 / 170
 _TOO_LONG = re.compile(r"(\S{40})(?=\S)")
-# Columns of a list.
+# Greatest number of columns of a list.
 MOST_COLUMNS = 7
-# Lengths in characters: a line of a page's header, two lines of a column.
+# Lengths in characters: one line of a page's header, and two lines of a column.
 MOST_OF_BANNER = 120
 MOST_OF_ABOUT = 160
 MOST_OF_FACT = 64
-# Heights in print relative to the screen. Twelve charts of half the width fill a page. Charts over time have no names
-# next to curves, and other charts of the same time are below them.
+# Printed heights relative to the screen. Twelve charts of half the width fill a page. Charts over time are lower,
+# because they have no names next to curves, and because other charts of the same period are below them.
 CHART_SCALE, LONE_SCALE, TIMELINE_SCALE, OPENING_SCALE = 112 / 300, 80 / 300, 70 / 300, 210 / 300
-# Size of an axis, of an entry of a legend and of its letters in pixels. The size is that of the page, where capital
-# letters are rare.
+# Sizes in pixels: an axis, an entry of a legend, a letter, and a capital letter. Texts on the page contain few capital
+# letters.
 _AXIS_PX, _ENTRY_PX, _LETTER_PX, _CAPITAL_PX = 60, 30, 7, 10
 
 
@@ -55,7 +55,8 @@ def compose(view: ReportView) -> Document:
             cell_charts=None,
         )
     )
-    # Every page contains these facts, so they must not fill it. The first pages contain them in full.
+    # Every page contains these facts in a short form, so that they do not fill the page. The first pages contain the
+    # full facts.
     report["device"] = shorten(view.device, MOST_OF_ABOUT)
     report["about"] = shorten(view.about, MOST_OF_ABOUT)
     report["footer"] = shorten(view.footer, MOST_OF_BANNER)
@@ -73,10 +74,10 @@ def compose(view: ReportView) -> Document:
         for row in report["decision"]["rows"]:
             if row["colour"]:
                 row["colour"] = find_colour(row["colour"])
-    # On paper there is no first screen to fit, and names next to curves need the height.
+    # A printed page has no first screen on which the charts must fit, and the names next to curves need the height.
     report["lead_charts"] = _lay_out([_heighten(chart) for chart in view.lead_charts])
     of_overview = [chart.on_paper for chart in view.overview_charts]
-    # As on the screen, the first view of each chart is first: a high chart then leaves no gap at the end of the first
+    # The first view of each chart is first, as on the screen. A high chart then leaves no gap at the end of the first
     # page.
     report["overview_charts"] = _lay_out(
         [*chain(*(views[:1] for views in of_overview)), *chain(*(views[1:] for views in of_overview))]
@@ -101,7 +102,7 @@ def compose(view: ReportView) -> Document:
         part["charts"] = _lay_out(drawn, narrow=part.get("is_narrow", False))
         part["levels"] = [f"{chart.question} {chart.level}".lstrip() for chart in of_part if chart.level]
     _caption_once(report)
-    # Drawings are cleaned as drawings, because a word in a drawing must not be broken.
+    # Drawings are cleaned separately, because a word in a drawing must not be broken.
     specs = [chart.pop("spec") for chart in charts_of(report)]
     document: Any = _clean(report)
     for chart, spec in zip(charts_of(document), specs, strict=True):
@@ -110,9 +111,9 @@ def compose(view: ReportView) -> Document:
 
 
 def _is_one_of_many(test: TestView, section: SectionView) -> bool:
-    """Return whether a section has one chart, and the table of its test has a row for it: two fit next to each other.
+    """Return whether a section has only one chart, and the table of its test has a row for the section.
 
-    The HTML report has its other values.
+    Two such sections fit next to each other on the page. The HTML report contains the other values of the section.
     """
     drawn = [view for chart in _without_repeated(section.charts, test.events.charts) for view in chart.on_paper]
     return (
@@ -123,7 +124,7 @@ def _is_one_of_many(test: TestView, section: SectionView) -> bool:
 
 
 def _caption_once(report: Document) -> None:
-    """Leave out a caption that explains an earlier chart in the same words."""
+    """Remove each caption that repeats the words of an earlier caption."""
     seen: set[str] = set()
     for chart in charts_of(report):
         words = chart["caption"].split(" Workload: ")[0]
@@ -133,7 +134,9 @@ def _caption_once(report: Document) -> None:
 
 
 def _without_repeated(charts: Sequence[ChartView], of_test: Sequence[ChartView]) -> tuple[ChartView, ...]:
-    """Return the charts of a section without what the charts of the whole test have for the same time."""
+    """Return the charts of a section without those questions that charts of the whole test answer for the same
+    period.
+    """
     covered = {chart.question for chart in of_test if chart.below}
     return tuple(chart for chart in charts if chart.question not in covered)
 
@@ -144,7 +147,9 @@ def _heighten(view: ChartView) -> ChartView:
 
 
 def _without_charts(test: TestView) -> Document:
-    """Return a test as plain data. Its charts follow later, in the views that the specification requires."""
+    """Return a test as plain data without its charts. The charts are added later, in the views that the specification
+    requires.
+    """
     plain = replace(
         test,
         header=_shorten(test.header),
@@ -165,7 +170,9 @@ def _without_charts(test: TestView) -> Document:
 
 
 def _find_printed(tables: Sequence[TableView]) -> tuple[TableView, ...]:
-    """Return the tables for paper, without those that a page shows on demand: the HTML report has them."""
+    """Return the tables for paper, without the tables that a page shows only on demand. The HTML report contains all
+    tables.
+    """
     return tuple(table.on_paper for table in tables if not table.folded)
 
 
@@ -183,13 +190,13 @@ def _shorten(blocks: FactBlocks) -> FactBlocks:
 
 
 def _lay_out(charts: Sequence[ChartView], *, narrow: bool = False) -> list[list[Document]]:
-    """Return rows of charts: two charts of half the page's width, or a wide chart with charts of the same time below
-    it.
+    """Return rows of charts. A row contains two charts of half the page's width, or a wide chart with charts of the
+    same period below it.
 
     Four small charts share a row.
 
     Args:
-        narrow: the charts have half of the width, because another section is next to them.
+        narrow: whether the charts have half of the width, because another section is next to them.
     """
     if narrow:
         return [[_for_print(chart, scale=CHART_SCALE, width=HALF_WIDTH)] for chart in charts]
@@ -202,13 +209,14 @@ def _lay_out_pairs(charts: Sequence[ChartView]) -> list[list[Document]]:
     groups: list[list[ChartView]] = []
     for chart in charts:
         if chart.below and groups:
-            # The chart belongs below the latest chart with its time axis, even if other charts follow that chart.
+            # A chart with ``below`` belongs to the latest chart with the same time axis, even if other charts follow
+            # that chart.
             aligned = (group for group in reversed(groups) if group[0].aligned)
             next(aligned, groups[-1]).append(chart)
         else:
             groups.append([chart])
     rows: list[list[ChartView]] = []
-    pairs = False  # the last row has room for a second chart
+    pairs = False  # Whether the last row has room for a second chart.
     for group in groups:
         if pairs and len(group) == 1:
             rows[-1] += group
@@ -230,19 +238,20 @@ def _draw_row(row: Sequence[ChartView]) -> list[Document]:
 
 
 def _for_print(view: ChartView, *, scale: float, width: int) -> Document:
-    """Return a chart with its drawing. Its title and the flags below it become texts."""
-    # The stamp applies to every figure, so it is at the top of the page.
+    """Return a chart with its drawing. The title and the flags below the title become texts."""
+    # The keywords apply to every figure. They are printed at the top of the page, so the chart does not repeat them.
     spec: Any = draw(replace(view.chart, keywords=""), scale)
     title, config = spec.pop("title"), spec["config"]
     if isinstance(view.chart, HeatMap):
-        # The caption explains the shades, and the legend has one line less.
+        # The caption already explains the shades, and without the title the legend needs one line less.
         spec["layer"] = [_without_legend_title(layer) for layer in spec["layer"]]
     orient = config["legend"].get("orient", "right")
     drawn = _settle(spec, orient, width) | {
         "width": width,
         "autosize": {"type": "fit-x", "contains": "padding"},
         "height": round(spec["height"] * scale),
-        # Texts of every mark for screen readers take time, and are not part of the PDF.
+        # The texts of marks for screen readers are switched off, because they take time and the PDF does not contain
+        # them.
         "config": config | {"aria": False, "font": FAMILY},
     }
     marked = [title["subtitle"]] if "subtitle" in title else []
@@ -263,10 +272,11 @@ def _without_legend_title(layer: Mapping[str, Any]) -> Spec:
 
 
 def _settle(part: Mapping[str, Any], orient: str, width: int) -> Spec:
-    """Return a chart or a layer without zoom, so that no clipping is necessary, with legends no wider than the chart.
+    """Return a chart or a layer for print: without zoom, so that no clipping is necessary, and with legends that are no
+    wider than the chart.
 
     Args:
-        orient: the place of legends that do not name one.
+        orient: the place of legends that do not name a place.
     """
     settled = dict(part)
     if "params" in part:
@@ -300,8 +310,8 @@ def _letter_px(letter: str) -> int:
 
 
 def _clean(value: object) -> object:
-    """Return text from outside in a form that can be printed. Very long words receive places at which they may be
-    broken.
+    """Return text from other sources in a form that can be printed. In very long words, places are added at which the
+    word may be broken.
     """
     if isinstance(value, str):
         return _TOO_LONG.sub("\\1\u200b", typeset(drop_controls(value)))

@@ -1,4 +1,4 @@
-"""The environment in which all HTML pages are rendered."""
+"""Define the environment in which all HTML pages are rendered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 
 def make_environment(package: str) -> Environment:
-    """Return an environment with the templates of a package. Every text is escaped, and an unknown name is an error."""
+    """Return an environment with the templates of a package. The environment escapes every text, and raises an error
+    for an unknown name.
+    """
     return Environment(
         loader=PackageLoader(package), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -1,5 +1,6 @@
-"""Results of a batch for programs: JSON, CSV, and JUnit XML for CI systems. docs/how-to/batches.md describes the
-layouts.
+"""Export the results of a batch for programs: JSON, CSV, and JUnit XML for CI systems.
+
+docs/how-to/batches.md describes the layouts.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _SKIPPED = (DriveStage.WAITING, DriveStage.RUNNING)
 
 
 def render_batch_json(batch_result: BatchResult) -> str:
-    """Return the verdict, the drives with their claims and headline figures, the distributions. "Not
-    measured" is null.
+    """Return the verdict, the drives with their claims and headline figures, and the distributions. A value that was
+    not measured is null.
     """
     state = batch_result.state
     document = {
@@ -50,7 +51,7 @@ def render_batch_json(batch_result: BatchResult) -> str:
 
 
 def build_batch_tables(batch_result: BatchResult) -> Iterator[DataTable]:
-    """Yield the tables: drives, their headline figures, their claims."""
+    """Yield the tables of a batch: its drives, their headline figures, and their claims."""
     rows = [_facts(one, batch_result) for one in batch_result.drives]
     yield DataTable(
         name="drives", types=dict.fromkeys(rows[0], object), rows=tuple(tuple(row.values()) for row in rows)
@@ -72,7 +73,9 @@ def build_batch_tables(batch_result: BatchResult) -> Iterator[DataTable]:
 
 
 def render_batch_junit(batch_result: BatchResult) -> str:
-    """Return a suite for each drive with its claims. Without claims, each drive has a suite with one case."""
+    """Return a test suite for each drive with a test case for each claim. Without claims, each suite has one test
+    case.
+    """
     if batch_result.has_claims:
         return render_matrix_junit([one.file for one in batch_result.drives])
     suite = ET.Element("testsuite", name=f"tkperf batch {drop_controls(batch_result.state.name)}")
@@ -91,7 +94,7 @@ def render_batch_junit(batch_result: BatchResult) -> str:
 
 
 def _facts(one: BatchDriveResult, batch_result: BatchResult) -> dict[str, str | int | float | bool | None]:
-    """Return the known facts about a drive, by the names of columns."""
+    """Return the known facts about a drive, with the names of the columns as the keys."""
     drive, shown = one.state, one.state.shown
     device = {} if one.result is None else one.result.info.device
     checked = one.checked
@@ -152,7 +155,7 @@ def _drive(one: BatchDriveResult, batch_result: BatchResult) -> dict[str, object
 
 
 def _figures(group: ModelGroup) -> list[tuple[str, CohortValue]]:
-    """Return the headline figures over the drives, each with its name."""
+    """Return the headline figures of all drives in a group, each with its name."""
     names = name_headlines(group.compared)
     return [(names[figure.row.place], figure) for figure in group.figures]
 

@@ -1,6 +1,6 @@
-"""Outcome of claims as documents: JSON, and JUnit XML for CI systems.
+"""Export the outcome of claims as documents: JSON, and JUnit XML for CI systems.
 
-Both contain the notices of the run, such as SIMULATED. ``docs/reference/claims.md`` describes the layouts.
+Both documents contain the notices of the run, such as SIMULATED. ``docs/reference/claims.md`` describes the layouts.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ MATRIX_SCHEMA = "tkperf-check-matrix/1"
 
 
 def render_check_json(checked: Checked) -> str:
-    """Return the findings with the run's name and notices. "Not measured" is null."""
+    """Return the findings with the name and the notices of the run. A value that was not measured is null."""
     return json.dumps(_document(checked), indent=2, allow_nan=False)
 
 
 def render_matrix_json(files: Sequence[CheckedFile]) -> str:
-    """Return the check of many runs, with the document of each run."""
+    """Return the check of many runs, which contains the document of each run."""
     page, answer = build_check_page(files), answer_check(files)
     document = {
         "schema": MATRIX_SCHEMA,
@@ -56,7 +56,11 @@ def render_matrix_json(files: Sequence[CheckedFile]) -> str:
 
 
 def render_matrix_junit(files: Sequence[CheckedFile], *, confirmed: bool = False) -> str:
-    """Return a test suite for each run. A file that could not be checked is a suite with an error."""
+    """Return a test suite for each run. For a file that could not be checked, the suite contains an error.
+
+    Args:
+        confirmed: whether a claim that is met, but not beyond the uncertainty, is also an error.
+    """
     suites = ET.Element("testsuites", name="tkperf check")
     for one in files:
         if one.checked is not None:
@@ -81,7 +85,7 @@ def render_junit(checked: Checked, *, confirmed: bool = False) -> str:
 
 
 def count_cases(suite: ET.Element) -> None:
-    """Set the number of cases of a suite, and the number of cases with each outcome."""
+    """Set the number of test cases of a suite, and the number of test cases with each outcome."""
     suite.set("tests", str(len(suite.findall("testcase"))))
     for name, outcome in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(name, str(len(suite.findall(f"testcase/{outcome}"))))
@@ -125,7 +129,7 @@ def _build_suite(checked: Checked, *, confirmed: bool) -> ET.Element:
         if kind is ClaimKind.FAILED:
             ET.SubElement(case, "failure", message=message)
         elif kind is ClaimKind.NOT_JUDGED or finding in doubted:
-            # As for the exit code, an unchecked promise counts as not met.
+            # A claim that could not be checked counts as not met, as it does for the exit code.
             ET.SubElement(case, "error", message=message)
         if finding.note:
             ET.SubElement(case, "system-out").text = drop_controls(finding.note)

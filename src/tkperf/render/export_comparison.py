@@ -1,4 +1,4 @@
-"""Comparisons and rankings for programs, as JSON and as a table: the same data that their pages show."""
+"""Export comparisons and rankings for programs, as JSON and as a table. The data are the same as on the pages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ _DEVICE = ("kind", "model", "serial", "firmware", "capacity_bytes", "write_cache
 
 
 def render_comparison_json(comparison: Comparison) -> str:
-    """Return the whole comparison. "Not measured" is null. Headline figures contain the number of their row."""
+    """Return the whole comparison as JSON. A value that was not measured is null. Headline figures contain the number
+    of their row.
+    """
     loads = describe_loads(comparison)
     titles = {test.name: test.title for test in comparison.results[0].tests}
     conditions = find_conditions(comparison.names, comparison.results)
@@ -73,7 +75,9 @@ def _decision(comparison: Comparison) -> dict[str, object]:
 
 
 def _figure(figure: DecisionFigure) -> dict[str, object]:
-    """Return a figure. It names runs by their numbers in ``runs``. Its ratios are to the best ranked value."""
+    """Return a figure of the decision. The figure refers to runs by the numbers of the runs in ``runs``. Its ratios are
+    relative to the best ranked value.
+    """
     return {
         "figure": figure.key,
         "use": figure.use,
@@ -195,7 +199,7 @@ _TYPES = {
 
 
 def render_ranking_json(ranking: Ranking) -> str:
-    """Return the whole ranking. "Not known" is null."""
+    """Return the whole ranking as JSON. A value that is not known is null."""
     document = {
         "schema": RANKING_SCHEMA,
         "figure": ranking.key,
@@ -220,7 +224,7 @@ def _ranked_run(ranking: Ranking, one: RankedRun) -> dict[str, object]:
 
 
 def build_ranking_table(ranking: Ranking) -> DataTable:
-    """Return a row for each run, with the ranked runs first."""
+    """Return a table with a row for each run. The ranked runs are first."""
     return DataTable(name="ranking", types=_TYPES, rows=tuple(_rows(ranking)))
 
 

@@ -1,5 +1,6 @@
-"""Results as JSON documents for programs, with their uncertainty. docs/reference/results-json.md describes the
-layout.
+"""Export results with their uncertainty as JSON documents for programs.
+
+docs/reference/results-json.md describes the layout.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from tkperf.page.words.run import (
 Row = Sequence[object]
 
 STREAM_COLUMN = "stream"
-# The type of the values of each column of a table.
+# The type of the values of each column, with the name of the column as the key.
 DRIVE = {"model": str, "serial": str, "firmware": str, "capacity_bytes": int, "interface": str, "form_factor": str}
 WORKLOAD = {
     "access": str,
@@ -52,7 +53,7 @@ WORKLOAD = {
     "compressible_percent": int,
     "region_offset_bytes": int,
     "region_length_bytes": int,
-    # Tables of runs without streams leave this column out.
+    # The tables of a run without streams do not contain this column.
     STREAM_COLUMN: str,
 }
 
@@ -76,7 +77,7 @@ def workload_row(work: Workload) -> Row:
 
 
 def plain_workload(work: Workload) -> dict[str, object]:
-    """Return a workload with the names of its columns; a load alone has no stream."""
+    """Return a workload with the names of its columns as the keys. A load that runs alone has no stream."""
     named = dict(zip(WORKLOAD, workload_row(work), strict=True))
     if named[STREAM_COLUMN] is None:
         del named[STREAM_COLUMN]
@@ -84,17 +85,19 @@ def plain_workload(work: Workload) -> dict[str, object]:
 
 
 def render_json(result: RunResult) -> str:
-    """Return the whole result. "Not measured" is null; keys and units are stable within a schema."""
+    """Return the whole result as JSON. A value that was not measured is null. Keys and units do not change within a
+    schema.
+    """
     return "".join(write_json(result))
 
 
-# Long lists of a section and of a test. Converted to plain data all at once, they would take ten times the memory of
-# the text.
+# Long lists of a section and of a test. If all lists were converted to plain data at once, they would need ten times
+# the memory of the text.
 _LISTS_OF_A_SECTION = ("verdicts", "cells", "rounds", "slices", "timelines", "characteristics")
 _LISTS_OF_A_TEST = ("steps",)
 # Number of spaces before the elements of these lists.
 _IN_A_SECTION, _IN_A_TEST = 12, 8
-# An element may be a round of 1,000 workloads.
+# An element may be a round with 1,000 workloads, so only a few elements are converted at once.
 _ELEMENTS_AT_ONCE = 10
 _RESUMPTION = (
     "resumed_utc",
@@ -118,8 +121,8 @@ _RESUMPTION = (
 
 
 def write_json(result: RunResult) -> Iterator[str]:
-    """Yield the text of ``render_json`` in pieces. Each element of a long list is rendered separately."""
-    # The mark is random, so no text in the result can contain it.
+    """Yield the text of ``render_json`` in pieces. The elements of a long list are rendered separately."""
+    # The mark is random, so that no text in the result can contain the mark.
     mark = token_hex(16)
     lists: list[tuple[Sequence[object], int]] = []
     document = _with_words(result, mark, lists)
@@ -142,7 +145,9 @@ def _write_list(elements: Sequence[object], spaces: int) -> Iterator[str]:
 
 
 def _encode(value: object) -> bytes:
-    """Return a value as JSON in ASCII, as ``json.dumps`` writes it, without keys that a load alone does not have."""
+    """Return a value as JSON in ASCII, in the form that ``json.dumps`` writes. Keys that a load running alone does not
+    have are left out.
+    """
     with suppress(UnicodeEncodeError):
         text = msgspec.json.encode(value)
         if text.isascii():
@@ -151,7 +156,9 @@ def _encode(value: object) -> bytes:
 
 
 def _find_unused() -> dict[str, object]:
-    """Return the last fields of a workload, from ``trims`` on, with their values of a plain load that runs alone."""
+    """Return the last fields of a workload, beginning with ``trims``, with the values that they have for a plain load
+    that runs alone.
+    """
     plain = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=512, jobs=1, io_depth=1)
     fields: dict[str, object] = msgspec.to_builtins(plain)
     keys = list(fields)
@@ -159,17 +166,18 @@ def _find_unused() -> dict[str, object]:
 
 
 _UNUSED = _find_unused()
-# The same fields as msgspec writes them. Quotation marks within a text are escaped, so no text contains this.
+# The same fields in the form that msgspec writes. Quotation marks within a text are escaped, so no text can contain
+# this sequence.
 _OF_A_LOAD_ALONE = b"," + msgspec.json.encode(_UNUSED)[1:-1]
-# The slice of a load without streams and flushes.
+# Part of a slice that belongs to a load without streams and flushes.
 _WITHOUT_PARTS = b',"parts":[]'
-# What only results of streams have: the parts of a slice, and the rest of a headline.
+# Keys that only results of streams have: the parts of a slice, and the further values of a headline.
 _OF_STREAMS = ("parts", "also")
 
 
 def drop_unused(plain: Any) -> Any:
-    """Return plain data in which a workload that runs alone, its slices and its headlines have no keys of streams,
-    trims, flushes and pauses.
+    """Return plain data without the keys of streams, trims, flushes and pauses, wherever a workload runs alone without
+    them.
     """
     if isinstance(plain, dict):
         is_alone = all(key in plain and plain[key] == value for key, value in _UNUSED.items())
@@ -182,8 +190,8 @@ def _with_words(result: RunResult, mark: str, lists: list[tuple[Sequence[object]
     """Return the result as plain data, with the sentences that every output shows.
 
     Args:
-        mark: a text that replaces each long list. The lists are added to ``lists`` in the order of the text, each with
-            the number of spaces before its elements.
+        mark: a text that replaces each long list.
+        lists: receives each long list in the order of the text, with the number of spaces before its elements.
     """
     bare = replace(result, tests=tuple(map(_without_lists, result.tests)), left_out=())
     plain: dict[str, Any] = drop_unused(msgspec.to_builtins(bare))
@@ -220,7 +228,7 @@ def _mark_lists(
     lists: list[tuple[Sequence[object], int]],
     spaces: int,
 ) -> None:
-    """Replace the long lists of a section or of a test by the mark, in the order of the text."""
+    """Replace the long lists of a section or of a test with the mark, in the order of the text."""
     for key in plain:
         if key in (_LISTS_OF_A_SECTION if isinstance(of, SectionResult) else _LISTS_OF_A_TEST):
             plain[key] = mark
@@ -228,7 +236,7 @@ def _mark_lists(
 
 
 def build_verdict(verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict as plain data in the form of all documents."""
+    """Return a verdict as plain data. All documents use the same form."""
     judged = verdict.judged
     return {
         "state": judged.state.value,
@@ -242,7 +250,7 @@ def build_verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def finite(value: object) -> object:
-    """Return the data with None in place of NaN, which JSON does not have."""
+    """Return the data with None instead of NaN, because JSON has no NaN."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -255,7 +263,7 @@ def finite(value: object) -> object:
 def encode_json(value: object) -> str:
     """Return a value as one line of JSON without control characters.
 
-    Half of a surrogate pair is escaped, too.
+    Half of a surrogate pair is escaped, because it cannot be encoded.
     """
     try:
         return escape_controls(msgspec.json.encode(value).decode())
@@ -284,15 +292,15 @@ UNCERTAINTY = {
 
 
 def u95_row(cell: CellResult, direction: Direction) -> Row:
-    """Return half the interval of each quantity except the count; None: there is no interval, or it has no upper
-    end.
+    """Return half of the interval for each quantity except the count. The value is None if there is no interval, or if
+    the interval has no upper end.
     """
     of_cell = (cell.uncertainty_of(quantity, direction) for quantity in _UNCERTAIN)
     return tuple(None if known is None else known.expanded for known in of_cell)
 
 
 def uncertainty_rows(section: SectionResult) -> Iterator[Row]:
-    """Yield a row for each figure that has an uncertainty, or a reason why it has none."""
+    """Yield a row for each figure that has an uncertainty, or for which a reason explains the missing uncertainty."""
     for cell in section.cells:
         mixed = cell.workload.is_mixed
         for direction in Direction if mixed else (Direction.ALL,):
@@ -325,13 +333,17 @@ def _row(workload: Workload, direction: Direction, measure: Measure, value: floa
 
 
 def render_plan_json(estimate: RunEstimate, audit: list[dict[str, object]]) -> str:
-    """Render a plan as JSON. Times are in seconds, amounts in bytes. ``audit``: findings about the host."""
+    """Return a plan as JSON. Times are in seconds, amounts in bytes.
+
+    Args:
+        audit: findings about the host.
+    """
     return _render_plan({"schema": "tkperf-plan/1", **_build_plan(estimate, audit)})
 
 
 def render_batch_plan_json(estimate: BatchEstimate) -> str:
-    """Render the plan of a batch as JSON. ``plan`` of a drive has the keys of a single plan; it is null if the drive
-    has a fault.
+    """Return the plan of a batch as JSON. The key ``plan`` of a drive contains the keys of a single plan. It is null if
+    the drive has a fault.
     """
     return _render_plan(
         {

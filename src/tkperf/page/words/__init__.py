@@ -1,1 +1,1 @@
-"""Words for results, the same in every output."""
+"""Describe results in words. All outputs use the same words."""

@@ -20,23 +20,23 @@ from tkperf.model.record import RunStatus
 from tkperf.model.units import format_capacity, format_count, list_names
 from tkperf.page.words.run import describe_progress, find_notices, find_warnings
 
-# Most entries that a text lists. The text contains the number of the others.
+# Greatest number of entries that a text lists. The text counts the other entries.
 MOST_LISTED = 5
-# Most runs with a flaw whose extent is told.
+# Greatest number of runs with a flaw for which the text states the extent of the flaw.
 _MOST_WITH_EXTENT = 3
 
 Of = Callable[[RunResult], object]
 ResultPlace = tuple[str, ...]
-# For each run, its places of one kind with their titles.
+# For each run: its places of one kind, such as sections, as the keys, and the titles of the places.
 PlacesOfRuns = tuple[dict[ResultPlace, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionGroup:
-    """Conditions of one kind. ``texts`` contains the values.
+    """Conditions of one kind. ``texts`` describes the conditions with their values.
 
     Attributes:
-        names: names of the conditions that differ, for a single line.
+        names: names of the conditions that differ, for a text on a single line.
         not_known: names of the conditions that may differ, because they are not known for every run.
     """
 
@@ -55,7 +55,7 @@ class Difference(NamedTuple):
 
 
 def find_conditions(names: Sequence[str], results: Sequence[RunResult]) -> tuple[ConditionGroup, ...]:
-    """Return all conditions that a reader of the rows must know. Empty groups are omitted."""
+    """Return all conditions that a reader of a comparison must know. Empty groups are omitted."""
     other_texts = {
         "Only in some runs": tuple(find_gaps(names, results)),
         "Remarks of the runs": tuple(_join_remarks(names, results)),
@@ -67,7 +67,9 @@ def find_conditions(names: Sequence[str], results: Sequence[RunResult]) -> tuple
 
 
 def find_differences(names: Sequence[str], results: Sequence[RunResult]) -> tuple[ConditionGroup, ...]:
-    """Return conditions that differ or are not known for every run, if they matter to the common tests."""
+    """Return the conditions that differ, or that are not known for every run. Only conditions that affect the common
+    tests are included.
+    """
     of_one_model = _OF_ONE_MODEL if _is_one_model(results) else {}
     groups: dict[str, list[Difference]] = {
         "Specification": [*_facts(names, results, _SPECIFICATION), *_profile_differences(names, results)],
@@ -111,18 +113,18 @@ def _facts(names: Sequence[str], results: Sequence[RunResult], conditions: dict[
 
 
 def _how(values: Iterable[object]) -> tuple[str, bool]:
-    """Return the verb for unequal values, and whether they certainly differ.
+    """Return the verb for unequal values, and whether the values certainly differ.
 
-    A value that is not known may equal the others.
+    A value that is not known may be equal to the other values.
     """
     known = {str(value) for value in values if value is not None}
     return ("differs", True) if len(known) > 1 else ("is not known of every run", False)
 
 
 def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
-    """Yield the tests, sections and cells that only some runs contain, grouped by these runs.
+    """Yield the tests, sections and cells that only some runs contain. Each text covers the same group of runs.
 
-    A missing test hides its sections, and a missing section its cells.
+    If a whole test is missing, its sections are not listed. If a whole section is missing, its cells are not listed.
     """
     tests: PlacesOfRuns = tuple({(test.name,): f"test {test.title}" for test in result.tests} for result in results)
     sections: PlacesOfRuns = tuple(
@@ -149,12 +151,14 @@ def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[st
 
 
 def find_remarks(name: str, result: RunResult) -> Iterator[str]:
-    """Yield the remarks that every reader of the numbers of this run must know."""
+    """Yield the remarks that every reader of this run's numbers must know."""
     yield from (f"{name}: {text}" for text in _remarks(result))
 
 
 def _join_remarks(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
-    """Yield the remarks of several runs, equal remarks once. A notice that applies to all runs is omitted here."""
+    """Yield the remarks of several runs. Equal remarks appear once. A notice that applies to all runs is omitted,
+    because the page shows it elsewhere.
+    """
     by_text: dict[str, list[str]] = {}
     for name, result in zip(names, results, strict=True):
         for text in dict.fromkeys(_remarks(result)):
@@ -191,8 +195,10 @@ def _remarks(result: RunResult) -> Iterator[str]:
 
 
 def find_flaws(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[tuple[str, str]]:
-    """Yield what makes values of the runs doubtful, each flaw once with the runs that have it: ``("Not steady", "A
-    (Throughput 128k), B (all 5 sections)")``; many runs without the extent.
+    """Yield each flaw that makes values of the runs doubtful, with the runs that have the flaw: ``("Not steady", "A
+    (Throughput 128k), B (all 5 sections)")``.
+
+    If many runs have the flaw, the text names the runs without the extent of the flaw.
     """
     flaws: dict[str, dict[str, str]] = {}
     for name, result in zip(names, results, strict=True):
@@ -224,7 +230,7 @@ def _count_of(number: int, count: int) -> str:
 
 
 def find_cut_short(name: str, result: RunResult) -> Iterator[str]:
-    """Yield a remark if the run did not end, with the progress of its tests."""
+    """Yield a remark and the progress of each test, if the run did not complete."""
     yield from (f"{name}: {text}" for text in _cut_short(result))
 
 
@@ -238,8 +244,8 @@ def _cut_short(result: RunResult) -> Iterator[str]:
 
 
 def _list_values(names: Sequence[str], values: Iterable[object]) -> str:
-    """List the values by run: ``A: 4, B: 1``. For many runs, list the runs by value: ``4: A, B, C, D and 12 more; 1:
-    E``.
+    """List the value of each run: ``A: 4, B: 1``. If there are many runs, list the runs with each value: ``4: A, B, C,
+    D and 12 more; 1: E``.
     """
     texts = ["not known" if value is None else str(value) for value in values]
     if len(texts) <= MOST_LISTED:
@@ -257,7 +263,9 @@ def _handful(items: Sequence[str], more: str) -> str:
 
 
 def describe_demand(test: TestResult) -> str | None:
-    """Return the thread count and queue depth of a test's measurements, or their ranges; None: not known."""
+    """Return the thread count and queue depth of a test's measurements, or the ranges of both. Return None if they are
+    not known.
+    """
     if not test.demands:
         return None
     jobs, depths = zip(*test.demands, strict=True)
@@ -297,7 +305,8 @@ def _find_capacity(result: RunResult) -> str | None:
     return format_capacity(capacity_bytes) if isinstance(capacity_bytes, int | float) else None
 
 
-# Facts that tell drives apart. Where they are not known, as of imported runs, they cast no doubt on a measurement.
+# Facts that distinguish drives. If such a fact is not known, as in imported runs, the measurement is still not
+# doubtful.
 _DIFFER_IF_KNOWN = ("capacity", "interface")
 _SURROUNDINGS: dict[str, Of] = {
     "capacity": _find_capacity,
@@ -318,7 +327,7 @@ _OF_ONE_MODEL: dict[str, Of] = {"firmware": lambda result: result.info.device.ge
 
 
 def _demand_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[Difference]:
-    """Yield differences in demand, one for all tests that differ in the same way."""
+    """Yield the differences in demand. One difference covers all tests that differ in the same way."""
     by_run = [{test.name: describe_demand(test) for test in result.tests} for result in results]
     differing: dict[tuple[str | None, ...], list[str]] = {}
     for test in _common_tests(results):
@@ -335,13 +344,15 @@ def _demand_differences(names: Sequence[str], results: Sequence[RunResult]) -> I
 
 
 def _common_tests(results: Sequence[RunResult]) -> list[TestResult]:
-    """Return those tests of the first run that all runs contain."""
+    """Return the tests that all runs contain, in the form of the first run."""
     others = [{test.name for test in result.tests} for result in results]
     return [test for test in results[0].tests if all(test.name in names for names in others)]
 
 
 def _profile_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[Difference]:
-    """Yield the differences between the numbers of profiles for the common tests. Profiles of one name may differ."""
+    """Yield the differences between the numbers of the profiles for the common tests. Profiles with the same name may
+    contain different numbers.
+    """
     tests = [test.name for test in _common_tests(results)]
     numbers = [find_numbers(result, tests) for result in results]
     differing = []
@@ -359,7 +370,9 @@ def _section_differences(
     condition: str,
     of: Callable[[RunResult, SectionResult], str | None],
 ) -> Iterator[Difference]:
-    """Yield differences in a condition of sections, one for all sections that differ in the same way."""
+    """Yield the differences in a condition of sections. One difference covers all sections that differ in the same
+    way.
+    """
     by_run = [_sections(result) for result in results]
     differing: dict[tuple[str | None, ...], list[str]] = {}
     for place in by_run[0]:

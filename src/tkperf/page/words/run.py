@@ -24,12 +24,12 @@ from tkperf.model.units import (
 from tkperf.page.words.uncertainty import count_disturbed
 from tkperf.runner.run_log import describe_under_way
 
-# Most unreadable rows for which there is a separate warning.
+# Greatest number of unreadable rows for which tkperf prints a separate warning.
 _MOST_NAMED = 20
 
 
 def find_notices(result: RunResult) -> tuple[str, ...]:
-    """Return the notices that every page of a result shows, each as ``KEYWORD: sentence``."""
+    """Return the notices that every page of a result shows. Each notice has the form ``KEYWORD: sentence``."""
     return (
         *result.info.notices,
         *_of_resumptions(result.resumptions),
@@ -39,8 +39,8 @@ def find_notices(result: RunResult) -> tuple[str, ...]:
 
 
 def find_shared_notices(results: Mapping[str, RunResult]) -> tuple[str, ...]:
-    """Return the notices of several runs, each once. A notice that applies only to some of the runs has their names:
-    ``NOT PURGED (B): ...``.
+    """Return the notices of several runs, each once. A notice that applies only to some runs contains the names of
+    these runs: ``NOT PURGED (B): ...``.
     """
     return name_notices([(name, find_notices(result)) for name, result in results.items()])
 
@@ -56,12 +56,16 @@ _SHARING = {
 
 
 def describe_sharing(sharing: SharingState) -> str:
-    """Return the known influence of drives on each other that are measured at the same time."""
+    """Return a text about the influence that drives measured at the same time have on each other, as far as it is
+    known.
+    """
     return _SHARING[sharing]
 
 
 def describe_place(place: BatchPlace) -> str:
-    """Return ``drive 7 of batch rack7 (slot 12), measured with up to 11 others at once; within the budgets of ...``."""
+    """Return the place of a run in a batch: ``drive 7 of batch rack7 (slot 12), measured with up to 11 others at once;
+    within the budgets of ...``.
+    """
     slot = f" (slot {place.slot})" if place.slot else ""
     text = f"drive {place.number} of batch {place.name}{slot}, "
     if not place.others:
@@ -77,9 +81,10 @@ def find_warnings(result: RunResult) -> tuple[RunNote, ...]:
 
 
 def describe_progress(test: TestResult) -> str | None:
-    """Describe an unfinished test: ``interrupted; complete: Throughput 1024k; cut off, figures so far: ...``.
+    """Describe the progress of a test that is not complete: ``interrupted; complete: Throughput 1024k; cut off, figures
+    so far: ...``.
 
-    None: the test is complete.
+    Return None if the test is complete.
     """
     if test.status is RunStatus.COMPLETE:
         return None
@@ -97,7 +102,7 @@ def describe_progress(test: TestResult) -> str | None:
 
 
 def describe_step_under_way(test: TestResult, status: RunStatus) -> str | None:
-    """Describe the unfinished step of a test; None: there is none."""
+    """Describe the step of a test that was not completed. Return None if there is no such step."""
     return None if test.under_way is None else describe_under_way(test.under_way, status)
 
 
@@ -112,13 +117,13 @@ def describe_stream(section: SectionResult) -> str:
 
 
 def describe_resumptions(result: RunResult, test: TestResult) -> tuple[str, ...]:
-    """Describe each interruption, repetition or later addition that concerns a test."""
+    """Return the length of a stream in words: ``62 slices, 1 h 02 min, 514.8 GB written``."""
     return tuple(describe_resumption(one) for one in result.resumptions if one.concerns(test.name))
 
 
 def describe_resumption(one: ResumptionResult) -> str:
-    """Describe why the run stopped, which parts were measured again, and which parts were added or differ since
-    then.
+    """Describe a resumption: why the run stopped, which parts were measured again, which parts were added, and what
+    changed since the run stopped.
     """
     parts = [*(_of_interruption(one) if one.interrupted else ()), *(_of_repetition(test, one) for test in one.replaced)]
     if one.added:
@@ -186,7 +191,7 @@ def _of_resumptions(resumptions: Sequence[ResumptionResult]) -> Iterator[str]:
 
 
 def _of_drives(result: RunResult) -> Iterator[str]:
-    """Yield the notices that a drive was throttled, or could not keep data."""
+    """Yield the notices that a drive was throttled, or that a drive could not read or keep data."""
     throttled_s = {test.title: sum(drive.throttled_s or 0.0 for drive in test.telemetry) for test in result.tests}
     hot = [f"{title} ({format_duration(for_s)})" for title, for_s in throttled_s.items() if for_s]
     if hot:
@@ -210,7 +215,7 @@ def _of_damage(left_out: Sequence[LeftOut]) -> Iterator[str]:
 
 
 def _of_the_end(result: RunResult) -> Iterator[RunNote]:
-    """Yield a warning for each part that did not end or begin. While the run continues, there is none."""
+    """Yield a warning for each part that did not end or did not begin. While the run continues, yield nothing."""
     if result.status is RunStatus.RUNNING:
         return
     for test in result.tests:
@@ -232,7 +237,7 @@ def _warn_of_resumptions(result: RunResult) -> Iterator[RunNote]:
 
 
 def _warn_of_damage(left_out: Sequence[LeftOut]) -> Iterator[RunNote]:
-    """Yield a warning for each unreadable row up to a limit, and then one warning for the rest."""
+    """Yield a separate warning for each unreadable row up to a limit, and one warning for all other rows."""
     for row in left_out[:_MOST_NAMED]:
         yield RunNote(code="left-out", text=f"left out: {row}")
     more = len(left_out) - _MOST_NAMED
@@ -241,9 +246,9 @@ def _warn_of_damage(left_out: Sequence[LeftOut]) -> Iterator[RunNote]:
         yield RunNote(code="left-out", text=text)
 
 
-# Codes of warnings that are part of the findings or of the facts of their test.
+# Codes of warnings that the page shows elsewhere: among the findings, or among the facts of the test.
 _TOLD_ELSEWHERE = ("resumed", "unfinished-test")
-# Largest number of texts per group on a page. The JSON export contains all texts.
+# Greatest number of texts for each group on a page. The JSON export contains all texts.
 MOST_OF_A_GROUP = 10
 _HOST = "host"
 _STEPS = "disturbances"
@@ -269,7 +274,7 @@ _GROUPS = {
     **dict.fromkeys(("preparation", "no-room", "not-as-new", "never-written", "would-be-refused"), _BEFORE),
 }
 
-# Most runs that a badge has room to name.
+# Greatest number of runs that fit into a badge.
 _MOST_IN_BADGE = 2
 BADGES = {
     **{code: f"RUN {code.value.upper()}" for code in (ReasonCode.FAILED, ReasonCode.INTERRUPTED, ReasonCode.RUNNING)},
@@ -282,7 +287,7 @@ BADGES = {
     ReasonCode.DAMAGED: "DAMAGED",
     ReasonCode.FILE_TARGET: "FILE TARGET",
 }
-"""Keywords of badges that state the same as a reason of the verdict."""
+"""Keywords of the badges that repeat a reason of the verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,7 +300,7 @@ class WarningGroup:
 
 
 def find_badges(result: RunResult) -> tuple[str, ...]:
-    """Return the facts that every reader of a figure must know, each as ``KEYWORD: sentence``."""
+    """Return the facts that every reader of a figure must know. Each fact has the form ``KEYWORD: sentence``."""
     badges = list(find_notices(result))
     if result.status is not RunStatus.COMPLETE:
         ended = result.ended_because or "under way"
@@ -313,14 +318,19 @@ def find_banners(result: RunResult) -> tuple[str, ...]:
 
 
 def leave_out_said(banners: Sequence[str], said: Collection[str] = (), *, simulated: bool) -> tuple[str, ...]:
-    """Return the banners that a verdict does not state: those without these keywords, and not that of a model."""
+    """Return the banners that a verdict does not already state.
+
+    Args:
+        said: the keywords that the verdict states.
+        simulated: whether the verdict states that tkperf measured a model.
+    """
     keywords = {*said, *(["SIMULATED"] if simulated else [])}
     return tuple(banner for banner in banners if banner.split(":")[0] not in keywords)
 
 
 def name_notices(of_runs: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
-    """Return the notices of several runs, each once. A notice that only some runs have names them after its keyword:
-    ``THROTTLED (A, B): ...``, ``THROTTLED (5 of 12 runs): ...``.
+    """Return the notices of several runs, each once. A notice that only some runs have contains the names of these runs
+    after its keyword: ``THROTTLED (A, B): ...``, ``THROTTLED (5 of 12 runs): ...``.
 
     Args:
         of_runs: the name of each run with its notices.
@@ -346,7 +356,7 @@ def name_notices(of_runs: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, ...
 
 
 def group_warnings(result: RunResult) -> tuple[WarningGroup, ...]:
-    """Group the warnings of the run by subject, with equal texts once."""
+    """Group the warnings of the run according to their subject. Equal texts appear once."""
     by_group: dict[str, list[RunNote]] = {}
     for warning in find_warnings(result):
         if warning.code not in _TOLD_ELSEWHERE:
@@ -367,7 +377,8 @@ def _texts(warnings: Sequence[RunNote]) -> Iterator[str]:
 
 
 def summarise_warnings(groups: Sequence[WarningGroup]) -> str:
-    """Summarise the groups: ``7 warnings: host (3), disturbed steps (4)``; empty if there is none.
+    """Return a summary of the groups: ``7 warnings: host (3), disturbed steps (4)``. The text is empty if there are no
+    groups.
 
     A warning may concern several steps, so the number of steps may be larger.
     """

@@ -1,4 +1,4 @@
-"""Courses of a section in words: verdicts on steady state, and findings over time."""
+"""Describe the course of a section in words: verdicts on steady state, and findings over time."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from tkperf.model.units import (
 from tkperf.page.naming import name_within
 
 MOST_SENTENCES = 8
-_SAME_PERIOD = 0.01  # share
-# Rarer than once in a thousand million cases is not rarer to a reader.
+_SAME_PERIOD = 0.01  # as a share of the period
+# The text states no probability below 1 in 10^9, because a smaller number would not tell a reader more.
 _MOST_POWER = 9
 
 
 def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
-    """Return the sentences about a section in the order of its findings; empty if there are none.
+    """Return the sentences about a section in the order of its findings. The result is empty if there are no findings.
 
-    A stream that is level throughout has a sentence. Rounds have a sentence about their levels only if the rate
-    changes.
+    A sentence also describes a stream that is level throughout. For rounds, a sentence describes the levels only if the
+    rate changes.
     """
     axes = find_axes(timeline.workload for timeline in timelines)
     sentences = []
@@ -48,16 +48,18 @@ def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
 
 
 def without_totals(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
-    """Return the courses of streams without that of their total, which repeats the findings about the streams."""
+    """Return the timelines without the timeline of the total of all streams, because it repeats the findings about the
+    streams.
+    """
     streams = {timeline.workload.together for timeline in timelines if timeline.workload.stream is not None}
     return tuple(one for one in timelines if not one.workload.is_combination or one.workload.together not in streams)
 
 
 def describe_events(timelines: Sequence[Timeline]) -> Iterator[str]:
-    """Yield sentences for drops and spikes, without levels.
+    """Yield sentences about drops and spikes, but not about levels.
 
-    Spikes that raise both the mean and the maximum have one sentence. A sentence about a stream begins with the name of
-    the stream.
+    One sentence covers spikes that raise both the mean and the maximum. A sentence about a stream begins with the name
+    of the stream.
     """
     kept = without_totals(preferred(timelines))
     of_maximum = {
@@ -94,7 +96,9 @@ def _events(timeline: Timeline) -> Iterator[str]:
 
 
 def _describe_levels(timeline: Timeline) -> str:
-    """Return ``Fresh out of box 88,800 IOPS for 9 min 00 s (196.4 GB), settled at 27,000 IOPS from 41 min 00 s on``."""
+    """Describe the levels of a rate: ``Fresh out of box 88,800 IOPS for 9 min 00 s (196.4 GB), settled at 27,000 IOPS
+    from 41 min 00 s on``.
+    """
     unit = QUANTITIES[timeline.quantity].unit
     in_rounds = timeline.recorded is Recorded.ROUNDS
     words = []
@@ -117,7 +121,7 @@ def _describe_levels(timeline: Timeline) -> str:
 
 
 def describe_still_changing(timeline: Timeline) -> str:
-    """Return ``still falling at the end, by 6.8 % in the last quarter``, for a rate that did not settle."""
+    """Describe a rate that did not settle: ``still falling at the end, by 6.8 % in the last quarter``."""
     if timeline.is_too_short:
         return "measured for too short a time to tell whether the rate settled"
     if (swing := timeline.swing) is not None:
@@ -132,7 +136,7 @@ def describe_still_changing(timeline: Timeline) -> str:
 
 
 def _amount(timeline: Timeline, level: RateLevel) -> str:
-    """Return the amount written up to the end of a level, in brackets; empty for loads that also read."""
+    """Return the amount written up to the end of a level, in brackets. The text is empty for loads that also read."""
     if level.end_bytes is None or timeline.workload.read_percent:
         return ""
     return f" ({format_capacity(level.end_bytes)})"
@@ -155,7 +159,7 @@ def _until(level: RateLevel, in_rounds: bool) -> str:
 
 
 def _describe_bursts(timeline: Timeline, bursts: Bursts) -> str:
-    """Return ``60 bursts, idle time between them: median 44,500 IOPS, 43,900 to 94,100``."""
+    """Describe bursts: ``60 bursts, idle time between them: median 44,500 IOPS, 43,900 to 94,100``."""
     return (
         f"{format_count(timeline.values, 'burst')}, idle time between them: median "
         f"{format_number(bursts.median)} {QUANTITIES[timeline.quantity].unit}, "
@@ -164,7 +168,7 @@ def _describe_bursts(timeline: Timeline, bursts: Bursts) -> str:
 
 
 def _describe_drops(timeline: Timeline) -> str:
-    """Return ``3 sudden drops, the deepest from 27,000 to 120 IOPS at 5 min 00 s for 12 s``."""
+    """Describe sudden drops: ``3 sudden drops, the deepest from 27,000 to 120 IOPS at 5 min 00 s for 12 s``."""
     unit = QUANTITIES[timeline.quantity].unit
     deepest: Drop = min(timeline.drops, key=lambda drop: drop.after / drop.before)
     in_rounds = timeline.recorded is Recorded.ROUNDS
@@ -184,7 +188,7 @@ def _describe_drops(timeline: Timeline) -> str:
 
 
 def _describe_spikes(timeline: Timeline, spikes: PeriodicSpikes) -> str:
-    """Return ``Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places ...``."""
+    """Describe periodic spikes: ``Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places ...``."""
     in_rounds = timeline.recorded is Recorded.ROUNDS
     first = f"in round {spikes.first:.0f}" if in_rounds else f"at {format_duration(spikes.first)}"
     period = f"{_number(spikes.period)} {'rounds' if in_rounds else 's'}"
@@ -200,7 +204,9 @@ def _describe_spikes(timeline: Timeline, spikes: PeriodicSpikes) -> str:
 
 
 def describe_period(timeline: Timeline) -> str:
-    """Return ``every 13 min``, ``every 7.5 s`` or ``every 13 rounds``; empty without periodic spikes."""
+    """Return the period of the spikes: ``every 13 min``, ``every 7.5 s`` or ``every 13 rounds``. The text is empty if
+    there are no periodic spikes.
+    """
     if timeline.spikes is None:
         return ""
     period = timeline.spikes.period
@@ -210,28 +216,32 @@ def describe_period(timeline: Timeline) -> str:
 
 
 def _number(value: float) -> str:
-    """Format a number with at most one decimal place; with none if it is within 0.05 of a whole number."""
+    """Return a number with at most one decimal. A number within 0.05 of a whole number has no decimals."""
     whole = round(value)
     return f"{whole:,}" if abs(value - whole) < 0.05 else f"{value:,.1f}"
 
 
-# Most digits in addition to the usual ones. A range of a hundred thousandth of the average needs no more.
+# Greatest number of digits that are added to the usual digits. With these digits, a range of only 0.001 % of the
+# average is still visible.
 _MOST_FINER = 3
-# Most digits after the decimal point, for a value slightly beyond its limit.
+# Greatest number of digits after the decimal point, for a value slightly beyond its limit.
 _MOST_DIGITS = 6
 
 
 def name_rounds(numbers: Sequence[int]) -> str:
-    """Return ``rounds 4–8``. The rounds of a stream's verdict may be apart: ``rounds 1, 31, 61, 91, 121``."""
+    """Return rounds in words: ``rounds 4–8``. The rounds in the verdict on a stream may not be consecutive: ``rounds 1,
+    31, 61, 91, 121``.
+    """
     if numbers[-1] - numbers[0] == len(numbers) - 1:
         return format_window(numbers)
     return "rounds " + ", ".join(str(number) for number in numbers)
 
 
 def find_verdict_place(verdict: SteadyStateVerdict) -> int:
-    """Return the place of the last digit of a verdict's values.
+    """Return the decimal place of the last digit of a verdict's values.
 
-    The place is as fine as the range of the values requires, so that a reader can judge them again.
+    The place is small enough for the range of the values, so that a reader can repeat the verdict from the printed
+    values.
     """
     place = find_digit_place(verdict.average)
     if not verdict.data_excursion or not isfinite(verdict.data_excursion):
@@ -240,13 +250,13 @@ def find_verdict_place(verdict: SteadyStateVerdict) -> int:
 
 
 def format_verdict_value(verdict: SteadyStateVerdict, value: float) -> str:
-    """Format a value of a verdict, the average of its values, or their excursion."""
+    """Return a number of a verdict as text: a value, the average of the values, or an excursion."""
     return format_to_place(value, find_verdict_place(verdict)) if isfinite(value) else NOT_MEASURED
 
 
 def describe_excess(verdict: SteadyStateVerdict) -> str:
-    """Explain why a window was not steady: ``slope 14 % (allowed 10 %)``. Otherwise return the reason of the
-    verdict.
+    """Explain why a window was not steady: ``slope 14 % (allowed 10 %)``. If no limit was exceeded, return the reason
+    of the verdict.
     """
     excursions = (
         ("range", verdict.data_excursion, verdict.allowed_data_excursion),

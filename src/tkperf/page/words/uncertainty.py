@@ -1,4 +1,4 @@
-"""Texts about uncertainties: next to a figure, below a table, and in a sentence."""
+"""Describe uncertainties in the texts next to a figure, below a table, and in a sentence."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ MEANING = (
     "as "
     "long right after."
 )
-"""Meaning of the interval of a single figure: it covers the next results of the device."""
+"""Meaning of the interval of a single figure. The interval predicts the next results of the same device."""
 MEANING_OF_RATIO = (
     f"The {INTERVAL} of a ratio contains, in {COVERAGE_PERCENT} of 100 cases, the ratio of the levels around which the "
     "values of both runs scatter."
 )
 _AT_LEAST = "at least"
-_MOST_PERCENT = 100  # above this, a percentage only shows that the figure is not known
+_MOST_PERCENT = 100  # Above this value, a percentage only shows that the figure is not known.
 _OR_WIDER = " or wider"
 _FROM = {
     Basis.ROUNDS: "from the spread of the rounds",
@@ -47,9 +47,10 @@ _FROM = {
 
 
 def describe_interval(value: float | None, uncertainty: Uncertainty | None, digits: int | None = None) -> str:
-    """Return ``± 310 (0.35 %)``, or ``12.1 to 14.9`` if the interval is not symmetrical; empty if there is no interval.
+    """Return the interval of a value: ``± 310 (0.35 %)``, or ``12.1 to 14.9`` if the interval is not symmetrical.
 
-    A lower limit reads ``at least ± 310 (0.35 %)``, ``12.1 to 14.9 or wider``.
+    If the width is only a lower limit, return ``at least ± 310 (0.35 %)`` or ``12.1 to 14.9 or wider``. The text is
+    empty if there is no interval.
     """
     if value is None or uncertainty is None or uncertainty.low is None:
         return ""
@@ -65,9 +66,10 @@ def describe_interval(value: float | None, uncertainty: Uncertainty | None, digi
 
 
 def add_interval(value: float | None, uncertainty: Uncertainty | None, digits: int | None = None) -> str:
-    """Format the value up to the last digit of its interval: ``93,883 ± 86``, ``1,352 (1,344 to 1,360)``.
+    """Return the value with its interval: ``93,883 ± 86``, ``1,352 (1,344 to 1,360)``. The value has as many digits as
+    the interval.
 
-    A lower limit reads ``93,883, at least ± 86``, ``1,352 (1,344 to 1,360 or wider)``.
+    If the width is only a lower limit, return ``93,883, at least ± 86`` or ``1,352 (1,344 to 1,360 or wider)``.
     """
     if value is None or uncertainty is None or uncertainty.low is None:
         return format_number(value, digits)
@@ -83,7 +85,7 @@ def add_interval(value: float | None, uncertainty: Uncertainty | None, digits: i
 
 
 def describe_share(percent: float, *, at_least: bool = False) -> str:
-    """Return ``± 0.35 %``, a lower limit ``at least ± 0.35 %``; from 100 % on ``at least ± 100 %``."""
+    """Return ``± 0.35 %``, or ``at least ± 0.35 %`` for a lower limit. From 100 % on, return ``at least ± 100 %``."""
     if percent >= _MOST_PERCENT:
         percent, at_least = _MOST_PERCENT, True
     return f"{_AT_LEAST} " * at_least + f"± {two_digits(percent)} %"
@@ -99,7 +101,7 @@ def _describe_ends(uncertainty: Uncertainty, digits: int | None) -> str:
 
 
 def _to_same_place(value: float, uncertainty: Uncertainty, digits: int | None) -> str:
-    """Format to two digits of the width of the interval, so that the value and the ends differ."""
+    """Return the value with two digits of the width of the interval, so that the value differs from both ends."""
     low, high = uncertainty.low, uncertainty.high
     if digits is not None or low is None or high is None or high <= low:
         return format_number(value, digits)
@@ -112,7 +114,9 @@ def _second_place(value: float) -> int:
 
 
 def describe_value(value: float | None, uncertainty: Uncertainty | None, measure: Measure) -> str:
-    """Describe the full value, with its interval and basis, or the reason why there is no interval."""
+    """Return the full value with its interval and the basis of the interval. Without an interval, return the reason why
+    there is none.
+    """
     if value is None:
         return ""
     exact = f"{format_exact(value)} {measure.unit}".rstrip()
@@ -158,7 +162,7 @@ def summarise(figures: Iterable[tuple[Measure, float | None, Uncertainty | None]
 
 
 def _list_labels(labels: Sequence[str]) -> str:
-    """Return ``mean, p50, p99 latency``. A common last word appears once."""
+    """Return labels as one text: ``mean, p50, p99 latency``. A last word that all labels share appears once."""
     last = labels[-1].rpartition(" ")[2]
     short = [label.removesuffix(f" {last}") for label in labels[:-1]]
     alike = all(label.endswith(f" {last}") for label in labels)
@@ -180,10 +184,10 @@ def _range_of(known: list[tuple[float, Uncertainty]]) -> str:
 
 
 def two_digits(value: float) -> str:
-    """Format with two digits (GUM 7.2.6): ``0.35``, ``1.4``, ``310``."""
+    """Return a number with two significant digits (GUM 7.2.6): ``0.35``, ``1.4``, ``310``."""
     if not value:
         return "0"
-    if not isfinite(value):  # from a damaged file
+    if not isfinite(value):  # Such a value comes from a damaged file.
         return str(value)
     value = float(f"{value:.1e}")
     after = 1 - floor(log10(abs(value)))
@@ -196,33 +200,33 @@ _ALL = "fills included"
 
 
 class Flagged(Protocol):
-    """A figure of a table."""
+    """A figure of a table with the facts that decide its marks."""
 
     @property
     def host_limited(self) -> bool | None: ...
 
     @property
     def disturbances(self) -> tuple[DisturbanceCode, ...] | None:
-        """Return the kinds of disturbance of its steps."""
+        """Return the kinds of disturbance of the steps from which the figure was computed."""
         ...
 
 
 class WatchedStep(Protocol):
-    """A step."""
+    """A step with the facts about its disturbances."""
 
     @property
     def disturbances(self) -> tuple[Disturbance, ...] | None: ...
 
 
 def mark(flagged: Flagged | None) -> str:
-    """Return the marks after a figure: ``*``, ``!``, both or nothing."""
+    """Return the marks after a figure: ``*``, ``!``, both marks, or an empty text."""
     if flagged is None:
         return ""
     return "*" * bool(flagged.host_limited) + "!" * bool(flagged.disturbances)
 
 
 def explain_marks(flagged: Iterable[Flagged | None]) -> tuple[str, ...]:
-    """Return a line for each mark among the figures, with the mark first."""
+    """Return a line for each mark that occurs at the figures. Each line begins with the mark."""
     figures = [figure for figure in flagged if figure is not None]
     lines = [f"* {HOST_LIMITED}"] if any(figure.host_limited for figure in figures) else []
     codes = find_codes(code for figure in figures for code in figure.disturbances or ())
@@ -237,8 +241,10 @@ def is_flagged(flagged: Flagged) -> bool:
 
 
 def describe_flags(flagged: Flagged) -> str:
-    """Explain in a line why a figure may not be the device's alone; empty: there is no known reason."""
-    if not is_flagged(flagged):  # the common case
+    """Return one line with the reasons why a figure may not show the device alone. The text is empty if no reason is
+    known.
+    """
+    if not is_flagged(flagged):  # Most figures have no flag.
         return ""
     words = [HOST_LIMITED] if flagged.host_limited else []
     words += [describe_disturbed(flagged.disturbances)] if flagged.disturbances else []
@@ -246,13 +252,15 @@ def describe_flags(flagged: Flagged) -> str:
 
 
 def count_disturbed(steps: Iterable[WatchedStep]) -> str:
-    """Count the steps that others had a part in: ``24 steps, fills included``; empty if there is none."""
+    """Return the number of disturbed steps in words: ``24 steps, fills included``. The text is empty if no step was
+    disturbed.
+    """
     count = sum(bool(find_doubtful(step.disturbances or ())) for step in steps)
     return f"{format_count(count, 'step')}, {_ALL}" if count else ""
 
 
 def join_flags(words: Iterable[str]) -> str:
-    """Join the texts of ``describe_flags`` of several figures, each reason once."""
+    """Return the texts that ``describe_flags`` returned for several figures as one text. Each reason appears once."""
     text = "; ".join(words)
     lines = [HOST_LIMITED] if HOST_LIMITED in text else []
     codes = [code for code in DisturbanceCode if WORDS[code] in text]
@@ -262,9 +270,10 @@ def join_flags(words: Iterable[str]) -> str:
 def describe_counts(
     steps: Mapping[DisturbanceCode, int] | None, not_compared_steps: int | None, watched: Iterable[WatchedStep] = ()
 ) -> str | None:
-    """Count a test's disturbed steps by kind; None: none was disturbed, and all were watched and compared.
+    """Return the number of a test's disturbed steps of each kind.
 
-    ``24 steps, fills included: 20 steps with other I/O on the device; 6 steps with ...``.
+    Example: ``24 steps, fills included: 20 steps with other I/O on the device; 6 steps with ...``. Return None if no
+    step was disturbed, and all steps were watched and compared.
     """
     if steps is None:
         return NOT_WATCHED
@@ -278,7 +287,11 @@ def describe_counts(
 
 
 def describe_disturbances(flagged: Flagged, foreign_bytes: int | None) -> str:
-    """Describe the disturbances of a figure; ``foreign_bytes`` is the I/O of others, None: not compared."""
+    """Describe the disturbances of a figure.
+
+    Args:
+        foreign_bytes: the bytes of I/O of other programs; None if tkperf could not compare the amounts of I/O.
+    """
     if flagged.disturbances is None:
         return NOT_WATCHED
     words = ", ".join(WORDS[code] for code in flagged.disturbances) or "no"
@@ -288,8 +301,8 @@ def describe_disturbances(flagged: Flagged, foreign_bytes: int | None) -> str:
 def describe_gaps(longest_s: float, steps: Mapping[DisturbanceCode, int] | None) -> str:
     """Describe the longest time between two steps, and count the gaps that were flagged as too long.
 
-    Two steps may overlap by a moment. The text gives no limit, because the limit depends on the load before
-    the gap.
+    Two steps may overlap by a moment. The text does not state a limit, because the limit depends on the load before the
+    gap.
     """
     longest = "none" if longest_s <= 0 else f"{longest_s * 1000:.1f} ms"
     if steps is None:
@@ -301,7 +314,7 @@ def describe_gaps(longest_s: float, steps: Mapping[DisturbanceCode, int] | None)
 
 
 def describe_window(disturbed: int | None) -> str:
-    """Describe the disturbed steps of a verdict's window; empty if there is none."""
+    """Describe the disturbed steps of a verdict's window. The text is empty if no step was disturbed."""
     if not disturbed:
         return ""
     return f"; {format_count(disturbed, 'step')} of the window disturbed"

@@ -1,1 +1,1 @@
-"""Charts as Vega-Lite specifications, the same for page and print. The modules are pure."""
+"""Build charts as Vega-Lite specifications, which are the same for page and print. The modules have no side effects."""

@@ -1,4 +1,4 @@
-"""Axes of charts in Vega-Lite: from a tick below all values to a tick above them."""
+"""Build the axes of charts in Vega-Lite. An axis extends from a tick below all values to a tick above all values."""
 
 from __future__ import annotations
 
@@ -20,35 +20,36 @@ LATENCY = (
     "{0} >= 1e6 ? format({0} / 1e6, ',.3~r') + ' s' : "
     "{0} >= 1e3 ? format({0} / 1e3, ',.3~r') + ' ms' : format({0}, ',.3~r') + ' µs'"
 )
-"""A latency in us with the unit that suits it."""
+"""Vega expression that formats a latency in µs with the unit that suits the value."""
 _IS_ROUND = "indexof([1, 2, 5], round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)))) >= 0"
-# A value closer to the end of an axis would look cut off.
+# Share of the range. A value closer than this to the end of an axis would look cut off.
 _LEAST_BEYOND = 0.015
-# Names of places that have more letters are written at an angle.
+# If the names of places have more letters in total, the names are written at an angle.
 _MOST_LETTERS = 48
-# The number of hours may exceed 24, where a clock format would begin again. Milliseconds appear only if there are any.
+# The number of hours may exceed 24, but a clock format would begin again at 0. Milliseconds appear only if the time is
+# not a whole number of seconds.
 CLOCK = "floor({0} / 3600000) + utcFormat({0}, {0} % 1000 ? ':%M:%S.%L' : ':%M:%S')"
 
 
 def draw_value_axis(axis: Axis, values: Iterable[object], field: str = "value") -> Spec:
-    """Return the channel of an axis of values that reaches beyond all values. The axis is logarithmic only if all
-    values fit on it.
+    """Return the channel of an axis of values that extends beyond all values. The axis is logarithmic only if every
+    value has a place on a logarithmic axis.
     """
     given = [*values, *axis.includes]
     numbers = _finite(given)
     channel: Spec = {"field": field, "type": "quantitative", "title": axis.title}
     log = axis.scale is Scale.LOG
-    if not numbers:  # a page brings them
+    if not numbers:  # The page inserts the numbers later.
         scale: Spec = {"nice": True} | ({"type": "log"} if log else {"zero": axis.zero})
         return suit_latency(channel | {"scale": scale})
     return suit_latency(channel | (log_axis(numbers) if log else linear_axis(numbers, zero=axis.zero)))
 
 
 def suit_latency(channel: Spec) -> Spec:
-    """Return the channel of an axis of latencies in us with the unit that suits its ticks; return other channels
-    unchanged.
+    """Return the channel with the unit that suits its ticks, if the axis shows latencies in µs. Other channels are
+    returned unchanged.
 
-    If no unit suits all ticks, as on a logarithmic axis from 20 µs to 1 ms, each tick has its own.
+    If no unit suits all ticks, as on a logarithmic axis from 20 µs to 1 ms, each tick has its own unit.
     """
     title = str(channel["title"])
     if _IN_US not in title:
@@ -63,13 +64,15 @@ def suit_latency(channel: Spec) -> Spec:
         title = title.replace(_IN_US, f" ({unit})")
     else:
         label, title = LATENCY.format("datum.value"), title.replace(_IN_US, "")
-        # For the data that a page inserts, Vega chooses the ticks 1, 2, 3 ... 9. Only round numbers have labels.
+        # Vega chooses the ticks 1, 2, 3 ... 9 for the data that a page inserts. Only round numbers receive labels.
         label = label if ticks else f"{_IS_ROUND} ? ({label}) : ''"
     return {**channel, "title": title, "axis": {**drawn, "labelExpr": label}}
 
 
 def draw_place_axis(axis: Axis, values: Iterable[object]) -> Spec:
-    """Return the channel of the axis of places. An axis of numbers can be zoomed, so its ends are not round."""
+    """Return the channel of the axis of places. A reader can zoom an axis of numbers, so the ends of this axis are not
+    rounded.
+    """
     channel: Spec = {"field": "x", "type": "quantitative", "title": axis.title or None}
     if axis.scale is Scale.ORDINAL:
         return channel | {"type": "ordinal"} | _ordinal_axis(axis)
@@ -79,7 +82,7 @@ def draw_place_axis(axis: Axis, values: Iterable[object]) -> Spec:
     if axis.scale is Scale.DATE:
         scale: Spec = {"type": "utc", "padding": 12}
         return channel | {"type": "temporal", "scale": scale, "axis": {"labelOverlap": True}}
-    if axis.ticks is not None:  # whole numbers, with room for their points
+    if axis.ticks is not None:  # These are whole numbers, with room for their points.
         domain = list(axis.domain or (min(axis.ticks), max(axis.ticks)))
         return channel | {
             "axis": {"values": list(axis.ticks), "format": "d"},
@@ -99,9 +102,9 @@ def _ordinal_axis(axis: Axis) -> Spec:
 
 
 def linear_axis(values: Iterable[object], *, zero: bool = True) -> Spec:
-    """Return scale and axis from a tick below all values to one above them.
+    """Return scale and axis from a tick below all values to a tick above all values.
 
-    Ticks are 1, 2 or 5 times a power of ten apart.
+    The distance between ticks is 1, 2 or 5 times a power of ten.
     """
     numbers = _finite(values)
     if not numbers:
@@ -109,12 +112,13 @@ def linear_axis(values: Iterable[object], *, zero: bool = True) -> Spec:
     low, high = min(numbers), max(numbers)
     if zero:
         low, high = min(0.0, low), max(0.0, high)
-    if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):  # level data: in the middle, or 0 at the bottom
+    # If all values are equal, they are drawn in the middle, or at the bottom if they are 0.
+    if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):
         low, high = (0.0, 1.0) if zero else (low - 0.05 * (abs(low) or 1), high + 0.05 * (abs(high) or 1))
     ticks = linear_ticks(low, high)
     return {
         "scale": {"domain": [ticks[0], ticks[-1]], "nice": False},
-        # Vega itself leaves out ticks beyond this count.
+        # Vega leaves out ticks if there are more than ``tickCount``.
         "axis": {"values": ticks, "tickCount": len(ticks), "labelExpr": PLAIN_LABEL},
     }
 
@@ -129,8 +133,8 @@ def linear_ticks(low: float, high: float) -> list[float]:
 
 
 def length_axis(values: Iterable[object]) -> Spec:
-    """Return the scale of an axis that can be zoomed, from 0 (or the least value) to slightly beyond the greatest
-    value.
+    """Return the scale of an axis that a reader can zoom. It extends from 0 (or the smallest value) to slightly beyond
+    the greatest value.
     """
     numbers = _finite(values)
     if not numbers:
@@ -146,16 +150,16 @@ def _finite(values: Iterable[object]) -> list[float]:
 
 
 def _round_step(least: float) -> float:
-    """Return the next of 1, 2, 5 times a power of ten."""
+    """Return the smallest number of the form 1, 2 or 5 times a power of ten that is at least ``least``."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(step * power for step in (1, 2, 5, 10) if step * power >= least * (1 - 1e-9))
 
 
 def log_axis(values: Iterable[object]) -> Spec:
-    """Return a logarithmic scale and axis, from the step of 1, 2, 5 below all values to the step above.
+    """Return a logarithmic scale and axis, from the step of 1, 2, 5 below all values to the step above all values.
 
-    If this gives too few ticks, the steps are 1, 2, 3 ... 9, or evenly spaced. The scale is linear if a value has no
-    logarithm.
+    If these steps give too few ticks, the steps are 1, 2, 3 ... 9, or evenly spaced. The scale is linear if a value has
+    no logarithm.
     """
     given = [float(value) for value in values if isinstance(value, int | float)]
     if not given or not all(value > 0 and math.isfinite(value) for value in given):
@@ -164,21 +168,24 @@ def log_axis(values: Iterable[object]) -> Spec:
     within = _log_steps(low, high, (1, 2, 5))
     if len(within) < LEAST_LOG_TICKS:
         within = _log_steps(low, high, range(1, 10))
-    if len(within) < LEAST_LOG_TICKS:  # values that are so close to each other need no decades
+    if len(within) < LEAST_LOG_TICKS:  # Values that are so close to each other do not need powers of ten.
         within = linear_ticks(low, high)
-    # Over many powers of ten, only these have labels, and the ends of the axis, between which all values lie.
+    # On an axis over many powers of ten, only the powers of ten and both ends of the axis have labels.
     wide = len(within) > MOST_LOG_TICKS
     ends = (within[0], within[-1])
     ticks = [step for step in within if not wide or _is_power_of_ten(step) or step in ends]
     return {
         "scale": {"type": "log", "domain": [within[0], within[-1]], "nice": False},
-        # Vega itself leaves out ticks beyond the count, and most labels, even if there is room.
+        # Vega leaves out ticks if there are more than ``tickCount``. It also leaves out most labels, even if there is
+        # room.
         "axis": {"values": ticks, "tickCount": len(ticks), "labelExpr": PLAIN_LABEL, "labelOverlap": "greedy"},
     }
 
 
 def _log_steps(low: float, high: float, digits: Iterable[int]) -> list[float]:
-    """Return these digits times powers of ten, from the last number below ``low`` to the first above ``high``."""
+    """Return the given digits times powers of ten, from the last such number below ``low`` to the first such number
+    above ``high``.
+    """
     powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
     digits = tuple(digits)
     steps = [float(f"{digit * 10.0**power:.12g}") for power in powers for digit in digits]

@@ -1,7 +1,7 @@
-"""3-D bars of the specifications: values over two axes, such as block size and read/write mix.
+"""Draw the 3-D bars of the specifications: values over two axes, such as block size and read/write mix.
 
-Vega-Lite has no third dimension, so this module projects the faces of the bars and draws them as polygons. Far faces
-are drawn first, so that near faces cover them.
+Vega-Lite has no third dimension. This module therefore projects the faces of the bars and draws the faces as polygons.
+Far faces are drawn first, so that near faces cover them.
 """
 
 from __future__ import annotations
@@ -16,22 +16,25 @@ from tkperf.render.charts.frame import GREY, Row, Spec, build_frame, find_colour
 
 ScreenPoint = tuple[float, float]
 
-# Screen units of one step to the right (mix), to the back (block size), and of the highest bar.
+# Lengths on the screen, in units of one step to the right (mix): one step to the right, one step to the back (block
+# size), and the highest bar.
 _RIGHT: ScreenPoint = (1.0, 0.26)
 _BACK: ScreenPoint = (-0.82, 0.40)
 _HIGHEST = 5.0
 _HEIGHT_PX = 400
-# If the table has few cells, the bars remain narrow instead of becoming as wide as the page.
+# Least width of the drawing in the same units. If the table has few cells, the bars therefore do not become as wide as
+# the page.
 _LEAST_WIDTH = 10.0
 _HALF_WIDTH = 0.36
 _SLANT = 40
-# Light falls from above. Each number is the brightness of a face; the part beyond 1 is its share of white.
 _IN_US = "(µs)"
+# Brightness of each face. Light falls from above, so the top is the brightest face. The part of a brightness above 1 is
+# the share of white.
 _FACES = {"left": 1.0, "right": 0.8, "top": 1.25}
 
 
 def draw_bars(chart: Bars3D) -> Spec:
-    """Draw columns to the right and rows to the back."""
+    """Return the specification of the chart. Columns extend to the right and rows to the back."""
     axis: Any = linear_axis(bar.y for bar in chart.bars).get("axis", {})
     ticks = axis.get("values", [0.0, 1.0])
     depth, width = len(chart.rows), len(chart.columns)
@@ -69,7 +72,7 @@ def _height(value: float | None, ticks: Sequence[float]) -> float:
 
 
 def _faces(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
-    """Yield the faces in the painter's order: from the far corner to the near one."""
+    """Yield the faces from the far corner to the near corner, so that near faces are drawn over far faces."""
     for number in sorted(range(len(chart.bars)), key=lambda at: chart.places[at], reverse=True):
         back, right = chart.places[number]
         height = _height(chart.bars[number].y, ticks)
@@ -151,7 +154,7 @@ def _project(right: float, back: float, height: float) -> ScreenPoint:
 
 
 def _bar(right: int, back: int, height: float, colour: str, datum: Row) -> list[Row]:
-    """Return the three visible faces, as corners of polygons."""
+    """Return the three visible faces of a bar. Each face is a polygon with its corners."""
     near, far = -_HALF_WIDTH, _HALF_WIDTH
     corners = {
         "left": ((near, near, 0), (near, far, 0), (near, far, height), (near, near, height)),
@@ -176,7 +179,7 @@ def _bar(right: int, back: int, height: float, colour: str, datum: Row) -> list[
 
 
 def _floor(width: int, depth: int, ticks: Sequence[float]) -> Iterator[Row]:
-    """Yield the edges of the floor, and a line along both walls behind it at each tick."""
+    """Yield the edges of the floor. For each tick, also yield a line along both walls behind the floor."""
     left, right, front, back = -0.5, width - 0.5, -0.5, depth - 0.5
 
     def line(a: ScreenPoint, b: ScreenPoint) -> Row:
@@ -196,7 +199,7 @@ def _labels(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
     def label(at: ScreenPoint, text: str, align: str, angle: int = 0) -> Row:
         return {"x": at[0], "y": at[1], "text": text, "align": align, "angle": angle}
 
-    # The labels slant away from the bars, so that no text overlaps the next, however near the steps are.
+    # The labels are slanted away from the bars, so that the texts do not overlap even if the steps are small.
     for right, text in enumerate(chart.columns):
         yield label(_project(right, -0.75, 0), text, "left", _SLANT)
     for back, text in enumerate(chart.rows):
@@ -208,7 +211,7 @@ def _labels(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
 
 
 def _titles(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
-    """Yield the titles of the three axes: beside the middle of each edge of the floor, and above the upright scale."""
+    """Yield the titles of the three axes: beside the middle of each edge of the floor, and above the vertical scale."""
     width, depth = len(chart.columns), len(chart.rows)
     value_title = chart.value_title.replace(_IN_US, f"({find_latency_unit(ticks)[0]})")
     for edge, away, text in (

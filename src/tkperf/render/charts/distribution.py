@@ -1,6 +1,6 @@
-"""Distribution of response times in Vega-Lite, which computes bars and curves from the buckets itself.
+"""Draw the distribution of response times in Vega-Lite, which computes bars and curves from the buckets.
 
-The script of a page can therefore replace the buckets.
+The script of a page can therefore replace only the buckets.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from tkperf.page.figures.curves import BINS_A_DECADE
 from tkperf.render.charts.axes import PLAIN_LABEL, log_axis, suit_latency
 from tkperf.render.charts.frame import CLICKED, COLOURS, GREY, Row, Spec, build_frame, tooltip
 
-# From this count on, the bars are too tall for labels at three powers of ten.
+# If there are at least this many I/Os, the axis of I/Os spans too many powers of ten for three labels.
 _MANY_IOS = 10**8
-# The first bucket begins at 0, which has no logarithm; half of the finest bucket is small enough.
+# The first bucket begins at 0, which has no logarithm. Half of the smallest bucket replaces 0, in µs.
 _LEAST_US = 0.0005
 
 
-# The buckets are in ascending order; the chart itself adds them up.
+# The chart adds up the buckets, which are in ascending order.
 _SUMS = [
     {"window": [{"op": "sum", "field": "count", "as": "seen"}], "sort": [{"field": "lower"}]},
     {"joinaggregate": [{"op": "sum", "field": "count", "as": "total"}]},
     {"calculate": "100 * datum.seen / datum.total", "as": "share"},
 ]
-# In bins, not in us.
+# The result is in bins, not in µs.
 _PLACE = f"{BINS_A_DECADE} * log(max({{}}, {_LEAST_US})) / LN10"
 _BY_BIN = [{"field": "bin"}]
-# Bars of equal logarithmic width. The width of fio's buckets doubles at each power of two, so their counts step where
-# the response times do not. The I/Os of a bucket are divided among the bins that it overlaps, evenly according to the
-# logarithm of the time, like the curve. Rounding applies to the running sum, so that each bin has whole I/Os, and none
-# is lost or counted twice.
+# Bars have equal logarithmic width. The width of fio's buckets doubles at each power of two, so the counts of buckets
+# have steps where the response times have none. The I/Os of a bucket are therefore divided among the bins that it
+# overlaps, evenly over the logarithm of the time, like the curve. The running sum is rounded, so that each bin contains
+# a whole number of I/Os, and no I/O is lost or counted twice.
 _BINS = [
     {"calculate": _PLACE.format("datum.lower"), "as": "from"},
     {"calculate": _PLACE.format("datum.upper"), "as": "to"},
@@ -57,11 +57,11 @@ _COUNTS = ("lower", "upper", "count", "share", "us")
 
 
 def _curve(share: str) -> list[Row]:
-    """Return transforms that make a point at each edge of each bucket, where ``share`` of the I/Os ``{counted}`` is
-    exact.
+    """Return transforms that create a point at each edge of each bucket. At these edges, ``share`` of the I/Os
+    ``{counted}`` is exact.
 
-    The I/Os of a bucket are somewhere between its edges, and no I/O is between two filled buckets. The curve may
-    therefore be straight within a bucket, whose width is a 64th of its value, and is level between buckets.
+    The I/Os of a bucket are somewhere between its edges, and no I/O is between two filled buckets. The curve is
+    therefore straight within a bucket and level between buckets. The width of a bucket is a 64th of its value.
     """
     at_edges = [share.format(counted=counted) for counted in ("(datum.seen - datum.count)", "datum.seen")]
     return [
@@ -72,7 +72,9 @@ def _curve(share: str) -> list[Row]:
 
 
 def draw_distribution(chart: Distribution) -> Spec:
-    """Draw I/Os by response time, with the share that took no longer, or only the share that took longer."""
+    """Draw I/Os by response time, with the share of I/Os that were completed within a time. An exceedance chart shows
+    only the share that needed a longer time.
+    """
     us = _us_axis(edge for bucket in chart.buckets for edge in bucket[:2])
     datasets: dict[str, list[Row]] = {
         "buckets": [bucket._asdict() for bucket in chart.buckets],
@@ -103,9 +105,10 @@ def _draw_bins(us: Spec, *, ticks: int) -> Spec:
         "field": "count",
         "type": "quantitative",
         "title": "I/Os (bars)",
-        # The axis begins at half an I/O, below the lowest possible bar, and leaves some room above the highest bar.
+        # The axis begins at half an I/O, below the lowest possible bar. The padding leaves some room above the highest
+        # bar.
         "scale": {"type": "log", "domainMin": 0.5, "nice": False, "padding": 8},
-        # More ticks would draw a line for each 2, 3 ... 9 if there are fewer powers of ten than ticks.
+        # With more ticks than powers of ten, Vega would draw a line for each of 2, 3 ... 9.
         "axis": {"format": "~s", "tickCount": ticks},
     }
     return {
@@ -144,7 +147,7 @@ def _draw_longer(us: Spec) -> Spec:
         "type": "quantitative",
         "title": "I/Os that took longer (%)",
         "scale": {"type": "log", "domainMax": 100, "nice": True},
-        # Not 1e-7, so that all shares have the same form.
+        # Without the label expression, Vega would write small shares as 1e-7, unlike the other shares.
         "axis": {"labelExpr": PLAIN_LABEL, "tickCount": 6},
     }
     return {
@@ -152,7 +155,8 @@ def _draw_longer(us: Spec) -> Spec:
         "transform": [
             *_SUMS,
             *_curve("100 * (datum.total - {counted}) / datum.total"),
-            # No I/O is slower than the slowest, and a share of 0 has no place on a logarithmic axis.
+            # No I/O is slower than the slowest I/O, so the share at its edge is 0, which has no place on a logarithmic
+            # axis.
             {"filter": "datum.at_edge > 0"},
         ],
         "mark": {"type": "line", "color": COLOURS[PALETTE[0]]},
@@ -163,8 +167,8 @@ def _draw_longer(us: Spec) -> Spec:
 _AT_US: Spec = {"field": "us", "type": "quantitative"}
 
 
-# Each name is at its mark, or this far to the right of the preceding name. The range of the marks takes up about half
-# of the width.
+# A name is at its mark, or this many pixels to the right of the preceding name. The estimate assumes that the range of
+# the marks covers about half of the width.
 _NAME_GAP_PX = 15
 _BY_US = [{"field": "us"}]
 _NAME_PLACES = [
@@ -180,8 +184,8 @@ _NAME_PLACES = [
 
 
 def _draw_marks() -> list[Spec]:
-    """Return a line at each mark. The line leads to the name of the mark above the plot, where neither bars nor curves
-    cover it.
+    """Return a line for each mark. The line leads to the name of the mark above the plot, where neither bars nor curves
+    cover the name.
     """
     tip = tooltip(("mark", "Mark"), ("us", "µs"), numbers=_COUNTS)
     name: Spec = {**_AT_US, "field": "name_us"}
@@ -199,7 +203,7 @@ def _draw_marks() -> list[Spec]:
 
 
 def _draw_clicked() -> list[Spec]:
-    """Return a line and a triangle at the clicked figure. The page's script adds the figure as data."""
+    """Return a line and a triangle at the figure that was clicked. The script of the page adds this figure as data."""
     tip = tooltip(("mark", "Clicked"), ("us", "µs"), numbers=_COUNTS)
     triangle = {"type": "point", "shape": "triangle-down", "filled": True, "size": 90, "opacity": 1, "color": CLICKED}
     rule = {"type": "rule", "color": CLICKED, "strokeWidth": 2}

@@ -1,4 +1,4 @@
-"""Any chart of a page as Vega-Lite: named data, and layers that draw the data."""
+"""Draw any chart of a page in Vega-Lite, as named data and layers that draw these data."""
 
 from __future__ import annotations
 
@@ -37,17 +37,19 @@ from tkperf.render.charts.frame import (
 )
 from tkperf.render.charts.shaded_cells import draw_grid_map, draw_heat_map
 
-# The first disturbed seconds of a day are enough to show it.
+# Greatest number of rings. The first disturbed seconds of a long run are enough to show the disturbance.
 MOST_RINGS = 2000
 MOST_DIRECT = 4
-# Characters of a curve's name. A file may contain much longer names, and each point carries the name of its curve.
+# Greatest length of a curve's name in characters. A file may contain much longer names, and each point repeats the name
+# of its curve.
 LONGEST_NAME = 200
-# Beyond this number, points are smaller, so that they do not hide the line.
+# If a curve has more points than this number, the points are smaller, so that they do not hide the line.
 _MANY_POINTS = 60
 _LINE_PX = 14
-# The name of a level is above the level, within the plot: the axis reaches beyond both.
+# The name of a level is written above the level. The axis extends beyond the level by this factor, so that the name is
+# inside the plot.
 _ROOM_FOR_NAME = 1.08
-# A wider legend would make a printed chart smaller.
+# Greatest width of a legend in characters. A wider legend would make a printed chart smaller.
 LEGEND_CHARACTERS = 100
 _TIMES = (Scale.LINEAR, Scale.LOG, Scale.CLOCK)
 _NUMBERS = ("value", "low", "high")
@@ -57,7 +59,11 @@ _WHY = ("flag", "Not the device alone")
 
 
 def draw(chart: AnyChart, scale: float = 1) -> Spec:
-    """Return the specification of a chart. ``scale`` is its height relative to the height on the screen."""
+    """Return the specification of a chart.
+
+    Args:
+        scale: height of the chart relative to its height on the screen.
+    """
     if isinstance(chart, Bars3D):
         return draw_bars(chart)
     if isinstance(chart, Distribution):
@@ -77,7 +83,9 @@ def _with_short_names(chart: Chart) -> Chart:
 
 
 class _Drawing:
-    """A chart while its layers are made. ``x`` is the channel of places, and ``y`` is the channel of values."""
+    """State of a chart while its layers are built. ``x`` is the channel of places, and ``y`` is the channel of
+    values.
+    """
 
     def __init__(self, chart: Chart, scale: float = 1) -> None:
         self.chart, self.scale = chart, scale
@@ -118,7 +126,7 @@ class _Drawing:
             layers += labels
         frame = build_frame(chart, self._height(), rings=bool(rings), aligned=chart.aligned)
         columns = [[curve.name, curve.column] for curve in chart.curves if curve.column]
-        # For the page: the columns that it reduces again when a reader zooms in.
+        # Columns for the script of the page, which reduces the seconds again when a reader zooms in.
         meta = {"usermeta": {"series": columns}} if columns else {}
         if not chart.filled:
             self.data = {name: [] for name in self.data}
@@ -132,12 +140,12 @@ class _Drawing:
 
     @property
     def _named(self) -> list[Curve]:
-        """Return the curves that a legend or their own names distinguish."""
+        """Return the curves that are distinguished in a legend or by a name at the curve."""
         return [curve for curve in self.chart.curves if not curve.muted]
 
     @property
     def _at_ends(self) -> bool:
-        """Return whether the names of curves are beside the ends of the curves."""
+        """Return whether the names of the curves are written beside the ends of the curves."""
         legend, names = self.chart.legend, [name for name in find_ends(self._named) if name]
         lines = all(curve.mark is Mark.LINE for curve in self.chart.curves)
         allowed = legend is Legend.ENDS or (legend is Legend.AUTO and len(names) <= MOST_DIRECT)
@@ -145,14 +153,14 @@ class _Drawing:
         return lines and allowed and bool(names) and "domain" in scale
 
     def _find_style(self) -> Spec:
-        """Return the channels of colours and dashes, if curves differ in them."""
+        """Return the channels of colours and dashes if the curves differ in these properties."""
         chart, named = self.chart, self._named
         if not any(curve.name for curve in named):
             return {}
         colours: dict[str, object] = {each.name: find_colour(each.colour) for each in named}
         dashes: dict[str, object] = {each.name: DASHES[each.dash] for each in named}
         lines = [curve for curve in named if curve.mark is Mark.LINE]
-        # In every legend, mixes have the order of the specification.
+        # The order of mixes in a legend is always the order of the specification.
         if len(lines) == len(named) and chart.legend is not Legend.TOP and chart.series != MIX_TITLE:
             order = order_by_ends(named)
             colours = {name: colours[name] for name in order}
@@ -180,7 +188,7 @@ class _Drawing:
         return {"legend": on_top}
 
     def _set_params(self, layers: Sequence[Spec]) -> None:
-        """Let a reader zoom along the x axis, and choose a curve in a legend beside the plot."""
+        """Allow a reader to zoom along the x axis, and to choose a curve in a legend beside the plot."""
         of_curves = [layer for layer in layers if _data_name(layer).startswith("curves")]
         if not of_curves:
             return
@@ -239,7 +247,7 @@ class _Drawing:
         dotted = group.rows if first.dots else [row for row in group.rows if row.get("alone")]
         if not dotted:
             return
-        # The points need a layer of their own. As part of the lines, they would replace the lines in the legend.
+        # The points need a separate layer. As part of the lines, the points would replace the lines in the legend.
         longest = max(len(curve.points) for curve in group.curves)
         size = 36 if longest <= _MANY_POINTS else 15
         dot = {"type": "point", "filled": True, "size": size, "opacity": 1, **_unfaded(plain)}
@@ -254,19 +262,20 @@ class _Drawing:
         yield self._layer(group.name, {"type": "point", **_unfaded(plain), **drawn}, encoding | tip)
 
     def _whiskers(self, group: CurveGroup, encoding: Spec, mark: Row) -> Iterator[Spec]:
-        """Yield the known intervals of points or bars."""
+        """Yield the intervals of points or bars, as far as they are known."""
         if not group.is_spread:
             return
         known = {"filter": "isValid(datum.low) && isValid(datum.high)"}
         first: Any = self.values["scale"]
-        # An interval that reaches 0 has no end on a logarithmic axis.
+        # The lower end of an interval that reaches 0 has no place on a logarithmic axis, so it is moved to the end of
+        # the axis.
         cut = {"calculate": f"max(datum.low, {first['domain'][0]})", "as": "low"}
         ends = encoding | self._from_low_to_high()
         layer = self._layer(group.name, {"type": "rule", **mark}, ends)
         yield layer | {"transform": [known, cut]}
 
     def _encode(self, group: CurveGroup) -> Spec:
-        """Return the channels of a group's curves: their place, colour and dash."""
+        """Return the channels of a group of curves: place, colour and dash."""
         muted = group.first.muted
         encoding: Spec = {"x": self.places, "y": self.values}
         style = {} if muted or group.first.mark is Mark.BOX else self.style
@@ -291,7 +300,7 @@ class _Drawing:
         return {"y": {**self.values, "field": "low"}, "y2": {"field": "high"}}
 
     def _tip(self, group: CurveGroup) -> list[Row]:
-        """Return what the chart shows of a point under the pointer."""
+        """Return the facts that the chart shows for a point under the pointer."""
         chart, first = self.chart, group.first
         fields = [("series", chart.series or chart.series_word)] if "color" in self.style else []
         fields += [("variant", chart.variants or "Quantity")] if first.variant else []
@@ -326,7 +335,11 @@ class _Drawing:
             yield self._layer(kind, mark, ends | tip)
 
     def _rules(self, *, front: bool) -> Iterator[Spec]:
-        """Yield lines and their names. Only lines that lie on the curves are in front of them."""
+        """Yield the rules and their names.
+
+        Args:
+            front: whether to yield the rules in front of the curves. Only rules that coincide with curves are in front.
+        """
         for kind, rules in _by_kind(self.chart.rules):
             level = any(rule.x_end is not None for rule in rules)
             if level is not front:
@@ -352,8 +365,8 @@ class _Drawing:
         return tooltip(*fields, numbers=("x", "value"))
 
     def _names(self, kind: str, rules: Sequence[Rule]) -> Iterator[Spec]:
-        """Yield the names of rules: at the start of a level, in the corner above a horizontal line, otherwise at the
-        top.
+        """Yield the names of rules. A name is at the start of a level, in the corner above a horizontal line, or at the
+        top of the plot.
         """
         if not any(rule.name for rule in rules):
             return
@@ -376,7 +389,9 @@ class _Drawing:
                 yield layer | ({"transform": [{"filter": f"datum.row === {row}"}]} if right else {})
 
     def _spots(self) -> Iterator[Spec]:
-        """Yield points at a value, or triangles at the top of the chart."""
+        """Yield marks for spots: points for spots with a value, and triangles at the top of the chart for other
+        spots.
+        """
         for kind, spots in _by_kind(self.chart.spots):
             self.data[kind] = [{"x": each.x, "value": each.y, "name": each.text} for each in spots]
             on_top = spots[0].y is None

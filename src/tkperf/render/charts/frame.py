@@ -1,8 +1,8 @@
-"""Frame of every chart in Vega-Lite: letters, colours, tooltips.
+"""Build the parts that every chart has in Vega-Lite: fonts, colours and tooltips.
 
-The colours follow Okabe and Ito's palette with changes: each has a contrast of 3:1 to a white and to a dark page, and
-differs from the other first seven under any of the common colour-vision deficiencies. Text has the text colour of the
-page, so that it is readable there.
+The colours are Okabe and Ito's palette with changes. Each colour has a contrast of 3:1 to a white page and to a dark
+page. The first seven colours remain different for readers with any common colour-vision deficiency. Text has the text
+colour of the page, so that it is readable on both pages.
 """
 
 from __future__ import annotations
@@ -62,11 +62,13 @@ COLOURS = {
 }
 GREY = COLOURS[NEUTRAL]
 BRIGHTER = 1.3
-"""Factor for the colours on a dark page: there, too, they have the contrast of text, 4.5:1."""
+"""Factor that makes the colours brighter on a dark page. With this factor, the colours have the contrast for text
+(4.5:1).
+"""
 DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
-# Different from the colours of the curves, and visible on white and on dark pages.
+# These colours differ from the colours of the curves, and are visible on white and on dark pages.
 FLAGGED, CLICKED = "#D62728", "#9467BD"
-# From cold to warm. Mixtures of two neighbours are also in this order.
+# Colours from cold to warm. A mixture of two neighbouring colours also fits into this order.
 _WARMTH = ("violet", "blue", "green", "olive", "amber", "vermilion")
 
 SHADES = {
@@ -88,16 +90,16 @@ SPOTS = {SpotKind.DROP: COLOURS["vermilion"], SpotKind.SPIKE: COLOURS["amber"]}
 
 INK = "#1B1F24"
 TEXT_PX, TITLE_PX = 12, 14
-"""Font sizes in pixels on the screen; print may not make them smaller."""
+"""Font sizes in pixels on the screen. A printed chart must not reduce these sizes."""
 HEIGHT_PX, LOW_PX = 300, 170
 RING = "\N{WHITE CIRCLE}"
-# Width of the labels of an axis, so that charts below each other begin at the same place.
+# Width of the labels of a vertical axis. The width is fixed, so that charts below each other begin at the same place.
 _AXIS_PX = 64
 _NUMBER: Row = {"type": "quantitative", "format": ",.6~r"}
 
 
 def find_colour(name: str) -> str:
-    """Return a colour by its name in ``page.chart``."""
+    """Return the colour that belongs to a name in ``page.chart``."""
     if name in COLOURS:
         return COLOURS[name]
     at = float(name.removeprefix("warmth ")) * (len(_WARMTH) - 1)
@@ -110,7 +112,7 @@ def find_colour(name: str) -> str:
 
 
 def light_colour(colour: str, brightness: float) -> str:
-    """Return a colour in more or less light. The part of the light beyond 1 is its share of white."""
+    """Return a colour with another brightness. The part of the brightness above 1 is the share of white."""
     white = max(0.0, brightness - 1)
     channels = (each * min(1.0, brightness) for each in _split_channels(colour))
     return _join_channels(each + white * (255 - each) for each in channels)
@@ -125,7 +127,7 @@ def _join_channels(channels: Iterable[float]) -> str:
 
 
 def build_frame(chart: Picture, height: int = HEIGHT_PX, *, rings: bool = False, aligned: bool = False) -> Spec:
-    """Return the parts that every chart has. The page's dark colours replace the text colours."""
+    """Return the parts that every chart has. On a dark page, other colours replace the text colours."""
     text = {"labelFontSize": TEXT_PX, "titleFontSize": TEXT_PX, "labelColor": INK, "titleColor": INK}
     legend = {**text, "symbolStrokeWidth": 2.5, "labelLimit": 220}
     return {
@@ -164,7 +166,7 @@ def build_frame(chart: Picture, height: int = HEIGHT_PX, *, rings: bool = False,
 
 
 def _build_title(chart: Picture, *, rings: bool) -> Spec:
-    """Return the title with the flags and keywords below it."""
+    """Return the title of the chart with flags and keywords below the title."""
     flags = chart.flag_words
     lines = [line for line in (f"{RING} " * rings * bool(flags) + flags, chart.keywords) if line]
     title: Spec = {"text": chart.title, "anchor": "start"}
@@ -174,7 +176,7 @@ def _build_title(chart: Picture, *, rings: bool) -> Spec:
 
 
 def name_channel(field: str, title: str, style: dict[str, object]) -> Row:
-    """Return the channel that gives each name in a field its colour or dash."""
+    """Return the channel that assigns a colour or a dash to each name in a field."""
     return {
         "field": field,
         "type": "nominal",
@@ -185,22 +187,24 @@ def name_channel(field: str, title: str, style: dict[str, object]) -> Row:
 
 
 def tooltip(*fields: tuple[str, str], numbers: Iterable[str] = ()) -> list[Row]:
-    """Return the tooltip of a mark: fields with their titles, measured numbers to six digits."""
+    """Return the tooltip of a mark: fields with their titles. The fields in ``numbers`` are measured numbers, which
+    have six digits.
+    """
     measured = set(numbers)
     return [{"field": field, "title": title, **(_NUMBER if field in measured else {})} for field, title in fields]
 
 
-# Height of two lines of text, and the share of the height of the lowest plots of a page that they take.
+# Least distance of two labels, in pixels and as a share of the height of the lowest plot on a page.
 _GAP_PX = 15
 _GAP = _GAP_PX / 170
-# Sample of the line in front of a label, in pixels from the edge of the plot.
+# Position of the line sample in front of a label, in pixels from the edge of the plot.
 _SAMPLE_PX = (5, 19)
 _TEXT_PX = 23
 _WIDEST_PX = 170
 
 
 def find_ends(curves: Sequence[Curve]) -> dict[str, float]:
-    """Return the last value of each name along the x axis, from the highest to the lowest."""
+    """Return the last value of each name along the x axis, in descending order of the values."""
     last: dict[str, tuple[float, float]] = {}
     for curve in curves:
         for number, point in enumerate(curve.points):
@@ -214,14 +218,14 @@ def find_ends(curves: Sequence[Curve]) -> dict[str, float]:
 
 
 def order_by_ends(curves: Sequence[Curve]) -> list[str]:
-    """Return the names in the order of their curves' ends; names without a value come last."""
+    """Return the names in the order of the ends of their curves. Names without a value are at the end."""
     return list(dict.fromkeys((*find_ends(curves), *(curve.name for curve in curves))))
 
 
 def name_ends(
     curves: Sequence[Curve], y: Spec, style: Spec, height_px: float = HEIGHT_PX
 ) -> tuple[list[Spec], list[Row]]:
-    """Return the layers of samples and names next to the plot, and the data ``ends`` of both.
+    """Return the layers that draw line samples and names next to the plot, and the data ``ends`` for these layers.
 
     The script of the page leaves these layers out if there is no room for them.
 
@@ -242,7 +246,7 @@ def name_ends(
         {"series": name, "label": labels[name], "at": math.exp(at) if log else at}
         for name, at in zip(ends, places, strict=True)
     ]
-    # The names are not clipped in a plot that can be zoomed, so Vega also leaves room for them.
+    # In a plot that a reader can zoom, the names are not clipped, so Vega leaves room for the names.
     begin, end, text = ({"value": {"expr": f"width + {px}"}} for px in (*_SAMPLE_PX, _TEXT_PX))
     at: Spec = {"y": y | {"field": "at"}}
     by_name = {key: each for key, each in style.items() if each["field"] == "series"}  # type: ignore[index]
@@ -261,7 +265,9 @@ def name_ends(
 
 
 def _move_apart(shares: Sequence[float], gap: float) -> list[float]:
-    """Return the places from the highest to the lowest, at least one gap apart, and within the plot if they fit."""
+    """Return the places from the highest to the lowest. Neighbouring places are at least one gap apart. The places
+    remain within the plot if there is enough room.
+    """
     moved = list(shares)
     for number in range(1, len(moved)):
         moved[number] = min(moved[number], moved[number - 1] - gap)
@@ -273,7 +279,7 @@ def _move_apart(shares: Sequence[float], gap: float) -> list[float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveGroup:
-    """Curves that are drawn by the same layers, and the name of their data."""
+    """Curves that the same layers draw, and the name of their data."""
 
     name: str
     curves: tuple[Curve, ...]
@@ -293,7 +299,7 @@ class CurveGroup:
 
 
 def group_curves(chart: Chart) -> Iterator[CurveGroup]:
-    """Yield the curves of each look, those in the background first, with their rows."""
+    """Yield a group of curves for each appearance, with the rows of data. Groups in the background are first."""
 
     def look(curve: Curve) -> tuple[object, ...]:
         return (not curve.muted, curve.mark, curve.dots, curve.has_texts, curve.facts, curve.name == "")
@@ -301,7 +307,7 @@ def group_curves(chart: Chart) -> Iterator[CurveGroup]:
     groups: dict[tuple[object, ...], list[Curve]] = {}
     for curve in chart.curves:
         groups.setdefault(look(curve), []).append(curve)
-    # Measured curves, which have points, come last, so that they are drawn over ideal lines.
+    # Measured curves have points and are drawn last, so that they are in front of ideal lines.
     ordered = sorted(groups.values(), key=lambda of: (not of[0].muted, of[0].dots))
     for number, curves in enumerate(ordered):
         names = [(curve.name, curve.variant) for curve in curves]
@@ -342,7 +348,9 @@ def build_rule_row(rule: Rule) -> Row:
 
 
 def is_sorted(curves: Iterable[Curve]) -> bool:
-    """Return whether the points of each curve go from left to right; otherwise a line follows their order."""
+    """Return whether the points of each curve are in ascending order along the x axis. Otherwise a line must follow the
+    order of the points.
+    """
     for curve in curves:
         places = [point.x for point in curve.points if isinstance(point.x, int | float)]
         if any(after < before for before, after in pairwise(places)):

@@ -1,9 +1,9 @@
-"""Charts of shaded cells in Vega-Lite: the heat map of response times, and the grid of two offered rates.
+"""Draw shaded cells in Vega-Lite: the heat map of response times, and the grid of two offered rates.
 
-The heat map has a rectangle for each time slice and band that contains I/Os. Its data contain a row for each time
-slice. Vega makes the rectangles from it, because a row for each rectangle would make a page larger by a megabyte.
+The heat map has a rectangle for each time slice and each band that contains I/Os. Its data contain a row for each time
+slice, from which Vega creates the rectangles. A row for each rectangle would make a page larger by a megabyte.
 
-The grid has a square for each cell, shaded by its value, and a limit between squares.
+The grid has a square for each cell, shaded according to the cell's value, and a limit between squares.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from tkperf.page.chart import PALETTE, SHARE_NAMES, SHARES_PERCENT, GridMap, Hea
 from tkperf.render.charts.axes import LATENCY, log_axis
 from tkperf.render.charts.frame import COLOURS, FLAGGED, GREY, HEIGHT_PX, Row, Spec, build_frame, tooltip
 
-# Opacities of the classes of shares, the greatest first, as the last two digits of a colour: 100, 69, 45, 28 and 16 %.
-# All classes have one colour, so that no reader needs to distinguish colours, and suit a light and a dark page.
+# Opacities of the classes of shares as the last two digits of a colour: 100, 69, 45, 28 and 16 %. The greatest share is
+# first. All classes have the same colour, so that a reader need not distinguish colours. The opacities suit a light and
+# a dark page.
 _OPACITIES = ("FF", "B0", "74", "48", "2A")
-# The first bucket begins at 0, which has no logarithm; half of the finest bucket is small enough.
+# The first bucket begins at 0, which has no logarithm. Half of the smallest bucket replaces 0, in µs.
 _LEAST_US = 0.0005
 TIME = "Response time"
 
 
 def draw_heat_map(chart: HeatMap) -> Spec:
-    """Draw the share of the I/Os of each time slice that lies in each band of response time."""
+    """Draw a heat map. A shade shows the share of a time slice's I/Os in each band of response time."""
     edges_us = [max(_LEAST_US, edge) for edge in chart.edges_us]
     rows: list[Row] = []
     for column in chart.slices:
@@ -30,7 +31,7 @@ def draw_heat_map(chart: HeatMap) -> Spec:
             first, last = filled[0], filled[-1]
             rows.append({"x": column.begin, "end": column.end, "first": first, "n": column.ios[first : last + 1]})
     axis = log_axis(edges_us)
-    # The axis ends with the bands. Whole pixels leave no lines between neighbours.
+    # The axis ends at the outer edges of the bands. Rounding to whole pixels avoids lines between neighbouring bands.
     axis["scale"] = {"type": "log", "domain": [edges_us[0], edges_us[-1]], "nice": False, "round": True}
     axis["axis"] = {**axis["axis"], "labelExpr": LATENCY.format("datum.value")}  # type: ignore[dict-item]
     place: Spec = {"type": "quantitative"}
@@ -98,12 +99,12 @@ def _spread(edges_us: list[float]) -> list[Row]:
 
 _SQUARE_PX, _LEAST_PX, _MOST_PX = 34, 200, 460
 _PALEST = 0.06
-# Darker squares have white text.
+# Squares with a higher strength are so dark that their text is white.
 _DARK = 0.85
 
 
 def draw_grid_map(chart: GridMap) -> Spec:
-    """Draw the squares from the lower left corner, and the limit above them."""
+    """Draw the squares, beginning at the lower left corner, and the limit in front of the squares."""
     rows = len(chart.y.places)
     facts = [(f"fact{number}", title) for number, title in enumerate(chart.facts)]
     tip = tooltip(("across", chart.x.title), ("up", chart.y.title), *facts, ("flag", "Not the device alone"))
@@ -173,14 +174,15 @@ def _texts(axes: Spec, *, dark: bool, tip: list[Row]) -> Spec:
 
 
 def _axis(title: str, places: tuple[object, ...], *, overlap: object) -> Spec:
-    """Return an axis with the name of each place in the middle of its squares."""
+    """Return an axis on which the name of each place is in the middle of the squares of this place."""
     names = ",".join(f"'{place}'" for place in places)
     return {
         "title": title,
         "scale": {"domain": [0, len(places)], "nice": False, "zero": False},
         "axis": {
             "values": [number + 0.5 for number in range(len(places))],
-            # Otherwise the tick count of all axes would thin out the values.
+            # Without its own tick count, the axis would use the tick count of all axes, and Vega would leave out
+            # values.
             "tickCount": len(places),
             "labelExpr": f"[{names}][floor(datum.value)]",
             "grid": False,
