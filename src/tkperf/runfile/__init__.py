@@ -1,1 +1,1 @@
-"""The run file NAME.tkperf, which is one SQLite database. docs/reference/run-file.md describes it."""
+"""The run file NAME.tkperf, which is an SQLite database. docs/reference/run-file.md describes the file format."""

@@ -1,7 +1,7 @@
-"""Entries to write to a run file, in order. Entries that cannot be written yet are kept in memory.
+"""The entries that must be written to a run file, in their order. Entries that cannot be written yet stay in memory.
 
-A disk that is full for a moment, a network file system that does not answer, or a reader that locks the file must
-neither end nor delay a run of days.
+If a disk is full for a moment, a network file system does not answer, or a reader locks the file, the run must neither
+end nor be delayed, because it may already have lasted for days.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from tkperf.runfile.schema import create_tables
 from tkperf.runfile.writers import journal_of
 from tkperf.runner.events import Event
 
-# A reader needs much less than a second. A reader that locks the file for longer must not delay the run.
+# A reader usually needs much less than a second. If a reader locks the file for longer, it must not delay the run.
 READER_WAIT_S = 1.0
-# Interval between attempts while the measurement continues, and duration of each attempt.
+# The interval between attempts to write while the measurement continues, and the duration of each attempt.
 REWRITE_EVERY_S = 5.0
 REWRITE_TAKES_S = 0.5
-# In this form, samples of a day and a half take about 20 MB.
+# As entries in memory, the samples of a day and a half take about 20 MB.
 MOST_WAITING_BYTES = 256 << 20
 LONGEST_BACKLOG_S = 24 * 3600.0
-# At the end no measurement is running, so tkperf waits for a user to free space.
+# At the end of the run no measurement is running, so tkperf waits until a user has freed space.
 LAST_WAIT_S = 600.0
-# A user who stopped the run wants it to end. Nothing is lost, because the entries are saved elsewhere.
+# If the user stopped the run, tkperf waits for less time. Nothing is lost, because the entries are saved elsewhere.
 STOPPED_WAIT_S = 30.0
-# At the end, tkperf first waits this long for a reader or a short delay, and then saves everything that it can.
+# At the end, tkperf first waits this long for a reader or a short delay. It then saves everything that can be saved.
 RESCUE_AFTER_S = 5.0
 # Interval between reports about the same trouble.
 REPORT_EVERY_S = 600.0
 REPORT_AT_END_EVERY_S = 60.0
-# Folders in which a run is saved if neither its file nor the usual folder can be written. The last folder is in memory:
-# its files survive the end of tkperf, but not the next boot.
+# Folders in which a run is saved if neither its file nor the usual folder can be written. The last folder is in memory.
+# The files in this folder survive the end of tkperf, but not a reboot.
 _FURTHER_FOLDERS = ("/var/tmp", "/dev/shm")  # noqa: S108 - mkdtemp makes a private folder in them
 
 SqlStatement = tuple[str, Sequence[Sequence[object]]]
@@ -54,10 +54,10 @@ Build = Callable[[Event], tuple[SqlStatement, ...]]
 
 @dataclass(slots=True, eq=False)
 class BacklogEntry:
-    """An event, and the statements of the transaction that stores it, once they exist.
+    """An event, and the statements of the transaction that stores the event, as soon as they are built.
 
-    ``is_part``: the entry belongs to a running step, and is not needed after the end of the step. ``is_frame``: no
-    reader can read any other entry without this entry.
+    ``is_part``: whether the entry belongs to a running step. Such an entry is not needed after the end of the step.
+    ``is_frame``: whether the entry belongs to the minimum without which no reader can read the other entries.
     """
 
     event: Event | None = None
@@ -67,7 +67,7 @@ class BacklogEntry:
 
     @property
     def bytes(self) -> int:
-        """Return the approximate size in memory."""
+        """Return the approximate size of the entry in memory, in bytes."""
         return sum(
             64 + sum(len(value) if isinstance(value, str | bytes) else 32 for value in row)
             for _, rows in self.statements
@@ -86,12 +86,12 @@ class _Trouble:
 class Backlog:
     """Entries that wait to be written to the database, the oldest first.
 
-    All waiting entries are written in one transaction, because each transaction needs several syncs, and a deep queue
-    on the same disk delays a sync by tenths of a second. After trouble, each entry has a separate transaction.
+    All waiting entries are written in one transaction. Each transaction needs several syncs, and a deep queue on the
+    same disk delays each sync by tenths of a second. After a failure, each entry is written in a separate transaction.
     """
 
     def __init__(self, db: sqlite3.Connection, path: Path, *, build: Build, report: Report) -> None:
-        """Create an empty backlog. ``report`` receives a text when the file cannot be written, and when it can be
+        """Create an empty backlog. ``report`` is called with a text when the file cannot be written, and when it can be
         written again.
         """
         self._build = build
@@ -100,7 +100,7 @@ class Backlog:
         self._report = report
         self._waiting: deque[BacklogEntry] = deque()
         self._trouble: _Trouble | None = None
-        # The minimum that makes a new file a run file: the facts and the tests of the run.
+        # The facts and the tests of the run are the minimum that makes a new file a run file.
         self._frame: list[BacklogEntry] = []
         self.lost: str | None = None
 
@@ -109,16 +109,16 @@ class Backlog:
         return not self._waiting and self.lost is None
 
     def put(self, entry: BacklogEntry) -> None:
-        """Add an entry at the end."""
+        """Add an entry at the end of the backlog."""
         self._waiting.append(entry)
         self._build_all()
 
     def add_frame(self, statements: tuple[SqlStatement, ...]) -> None:
-        """Add rows from an earlier run of the file. No reader can read any other entry without them."""
+        """Add rows that an earlier part of the run wrote. Without these rows, no reader can read any other entry."""
         self._frame.append(BacklogEntry(statements=statements))
 
     def _build_all(self) -> None:
-        """Convert events into statements. If Ctrl-C interrupts an event, the next call creates its statements, once."""
+        """Convert events into statements. If Ctrl-C interrupts the conversion of an event, the next call repeats it."""
         for entry in self._waiting:
             if entry.event is not None:
                 entry.statements = self._build(entry.event)
@@ -127,19 +127,19 @@ class Backlog:
                 entry.event = None
 
     def drop_parts(self) -> None:
-        """Drop the parts of a step that has ended, because the finished step is an entry itself."""
+        """Drop the parts of a step that has ended, because a separate entry contains the whole finished step."""
         if self._trouble is not None:
             self._waiting = deque(entry for entry in self._waiting if not entry.is_part)
 
     def write(self) -> str | None:
-        """Write the waiting entries if possible. After trouble, write only when a new attempt is due.
+        """Write the waiting entries if possible. After a failure, write only when the next attempt is due.
 
         Returns:
             A note if writing works again; None otherwise.
 
-        Raises:
-            RunFileError: the entries have waited too long, too many bytes wait, or the reason why the file cannot be
-                written will not disappear by itself.
+            Raises:
+                RunFileError: the entries have waited too long, too many bytes wait, or the file cannot be written for a
+                    reason that will not disappear by itself.
         """
         if not self._waiting or self.lost is not None:
             return None
@@ -154,7 +154,7 @@ class Backlog:
         if trouble is None:
             return None
         if self._waiting:
-            trouble.tried_s = -math.inf  # writing works again: continue with the next event
+            trouble.tried_s = -math.inf  # writing works again, so the next call may continue at once
             return None
         self._trouble = None
         if not trouble.reported_s:
@@ -168,13 +168,13 @@ class Backlog:
         return text
 
     def finish(self, *, stopped: bool) -> None:
-        """Write all waiting entries, however long this takes, up to a limit.
+        """Write all waiting entries. The method waits up to a limit until the file can be written.
 
         Args:
-            stopped: whether the user stopped the run, and should not wait long. Another Ctrl-C has no effect.
+            stopped: whether the user stopped the run and should therefore not wait long. Another Ctrl-C has no effect.
 
         Raises:
-            RunFileError: the entries could not be written. The text names the file that contains them instead.
+            RunFileError: the entries could not be written. The text names the file that contains the entries instead.
         """
         if self.lost is not None:
             return
@@ -211,7 +211,7 @@ class Backlog:
             shutil.rmtree(rescued.parent, ignore_errors=True)
 
     def _wait(self, error: Exception) -> None:
-        """Record a failure to write, report it from time to time, and end the run at the limits."""
+        """Record that writing failed, report the failure from time to time, and end the run at the limits."""
         now_s = time.monotonic()
         error = find_write_cause(error, self._path)
         if not may_pass(error):
@@ -220,7 +220,7 @@ class Backlog:
             self._trouble = _Trouble(now_s, now_s, 0.0, error)
         trouble = self._trouble
         trouble.tried_s = now_s
-        # A lock that a reader holds for some seconds is not reported.
+        # If a reader holds a lock for only some seconds, this is not reported.
         is_news = not is_busy(error) or now_s - trouble.since_s >= 60
         if is_news and (not trouble.reported_s or now_s - trouble.reported_s >= REPORT_EVERY_S):
             trouble.reported_s = now_s
@@ -238,7 +238,9 @@ class Backlog:
             )
 
     def _try(self, *, until_s: float | None) -> Exception | None:
-        """Write the oldest entries one after the other. Return the error that prevented this; None: no error."""
+        """Write the oldest entries one after the other. Return the error that stopped this; None: there was no
+        error.
+        """
         while self._waiting:
             try:
                 self._write_oldest(1 if self._trouble else len(self._waiting))
@@ -249,8 +251,8 @@ class Backlog:
         return None
 
     def _write_oldest(self, count: int) -> None:
-        """Write entries in one transaction. Ctrl-C during the transaction neither loses an entry nor stores it
-        twice.
+        """Write entries in one transaction. If Ctrl-C interrupts the transaction, no entry is lost, and no entry is
+        stored twice.
         """
         if self._db.in_transaction:  # Ctrl-C arrived just after BEGIN
             self._db.execute("ROLLBACK")
@@ -264,12 +266,12 @@ class Backlog:
                 self._db.execute("ROLLBACK")
             elif not isinstance(error, Exception):
                 self._forget(count)  # Ctrl-C arrived just after COMMIT
-            # After other errors, SQLite has rolled back by itself.
+            # After other errors, SQLite itself has already rolled the transaction back.
             raise
         self._forget(count)
 
     def _forget(self, count: int) -> None:
-        """Drop the oldest entries, because the file contains them."""
+        """Remove the oldest entries from memory, because the file contains them."""
         for _ in range(count):
             self._waiting.popleft()
 
@@ -305,13 +307,13 @@ def describe_write_error(error: Exception) -> str:
 def write_rescue(
     db: sqlite3.Connection, name: str, frame: Iterable[BacklogEntry], waiting: Iterable[BacklogEntry]
 ) -> Path | None:
-    """Write a run file with the content of ``db`` and the waiting entries. None: no folder accepts the file.
+    """Write a run file with the content of ``db`` and the waiting entries. Return its path; None: no folder accepts it.
 
-    The file is a complete run file, so the user need not combine anything.
+    The new file is a complete run file, so the user need not combine two files.
 
     Args:
         name: the name of the file in a new folder.
-        frame: entries that turn an empty database into a file of this run, in case even ``db`` cannot be read.
+        frame: entries that make an empty database a file of this run. They are used if ``db`` cannot be read.
     """
     for folder in _folders():
         try:
@@ -322,7 +324,7 @@ def write_rescue(
 
 
 def _folders() -> Iterator[str]:
-    with suppress(OSError):  # no folder can be written to
+    with suppress(OSError):  # there is no usual folder to which tkperf can write
         yield tempfile.gettempdir()
         yield from _FURTHER_FOLDERS
 
@@ -345,7 +347,7 @@ def _write_copy(
             for entry in waiting:
                 run_statements(copy, entry.statements)
     except BaseException:
-        # The cleanup must not need a file descriptor, because the process may have no free one.
+        # The cleanup must not need a file descriptor, because the process may have no free descriptor.
         with suppress(OSError):
             for left in (path, journal_of(path)):
                 left.unlink(missing_ok=True)

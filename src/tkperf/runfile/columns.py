@@ -1,8 +1,9 @@
-"""Seconds and histograms as columns of integers. Each blob is compressed by zlib.
+"""Seconds and histograms as columns of integers. Each column or group of columns is a blob, compressed with zlib.
 
-A blob is an array of little-endian 64-bit integers, regrouped: all lowest bytes, then all second bytes, and so on.
-Similar bytes are then next to each other, which halves the size after zlib. docs/reference/run-file.md shows how to
-read them with numpy. Reading is strict and limited, because a file may be damaged or malicious.
+A blob is an array of little-endian 64-bit integers whose bytes are regrouped: all lowest bytes, then all second bytes,
+and so on. Similar bytes are then next to each other, which halves the size after compression.
+docs/reference/run-file.md shows how to read the blobs with numpy. Reading is strict and limited, because a file may be
+damaged or malicious.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ STREAM_SIDES = ("read", "write", "trim", "flush")
 SIDE_COLUMNS = ("ios", "bytes", "latency_ios", "latency_sum_ns", "latency_min_ns", "latency_max_ns")
 SECOND_COLUMNS = ("start_us", "duration_us", *(f"{side}_{column}" for side in DIRECTIONS for column in SIDE_COLUMNS))
 NO_EXTREME = -1
-"""An extreme latency that is not known. Any other negative number is damage."""
+"""Stands for an extreme latency that is not known. Any other negative number means that the file is damaged."""
 SECOND_BYTES = 8 * len(SECOND_COLUMNS)
 
 _INTEGER_BYTES = 8
 _LEAST = [NO_EXTREME if name.endswith(("_min_ns", "_max_ns")) else 0 for name in SECOND_COLUMNS]
 _MOST = 2**63 - 1
-# Limit of the seconds of one step: a day and a half for an empty blob, and up to ten days for longer blobs.
+# Limit of the seconds of one step. It is a day and a half for a small blob, and up to ten days for larger blobs.
 _ALWAYS_SECONDS, _MOST_SECONDS = 1 << 17, 10 * 86_400
-# Limit of filled buckets in all seconds of a step. Each bucket has two integers, and usually takes about a byte.
+# Limit of filled buckets in all seconds of a step. A bucket is two integers, which usually take about a byte in a blob.
 _ALWAYS_FILLED, _FILLED_PER_BYTE, _MOST_FILLED = 4 << 20, 8, 32 << 20
-# The same limit for a view of a running run, which reads repeatedly. An hour of reads and writes has less than a
-# million buckets.
+# The same limit for a view of a running run, which reads the file repeatedly. An hour of reads and writes contains less
+# than a million filled buckets.
 _MOST_FILLED_IN_PASSING = 2 << 20
-# fio reads its counts one after the other while threads continue. The total of a histogram therefore differs slightly
-# from the count next to it, or more if fio itself was delayed.
+# fio reads its counts one after the other while its threads continue. The total of a histogram therefore differs
+# slightly from the count of I/Os. If fio itself was delayed, the difference is larger.
 _MOST_TRAILING_IOS, _MOST_TRAILING_SHARE = 1024, 0.5
-# fio's last document of a thousand threads with every bucket filled has about a third of this size.
+# The last document of fio has about a third of this size if a thousand threads fill every bucket.
 _MOST_OUTPUT_BYTES, _ALWAYS_OUTPUT_BYTES, _OUTPUT_PER_BYTE = 256 << 20, 16 << 20, 100
 
 _ENDS_ELSEWHERE = "it does not end where it should"
@@ -50,7 +51,7 @@ _DO_NOT_FIT = "histograms do not fit their seconds"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecondsTotal:
-    """The sums of some seconds, without histograms. ``end_s`` is the end of the last second."""
+    """The sums of several seconds, without histograms. ``end_s`` is the end of the last second."""
 
     count: int
     end_s: float
@@ -59,7 +60,7 @@ class SecondsTotal:
 
 
 def pack_integers(numbers: IntArray) -> bytes:
-    """Return a blob of integers."""
+    """Return a blob that contains the integers."""
     columns = np.ascontiguousarray(numbers, dtype="<i8").reshape(-1, 1)
     return zlib.compress(columns.view(np.uint8).T.tobytes(), 9)
 
@@ -68,7 +69,7 @@ def unpack_integers(blob: bytes, most: int) -> IntArray:
     """Return the integers of a blob.
 
     Raises:
-        ValueError: the blob is damaged, or contains more than ``most`` integers.
+        ValueError: the blob is damaged, or it contains more than ``most`` integers.
     """
     try:
         data = _unpack_with(zlib.decompressobj(), blob, _INTEGER_BYTES * most)
@@ -81,7 +82,9 @@ def unpack_integers(blob: bytes, most: int) -> IntArray:
 
 
 def _unpack_with(unpacker: zlib._Decompress | lzma.LZMADecompressor, blob: bytes, most_bytes: int) -> bytes:
-    """Return the uncompressed data. A small blob can expand to more than fits in memory."""
+    """Return the uncompressed data. The size is limited, because a small blob can expand to more than fits in
+    memory.
+    """
     data = unpacker.decompress(blob, most_bytes + 1)
     if len(data) > most_bytes:
         raise ValueError("the unpacked data are larger than possible")
@@ -91,12 +94,12 @@ def _unpack_with(unpacker: zlib._Decompress | lzma.LZMADecompressor, blob: bytes
 
 
 def encode_histogram(histogram: Histogram) -> bytes | None:
-    """Return the I/Os in each of fio's buckets as a blob; None if there are no I/Os."""
+    """Return a blob with the number of I/Os in each of fio's buckets; None: there are no I/Os."""
     return pack_integers(histogram.dense()) if histogram.total else None
 
 
 def decode_histogram(blob: bytes | None) -> Histogram:
-    """Return the histogram in a blob.
+    """Return the histogram that a blob contains.
 
     Raises:
         ValueError: the blob is damaged.
@@ -110,7 +113,7 @@ def decode_histogram(blob: bytes | None) -> Histogram:
 
 
 def encode_seconds(samples: Sequence[Sample]) -> bytes | None:
-    """Return all of ``SECOND_COLUMNS``, one after the other; None if there are no samples."""
+    """Return a blob with all ``SECOND_COLUMNS``, one after the other; None: there are no samples."""
     if not samples:
         return None
     # The last second of a step may be shorter than a microsecond.
@@ -133,7 +136,11 @@ def _side_of(stats: IoStats) -> Iterator[int]:
 
 
 def encode_second_histograms(samples: Sequence[Sample]) -> bytes | None:
-    """Return coarse histograms: for each second the number of filled buckets, then buckets, then I/Os; reads first."""
+    """Return a blob with coarse histograms: the number of filled buckets of each second, then the buckets, then the
+    I/Os.
+
+    The histograms of the reads are first. None: there are no samples.
+    """
     return _encode_histograms(samples, DIRECTIONS) if samples else None
 
 
@@ -151,8 +158,8 @@ def _encode_histograms(parts: Sequence[Sample | StreamPart], sides: Sequence[str
 
 
 def encode_stream_seconds(parts: Sequence[StreamPart]) -> tuple[bytes | None, bytes | None]:
-    """Return the seconds of a stream without their times, ``SIDE_COLUMNS`` of each of ``STREAM_SIDES`` one after the
-    other, and the coarse histograms in the same order; None without seconds.
+    """Return two blobs for the seconds of a stream, without their times: ``SIDE_COLUMNS`` of each of ``STREAM_SIDES``
+    one after the other, and the coarse histograms in the same order; None: there are no seconds.
     """
     if not parts:
         return None, None
@@ -163,7 +170,8 @@ def encode_stream_seconds(parts: Sequence[StreamPart]) -> tuple[bytes | None, by
 def decode_stream_seconds(
     name: str, seconds: bytes | None, histograms: bytes | None, count: int, *, first: int = 0
 ) -> tuple[StreamPart, ...]:
-    """Return the part of a stream in each of ``count`` seconds, from second ``first`` on; none if the file has none.
+    """Return the part of a stream in each of ``count`` seconds, beginning with second ``first``. The result is empty if
+    the file does not contain the seconds of the stream.
 
     Raises:
         ValueError: a blob is damaged, or the blobs do not belong together.
@@ -179,7 +187,8 @@ def decode_stream_seconds(
 
 
 def decode_stream_sides(seconds: bytes, count: int) -> tuple[IntArray, ...]:
-    """Return ``SIDE_COLUMNS`` of each of ``STREAM_SIDES`` in ``count`` seconds of a stream, as rows of tables.
+    """Return ``SIDE_COLUMNS`` of each of ``STREAM_SIDES`` in ``count`` seconds of a stream. Each column is a row of a
+    table.
 
     Raises:
         ValueError: the blob is damaged, or its values are impossible for seconds.
@@ -194,7 +203,7 @@ def decode_stream_sides(seconds: bytes, count: int) -> tuple[IntArray, ...]:
 
 
 def decode_seconds(blob: bytes | None) -> IntArray:
-    """Return ``SECOND_COLUMNS`` as rows of a table.
+    """Return a table in which each of ``SECOND_COLUMNS`` is a row.
 
     Raises:
         ValueError: the blob is damaged, or its values are impossible for seconds.
@@ -210,20 +219,20 @@ def decode_seconds(blob: bytes | None) -> IntArray:
 
 
 def decode_samples(seconds: bytes | None, histograms: bytes | None) -> tuple[Sample, ...]:
-    """Return the seconds of a step as records, with histograms in buckets of at most 1/16 of their value.
+    """Return the seconds of a step as records. The width of a histogram's buckets is at most 1/16 of their value.
 
     Raises:
-        ValueError: a blob is damaged, or the two do not belong together.
+        ValueError: a blob is damaged, or the two blobs do not belong together.
     """
     return _decode_samples(seconds, histograms, decode_seconds(seconds), 0, _MOST_FILLED)
 
 
 def decode_newest_samples(seconds: bytes | None, histograms: bytes | None, most: int) -> NewestSamples:
-    """Return the last seconds of a step, up to a given number, in the same way. Records of all seconds could take
-    gigabytes.
+    """Return the last seconds of a step as records like ``decode_samples``, but at most ``most`` of them. Records of
+    all seconds could take gigabytes.
 
     Raises:
-        ValueError: a blob is damaged or contains too many buckets for a quick look, or the two do not belong together.
+        ValueError: a blob is damaged, contains too many buckets for a quick look, or does not belong to the other blob.
     """
     table = decode_seconds(seconds)
     left_out = max(0, table.shape[1] - most)
@@ -234,10 +243,10 @@ def decode_newest_samples(seconds: bytes | None, histograms: bytes | None, most:
 def _decode_samples(
     seconds: bytes | None, histograms: bytes | None, table: IntArray, first: int, most_filled: int
 ) -> tuple[Sample, ...]:
-    """Return the seconds from a given second on.
+    """Return the seconds of a step, beginning with second ``first``.
 
     Args:
-        table: what the blob ``seconds`` contains.
+        table: the decoded content of the blob ``seconds``.
     """
     if (seconds is None) != (histograms is None):
         raise ValueError("seconds lack their histograms")
@@ -257,7 +266,7 @@ def _decode_samples(
 def _decode_histograms(
     blob: bytes, seconds: int, first: int, most_filled: int, *, sides: int = len(DIRECTIONS)
 ) -> Iterator[Histogram]:
-    """Yield the histograms from a given second on, first those of the reads and then those of the
+    """Yield the histograms beginning with second ``first``: the histograms of the reads, then the histograms of the
     writes, and so on.
     """
     count = sides * seconds
@@ -279,7 +288,7 @@ def decode_total(seconds: bytes | None, most: int) -> SecondsTotal:
     """Return the sums of the seconds in a blob.
 
     Raises:
-        ValueError: the blob is damaged, or has more seconds than ``most``.
+        ValueError: the blob is damaged, or contains more than ``most`` seconds.
     """
     table = decode_seconds(seconds)
     if table.shape[1] > most:
@@ -295,7 +304,7 @@ def decode_total(seconds: bytes | None, most: int) -> SecondsTotal:
 
 
 def _total_of(side: IntArray) -> IoStats:
-    """Return the sum of one direction."""
+    """Return the sum of one direction over all seconds."""
     ios, moved, latency_ios, sum_ns = map(_sum_exactly, side[:4])
     least, most = (column[column != NO_EXTREME] for column in side[4:])
     return IoStats(
@@ -309,7 +318,7 @@ def _total_of(side: IntArray) -> IoStats:
 
 
 def _sum_exactly(column: IntArray) -> int:
-    """Return a sum that may need more than 63 bits. Python's numbers cannot overflow, but take longer than numpy's."""
+    """Return a sum that may need more than 63 bits. Python's integers cannot overflow, but are slower than numpy's."""
     if int(column.max(initial=0)) <= _MOST // max(1, column.size):
         return int(column.sum())
     return sum(column.tolist())
@@ -334,7 +343,9 @@ def _as_stats(side: IntArray, histograms: Iterator[Histogram]) -> list[IoStats]:
 
 
 def find_misfits(stats: Sequence[IoStats]) -> NDArray[np.bool_]:
-    """Mark the seconds whose histogram does not fit their count of I/Os. If all histograms are empty, they fit."""
+    """Return for each second whether its histogram contradicts its count of I/Os. If all histograms are empty, none
+    does.
+    """
     totals = np.array([each.histogram.total for each in stats], dtype=np.int64)
     latency_ios = np.array([each.latency_ios for each in stats], dtype=np.int64)
     apart = np.abs(totals - latency_ios)
@@ -344,11 +355,11 @@ def find_misfits(stats: Sequence[IoStats]) -> NDArray[np.bool_]:
 
 
 def as_seconds(table: IntArray, sides: Sequence[IntArray] = ()) -> Seconds:
-    """Return both directions together, for drawing and statistics.
+    """Return reads and writes together as columns, for drawing and statistics.
 
     Args:
-        table: what ``decode_seconds`` returned.
-        sides: tables of ``SIDE_COLUMNS`` that are added up in place of both directions.
+        table: the result of ``decode_seconds``.
+        sides: tables of ``SIDE_COLUMNS`` that are added up in place of reads and writes.
     """
     if not table.size:
         return Seconds()
@@ -369,8 +380,7 @@ def as_seconds(table: IntArray, sides: Sequence[IntArray] = ()) -> Seconds:
 
 
 def possible_samples(samples: Sequence[Sample]) -> tuple[tuple[Sample, ...], str | None]:
-    """Return the samples that a reader would accept, and the number of changes to the others in words; None: no
-    changes.
+    """Return samples that a reader accepts, and a text with the number of changes; None: no changes were necessary.
 
     An impossible extreme becomes "not measured". An impossible second is omitted.
     """
@@ -388,7 +398,7 @@ def possible_samples(samples: Sequence[Sample]) -> tuple[tuple[Sample, ...], str
 
 
 def _is_possible(sample: Sample) -> bool:
-    # The file stores microseconds.
+    # The file stores times in microseconds.
     times = 0 <= sample.start_s * 1e6 <= _MOST and 0 < sample.duration_s * 1e6 <= _MOST
     return times and all(
         0 <= count <= _MOST
@@ -417,19 +427,20 @@ _LEAST_DICTIONARY_BYTES, _MOST_DICTIONARY_BYTES = 4096, 8 << 20
 
 
 def compress_output(data: bytes) -> bytes | None:
-    """Return raw fio output as a standard .xz stream for any tool. It is half as large as with zlib. None: there is no
-    output.
+    """Return raw fio output as a standard .xz stream, which any tool can read. It has half the size that zlib reaches.
+    None: there is no output.
     """
     if not data:
         return None
-    # The memory of a compressor is twelve times its dictionary. A dictionary larger than the data has no advantage.
+    # A compressor needs twelve times the memory of its dictionary, and gains nothing if the dictionary exceeds the
+    # data.
     dictionary = min(max(len(data), _LEAST_DICTIONARY_BYTES), _MOST_DICTIONARY_BYTES)
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": dictionary}]
     return lzma.compress(data, filters=filters)
 
 
 def decompress_output(blob: bytes | None) -> bytes:
-    """Return the raw fio output in a blob.
+    """Return the raw fio output that a blob contains.
 
     Raises:
         ValueError: the blob is damaged.

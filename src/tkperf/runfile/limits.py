@@ -1,12 +1,12 @@
-"""Limits for the cost of reading a run file, because the file of a stranger can expand far beyond
+"""Limits for the time and memory that reading a run file may take. A stranger's file can expand far beyond
 its size.
 
 Examples are pages that are listed many times, text that all rows share, compressed zeroes, an endless view in place of
-a table, and a million warnings. With these, a file of 2 MB could take gigabytes and hours. docs/reference/run-file.md
-lists the limits. Each is at least ten times what the largest run of 24 hours needs (tests/runfile/test_limits.py). A
-file that is larger than USUAL_FILE_BYTES may contain more, in proportion. A run of 16 loads at the same time, which
-tkperf cannot measure yet, counts as 17 runs: each step has rows, seconds and histograms of each load and of their sum.
-The file of such a run grows by the same factor, and the limits grow with it.
+a table, and a million warnings. With such content, reading a file of 2 MB could take gigabytes and hours.
+docs/reference/run-file.md lists the limits. Each limit is at least ten times what the largest run of 24 hours needs
+(tests/runfile/test_limits.py). If a file is larger than USUAL_FILE_BYTES, its limits are larger in proportion. A run of
+16 loads at the same time, which tkperf cannot measure yet, counts as 17 runs. Each of its steps has rows, seconds and
+histograms for each load and for their sum. The file of such a run is larger by the same factor, and so are the limits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tkperf.runfile.writers import is_being_written, journal_of, may_roll_back, 
 
 MOST_FILE_BYTES = 2 * GIB
 USUAL_FILE_BYTES = 60_000_000
-# A larger file of a running run is not copied to memory, because a copy takes twice its size.
+# If the file of a running run is larger, it is not copied to memory, because a copy takes twice the size of the file.
 MOST_COPIED_BYTES = 200 * MIB
 
 MOST_ROWS = {
@@ -50,28 +50,28 @@ MOST_ROWS = {
     "warning": 10_000,
     "resumption": 1000,
 }
-"""Limit of rows of each table, in a file of the usual size."""
+"""Limit of the number of rows in each table, for a file of the usual size."""
 MOST_SECTIONS, MOST_DRIVES, MOST_DISTURBANCES_OF_A_STEP, MOST_LEFT_OUT = 1000, 256, 1000, 60_000
-# A combination has 16 streams at most.
+# A combination consists of at most 16 streams.
 MOST_STREAMS_OF_A_STEP = 64
 MOST_SECONDS = 2_000_000
-# For a running run, a view shows only the newest seconds, because records of all seconds of a long step could take
-# gigabytes. A part of such a step has about a minute. After a long pause, a look shows only the newest steps second by
-# second.
+# A view of a running run shows only the newest seconds, because records of all seconds of a long step could take
+# gigabytes. A stored part of a running step contains about a minute. After a long pause, a look shows only the newest
+# steps second by second.
 MOST_NEWEST_SECONDS, MOST_NEWEST_STEPS = 1200, 60
 # Limit of workloads, counted in each section. Each workload is a row of tables and a line of charts. With five rounds
 # of a minute each, 24 hours contain 288 workloads. A sweep may have 1,024 workloads, which take 85 hours.
 MOST_CELLS = 3700
-# Limit of the number of steps, multiplied by the number of sections and by that of workloads: a run with many sections
-# or workloads has few steps of each. The busiest day has 6,000 steps in 43 sections. An import may have 1,000 sections
-# with 12 steps each, and a sweep 1,024 workloads with 29 rounds each.
+# Limit of the number of steps, multiplied by the number of sections and by the number of workloads. A run with many
+# sections or workloads has few steps for each. The busiest day has 6,000 steps in 43 sections. An import may have 1,000
+# sections with 12 steps each, and a sweep 1,024 workloads with 29 rounds each.
 MOST_STEPS_TIMES_SECTIONS, MOST_STEPS_TIMES_WORKLOADS = 12_000_000, 30_000_000
-# Curves and tables in the plans of all tests, each counted once for each workload, or each step, of its section.
+# Limit of curves and tables in the plans of all tests. Each is counted once for each workload, or step, of its section.
 MOST_PLANNED_VALUES, MOST_PLANNED_POINTS = 100_000, 2_000_000
-# Tables and indexes of the database. A run file has 16.
+# Limit of tables and indexes in the database. A run file has 16.
 _MOST_TABLES = 100
 
-# Characters of a value: first for most texts, then for texts that contain JSON or a fio job.
+# Limits of the characters in a value: first for most texts, then for texts that contain JSON or a fio job.
 _TEXT_CHARACTERS = 64 * 1024
 _LONG_TEXTS = {
     ("run", "value"): MIB,
@@ -80,15 +80,16 @@ _LONG_TEXTS = {
     ("job", "text"): MIB,
     ("outcome", "outcome"): 256 * 1024,
 }
-# Names are repeated in many sentences, tables and charts. The longest real name is the path of a device.
+# Names have a smaller limit, because many sentences, tables and charts repeat them. The longest is the path of a
+# device.
 _NAMES, _NAME_CHARACTERS = frozenset({"name", "section", "drive", "source", "code", "test"}), 4096
-# Largest number of bytes of a value that SQLite returns. The largest value in a run file is fio's
-# last document for a thousand threads.
+# Greatest number of bytes in a value that SQLite returns. The largest value in a run file is the last
+# document of fio for a thousand threads.
 _VALUE_BYTES = 64 * MIB
 
-# Memory for one reading and the results computed from it, as measured with bench/hostile_files.py:
-# of a row of each table, of a histogram with its filled buckets, and of each character of JSON. A
-# small row takes about 1 KB.
+# Memory for one reading and for the results computed from it. bench/hostile_files.py measured the
+# memory for a row of each table, for a histogram with its filled buckets, and for each character of
+# JSON. A small row takes about 1 KB.
 MEMORY_BYTES = 450_000_000
 ROW_BYTES = {"step": 5000, "telemetry": 600, "verdict": 5000, "outcome": 8000, "test": 8000, "resumption": 4000}
 _SMALL_ROW_BYTES, _BUCKET_BYTES, _JSON_BYTES = 1000, 24, 24
@@ -107,15 +108,15 @@ _JSON_COLUMNS = (
     "block_mix",
     "zones",
 )
-# Limits for all readings together, because they take time: operations of SQLite, and unpacked seconds.
+# Limits for all readings together, because they take time: the operations of SQLite, and the unpacked bytes.
 WORK, WORK_PER_BYTE = 50_000_000, 100
 UNPACKED_BYTES, UNPACKED_PER_BYTE = 256 * MIB, 40
 
 LOCKED_S = 10.0
-"""How long a reader waits for the lock of another program."""
+"""The longest time in seconds that a reader waits for the lock of another program."""
 
 _HEADER = b"SQLite format 3\0"
-# Write version and read version, at byte 18 of the header. 2 means WAL mode.
+# Write version and read version of the file format, at byte 18 of the header. 2 means WAL mode.
 _HEADER_BYTES, _WAL_AT, _WAL = 20, 18, b"\2"
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 _WORK_AT_ONCE = 10_000
@@ -124,21 +125,21 @@ _WORK_AT_ONCE = 10_000
 class ExcessError(Exception):
     """A file contains more than a run can produce.
 
-    No single row is the cause, so no row is omitted. The text says which kind of content exceeds its limit, with the
-    number and the limit.
+    No single row is the cause, so no row is omitted. The text names the kind of content that exceeds its limit, with
+    the amount and the limit.
     """
 
 
 def most_characters(table: str, column: str) -> int:
-    """Return the limit for the length of a text."""
+    """Return the greatest allowed length of a text in a column, in characters."""
     return _LONG_TEXTS.get((table, column), _NAME_CHARACTERS if column in _NAMES else _TEXT_CHARACTERS)
 
 
 class Meter:
-    """Counts the data that is read from a file, and the cost of reading it.
+    """Counter of the data that is read from a file, and of the time and memory that reading takes.
 
     Raises:
-        ExcessError: from any reading, once the cost is too high.
+        ExcessError: any method that counts raises this error when a limit is exceeded.
     """
 
     def __init__(self, file_bytes: int) -> None:
@@ -146,7 +147,7 @@ class Meter:
         self._share = max(1.0, file_bytes / USUAL_FILE_BYTES)
         self._work_left = WORK + WORK_PER_BYTE * file_bytes
         self._unpacked_left = UNPACKED_BYTES + UNPACKED_PER_BYTE * file_bytes
-        # For the last row of each table: the types of its values, and the places of texts.
+        # For the last row of each table: the types of the values, and the positions of the texts.
         self._types: dict[str, tuple[type, ...]] = {}
         self._texts: dict[str, list[int]] = {}
         self.begin()
@@ -158,15 +159,15 @@ class Meter:
 
     @property
     def memory_left(self) -> float:
-        """Return the memory that this reading may still need."""
+        """Return the memory in bytes that this reading may still use."""
         return self._memory_left
 
     def count_log(self, log_bytes: float) -> None:
-        """Count the log that earlier readings returned and that the caller keeps."""
+        """Count the memory of the log that earlier readings returned and that the caller still keeps."""
         self._use(log_bytes)
 
     def most(self, usual: int) -> int:
-        """Return a limit for this file, from the limit for a file of the usual size."""
+        """Return the limit for this file. ``usual`` is the limit for a file of the usual size."""
         return int(usual * self._share)
 
     def watch(self, db: sqlite3.Connection) -> None:
@@ -176,7 +177,7 @@ class Meter:
 
     @property
     def exhausted(self) -> bool:
-        """Return whether the meter stopped SQLite. The error of SQLite does not contain this reason."""
+        """Return whether the meter stopped SQLite. The error that SQLite raises does not contain this reason."""
         return self._work_left < 0
 
     def _tick(self) -> bool:
@@ -184,7 +185,7 @@ class Meter:
         return self.exhausted
 
     def count_row(self, table: str, row: Mapping[str, Any]) -> None:
-        """Count a row of a table: its values by column."""
+        """Count a row of a table. ``row`` contains the values by column."""
         cost = ROW_BYTES.get(table, _SMALL_ROW_BYTES)
         values = tuple(row.values())
         types = tuple(map(type, values))
@@ -204,11 +205,11 @@ class Meter:
         self._use(cost)
 
     def count_step(self, job_characters: int, filled: int) -> None:
-        """Count the job of a step and the filled buckets of its histograms."""
+        """Count the memory for the job of a step and for the filled buckets of the step's histograms."""
         self._use(job_characters + _BUCKET_BYTES * filled)
 
     def count_seconds(self, seconds: int) -> None:
-        """Count seconds that are kept until the next reading of the run."""
+        """Count seconds that stay in memory until the next reading of the run."""
         self._seconds_left -= seconds
         if self._seconds_left < 0:
             most = self.most(MOST_SECONDS)
@@ -236,11 +237,11 @@ class Meter:
 def open_metered(
     path: Path, *, content: bytes | None = None, locked_s: float | None = None
 ) -> tuple[sqlite3.Connection, Meter]:
-    """Open the database of a run file before anything in it is trusted.
+    """Open the database of a run file, and check the database before its content is used.
 
     Args:
-        content: all bytes of the file, for a caller that must not use its name and the files next to it again.
-        locked_s: how long to wait for the lock of another program; None: ``LOCKED_S``.
+        content: all bytes of the file, for a caller that must not open the file or the files next to it again.
+        locked_s: how long to wait for the lock of another program, in seconds; None: ``LOCKED_S``.
     """
     status = _require_database(path)
     # The file may have grown since it was read.
@@ -266,10 +267,10 @@ def open_metered(
 
 
 def _open(path: Path, status: os.stat_result, locked_s: float) -> sqlite3.Connection:
-    """Open a database by its name.
+    """Open a database by the name of its file.
 
-    SQLite must not get a journal of another user: as root it would give the journal to the owner of
-    the database, even if it only reads the database, and later roll it back as its own.
+    SQLite must not receive a journal that another user created. As root, SQLite would give this journal to the owner of
+    the database, even if it only reads the database. It would later roll the journal back as if it were its own.
     """
     real = path.resolve()
     found = os.path.lexists(journal_of(real))
@@ -278,17 +279,18 @@ def _open(path: Path, status: os.stat_result, locked_s: float) -> sqlite3.Connec
             f"a killed tkperf left {path}, and another user may have written the journal next to it. If you know who "
             "wrote both files, copy them to a folder that only you can write to"
         )
-    # The database is opened for writing if this is allowed, because SQLite must roll the journal back after a kill.
+    # If possible, the database is opened for writing, because SQLite must roll the journal back after a writer was
+    # killed.
     writable = found and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     options = "mode=rw" if writable else "mode=ro"
     if not found and others_can_lay(real) and not is_being_written(path):
-        options += "&immutable=1"  # no process writes the file, and SQLite must not read a journal that appears now
+        options += "&immutable=1"  # no process writes the file; SQLite then ignores a journal that appears now
     return sqlite3.connect(f"{real.as_uri()}?{options}", uri=True, timeout=locked_s, isolation_level=None)
 
 
 def text_or_bytes(raw: bytes) -> str | bytes:
-    """Return text, or bytes if they are not text. Such bytes make only their row unreadable, while sqlite3 itself would
-    reject the file.
+    """Return the text, or the bytes if they are not text. Such bytes make only their own row unreadable, while sqlite3
+    itself would reject the whole file.
     """
     try:
         return raw.decode()
@@ -297,7 +299,7 @@ def text_or_bytes(raw: bytes) -> str | bytes:
 
 
 def _require_database(path: Path) -> os.stat_result:
-    """Return the status of the file. SQLite itself would wait for the end of a pipe or of a file under /proc."""
+    """Return the status of the file. SQLite itself would wait forever at a pipe or at some files under /proc."""
     if not stat.S_ISREG(path.stat().st_mode):  # opening a device may have an effect, such as rewinding a tape
         raise RunFileError(f"{path} is not a run file of tkperf, because it is not a regular file")
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -331,7 +333,7 @@ def _require_database(path: Path) -> os.stat_result:
 
 def _require_own_journal(journal: Path) -> None:
     """Refuse a journal that names another file, because SQLite would remove that file. Journals of tkperf never name
-    one.
+    another file.
     """
     try:
         descriptor = os.open(journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -368,13 +370,13 @@ def _require_plain_tables(db: sqlite3.Connection, path: Path) -> None:
 
 
 def require_few(count: int, most: int, what: str) -> None:
-    """Refuse a number above its limit."""
+    """Raise ExcessError if a number is above its limit."""
     if count > most:
         raise ExcessError(f"the run file has {count:,} {what}, but at most {most:,} are allowed")
 
 
 def require_few_steps(steps: int, parts: int, most_product: int, what: str) -> None:
-    """Refuse a number of steps that is too large for a run with this number of parts."""
+    """Raise ExcessError if the run has too many steps for its number of sections or workloads."""
     if steps * parts > most_product:
         raise ExcessError(
             f"the run has {steps:,} steps of {parts:,} {what}, but a run with that number of {what} has at most "
@@ -383,12 +385,12 @@ def require_few_steps(steps: int, parts: int, most_product: int, what: str) -> N
 
 
 def require_rows(db: sqlite3.Connection, table: str, found: int, meter: Meter) -> None:
-    """Refuse a table that contains more rows than a run can have."""
+    """Raise ExcessError if a table contains more rows than a run can have."""
     most = meter.most(MOST_ROWS[table])
     if found <= most:
         return
     count = f"more than {most:,}"
-    with suppress(sqlite3.Error):  # the number of rows in a damaged table is not known
+    with suppress(sqlite3.Error):  # in a damaged table, the number of rows is not known
         (rows,) = db.execute(f"SELECT count(*) FROM {table} NOT INDEXED").fetchone()  # noqa: S608 - own names only
         count = f"{rows:,}"
     raise ExcessError(f"table {table} has {count} rows, but a run has at most {most:,}")

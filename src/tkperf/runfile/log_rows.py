@@ -1,4 +1,4 @@
-"""The readable rows of the log of a run file in their order: purges, steps, verdicts and outcomes."""
+"""The readable rows in the log of a run file, in their order: purges, steps, verdicts and outcomes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tkperf.runfile.step_rows import (
     with_streams,
 )
 
-# Parts of the log other than steps: their tables, the functions that parse a row, and the names for unreadable rows.
+# Parts of the log other than steps: the table, the function that parses a row, and the name for an unreadable row.
 _OTHERS: dict[str, tuple[Callable[[Columns], Logged], str]] = {
     "purge": (parse_purge, "purge {sequence} of {test}"),
     "verdict": (parse_verdict, "verdict {sequence} of {test}"),
@@ -43,7 +43,7 @@ _OTHERS: dict[str, tuple[Callable[[Columns], Logged], str]] = {
 
 
 def count_samples(meter: Meter, samples: Sequence[Sample]) -> None:
-    """Count the unpacked seconds of one blob with their histograms."""
+    """Count the unpacked seconds of one blob, with their histograms, in the meter."""
     filled = sum(stats.histogram.indices.size for each in samples for stats in (each.read, each.write))
     meter.count_seconds(len(samples))
     meter.unpack(len(samples) * SECOND_BYTES + 16 * filled)
@@ -54,9 +54,9 @@ class LogRows:
 
     Attributes:
         entries: all rows that were read, in their order.
-        counted_bytes: memory for these rows, according to the limits.
-        places: the sequence of each step by test, section, kind, number, position and start: a section may have
-            several fills, and a step may have been measured again.
+        counted_bytes: memory for these rows, counted as for the limits.
+        places: the sequence number of each step, by test, section, kind, number, position and start. The start is
+            needed because a section may have several fills, and a step may have been measured again.
     """
 
     def __init__(self, salvage: Salvage, meter: Meter, *, after: int, histograms: bool) -> None:
@@ -70,11 +70,11 @@ class LogRows:
         self.counted_bytes = 0.0
         self.places: dict[tuple[object, ...], int] = {}
         self._jobs: dict[object, str | Exception] = {}
-        # The number of seconds in each part of the running step that was read.
+        # The number of seconds in each part of the running step that was already read.
         self._part_seconds: dict[int, int] = {}
 
     def read(self, tests: Mapping[int, str], resumptions: Sequence[Resumption]) -> None:
-        """Read the rows of these tests. A test is identified by the number of its row."""
+        """Read the rows of these tests. The keys of ``tests`` are the row numbers of the tests."""
         by_test: dict[int, list[tuple[float, float]]] = {}
         for one in resumptions:
             if one.test_id is not None and one.set_aside_from is not None and one.set_aside_to is not None:
@@ -110,12 +110,12 @@ class LogRows:
         self.entries.append(entry)
 
     def _read_steps(self, tests: Mapping[int, str]) -> None:
-        """Read the steps. Unreadable steps are omitted, and named by their known values."""
+        """Read the steps. An unreadable step is omitted, and its known values are reported."""
         disturbances: dict[object, list[Columns]] | None = None
         found: set[int] = set()
         lost: list[LostRows] = []
         left_unread = {} if self._histograms else dict.fromkeys(HISTOGRAM_COLUMNS)
-        # Files of a tkperf that ran no streams have no such column.
+        # Files from a tkperf version without streams do not have this column.
         present = {row["name"] for row in self._db.execute("PRAGMA table_info(step)")}
         left_unread |= dict.fromkeys(name for name in STEP_COLUMNS if name not in present)
         names = ", ".join(name for name in STEP_COLUMNS if name not in left_unread)
@@ -148,7 +148,7 @@ class LogRows:
             self._name_lost_steps(tests, found, lost)
 
     def _step(self, test: str, columns: Columns) -> StepRecord | None:
-        """Return a step from its row; None if the step is omitted."""
+        """Return the step that a row contains; None: the step is omitted."""
         job = self._job(columns["job_id"])
         columns["job_file"] = "" if isinstance(job, Exception) else job
         try:
@@ -172,13 +172,15 @@ class LogRows:
         return step
 
     def _with_streams(self, test: str, columns: Columns, step: StepRecord) -> StepRecord | None:
-        """Return a step with its streams. A step whose streams cannot be read is left out: nobody knows its load."""
+        """Return a step with its streams. If its streams cannot be read, the load is not known, so the step is
+        omitted.
+        """
         left_unread = {} if self._histograms else dict.fromkeys(f"{side}_histogram" for side in STREAM_SIDES)
         names = ", ".join(name for name in STREAM_COLUMNS if name not in left_unread)
         query = f"SELECT {names} FROM stream WHERE step_sequence = ? ORDER BY number LIMIT ?"  # noqa: S608 - own names only
         try:
             require_few(columns["streams"], MOST_STREAMS_OF_A_STEP, "rows of table stream of one step")
-            # One row too many shows that the number does not fit.
+            # Ask for one row more than expected, to detect too many rows.
             cursor = self._db.execute(query, (columns["sequence"], columns["streams"] + 1))
             rows = [dict(zip(row.keys(), tuple(row), strict=True)) | left_unread for row in cursor]
             if len(rows) != columns["streams"]:
@@ -196,7 +198,9 @@ class LogRows:
         return step
 
     def _job(self, job_id: object) -> str | Exception:
-        """Return the text of a job. Several steps share it, so an unreadable job does not make them unreadable."""
+        """Return the text of a job. Several steps share a job, so these steps stay readable if their job is
+        unreadable.
+        """
         if job_id not in self._jobs:
             try:
                 row = self._db.execute("SELECT text FROM job WHERE id = ?", (job_id,)).fetchone()
@@ -208,8 +212,8 @@ class LogRows:
         return self._jobs[job_id]
 
     def _name_lost_steps(self, tests: Mapping[int, str], found: Collection[int], lost: Sequence[LostRows]) -> None:
-        """Name steps whose rows are lost, with the help of the index, so that their rounds are known to be
-        incomplete.
+        """Report steps whose rows are lost, with the help of the index, so that the rounds of these steps are known to
+        be incomplete.
         """
         reason = lost[0][2] if lost else "its row is lost"
         columns = "sequence, test_id, section, kind, number"
@@ -234,7 +238,8 @@ class LogRows:
         return tuple(self._salvage.parse(rows, parse_disturbance, lambda _: name, test=test))
 
     def count_disturbed(self, record: RunRecord) -> int | None:
-        """Return the number of disturbed steps that count, fills included, without parsing their rows.
+        """Return the number of disturbed steps from which results are computed, including fills, without parsing their
+        rows.
 
         None: the steps were not watched, as on a simulated drive.
         """
@@ -243,7 +248,7 @@ class LogRows:
         disturbed_by_others = {
             row["step_sequence"] for row in self._salvage.rows("disturbance") if row["code"] not in OF_HISTORY
         }
-        # In a damaged file, a value that cannot be a time counts as 0.
+        # In a damaged file, a value that cannot be a time is treated as 0.
         columns = (
             "sequence, test_id, CAST(started_s AS REAL) AS began_s, "
             "CAST(started_s + duration_s AS REAL) AS ended_s, watched AND (foreign_read_bytes IS NOT "
@@ -271,7 +276,7 @@ class LogRows:
         return next(self._salvage.parse(rows, parse, lambda _: name, test=test), None)
 
     def _totals_under_way(self) -> list[SecondsTotal]:
-        """Return the sums of the seconds in each part of the running step."""
+        """Return the sums of the seconds for each part of the running step."""
         totals = []
         for number, row in self._parts(0, "seconds"):
             total = decode_total(row["seconds"], MOST_NEWEST_SECONDS)
@@ -281,7 +286,7 @@ class LogRows:
         return totals
 
     def newest_under_way(self, after_part: int) -> tuple[int, NewestSamples]:
-        """Return the number of the newest part of the running step, and the newest seconds of the parts after
+        """Return the number of the newest part of the running step, and the newest seconds in the parts that follow
         ``after_part``.
         """
         newest, total, kept = after_part, 0, 0
@@ -292,7 +297,7 @@ class LogRows:
             count = self._part_seconds[newest]
             parts.append((count, newest, row["seconds"], row["second_histograms"]))
             total, kept = total + count, kept + count
-            # The last parts have enough seconds without this one.
+            # Discard the first part as long as the other parts contain enough seconds.
             while kept - parts[0][0] >= MOST_NEWEST_SECONDS:
                 kept -= parts.popleft()[0]
         samples = [
@@ -304,7 +309,7 @@ class LogRows:
         return newest, NewestSamples(left_out=total - len(kept_samples), samples=kept_samples)
 
     def _add_streams(self, part_number: int, newest: NewestSamples) -> tuple[Sample, ...]:
-        """Return the seconds of a part of the running step with those of its streams, if it has streams."""
+        """Return the seconds of a part of the running step. If the step has streams, add the seconds of its streams."""
         columns = "name, seconds, second_histograms"
         query = f"SELECT {columns} FROM under_way_stream_part WHERE part_number = ? ORDER BY rowid LIMIT ?"  # noqa: S608 - own names only
         has_streams = any(row.get("streams") for row in self._salvage.rows("under_way"))
@@ -317,7 +322,7 @@ class LogRows:
         self._part_seconds[number] = seconds
 
     def _parts(self, after: int, columns: str) -> Iterator[tuple[int, Columns]]:
-        """Yield the stored parts of the running step that follow part ``after``, each with its number."""
+        """Yield the stored parts of the running step that follow the part ``after``, each with its number."""
 
         def lost(_first: int, _last: int | None, error: sqlite3.DatabaseError) -> None:
             raise ValueError(str(error)) from error
@@ -327,7 +332,7 @@ class LogRows:
 
 
 def _row_name(test: str, columns: Columns) -> str:
-    """Return a name for an unreadable step, from the values in its row."""
+    """Return a name for an unreadable step. The name consists of the values in the step's row."""
     shown = {
         key: drop_controls(str(columns[key]))[:40]
         for key in ("section", "kind", "number", "read_percent", "block_size_bytes")

@@ -1,4 +1,4 @@
-"""Read a run file: its records as they were written, and its samples on request."""
+"""The reader of a run file, which returns the records as they were written, and samples on request."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ from tkperf.runfile.step_rows import step_name, with_seconds_of_parts, with_stre
 from tkperf.runfile.writers import FileStamp, is_being_written, journal_of, read_own, require_own, state_of
 from tkperf.runner.events import Delta, Outline
 
-# No row of a log has a greater number, because SQLite allows none.
+# No row of a log has a greater number, because this is the greatest number that SQLite allows.
 _AFTER_ALL = 2**63 - 1
 
 
 class RunFile:
-    """A run file opened for reading, also while another process writes it, and after its writer was
+    """A run file opened for reading. Another process may still write the file, or its writer may have been
     killed.
 
-    ``briefly``: a file being written is copied to memory, so that its writer waits only for the copy,
-    and not for the reading of a long run. A very large file is read in place. ``own``: the caller
-    will act on its content. The content is then read once, with ``state``, and only if no other
-    user can have written it. ``locked_s``: how long to wait for another program's lock; None: ten
-    seconds.
+    ``briefly``: a file that is being written is copied to memory, so that its writer waits only for the
+    copy, and not until a long run has been read. A very large file is not copied. ``own``: the caller
+    will act on the content of the file. The content is then read once, together with ``state``, and
+    only if no other user can have written the file. ``locked_s``: how long to wait for another
+    program's lock; None: ten seconds.
 
     Raises:
         RefusedError: another user may have written the file (only with ``own``).
@@ -88,7 +88,7 @@ class RunFile:
                 self._db, self._meter = open_metered(path, content=content)
         self._db.execute("PRAGMA query_only = ON")
         self._rows = RunRows(self._db, self._meter)
-        self._seconds_read: dict[str, tuple[Seconds, ...]] = {}  # both results and pages request the same seconds
+        self._seconds_read: dict[str, tuple[Seconds, ...]] = {}  # results and pages both request these seconds
         self._kept_seconds = 0
 
     def __enter__(self) -> Self:
@@ -98,10 +98,11 @@ class RunFile:
         self._db.close()
 
     def record(self, *, histograms: bool = True) -> RunRecord:
-        """Return the whole run. Its steps have no samples and no output of fio.
+        """Return the whole run. The steps contain neither samples nor the output of fio.
 
-        An unreadable row is omitted and named in ``left_out``. All other rows are returned. Without ``histograms``, the
-        histograms of all steps are empty, because unpacking them takes most of the time.
+        An unreadable row is omitted and reported in ``left_out``. All other rows are returned. If ``histograms`` is
+        False, the histograms of all steps are empty. This saves time, because unpacking histograms takes most of the
+        time.
         """
         self._seconds_read.clear()
         self._kept_seconds = 0
@@ -109,14 +110,15 @@ class RunFile:
             return record
 
     def delta(self, since: Delta | None = None) -> Delta:
-        """Return the rows and seconds that the file gained since an earlier look, which may be that of another reader.
+        """Return the rows and seconds that were added to the file since an earlier look. Another reader may have made
+        this earlier look.
 
-        The limits apply to the log of all looks together, because the caller keeps the log of the earlier looks.
+        The limits apply to the logs of all looks together, because the caller keeps the logs of the earlier looks.
         """
         after, after_part = (0, 0) if since is None else (since.sequence, since.part)
         log_bytes = 0.0 if since is None else since.log_bytes
         with self._reading(after, log_bytes=log_bytes) as (rows, record):
-            # The parts of each step are numbered from the start.
+            # The parts of each step are numbered from 1, so all parts of a new step must be read.
             begun = _under_way_since(record)
             if since is not None and begun != since.begun_s:
                 after_part = 0
@@ -146,14 +148,14 @@ class RunFile:
         self, after: int = 0, *, histograms: bool = True, log_bytes: float = 0.0
     ) -> Iterator[tuple[RunRows, RunRecord]]:
         """Read the run, with the rows of its log that follow row ``after``. The transaction lasts until the end of the
-        block.
+        ``with`` block.
 
         Args:
             log_bytes: memory that the rows up to ``after`` use.
         """
         with self._guard():
-            # Ask before reading: a writer that ends later leaves a status that shows its end. And ask
-            # before SQLite locks the file: closing any descriptor of the file drops such locks.
+            # Check this before reading, because a writer that ends later leaves a status that shows its end.
+            # Check it before SQLite locks the file, because closing any descriptor of the file drops such locks.
             written = self._is_being_written()
         with self._guard(), self._snapshot():
             self._meter.count_log(log_bytes)
@@ -161,16 +163,16 @@ class RunFile:
             yield rows, rows.record(name=self._path.stem, written=written)
 
     def _is_being_written(self) -> bool:
-        """Return whether a writer holds the file. For a copy, return whether a writer held it, because the copy is as
-        old as this fact.
+        """Return whether a writer holds the lock of the file. For a copy, return whether a writer held the lock when
+        the copy was made.
         """
         if self._written_when_copied is not None:
             return self._written_when_copied
         return is_being_written(self._path)
 
     def _newest_seconds(self, steps: Sequence[tuple[int, StepRecord]]) -> dict[int, NewestSamples]:
-        """Return the newest seconds of the newest steps. A step has none if its seconds cannot be
-        read.
+        """Return the newest seconds of the newest steps, by sequence number. A step whose seconds cannot be
+        read is omitted.
         """
         found, left = dict[int, NewestSamples](), MOST_NEWEST_SECONDS
         for sequence, step in reversed(steps[-MOST_NEWEST_STEPS:]):
@@ -208,16 +210,18 @@ class RunFile:
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Return the parts that ``record``, and later ``seconds``, could not read."""
+        """Return the parts of the file that ``record`` could not read, and the parts that ``seconds`` could not read
+        later.
+        """
         return tuple(self._rows.left_out)
 
     def log(self) -> tuple[LogEntry, ...]:
-        """Return the log in the order in which ``record`` read it."""
+        """Return the log in the order in which ``record`` read the rows."""
         return tuple(self._rows.log.entries)
 
     def samples(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
-        """Return the seconds of a step, or of a part of a step, with histograms in buckets of at most 1/16 of their
-        value.
+        """Return the seconds of a step, or of a part of a step. The width of a histogram's buckets is at most 1/16 of
+        their value.
         """
         sequence = self._find(test, step)
         with self._guard(), self._snapshot():
@@ -225,7 +229,9 @@ class RunFile:
         return samples_of(samples, step.workload)
 
     def samples_left(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
-        """Return the seconds of a step. If they cannot be read, return none; ``left_out`` then names them."""
+        """Return the seconds of a step. If the seconds cannot be read, return no seconds and report this in
+        ``left_out``.
+        """
         try:
             return self.samples(test, step)
         except RunFileError as error:
@@ -233,9 +239,9 @@ class RunFile:
             return ()
 
     def seconds(self, test: TestRecord) -> tuple[Seconds, ...]:
-        """Return the samples of every step of a test as columns, in the order of the steps of the record.
+        """Return the samples of every step of a test as columns, in the order of the steps in the record.
 
-        A step whose samples cannot be read has none, and ``left_out`` names them.
+        If the samples of a step cannot be read, the step's columns are empty, and ``left_out`` reports them.
         """
         if test.name not in self._seconds_read:
             sequences = [self._find(test.name, step) for step in test.steps]
@@ -261,15 +267,15 @@ class RunFile:
             yield seconds
 
     def content(self) -> bytes:
-        """Return the bytes of the whole file at one moment."""
+        """Return the bytes of the whole file, all from the same moment."""
         with self._guard():
             return self._db.serialize()
 
     def digest(self) -> bytes:
-        """Return a digest of all rows: two files have the same digest only if their contents are
-        the same.
+        """Return a digest of all rows. Two files have the same digest only if their contents are the
+        same.
 
-        A damaged file may have unreadable rows, so the digest covers all its bytes.
+        If rows of a damaged file are unreadable, the digest covers all bytes of the file instead.
         """
         with self._guard():
             try:
@@ -286,10 +292,10 @@ class RunFile:
         for name, sql in tables:
             digest.update(repr((name, sql)).encode())
             quoted = str(name).replace('"', '""')
-            # Rows are read in the order of the table itself.
+            # The rows are read in the order of the table itself, without an index.
             for row in self._db.execute(f'SELECT * FROM "{quoted}" NOT INDEXED'):  # noqa: S608 - quoted
-                # Blobs are hashed unchanged. Their lengths are in brackets, a form that no value of
-                # a row can have.
+                # Blobs are hashed unchanged. Their lengths are in brackets, because no other value in a row can
+                # have this form.
                 blobs = [value for value in row if isinstance(value, bytes)]
                 values = [(len(value),) if isinstance(value, bytes) else value for value in row]
                 digest.update(repr(values).encode())
@@ -298,13 +304,13 @@ class RunFile:
         return digest.digest()
 
     def engine_output(self, test: str, step: StepRecord) -> bytes:
-        """Return fio's last JSON document of the step. Of a stream, only the newest slice has a document."""
+        """Return fio's last JSON document of the step. In a stream, only the newest slice has a document."""
         sequence = self._find(test, step)
         with self._guard(), self._snapshot():
             return decompress_output(*self._blobs(sequence, "fio_json"))
 
     def _find(self, test: str, step: StepRecord) -> int:
-        """Return the sequence of a step."""
+        """Return the sequence number of a step."""
         if not self._rows.log.places:
             self.record()
         place = (test, *step.place)
@@ -314,7 +320,7 @@ class RunFile:
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
-        """Read in one transaction, so that all data comes from one moment, even if a writer adds rows during the
+        """Read in one transaction, so that all data is from the same moment, even if a writer adds rows during the
         reading.
         """
         self._meter.begin()
@@ -349,20 +355,20 @@ class RunFile:
             return "it is too large: reading it takes more work than its size allows"
         if isinstance(error, MemoryError):
             return "there is not enough memory"
-        if type(error) is sqlite3.DatabaseError:  # errors about locks or room have their own class
+        if type(error) is sqlite3.DatabaseError:  # errors about locks or free space have subclasses
             return f"it is damaged ({error}); sqlite3 {self._path} .recover may save some of it"
         if isinstance(error, sqlite3.Error):
             return str(error)
         return f"it is damaged ({reason_of(error)})"
 
 
-# Exceptions that damaged bytes cause before any check.
+# Exceptions that damaged bytes can cause before any check detects the damage.
 _DAMAGED = (sqlite3.Error, OSError, ExcessError, *BAD_ROW)
 _DAMAGED_ROW = (sqlite3.DatabaseError, *BAD_ROW)
 
 
 def _take_own(path: Path, status: os.stat_result) -> tuple[bytes, FileStamp]:
-    """Return the content of the user's own file, after SQLite has rolled back the journal that a killed tkperf left."""
+    """Return the content of the user's own file. First, SQLite rolls back the journal that a killed tkperf left."""
     require_own(path, status)
     db, _ = open_metered(path)
     db.close()
@@ -374,15 +380,15 @@ def _under_way_since(record: RunRecord) -> float | None:
 
 
 def _read_at_once(db: sqlite3.Connection, path: Path) -> bytes:
-    """Return the bytes of an open database at one moment. The writer waits only for this: half a millisecond for a
-    megabyte.
+    """Return the bytes of an open database, all from the same moment. The writer waits only during this function, half
+    a millisecond for a megabyte.
     """
-    # Closed only at the end: closing any descriptor of the file ends SQLite's lock.
+    # This descriptor is closed only at the end, because closing any descriptor of the file ends SQLite's lock.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         require_confined(file.fileno())
         db.execute("BEGIN")
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        # The file of a stranger may grow without end while it is read.
+        # A stranger's file may grow without end while it is read, so the number of bytes is limited.
         size = os.fstat(file.fileno()).st_size
         if size > MOST_COPIED_BYTES:
             raise RunFileError(
@@ -404,14 +410,14 @@ def read_run(path: Path) -> RunRecord:
 
 
 def _hint(path: Path) -> str:
-    """Return the next step: use the run file whose NAME was given, or the closest name in that folder, or list the run
-    files.
+    """Return a text that suggests the next step to the user: the run file with the given NAME, the closest name in the
+    folder, or a list of the run files.
     """
     named = f"{path}{RUN_FILE_SUFFIX}"
-    if os.path.isfile(named):  # noqa: PTH113 # False also for names too long
+    if os.path.isfile(named):  # noqa: PTH113 # returns False even if the name is too long
         return f"; {named} is one"
     with suppress(OSError):
-        # Compare only names, because the common folder and suffix would make any two paths similar.
+        # Compare only the names. The common folder and suffix would make any two paths look similar.
         found = {one.name.removesuffix(RUN_FILE_SUFFIX): one for one in path.parent.glob(f"*{RUN_FILE_SUFFIX}")}
         meant = closest(path.name.removesuffix(RUN_FILE_SUFFIX), found)
         if meant:

@@ -1,9 +1,9 @@
-"""Rows of the tables of a run file as records and back. The checks are strict, because a file may be damaged or edited
-by hand.
+"""The conversion between the rows of a run file's tables and records. The checks are strict, because a file may be
+damaged or edited by hand.
 
-This module refuses impossible values for the reader and, before writing, for the writer. No user of a record therefore
-needs to expect them. An impossible value becomes "not known" if the column allows it. Otherwise the row is refused, or
-the fact is omitted. Steps are in ``step_rows.py``.
+This module refuses impossible values, both for the reader and, before writing, for the writer. Code that uses a record
+therefore never meets such values. If the column allows NULL, an impossible value becomes "not known". Otherwise the row
+is refused, or the fact is omitted. ``step_rows.py`` converts steps.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.strict import describe_mistake
 from tkperf.model.telemetry.drive_reading import Reading
 
-# No fact is nested more deeply than profile.own_workload.phases[0].tracked[0].at.io_depth.
+# The most deeply nested fact is profile.own_workload.phases[0].tracked[0].at.io_depth.
 _DEEPEST = 7
 _TABLES = ("profile", "options", "device")
 
 T = TypeVar("T")
 Columns = dict[str, Any]
-"""A row: the value of each column, by its name."""
+"""A row, as the value of each column by the column's name."""
 
-# msgspec has no "finite".
+# msgspec cannot express "finite", so the greatest finite number is the limit.
 _MOST = sys.float_info.max
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 PositiveCount = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Flag = Annotated[int, msgspec.Meta(ge=0, le=1)]
-# The name of a run is part of the names of its files. Linux allows no longer name for a file.
+# The names of a run's files contain the name of the run. Linux allows no longer file name than this.
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Finite = Annotated[float, msgspec.Meta(ge=-_MOST, le=_MOST)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0, le=_MOST)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=_MOST)]
 _BOUNDED = {int: Count, float: Finite, bool: Flag}
 
-# Exceptions that damaged bytes cause before any check: wrong types, numbers, names, lengths, depths.
+# Exceptions that damaged bytes can cause before any check: wrong types, numbers, names, lengths or nesting.
 BAD_ROW = (ValueError, LookupError, TypeError, ArithmeticError, MemoryError, RecursionError)
 
 
 def convert(table: str, value: object, type_: type[T]) -> T:
-    """Return a row, or the content of its JSON, as a record.
+    """Return a row, or the content of a row's JSON, as a record.
 
     Raises:
-        ValueError: the value is not of this type. The text names the table and the key.
+        ValueError: the value does not have the type ``type_``. The text names the table and the key.
     """
     try:
         return decoding.convert(value, type_)
@@ -64,21 +64,21 @@ def convert(table: str, value: object, type_: type[T]) -> T:
 
 
 class PlainFields:
-    """Columns for the plain fields of a record: numbers, flags, text and names.
+    """Columns for the plain fields of a record: numbers, flags, texts and names.
 
-    Unless a narrower bound is given, whole numbers are counts, real numbers are finite, and flags are 0 or 1.
+    Unless narrower limits are given, integers must not be negative, real numbers must be finite, and flags are 0 or 1.
     """
 
     def __init__(self, table: str, record: type, *, but: Collection[str] = (), prefix: str = "", **types: Any) -> None:
-        """Use the fields of ``record`` except those in ``but``. ``types`` contains narrower bounds of columns, and
-        further columns.
+        """Use the fields of ``record`` except the fields in ``but``. ``types`` contains narrower types for columns, and
+        additional columns.
         """
         hints = get_type_hints(record)
         own = {name: _bound(hint) for name, hint in hints.items() if name not in but and not name.startswith("_")}
         types = own | types
         self._table = table
         self._row = msgspec.defstruct(table, list(types.items()))
-        # The same values as a tuple, in order. The conversion of a tuple takes half the time of that of a dict.
+        # The same values in their order as a tuple. Converting a tuple takes half the time of converting a dict.
         self._values = msgspec.defstruct(table, list(types.items()), array_like=True)
         self._flags = [name for name in own if bool in (hints[name], *get_args(hints[name]))]
         self._columns = {name: prefix + name for name in types}
@@ -86,11 +86,11 @@ class PlainFields:
         self.types = {prefix + name: type_ for name, type_ in types.items()}
 
     def columns(self, record: object) -> Columns:
-        """Return the values of a record's fields, by column; None for further columns."""
+        """Return the values of a record's fields by column. Additional columns are None."""
         return {column: getattr(record, name, None) for name, column in self._columns.items()}
 
     def parse(self, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values of a row by the names of the fields.
+        """Return the values of a row, keyed by the names of the record's fields.
 
         Raises:
             ValueError: a column has an impossible value. The text names the table and the column.
@@ -98,7 +98,7 @@ class PlainFields:
         try:
             row = decoding.convert(self._take(columns), self._values)
         except msgspec.ValidationError:
-            # Only the names of the columns identify the wrong value.
+            # The tuple contains no names. A second conversion with the column names identifies the wrong value.
             own = {name: columns[column] for name, column in self._columns.items()}
             row = convert(self._table, own, self._row)
         values = msgspec.structs.asdict(row)
@@ -109,7 +109,7 @@ class PlainFields:
 
 
 def _bound(hint: Any) -> Any:
-    """Return the type of a field with the usual bounds."""
+    """Return the type of a field, limited to the usual range of values."""
     kinds = get_args(hint)
     if type(None) in kinds and len(kinds) == 2:
         return _BOUNDED.get(kinds[0], kinds[0]) | None
@@ -119,12 +119,12 @@ def _bound(hint: Any) -> Any:
 _PURGE = PlainFields("purge", PurgeRecord, duration_s=NonNegative)
 _READING = PlainFields("telemetry", Reading)
 _VERDICT = PlainFields("verdict", VerdictRecord, verdict=str)
-# The JSON of the column contains everything except the section.
+# The JSON in the column contains all fields except the section.
 _OUTCOME = PlainFields("outcome", SectionOutcome, but=get_type_hints(SectionOutcome).keys() - {"section"}, outcome=str)
 
 
 class TestRow(msgspec.Struct, frozen=True):
-    """The row of table test. Its plan is JSON."""
+    """A row of table test. The plan of the test is JSON."""
 
     __test__ = False
 
@@ -135,7 +135,7 @@ class TestRow(msgspec.Struct, frozen=True):
     plan: str | None
 
 
-# Values that replace unreadable values of table test.
+# Values that replace unreadable values in a row of table test.
 _TEST_STAND_INS = {"status": RunStatus.INTERRUPTED, "started_s": 0.0, "ended_s": None, "plan": None}
 _TEST_TYPES = {
     name: type_ for name, type_ in get_type_hints(TestRow, include_extras=True).items() if name in _TEST_STAND_INS
@@ -143,13 +143,13 @@ _TEST_TYPES = {
 
 
 def stand_in_test(test_id: int, name: str) -> Columns:
-    """Return the row of a test of which only the name is known."""
+    """Return a row for a test of which only the name is known."""
     return {"id": test_id, "name": name, **_TEST_STAND_INS}
 
 
 def mend(columns: Columns, types: Mapping[str, Any], stand_ins: Mapping[str, object]) -> tuple[Columns, dict[str, str]]:
-    """Return the row with replacements for impossible values in these columns (None where there is no replacement), and
-    the reason for each.
+    """Return the row with replacements for impossible values in the columns of ``types`` (None if ``stand_ins`` has no
+    replacement), and the reason for each replacement.
     """
     mended, unread = dict(columns), dict[str, str]()
     for name, type_ in types.items():
@@ -162,7 +162,7 @@ def mend(columns: Columns, types: Mapping[str, Any], stand_ins: Mapping[str, obj
 
 
 def parse_test(columns: Columns) -> tuple[TestRow, dict[str, str]]:
-    """Return a test with all readable values, and the reasons for the others."""
+    """Return a test with all readable values, and the reason for each unreadable value."""
     mended, reasons = mend(columns, _TEST_TYPES, _TEST_STAND_INS)
     unread = {name: f"table test, key {name}{reason}" for name, reason in reasons.items()}
     test = convert("test", mended, TestRow)
@@ -173,7 +173,7 @@ def parse_test(columns: Columns) -> tuple[TestRow, dict[str, str]]:
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of a JSON text. Half of a surrogate pair, which no output can contain, becomes ``?``."""
+    """Return the value of a JSON text. Half of a surrogate pair, which cannot be encoded in UTF-8, becomes ``?``."""
     value = json.loads(text)
     if r"\ud" in text.lower():
         return json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
@@ -218,7 +218,7 @@ def parse_verdict(columns: Columns) -> VerdictRecord:
 
 
 def _with_nan(verdict: dict[str, Any]) -> dict[str, Any]:
-    """Restore NaN for each null in JSON if the verdict must have a number."""
+    """Restore NaN for each null in JSON where the verdict requires a number."""
     numbers = ("average", "data_excursion", "allowed_data_excursion", "allowed_slope_excursion")
     for holder, keys in ((verdict, numbers), (verdict["fit"] or {}, ("slope", "intercept"))):
         for key in keys:
@@ -229,7 +229,7 @@ def _with_nan(verdict: dict[str, Any]) -> dict[str, Any]:
 
 
 def resumption_columns(resumption: Resumption) -> Columns:
-    """Return a resumption as a row. Lists become JSON."""
+    """Return a resumption as a row. Lists are converted to JSON."""
     row: Columns = msgspec.to_builtins(resumption)
     return row | {key: json.dumps(value) for key, value in row.items() if isinstance(value, tuple)}
 
@@ -257,7 +257,7 @@ def parse_reading(columns: Columns) -> Reading:
 
 
 def _nested(levels: int) -> Any:
-    """Return the type of plain data with at most ``levels`` nested lists or tables."""
+    """Return the type of plain data that contains at most ``levels`` nested lists or tables."""
     scalar: Any = str | bool | int | float | None
     if not levels:
         return scalar
@@ -269,7 +269,7 @@ _Fact = _nested(_DEEPEST)
 
 
 class _Drive(msgspec.Struct):
-    """The identity of a drive, by which runs are compared and combined, and its size."""
+    """The identity of a drive, which is used to compare and combine runs, and the size of the drive."""
 
     kind: str | None = None
     model: str | None = None
@@ -283,7 +283,7 @@ class _Device(_Drive):
 
 
 class _Facts(msgspec.Struct):
-    """Facts that computations use, and the name of the run, which the tables of a comparison repeat."""
+    """Facts that computations use, and the name of the run, which the tables of a comparison contain."""
 
     name: Name
     device: _Device
@@ -293,7 +293,7 @@ class _Facts(msgspec.Struct):
 
 
 class RunEnd(msgspec.Struct, frozen=True):
-    """The end of the run, which is stored among its facts."""
+    """The end of the run. The run file stores it among the facts of the run."""
 
     status: RunStatus
     ended_utc: str | None
@@ -313,7 +313,7 @@ _FACT_CHECKS = {
 }
 
 
-# Values for missing facts. A run has a device; a run without device may also be an imported run.
+# Values for missing facts. If the facts do not contain a device, the run may be an imported run.
 _NOT_KNOWN: dict[str, Any] = {
     "suite": "not known",
     "tkperf_version": "not known",
@@ -335,7 +335,7 @@ def parse_run_facts(facts: Mapping[str, Any], *, name: str) -> tuple[RunInfo, di
     """Return the readable facts of a run, and the reason for each unreadable fact.
 
     Args:
-        name: the name of the run, if the facts contain no name.
+        name: the name to use if the facts contain no name of the run.
     """
     readable: dict[str, Any] = dict(_NOT_KNOWN, name=name)
     unread: dict[str, str] = {}
@@ -349,7 +349,7 @@ def parse_run_facts(facts: Mapping[str, Any], *, name: str) -> tuple[RunInfo, di
         if key in reasons:
             continue
         readable[key] = decoding.convert(value, type_)
-    # A name with a line end could forge a line, such as the result of another run.
+    # A name with a line break could imitate another line of the output, such as the result of another run.
     readable["name"] = readable["name"].replace("\n", " ")
     for key in ("notices", "choices", "alterations"):
         if key in readable:
@@ -358,9 +358,9 @@ def parse_run_facts(facts: Mapping[str, Any], *, name: str) -> tuple[RunInfo, di
 
 
 def mend_fact(key: str, value: object) -> tuple[Any, dict[str, str]]:
-    """Return a fact of RunInfo without its impossible parts, and the reasons."""
+    """Return a fact of RunInfo without its impossible parts, and the reason for each removed part."""
     reasons: dict[str, str] = {}
-    # An impossible entry of a device, host or profile must not remove the other entries.
+    # If one entry of a device, host or profile is impossible, the other entries are kept.
     if isinstance(value, dict) and key in _TABLES:
         return _mend_table(key, value, lambda entry: _why_not(key, entry))
     if key == "hosts" and isinstance(value, list) and all(isinstance(one, dict) for one in value):
@@ -378,7 +378,7 @@ def mend_fact(key: str, value: object) -> tuple[Any, dict[str, str]]:
 def _mend_table(
     name: str, table: dict[str, Any], why_not: Callable[[dict[str, Any]], str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return a table without its impossible entries, and the reasons."""
+    """Return a table without its impossible entries, and the reason for each removed entry."""
     if not why_not(table):  # nearly every table has no impossible entry
         return table, {}
     reasons = {key: why_not({key: value}) for key, value in table.items()}

@@ -1,4 +1,4 @@
-"""A whole run as a record, read from all readable rows of its file. Unreadable rows are omitted and named."""
+"""A whole run as a record, read from all readable rows of its file. Unreadable rows are omitted and reported."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ class RunRows:
     """The rows of an open database. They are read once, within one transaction.
 
     Attributes:
-        log: its steps, purges, verdicts and outcomes.
+        log: the rows of the log: steps, purges, verdicts and outcomes.
     """
 
     def __init__(self, db: sqlite3.Connection, meter: Meter, *, after: int = 0, histograms: bool = True) -> None:
-        """Prepare to read. ``after``: read only rows of the log after this row, for a caller that already has the
-        others.
+        """Prepare to read. ``after``: read only the rows of the log that follow this row. The caller already has the
+        earlier rows.
         """
         self._meter = meter
         self._salvage = Salvage(db, meter)
@@ -82,15 +82,15 @@ class RunRows:
 
     @property
     def left_out(self) -> list[LeftOut]:
-        """Return the parts that could not be read."""
+        """Return the parts of the file that could not be read."""
         return self._salvage.left_out
 
     def record(self, *, name: str, written: bool) -> RunRecord:
         """Return the whole run.
 
         Args:
-            name: the name of the run, if the file no longer contains it.
-            written: whether a writer holds the file. In this case, a part without an end is still running.
+            name: the name to use if the file does not contain the name of the run.
+            written: whether a writer holds the lock of the file. If so, a part without an end is still running.
         """
         facts = self._facts()
         info, unread = parse_run_facts(facts, name=name)
@@ -111,7 +111,7 @@ class RunRows:
             status=end.status,
             ended_utc=end.ended_utc,
             ended_because=end.ended_because,
-            # A repeated or added test keeps its place.
+            # Tests are in the order of the plan, so a repeated or added test keeps its place.
             tests=tuple(
                 sorted(
                     (test for test in tests if test.id not in earlier_ids),
@@ -132,7 +132,7 @@ class RunRows:
         return with_throttled_steps(record) if throttled else record
 
     def _telemetry(self) -> tuple[Reading, ...]:
-        """Return the readings of all drives in the order of their time."""
+        """Return the readings of all drives in the order of their times."""
         readings = sorted(self._salvage.records("telemetry", parse_reading), key=lambda reading: reading.at_s)
         require_few(len({one.drive for one in readings}), MOST_DRIVES, "drives in table telemetry")
         return tuple(readings)
@@ -155,7 +155,7 @@ class RunRows:
         return facts
 
     def _end(self, facts: dict[str, Any], written: bool) -> RunEnd:
-        """Return the end of the run, as far as it is known."""
+        """Return the end of the run, as far as the file shows it."""
         going_on = RunStatus.RUNNING if written else RunStatus.INTERRUPTED
         if not facts and not self.left_out:
             because = "the run is about to begin" if written else NOT_BEGUN
@@ -174,7 +174,7 @@ class RunRows:
         return tuple(self._salvage.parse(rows, parse_resumption, lambda row: f"resumption {row['number']}"))
 
     def _tests(self, written: bool, resumptions: Sequence[Resumption], planned: Sequence[str]) -> list[TestRecord]:
-        """Return all tests, including repeated ones."""
+        """Return all tests, including tests that were repeated."""
         rows: dict[int, TestRow] = {}
         names: set[str] = set()
         for test_id, (row, unread) in self._salvage.parse(
@@ -182,7 +182,7 @@ class RunRows:
             lambda columns: (columns["id"], parse_test(columns)),
             lambda columns: f"test {columns['id']}",
         ):
-            if row.name in names:  # the name of a test is the key of its steps
+            if row.name in names:  # steps refer to their test by its name, so the name must be unique
                 self.leave_out(f"test {test_id}", f"table test: two tests of one name, {row.name}")
                 continue
             rows[test_id] = row
@@ -218,11 +218,11 @@ class RunRows:
         return tests
 
     def _test_rows(self, planned: Sequence[str], resumptions: Sequence[Resumption]) -> list[Columns]:
-        """Return the rows of table test. A lost row is replaced by its known values."""
+        """Return the rows of table test. If a row is lost, a row with its known values replaces the lost row."""
         lost_before = len(self.left_out)
         found = {row["id"]: row for row in self._salvage.rows("test")}
         if len(self.left_out) > lost_before and not resumptions:
-            # Tests begin in the order of the plan.
+            # Tests start in the order of the plan, so the number of a lost row follows from the plan.
             for test_id, name in enumerate(planned, start=1):
                 found.setdefault(test_id, stand_in_test(test_id, name))
         return [found[test_id] for test_id in sorted(found)]
@@ -256,12 +256,12 @@ class RunRows:
 
 
 def _of_kind(kind: type[T], log: Sequence[LogEntry]) -> tuple[T, ...]:
-    """Return the records of a kind, without those that were set aside."""
+    """Return the records of one type, except records that were set aside."""
     return tuple(entry.record for entry in log if isinstance(entry.record, kind) and not entry.set_aside)
 
 
 def count_planned(test: TestRecord, places: Counter[str]) -> int:
-    """Return the number of values in the figures of a test's plan. Each curve has one value at each place of its
+    """Return the number of values in the figures that a test plans. Each curve has one value at each place of its
     section.
     """
     if test.plan is None:
@@ -278,7 +278,7 @@ def _count_curves(figure: Figure) -> int:
 
 
 def _earlier_ids(resumptions: Sequence[Resumption]) -> set[int]:
-    """Return the tests that were measured again, by their rows."""
+    """Return the row numbers of tests that were measured again."""
     return {test_id for resumption in resumptions for test_id in resumption.repeated_ids}
 
 

@@ -1,4 +1,4 @@
-"""Read rows of a table in spite of damage. An unreadable page of the file makes only its own rows unreadable."""
+"""Reading the rows of a table in spite of damage. If a page of the file is unreadable, only the rows on it are lost."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tkperf.model.record import LeftOut
 from tkperf.runfile.limits import MOST_LEFT_OUT, ExcessError, Meter, require_few, require_rows
 from tkperf.runfile.row_records import BAD_ROW, Columns
 
-# SQLite opens a database, its journal, and the folder, which it syncs.
+# SQLite needs descriptors for the database, for its journal, and for the folder, which it syncs.
 _DESCRIPTORS = 3
 _PROBE_BYTES = 1 << 16
 
 
 def primary_code(error: BaseException) -> int:
-    """Return SQLite's primary result code; 0 if it is not known."""
+    """Return SQLite's primary result code of an error; 0: the error has no such code."""
     return (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
@@ -31,7 +31,8 @@ def is_busy(error: BaseException) -> bool:
 
 
 def may_pass(cause: BaseException) -> bool:
-    """Return whether the cause of a failed write may disappear by itself: no free space, a lock, or no known cause.
+    """Return whether the cause of a failed write may disappear by itself. Such causes are: no free space, a lock, or an
+    unknown cause.
 
     Args:
         cause: the result of ``find_write_cause``.
@@ -40,10 +41,10 @@ def may_pass(cause: BaseException) -> bool:
 
 
 def find_write_cause(error: Exception, path: Path) -> Exception:
-    """Return the kernel's reason why a database cannot be written; the same error if no reason is found now.
+    """Return the kernel's reason why a database cannot be written. If no reason is found now, return ``error``.
 
-    The function repeats SQLite's steps with an unnamed file in the same folder. It does not open
-    the database, because closing the database would drop the locks that this process has on it.
+    The function repeats the steps of SQLite with an unnamed file in the same folder. It does not open the
+    database, because closing the database would drop this process's locks on the database.
     """
     if not _hides_cause(error):
         return error
@@ -61,8 +62,8 @@ def find_write_cause(error: Exception, path: Path) -> Exception:
 
 
 def find_read_cause(error: Exception, path: Path) -> Exception:
-    """Return the kernel's reason why a database cannot be read; the same error if no reason is
-    found now.
+    """Return the kernel's reason why a database cannot be read. If no reason is found now, return
+    ``error``.
     """
     if not _hides_cause(error):
         return error
@@ -91,7 +92,7 @@ def _open_several(count: int) -> None:
             opened.callback(os.close, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
 
 
-# The cause is the file or its disk, and not only a lock.
+# With these results, the cause is the file or its disk, and not only a lock.
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR)
 _LAST_ROW = 2**63 - 1
 _LONGEST_REASON = 300
@@ -99,13 +100,13 @@ _LONGEST_REASON = 300
 T = TypeVar("T")
 
 LostRows = tuple[int, int | None, sqlite3.DatabaseError]
-"""First and last number of the lost rows (None: all rows to the end), and the error."""
+"""Row number of the first lost row, row number of the last one (None: all rows to the end are lost), and the error."""
 Lost = Callable[[int, int | None, sqlite3.DatabaseError], None]
 
 
 def require_damage(error: BaseException) -> None:
-    """Raise an error of SQLite, unless only a part of the database is unreadable. A lock, for example, concerns all
-    rows.
+    """Raise the error again unless only a part of the database is unreadable. A lock, for example, prevents reading any
+    row.
     """
     if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE:
         raise error
@@ -114,9 +115,9 @@ def require_damage(error: BaseException) -> None:
 def read_rows(
     db: sqlite3.Connection, table: str, columns: str, meter: Meter, *, after: int = 0, lost: Lost
 ) -> Iterator[Columns]:
-    """Yield the rows with a number above ``after``, by column, in the order of their numbers.
+    """Yield the rows with a row number above ``after``, in the order of their row numbers.
 
-    After an unreadable page, reading continues with the first row after the page.
+    After an unreadable page, reading continues with the first row after this page.
     """
     try:
         for found, row in enumerate(_read_readable(db, table, columns, after, lost), start=1):
@@ -143,7 +144,8 @@ def _read_readable(db: sqlite3.Connection, table: str, columns: str, after: int,
                 continue
         else:
             return
-        # sqlite3 reads one row ahead. This row may be readable although the next row is on the damaged page.
+        # sqlite3 reads one row ahead, so an error may be due to the next row while the current row is
+        # readable.
         first = None
         for number, _ in list(_select(db, table, "1", f">= {begun} LIMIT 1")):
             first = number + 1
@@ -155,10 +157,10 @@ def _read_readable(db: sqlite3.Connection, table: str, columns: str, after: int,
 
 
 def _select(db: sqlite3.Connection, table: str, columns: str, numbers: str) -> Iterator[tuple[int, Columns]]:
-    """Yield rows of these numbers, each with its number."""
-    # ">=", because with ">" SQLite first looks for that row itself, which may be on the unreadable page.
+    """Yield the rows with these row numbers, each together with its row number."""
+    # The condition is ">=". With ">", SQLite would first look for that row itself, which may be on the unreadable page.
     cursor = db.cursor()
-    cursor.row_factory = None  # tuples, which are unpacked faster than sqlite3.Row
+    cursor.row_factory = None  # return tuples, which are unpacked faster than sqlite3.Row
     cursor.execute(f"SELECT rowid, {columns} FROM {table} NOT INDEXED WHERE rowid {numbers}")  # noqa: S608 - own names only
     names = [column[0] for column in cursor.description][1:]
     for number, *values in cursor:
@@ -166,7 +168,7 @@ def _select(db: sqlite3.Connection, table: str, columns: str, numbers: str) -> I
 
 
 def _find_readable(db: sqlite3.Connection, table: str, first: int) -> int | None:
-    """Return the first number at which SQLite can find this row or a later one; None: there is none."""
+    """Return the first row number from which SQLite can find this row or a later row; None: no such number exists."""
 
     def is_readable(number: int) -> bool:
         try:
@@ -194,9 +196,9 @@ def _find_readable(db: sqlite3.Connection, table: str, first: int) -> int | None
 
 
 class Salvage:
-    """Rows of an open database as records. Rows that no reader can accept are omitted and named.
+    """The rows of an open database as records. Rows that no reader can accept are omitted and reported.
 
-    One damaged row, for example because of a damaged disk, must not hide the readable rows of days.
+    If a disk error has damaged one row, the readable rows of a run of several days must stay readable.
     """
 
     def __init__(self, db: sqlite3.Connection, meter: Meter) -> None:
@@ -205,13 +207,13 @@ class Salvage:
         self.left_out: list[LeftOut] = []
 
     def leave_out(self, what: str, reason: object, **place: Any) -> None:
-        """Omit a part. ``place``: test, section and number, as far as they are known."""
+        """Omit a part and report the reason. ``place`` contains test, section and number, as far as they are known."""
         require_few(len(self.left_out), self.meter.most(MOST_LEFT_OUT), "unreadable values")
         words = reason_of(reason) if isinstance(reason, BaseException) else str(reason)
         self.left_out.append(LeftOut(what=what, reason=words[:_LONGEST_REASON], **place))
 
     def rows(self, table: str, *, after: int = 0) -> Iterator[Columns]:
-        """Yield the readable rows of a table, as ``read_rows`` does."""
+        """Yield the readable rows of a table. Lost rows are omitted and reported."""
 
         def lost(*rows: Any) -> None:
             self.leave_out_rows(table, *rows)
@@ -219,11 +221,13 @@ class Salvage:
         return read_rows(self.db, table, "*", self.meter, after=after, lost=lost)
 
     def records(self, table: str, parse: Callable[[Columns], T]) -> Iterator[T]:
-        """Yield the readable rows of a table as records. Unreadable rows are omitted, and named by their id."""
+        """Yield the readable rows of a table as records. Unreadable rows are omitted and reported with their row
+        numbers.
+        """
         return self.parse(self.rows(table), parse, lambda row: f"{table} {row['id']}")
 
     def leave_out_rows(self, table: str, first: int, last: int | None, error: sqlite3.DatabaseError) -> None:
-        """Omit rows that were lost with their page."""
+        """Omit and report rows that were lost because their page is unreadable."""
         some = f"row {first}" if first == last else f"rows {first} to {last}"
         which = f"rows from {first} on" if last is None else some
         self.leave_out(f"{which} of table {table}", error)
@@ -231,7 +235,7 @@ class Salvage:
     def parse(
         self, rows: Iterable[Columns], parse: Callable[[Columns], T], name: Callable[[Columns], str], **place: Any
     ) -> Iterator[T]:
-        """Yield rows as records. An unreadable row is omitted and named."""
+        """Yield rows as records. An unreadable row is omitted and reported."""
         for columns in rows:
             try:
                 yield parse(columns)

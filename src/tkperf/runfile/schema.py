@@ -8,11 +8,11 @@ from pathlib import Path
 from tkperf.model.errors import RunFileError
 from tkperf.model.units import drop_controls
 
-# "TKPF" lets file(1) and tkperf distinguish a run file from any other database.
+# With the id "TKPF", file(1) and tkperf can distinguish a run file from any other database.
 APPLICATION_ID = 0x544B5046
 VERSION = 1
 HOST_ID = 1
-"""The host that measures. If there were several hosts, each would have a row, and its own steps and readings."""
+"""Row number of the host that measures. Several hosts would have several rows, each with its own steps and readings."""
 
 _WORKLOAD = """
     access TEXT NOT NULL, read_percent INTEGER NOT NULL, block_size_bytes INTEGER NOT NULL,
@@ -35,14 +35,14 @@ def _stats_of(*sides: str) -> str:
     )
 
 
-# The load of a stream, with what the row of a step does not say.
+# The load of a stream, with the columns of a load that a row of table step does not have.
 _STREAM = f"""
     name TEXT NOT NULL, delay_s REAL NOT NULL, {_WORKLOAD}, trims INTEGER NOT NULL,
     random_percent INTEGER, burst_ios INTEGER, burst_pause_s REAL, flush_every INTEGER
 """
 _TEXTS = "id INTEGER PRIMARY KEY, code TEXT NOT NULL, text TEXT NOT NULL, test TEXT, at_s REAL"
 
-# Every table has a row number, which helps to find the rows around a damaged page.
+# Every table has a row number. It is used to find the rows before and after a damaged page.
 _TABLES = {
     "run": "key TEXT PRIMARY KEY, value TEXT NOT NULL",
     "host": "id INTEGER PRIMARY KEY, facts TEXT",
@@ -50,7 +50,7 @@ _TABLES = {
         id INTEGER PRIMARY KEY, name TEXT NOT NULL, status TEXT NOT NULL, started_s REAL NOT NULL,
         ended_s REAL, plan TEXT
     """,
-    # sequence ascends over purge, step, verdict and outcome together, so it gives the order of the log.
+    # The column sequence counts purges, steps, verdicts and outcomes together, so it gives the order of the log.
     "purge": """
         sequence INTEGER PRIMARY KEY, test_id INTEGER NOT NULL REFERENCES test, section TEXT NOT NULL,
         started_s REAL NOT NULL, duration_s REAL NOT NULL, method TEXT NOT NULL, note TEXT
@@ -65,7 +65,8 @@ _TABLES = {
         rates_known INTEGER NOT NULL, host_use TEXT, {_stats_of("read", "write")},
         seconds BLOB, second_histograms BLOB, fio_json BLOB
     """,
-    # The streams of a step that run together; also a load alone that trims, flushes, pauses or is partly random.
+    # Streams of a step that run together. A single load that trims, flushes, pauses or is partly random has one row as
+    # well.
     "stream": f"""
         step_sequence INTEGER NOT NULL REFERENCES step, number INTEGER NOT NULL, {_STREAM},
         host_limited INTEGER NOT NULL, {_stats_of("read", "write", "trim", "flush")},
@@ -84,13 +85,13 @@ _TABLES = {
         sequence INTEGER PRIMARY KEY, test_id INTEGER NOT NULL REFERENCES test, section TEXT NOT NULL,
         outcome TEXT NOT NULL
     """,
-    # The step that has begun and not ended, and its seconds so far, about a minute in each row.
+    # The step that has begun but not ended, and the seconds of this step so far, about a minute in each row.
     "under_way": f"host_id INTEGER PRIMARY KEY REFERENCES host, {_PLACE}, planned_bytes INTEGER",
     "under_way_part": """
         number INTEGER PRIMARY KEY, host_id INTEGER NOT NULL REFERENCES under_way,
         seconds BLOB, second_histograms BLOB
     """,
-    # The streams of the step under way, and the seconds of each stream in each part.
+    # The streams of the running step, and the seconds of each stream in each stored part.
     "under_way_stream": f"number INTEGER PRIMARY KEY, {_STREAM}",
     "under_way_stream_part": """
         part_number INTEGER NOT NULL REFERENCES under_way_part, name TEXT NOT NULL,
@@ -106,7 +107,7 @@ _TABLES = {
         thermal_1_s INTEGER, thermal_2_s INTEGER, throttle_events INTEGER, throttling INTEGER,
         power_state INTEGER
     """,
-    # Facts that must be recorded before an action, such as a password that is set on a drive.
+    # Facts that must be recorded before an action, such as a password that tkperf sets on a drive.
     "note": _TEXTS,
     "warning": _TEXTS,
     "resumption": """
@@ -118,16 +119,16 @@ _TABLES = {
         added TEXT NOT NULL, changes TEXT NOT NULL, command_line TEXT NOT NULL
     """,
 }
-# The index also serves as a list of all steps, if rows of the table are lost.
+# The index also serves as a list of all steps if rows of the table are lost.
 _INDEX = "CREATE INDEX step_by_test ON step (test_id, section, kind, number, position)"
 
 _EMPTY = "A tkperf that was killed before its run began leaves such a file. You may delete the file"
 CONVERT = "; 'tkperf import' makes run files from the results of fio and of TKperf"
-"""The next step after a file that is not a run file."""
+"""The advice that a message contains if a file is not a run file."""
 
 
 def create_tables(db: sqlite3.Connection) -> None:
-    """Turn an empty database into a run file, in one transaction."""
+    """Make an empty database a run file, in one transaction."""
     with db:
         db.execute("BEGIN IMMEDIATE")
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -138,13 +139,13 @@ def create_tables(db: sqlite3.Connection) -> None:
 
 
 def require_schema(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse a database that is not a run file, or a run file of another format."""
+    """Refuse a database that is not a run file, and a run file of another format."""
     (application_id,) = db.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
         is_empty = path.stat().st_size == 0
         raise RunFileError(f"{path} is not a run file of tkperf{f': it is empty. {_EMPTY}' if is_empty else CONVERT}")
     (version,) = db.execute("PRAGMA user_version").fetchone()
-    # Formats before the first release, 1 to 11, each had a table ``migration``.
+    # Formats 1 to 11, before the first release, all had a table ``migration``.
     unreleased = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'migration'").fetchone()
     if version == VERSION and not unreleased:
         return

@@ -1,4 +1,4 @@
-"""Events as rows of a run file, in a form that a reader accepts. The writer decides when they are written."""
+"""Events as rows of a run file, in a form that a reader accepts. The writer decides when the rows are written."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ from tkperf.runner.events import (
     Warned,
 )
 
-# The text of each job is stored once.
+# Each job text is stored only once, and steps refer to it.
 _JOB_ID = "(SELECT id FROM job WHERE text = ?)"
 
 
 class Statements:
-    """SQL statements for each event, in the order of writing.
+    """Builder of the SQL statements for each event, in the order of writing.
 
-    Impossible values are stored as not measured, with a warning. ``observer`` receives the warning, too.
+    Impossible values are stored as not measured, with a warning. ``observer`` also receives the warning.
     """
 
     def __init__(self, db: sqlite3.Connection, path: Path, observer: Observer) -> None:
-        """Prepare to write. The numbers of new rows continue after those in ``db``."""
+        """Prepare to write. The numbers of new rows continue after the numbers in ``db``."""
         self._path = path
         self._observer = observer
         self._parts_kept = 0
@@ -87,19 +87,19 @@ class Statements:
         self._statements: list[SqlStatement] = []
 
     def of_event(self, event: Event) -> tuple[SqlStatement, ...]:
-        """Return the statements that store an event, or a warning if no reader would accept the event."""
+        """Return the statements that store an event. If no reader would accept the event, store a warning instead."""
         self._statements = []
         try:
             self._write(event)
         except BAD_ROW as error:
-            if isinstance(event, RunResumed):  # without this event, the file would no longer be a log
+            if isinstance(event, RunResumed):  # without this event, the log would be wrong
                 raise RunFileError(f"cannot write {self._path}: {reason_of(error)}") from error
             self._statements = []
             self._warn("not-kept", f"{_describe(event)} is not kept: {reason_of(error)}")
         return tuple(self._statements)
 
     def _warn(self, code: str, text: str) -> None:
-        """Store and show a warning of the writer itself."""
+        """Store a warning about the writer's own work, and send the warning to the observer."""
         warning = RunNote(code=code, text=text, test=self._test_name)
         self._insert("warning", **msgspec.to_builtins(warning))
         self._observer(Warned(warning=warning))
@@ -143,7 +143,7 @@ class Statements:
         self._statements.append((sql, rows))
 
     def _insert(self, table: str, **columns: object) -> None:
-        """Insert a row in a form that a reader accepts."""
+        """Add a statement that inserts a row in a form that a reader accepts."""
         row = {name: _storable(value) for name, value in columns.items()}
         mended = _find_impossible(table, row)
         for name in mended:
@@ -158,7 +158,7 @@ class Statements:
         self._do(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))  # noqa: S608 - own names only
 
     def _insert_logged(self, table: str, **columns: object) -> int:
-        """Insert a row of the test's log. Return its place in the order."""
+        """Add a statement that inserts a row into the log of the test. Return the sequence number of the row."""
         self._sequence += 1
         sequence = self._sequence
         self._insert(table, sequence=sequence, test_id=self._test_id, **columns)
@@ -167,7 +167,7 @@ class Statements:
     def _run_started(self, event: RunStarted) -> None:
         info = msgspec.to_builtins(event.info)
         for key in list(info):
-            # The form is that which a reader receives: JSON has no tuples.
+            # Convert the value to JSON and back, so that it has the form that a reader receives: JSON has no tuples.
             info[key], impossible = mend_fact(key, json.loads(json.dumps(info[key])))
             if impossible:
                 reasons = ", ".join(f"{name}: {reason}" for name, reason in impossible.items())
@@ -223,15 +223,15 @@ class Statements:
         if odd is not None:
             self._warn("not-measured", f"impossible in a step of {step.section}, not kept: {odd}")
         if step.kind is StepKind.CONTINUOUS:
-            # A stream's document is cumulative: the newest contains all earlier ones.
+            # The document of a stream is cumulative, so the newest document contains all earlier ones.
             self._do(
                 "UPDATE step SET fio_json = NULL WHERE test_id = ? AND section = ? "
                 "AND kind = ? AND fio_json IS NOT NULL",
                 (self._test_id, step.section, step.kind),
             )
         elif step.workload.is_combination and step.engine_output:
-            # A document has half a megabyte for 16 threads: keep that of the newest step with these streams.
-            # Imported steps have no document, and a search in 60,000 of them would take long.
+            # A document of 16 threads has half a megabyte, so only the newest step with these streams keeps its
+            # document. Imported steps have no document, and searching 60,000 such steps would take too long.
             self._do(
                 "UPDATE step SET fio_json = NULL WHERE test_id = ? AND section = ? AND kind = ? AND position = ? "
                 "AND fio_json IS NOT NULL",
@@ -254,7 +254,7 @@ class Statements:
             self._forget_parts()
 
     def of_part(self, begun: StepStarted, samples: Sequence[Sample]) -> tuple[SqlStatement, ...]:
-        """Return the statements for more seconds of the running step. The first ones also store the step itself."""
+        """Return statements that store more seconds of the running step. The first part also stores the step itself."""
         samples, _ = possible_samples(samples)
         self._statements = []
         if begun is not self._begun:
@@ -288,7 +288,9 @@ def _newest(db: sqlite3.Connection, query: str) -> int:
 
 
 def _plan_json(plan: TestPlan) -> str:
-    """Return a plan without those fields of its figures that have their default. An import has a thousand sections."""
+    """Return the JSON of a plan without the fields of figures that have their default. An import has a thousand
+    sections.
+    """
     plain = msgspec.to_builtins(plan)
     defaults = msgspec.to_builtins(Figure(kind=FigureKind.MATRIX))
     del defaults["kind"]
@@ -300,19 +302,19 @@ def _plan_json(plan: TestPlan) -> str:
 
 
 def _json(value: object) -> str:
-    """Return JSON that SQLite can read, too: NaN ("not measured") becomes null."""
+    """Return JSON that SQLite can also read: NaN ("not measured") becomes null."""
     return msgspec.json.encode(value).decode()
 
 
 def _storable(value: object) -> object:
-    """Return text in which bytes that are not Unicode, for example from a path, are spelled out; other values in a form
-    that SQLite accepts.
+    """Return a value in a form that SQLite accepts. In a text, bytes that are not Unicode, for example from a path, are
+    replaced by their codes.
     """
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, bool):
         return int(value)
-    # SQLite accepts 63 bits. A wider number becomes a real number, or no reader accepts it.
+    # SQLite accepts integers of 63 bits. A larger integer becomes a real number, which a reader may refuse.
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return float(value)
     return value
@@ -345,7 +347,7 @@ _PARSERS: dict[str, Callable[[Columns], object]] = {
 
 
 def _find_impossible(table: str, row: Columns) -> dict[str, str]:
-    """Return the columns of a row that a reader would accept only as NULL, each with the reason."""
+    """Return the columns of a row that a reader would accept only if they were NULL, each with the reason."""
     if table == "step":
         return parse_step(row)[1]
     if parse := _PARSERS.get(table):

@@ -1,7 +1,8 @@
-"""Steps, their workloads and their streams as rows of a run file and back. Impossible values count as not measured.
+"""The conversion between steps, workloads and streams and the rows of a run file. Impossible values are read as not
+measured.
 
-The rows of streams contain the load of each stream, its I/Os, flushes and trims, and its seconds. A step of one load
-that only reads and writes has no such row: the row of the step says all of it.
+A row of a stream contains the load of the stream, its I/Os, flushes and trims, and its seconds. If a step has a single
+load that only reads and writes, it has no such row, because the row of the step then describes the whole load.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ _SIDES = {side: PlainFields(f"step, {side}", IoStats, but=("histogram",), prefix
 
 
 class _WorkloadRow(msgspec.Struct, kw_only=True):
-    """The columns of a workload. ``block_mix`` and ``zones`` are JSON, and usually null."""
+    """The columns of a workload. ``block_mix`` and ``zones`` contain JSON, and are usually null."""
 
     access: Access
     read_percent: int
@@ -110,7 +111,7 @@ class _WorkloadRow(msgspec.Struct, kw_only=True):
 
 WORKLOAD_COLUMNS = _WorkloadRow.__struct_fields__
 HISTOGRAM_COLUMNS = tuple(f"{side}_histogram" for side in DIRECTIONS)
-# The columns of table step that ``parse_step`` reads. The seconds, which are most of a file, are not among them.
+# The columns of table step that ``parse_step`` reads. The seconds are not among them, because they are most of a file.
 STEP_COLUMNS = (
     "sequence",
     "test_id",
@@ -123,7 +124,7 @@ STEP_COLUMNS = (
     *HISTOGRAM_COLUMNS,
     "host_use",
 )
-# Those columns that may be NULL, with their types.
+# The columns that may be NULL, with their types.
 _OPTIONAL = {
     name: type_
     for fields in (_STEP, _MEASURED, *_SIDES.values())
@@ -137,7 +138,7 @@ def parse_disturbance(columns: Columns) -> Disturbance:
 
 
 def workload_columns(workload: Workload) -> Columns:
-    """Return the columns of a workload; null for those that the workload does not use."""
+    """Return the columns of a workload. Columns that the workload does not use are null."""
     region, offered = workload.region, workload.offered_iops
     return {
         **{name: getattr(workload, name, None) for name in _WorkloadRow.__struct_fields__},
@@ -150,12 +151,12 @@ def workload_columns(workload: Workload) -> Columns:
 
 
 def parse_workload(table: str, columns: Columns) -> Workload:
-    """Return the workload of a row."""
+    """Return the workload that a row contains."""
     return _parse_workload(table, *map(columns.get, _WorkloadRow.__struct_fields__))
 
 
-# A run repeats a few workloads thousands of times. The cache distinguishes types, because 1.0 equals 1 but is not a
-# valid queue depth.
+# A run repeats a few workloads thousands of times, so the results are cached. The cache distinguishes types, because
+# 1.0 equals 1 but is not a valid queue depth.
 @lru_cache(maxsize=1024, typed=True)
 def _parse_workload(table: str, *values: object) -> Workload:
     columns = dict(zip(_WorkloadRow.__struct_fields__, values, strict=True))
@@ -186,8 +187,8 @@ def step_name(test: str, step: StepRecord) -> str:
 
 
 def step_columns(step: StepRecord) -> Columns:
-    """Return a step as a row, with the text of its job in ``job_file``, but without seconds, disturbances and fio's
-    output.
+    """Return a step as a row, with the text of its job in ``job_file``. The row contains neither the seconds nor the
+    disturbances nor the output of fio.
     """
     measured, cpu = step.measurement, step.measurement.cpu
     row = {
@@ -207,14 +208,14 @@ def step_columns(step: StepRecord) -> Columns:
 
 
 def count_streams(workload: Workload) -> int | None:
-    """Return the number of rows of table stream that a step has; None: the row of the step says all of its load."""
+    """Return how many rows of table stream a step has; None: the row of the step describes the whole load."""
     return None if workload.is_plain else len(workload.streams)
 
 
 def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
-    """Return a step from its row and the text of its job. Also return the columns that count as not measured.
+    """Return the step that a row and the text of its job contain. Also return the columns that count as not measured.
 
-    These columns may be NULL and contain an impossible value. The result gives the reason for each.
+    The second result contains each column that may be NULL and has an impossible value, with the reason.
     """
     unread: dict[str, str] = {}
     try:
@@ -258,14 +259,14 @@ def _parse_stats(columns: Columns, side: str, unread: dict[str, str]) -> IoStats
 
 
 def render_host_use(use: HostUse) -> str:
-    """Return the known values as JSON."""
+    """Return the known values of the host's activity as JSON."""
     facts = msgspec.to_builtins(use)
     known = {name: value for name, value in facts.items() if value is not None}
     return msgspec.json.encode(known).decode()
 
 
 def _parse_host_use(text: object, unread: dict[str, str]) -> HostUse | None:
-    """Return the activity of the host. None: not known, or it cannot be read; the step is valid without it."""
+    """Return the activity of the host; None: not known, or unreadable. The step is valid even without this activity."""
     if text is None:
         return None
     try:
@@ -276,18 +277,18 @@ def _parse_host_use(text: object, unread: dict[str, str]) -> HostUse | None:
 
 
 def under_way_columns(step: StepStarted) -> Columns:
-    """Return a step that has begun as a row."""
+    """Return a step that has begun as a row of table under_way."""
     count = count_streams(step.workload)
     return _UNDER_WAY.columns(step) | workload_columns(step.workload) | {"started_s": step.at_s, "streams": count}
 
 
 def parse_under_way_place(columns: Columns) -> dict[str, Any]:
-    """Return the values of the plain fields of the running step."""
+    """Return the values of the plain fields in the row of the running step."""
     return _UNDER_WAY.parse(columns)
 
 
 def parse_under_way(columns: Columns, totals: Sequence[SecondsTotal]) -> UnfinishedStep:
-    """Return the running step from its row and the sums of its stored seconds."""
+    """Return the running step from its row and from the sums of its stored seconds."""
     place = parse_under_way_place(columns)
     return UnfinishedStep(
         **place,
@@ -306,7 +307,7 @@ _STREAM_SIDES = {
 
 
 class _LoadRow(msgspec.Struct, kw_only=True):
-    """The columns of a stream's load that the row of a step does not have."""
+    """The columns of a stream's load that a row of table step does not have."""
 
     name: Annotated[str, msgspec.Meta(max_length=4096)]
     delay_s: NonNegative
@@ -317,7 +318,7 @@ class _LoadRow(msgspec.Struct, kw_only=True):
     flush_every: PositiveCount | None
 
 
-# The columns that a reader of the log takes: not the seconds, which are most of a file.
+# The columns that a reader of the log needs. The seconds are not among them, because they are most of a file.
 STREAM_COLUMNS = (
     *_LoadRow.__struct_fields__,
     *WORKLOAD_COLUMNS,
@@ -328,7 +329,7 @@ STREAM_COLUMNS = (
 
 
 def load_rows(workload: Workload) -> Iterator[Columns]:
-    """Yield a row for each stream of a load, without I/Os; none if the row of the step says all of it."""
+    """Yield a row for each stream of a load, without I/Os. Yield nothing if the row of the step describes the load."""
     for number, stream in enumerate(workload.streams if count_streams(workload) else ()):
         load, burst = stream.workload, stream.workload.burst
         yield {
@@ -345,14 +346,14 @@ def load_rows(workload: Workload) -> Iterator[Columns]:
 
 
 def second_columns(name: str, samples: Sequence[Sample]) -> Columns:
-    """Return the columns of the seconds of a stream; ``name`` is empty for a load alone."""
+    """Return the columns of the seconds of a stream. ``name`` is empty for a single load."""
     own = [_whole(sample) if not name else _part(sample.streams, name) for sample in samples]
     seconds, histograms = encode_stream_seconds(own)
     return {"seconds": seconds, "second_histograms": histograms}
 
 
 def stream_rows(step: StepRecord, samples: Sequence[Sample]) -> Iterator[Columns]:
-    """Yield a row for each stream of a step, with its I/Os and its seconds."""
+    """Yield a row for each stream of a step, with the stream's I/Os and seconds."""
     measured = step.measurement
     for load_row in load_rows(step.workload):
         name = load_row["name"]
@@ -365,7 +366,7 @@ def stream_rows(step: StepRecord, samples: Sequence[Sample]) -> Iterator[Columns
 
 
 def _whole(parts: Measurement | Sample) -> StreamPart:
-    """Return the I/Os of a load alone as those of its only stream."""
+    """Return the I/Os of a single load in the form of its only stream."""
     return StreamPart(name="", read=parts.read, write=parts.write, trim=parts.trim, flush=parts.flush)
 
 
@@ -401,7 +402,7 @@ def _parse_stream(columns: Columns) -> Stream:
 
 
 def with_streams(step: StepRecord, rows: Sequence[Columns]) -> StepRecord:
-    """Return a step with its streams, from their rows.
+    """Return a step together with its streams, which are read from ``rows``.
 
     Raises:
         ValueError: a row has an impossible value.
@@ -432,11 +433,12 @@ def _parse_stream_stats(columns: Columns, side: str) -> IoStats:
 
 
 def with_seconds_of_parts(load: Workload, table: IntArray, blobs: Sequence[tuple[str, bytes | None]]) -> Seconds:
-    """Return the seconds of a step as columns, with those of each stream and of its flushes.
+    """Return the seconds of a step as columns, with the seconds of each stream and of its flushes.
 
     Args:
         table: the seconds of the step.
-        blobs: of each stream its name and its seconds; without seconds, no part has any.
+        blobs: the name and the seconds of each stream. If the seconds of a stream are missing, no parts are
+            returned.
 
     Raises:
         ValueError: a blob is damaged, or does not belong to these seconds.
@@ -454,18 +456,18 @@ def with_seconds_of_parts(load: Workload, table: IntArray, blobs: Sequence[tuple
             parts[name, False] = as_seconds(table, (trim,) if stream.workload.trims else (read, write))
         if stream.workload.flush_every is not None:
             parts[name, True] = as_seconds(table, (flush,))
-    # The seconds of the step itself contain no trims.
+    # The seconds of the step itself do not contain trims.
     return replace(as_seconds(table, trims if load.trims else ()), parts=parts)
 
 
 def with_stream_seconds(
     samples: tuple[Sample, ...], blobs: Sequence[tuple[str, bytes | None, bytes | None]], *, left_out: int = 0
 ) -> tuple[Sample, ...]:
-    """Return the seconds of a step with the parts of its streams.
+    """Return the seconds of a step, each with the parts of its streams.
 
     Args:
-        blobs: of each stream its name, its seconds and their histograms.
-        left_out: number of earlier seconds in the blobs, which ``samples`` does not have.
+        blobs: the name, the seconds and the histograms of the seconds of each stream.
+        left_out: number of earlier seconds that the blobs contain, but ``samples`` does not.
 
     Raises:
         ValueError: a blob is damaged, or does not belong to these seconds.

@@ -1,4 +1,4 @@
-"""Write a run file: an observer that commits each finished step durably, and files for imported results."""
+"""Writing of a run file: an observer that commits each finished step durably, and a writer for imported results."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ from tkperf.runner.events import (
 from tkperf.system.output_files import make_folder
 
 PART_S = 60.0
-# The fio of the next step starts some seconds before the end of the current step. At that time, nothing may be written.
+# The fio process of the next step starts some seconds before the end of the current step. In this period, nothing may
+# be written.
 BEFORE_HANDOVER_S = 8.0
 _KEPT = (
     RunStarted,
@@ -58,17 +59,17 @@ _KEPT = (
     TestEnded,
     RunEnded,
 )
-# A verdict is written together with the next entry, some seconds later at most. If it is lost, its steps yield the same
-# verdict.
+# A verdict is written together with the next entry, at most some seconds later. If a verdict is lost, the same verdict
+# can be computed from its steps.
 _CAN_WAIT = (Judged, PhaseStarted, StepStarted)
 
-# A row with histograms fills its last page only in part, so small pages waste less space.
+# A row with histograms fills its last page only partly, so small pages waste less space.
 PAGE_BYTES = 1024
-# tkperf status and attach try the lock to find out whether a process writes the file (writers.py).
+# ``tkperf status`` and ``tkperf attach`` try the lock to find out whether a process writes the file (writers.py).
 LOOKERS_WAIT_S = 0.3
 
 LockedDatabase = tuple[int, sqlite3.Connection]
-"""The locked descriptor and the database."""
+"""The locked file descriptor, and the database connection."""
 
 
 def create_run_file(path: Path) -> LockedDatabase:
@@ -90,7 +91,7 @@ def create_run_file(path: Path) -> LockedDatabase:
         return lock, connect_to_write(path, create_tables)
     except BaseException as error:
         os.close(lock)
-        # The file was created by tkperf, and would prevent the next attempt.
+        # tkperf created this file. If the file remained, the next attempt would fail.
         path.unlink(missing_ok=True)
         if isinstance(error, sqlite3.Error | OSError):
             cause = find_write_cause(error, path)
@@ -99,11 +100,11 @@ def create_run_file(path: Path) -> LockedDatabase:
 
 
 def reopen_run_file(path: Path) -> LockedDatabase:
-    """Open a run file without a writer to continue it. This changes nothing in the file.
+    """Open a run file that no process writes, so that the run can continue in it. This changes nothing in the file.
 
     Raises:
         RefusedError: another user may have written the file.
-        RunFileError: the file cannot be written to, its run still continues, or it has another schema.
+        RunFileError: the file cannot be written to, its run is still running, or it has another schema.
     """
     try:
         lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -112,7 +113,7 @@ def reopen_run_file(path: Path) -> LockedDatabase:
             f"tkperf cannot write to {path}: {reason_of(error)}. Each run needs a file of its own"
         ) from error
     try:
-        # Another process may have put a journal next to the file after it was read.
+        # Another process may have created a journal next to the file after the file was read.
         require_own(path, os.fstat(lock))
         _lock(lock)
         return lock, connect_to_write(path, lambda db: require_schema(db, path))
@@ -132,9 +133,9 @@ def reopen_run_file(path: Path) -> LockedDatabase:
 def connect_to_write(path: Path, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
     """Open the database in a file, and prepare it.
 
-    The writer begins and ends transactions (isolation_level None). It uses a rollback journal, so that a finished run
-    is one file. EXTRA also syncs the folder after each commit. With FULL, a power cut just after the commit could
-    restore the journal, and the step would be lost.
+    The writer itself begins and ends transactions (isolation_level None). It uses a rollback journal, so that a
+    finished run is one file. The setting EXTRA also syncs the folder after each commit. With FULL, a power failure just
+    after a commit could restore the journal, and the step would be lost.
     """
     db = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=backlog.READER_WAIT_S
@@ -152,7 +153,8 @@ def connect_to_write(path: Path, prepare: Callable[[sqlite3.Connection], None]) 
 
 
 def _lock(descriptor: int) -> None:
-    """Acquire the lock. A process that only looks holds the lock for a moment.
+    """Acquire the lock, and wait for a moment if necessary, because a process that only reads may hold the lock
+    briefly.
 
     Raises:
         BlockingIOError: a writer holds the lock.
@@ -170,7 +172,7 @@ def _lock(descriptor: int) -> None:
 
 
 def require_resumable(path: Path) -> None:
-    """Check, before anything else, whether a run can continue in its file.
+    """Check, before any other action, whether a run can continue in its file.
 
     Raises:
         RunFileError: the same errors as in ``reopen_run_file``.
@@ -185,11 +187,11 @@ def describe_existing(path: Path) -> str:
 
 
 class _StepUnderWay:
-    """The step that has begun and not ended. It is stored while it runs, because a fill takes hours, and a kill must
-    not lose them.
+    """The step that has begun but not ended. It is stored while it runs, because a fill takes hours, and a kill must
+    not lose these hours.
 
-    Its samples are collected from the events, and written in portions of about a minute. They are never written shortly
-    before the start of the next step, because a slow disk could delay that start.
+    The samples of the step are collected from the events, and written in parts of about a minute. They are never
+    written shortly before the start of the next step, because a slow disk could delay that start.
     """
 
     def __init__(self) -> None:
@@ -210,13 +212,13 @@ class _StepUnderWay:
                 self.begun, self._samples = None, []
 
     def is_quiet_after(self, event: Event) -> bool:
-        """Return whether the device need not wait if the writer writes for some seconds now."""
+        """Return whether the writer may write for some seconds now without delaying the start of the next step."""
         if not isinstance(event, SampleSeen):
             return True
         return self._left_s(event.at_s) > BEFORE_HANDOVER_S
 
     def _left_s(self, now_s: float) -> float:
-        """Return the remaining time in s; for a fill, at its rate so far."""
+        """Return the remaining time of the step in seconds. For a fill, the time is estimated from its rate so far."""
         begun = self.begun
         if begun is None:
             return math.inf
@@ -228,7 +230,7 @@ class _StepUnderWay:
         return (begun.planned_bytes - self._moved_bytes) * done_s / self._moved_bytes
 
     def take_part(self, event: Event) -> tuple[Sample, ...]:
-        """Return the seconds since the previous part, if it is time to store them; otherwise none."""
+        """Return the seconds since the previous part if a part must be stored now. Otherwise return no seconds."""
         cut_off = isinstance(event, TestEnded) and event.status is not RunStatus.COMPLETE
         due = isinstance(event, SampleSeen) and event.at_s - self._taken_at_s >= PART_S and self.is_quiet_after(event)
         if self.begun is None or not (cut_off or due):
@@ -240,18 +242,18 @@ class _StepUnderWay:
 
 
 class RunFileWriter:
-    """Stores a run as it happens. One process writes, and any process may read at the same time.
+    """Writer that stores a run while it runs. One process writes, and any process may read at the same time.
 
-    When a call with a step returns, the step is durably in the file: the journal is synced, and a kill or a power cut
-    loses at most the last minute of the running step. More can be lost only while the file cannot be written, for
-    example on a full disk: the run then continues, and the entries are kept in memory. The file is locked (flock) while
-    a writer lives, so readers can distinguish a running run from a killed one.
+    When a call with a finished step returns, the file contains the step durably, because the journal is synced. A kill
+    or a power failure loses at most the last minute of the running step. More can be lost only while the file cannot be
+    written, for example on a full disk. In this case, the run continues, and the entries stay in memory. The file is
+    locked (flock) as long as its writer exists, so readers can distinguish a running run from a killed run.
     """
 
     def __init__(self, path: Path, *, observer: Observer = lambda _: None, appends: bool = False) -> None:
-        """Create the file, or with ``appends`` open it to continue it.
+        """Create the file. If ``appends`` is True, open an existing file to continue it.
 
-        ``observer`` receives the warnings of the writer: entries that it cannot write, or could not store.
+        ``observer`` receives the writer's warnings about entries that cannot be written or could not be stored.
 
         Raises:
             RunFileError: the file exists (nothing is overwritten), or it cannot be created or continued.
@@ -266,29 +268,29 @@ class RunFileWriter:
         self._readings: list[SqlStatement] = []
 
     def close(self) -> None:
-        with suppress(RunFileError):  # after the end of a run nothing waits
+        with suppress(RunFileError):  # after the end of a run, no entries wait
             self._backlog.write()
         self._db.close()
         os.close(self._lock)
 
     @property
     def keeps_up(self) -> bool:
-        """Return whether all entries are durably in the file."""
+        """Return whether the file durably contains all entries."""
         return self._backlog.is_empty
 
     @property
     def lost(self) -> str | None:
-        """Return a sentence about the entries that could not be written, and the file that contains them instead; None
-        if all entries were written.
+        """Return a sentence about the entries that could not be written, and the file that contains them instead; None:
+        all entries were written.
         """
         return self._backlog.lost
 
     def __call__(self, event: Event) -> None:
-        """Store the event, if it is one to store.
+        """Store the event if the run file contains events of this type.
 
         Raises:
-            RunFileError: the file could not be written for so long that no more entries can wait, or at
-                the end.
+            RunFileError: the file could not be written for so long that no more entries can wait in memory, or the
+                run has ended and the file still cannot be written.
         """
         if samples := self._under_way.take_part(event):
             begun = self._under_way.begun
@@ -296,7 +298,8 @@ class RunFileWriter:
             self._put(BacklogEntry(statements=self._statements.of_part(begun, samples), is_part=True))
         self._under_way.see(event)
         if isinstance(event, TelemetrySeen):
-            # This entry has no separate transaction. The next entry, within a minute or so, includes it.
+            # This entry has no transaction of its own. The transaction of the next entry, about a minute later,
+            # includes it.
             self._readings += self._statements.of_event(event)
             return
         if isinstance(event, StepEnded):
@@ -315,7 +318,7 @@ class RunFileWriter:
             self(Noted(note=RunNote(code="run-file-waited", text=over)))
 
     def _put(self, entry: BacklogEntry) -> None:
-        """Add an entry, after an entry for the waiting readings. The end of a step drops parts, but no readings."""
+        """Add an entry after an entry for the waiting readings. The end of a step drops its parts, but no readings."""
         readings, self._readings = self._readings, []
         if readings:
             self._backlog.put(BacklogEntry(statements=tuple(readings)))
@@ -326,9 +329,9 @@ class RunFileWriter:
 
 
 def close_gaps(db: sqlite3.Connection) -> None:
-    """Rewrite the finished file without unused space. It becomes a twentieth smaller.
+    """Rewrite the finished file without unused space, which makes the file about a twentieth smaller.
 
-    The file stays unchanged if this is not possible, because the disk is full or a reader uses the file.
+    If the disk is full or a reader uses the file, the file stays unchanged.
     """
     with suppress(sqlite3.Error):
         db.execute(f"PRAGMA busy_timeout = {int(backlog.READER_WAIT_S * 1000)}")
@@ -336,7 +339,7 @@ def close_gaps(db: sqlite3.Connection) -> None:
 
 
 def _frame_of(db: sqlite3.Connection) -> tuple[SqlStatement, ...]:
-    """Return the facts and the tests of a run that continues. Without them, no reader can read later entries."""
+    """Return the facts and the tests of a run that continues. Without them, no reader can read the later entries."""
     return tuple(
         (f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608 - own names only
         for table in ("run", "host", "test", "resumption")
@@ -346,10 +349,10 @@ def _frame_of(db: sqlite3.Connection) -> tuple[SqlStatement, ...]:
 
 @contextmanager
 def write_whole(path: Path) -> Iterator[Observer]:
-    """Yield a writer for a whole run that was measured before, in one transaction, because it may have thousands of
-    steps.
+    """Yield a writer for a whole run that was measured earlier. It writes the run in one transaction, because the run
+    may have thousands of steps.
 
-    The file appears under its name only if the block ends without an error.
+    The file receives its name only if the ``with`` block ends without an error.
 
     Raises:
         RunFileError: the file exists or cannot be written, or the folder cannot be created.
@@ -385,9 +388,9 @@ def write_whole(path: Path) -> Iterator[Observer]:
 
 
 def _remove_dead_parts(path: Path) -> None:
-    """Remove unfinished files of this name that killed processes left behind.
+    """Remove unfinished files for this name that killed processes left behind.
 
-    The kernel has released the locks of these processes.
+    The kernel has released the locks of such processes, so a lock shows that a process still exists.
     """
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         with suppress(OSError):
@@ -396,7 +399,7 @@ def _remove_dead_parts(path: Path) -> None:
                 if os.fstat(descriptor).st_uid == os.geteuid():
                     fcntl.flock(
                         descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB
-                    )  # raises an error while the owner of the file lives
+                    )  # raises an error while the owner of the file exists
                     part.unlink()
                     part.with_name(f"{part.name}-journal").unlink(missing_ok=True)
             finally:
@@ -404,15 +407,15 @@ def _remove_dead_parts(path: Path) -> None:
 
 
 def _move_to(path: Path, partial: Path) -> None:
-    """Give the file its name. If another file has taken the name in the meantime, that file keeps it."""
+    """Give the file its name. If another file has received the name in the meantime, raise an error."""
     try:
         try:
             path.hardlink_to(partial)
         except FileExistsError:
             raise RunFileError(describe_existing(path)) from None
         except OSError:
-            # The file system has no hard links, so another program can create the file between this check and the
-            # rename.
+            # The file system has no hard links. Another program can therefore create the file between this check and
+            # the rename.
             if os.path.lexists(path):
                 raise RunFileError(describe_existing(path)) from None
             partial.rename(path)

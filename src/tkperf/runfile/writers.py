@@ -1,9 +1,9 @@
 """Writers of run files: the users who may have written a file, and the process that writes it now.
 
-tkperf shows the file of another user, but does not act on its content. The writer of a run file holds an exclusive
-flock on the file. The lock ends with the process, so no list of writers can be out of date. ``/proc/locks`` shows every
-user which process holds such a lock. ``/proc/PID/fdinfo`` shows the owner of the process, and root, to which open file
-the lock belongs.
+tkperf shows the file of another user, but does not act on the file's content. The writer of a run file holds an
+exclusive flock on the file. The lock ends with the process, so no list of writers is needed that could be out of date.
+``/proc/locks`` shows every user which process holds such a lock. ``/proc/PID/fdinfo`` shows to which open file the lock
+belongs. Only root and the owner of the process can read this folder.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import RefusedError, RunFileError
 from tkperf.system.host import read_locks
 
-# Endings of files that SQLite keeps next to a database.
+# Suffixes of the files that SQLite keeps next to a database.
 SQLITE_ENDINGS = ("-journal", "-wal", "-shm")
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 FileStamp = tuple[int, int, int, int]
-"""Device, inode, size in bytes, and time of the last change of content or inode in ns, which no program can set."""
+"""Device, inode, size in bytes, and the time in ns at which content or inode last changed. No program can set this
+time.
+"""
 
 PROC = Path("/proc")
 _DELETED = " (deleted)"
@@ -36,11 +38,11 @@ class Writer:
     """The process that writes a run file.
 
     Attributes:
-        pid: None if the process is not visible from here: another container, another machine.
-        user: owner of the process; None: not known.
-        path: the path under which the process has opened the file; None if access is not allowed.
-        program: the program of the process, such as ``python3.11``; None if access is not allowed.
-        is_tkperf: whether the process is a Python that also has the database open; None if access is not allowed.
+        pid: the number of the process; None: the process is not visible, because it is in another container or machine.
+        user: the owner of the process; None: not known.
+        path: the path with which the process has opened the file; None: access is not allowed.
+        program: the program of the process, such as ``python3.11``; None: access is not allowed.
+        is_tkperf: whether the process is a Python that also has the database open; None: access is not allowed.
     """
 
     pid: int | None
@@ -56,7 +58,7 @@ def is_being_written(path: Path) -> bool:
     Raises:
         OSError: the file cannot be opened.
     """
-    # The file is opened without blocking, because a pipe with this name would block.
+    # The file is opened without blocking, because opening a pipe with this name would block.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -68,7 +70,7 @@ def is_being_written(path: Path) -> bool:
 
 
 def find_writer(path: Path) -> Writer | None:
-    """Return the writer of a run file; None if no process writes it.
+    """Return the writer of a run file; None: no process writes the file.
 
     Raises:
         OSError: the file cannot be opened.
@@ -89,9 +91,9 @@ def find_writer(path: Path) -> Writer | None:
 
 
 def find_running() -> Iterator[Writer]:
-    """Yield a writer for each run file that is being written on this machine, as far as it is visible from here.
+    """Yield a writer for each run file that is being written on this machine, as far as this process can see it.
 
-    Processes of other users have no path.
+    For processes of other users, ``path`` is None.
     """
     for pid in dict.fromkeys(pid for pid, _ in _exclusive_locks()):
         opened = _open_files(PROC / str(pid))
@@ -106,7 +108,7 @@ def find_running() -> Iterator[Writer]:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A file that a process has opened. ``info``: the kernel's text about the descriptor."""
+    """A file that a process has opened. ``info`` is the kernel's text about the descriptor."""
 
     path: Path
     key: tuple[int, int]
@@ -116,7 +118,7 @@ class _Open:
         return self.key == (status.st_dev, status.st_ino)
 
     def holds_lock(self, pid: int) -> bool:
-        """Return whether this process took an exclusive lock with this descriptor."""
+        """Return whether this process acquired an exclusive lock with this descriptor."""
         return any(
             fields[:1] == ["lock:"] and fields[2:6] == ["FLOCK", "ADVISORY", "WRITE", str(pid)]
             for fields in map(str.split, self.info.splitlines())
@@ -132,14 +134,14 @@ class _Open:
 
 
 def _exclusive_locks() -> Iterator[tuple[int, int]]:
-    """Yield process and inode of each exclusive flock."""
+    """Yield the process id and the inode of each exclusive flock."""
     for lock in read_locks(PROC):
         if (lock.kind, lock.access) == ("FLOCK", "WRITE") and lock.pid and not lock.waits:
             yield lock.pid, lock.file[1]
 
 
 def _open_files(process: Path) -> list[_Open] | None:
-    """Return the open files of a process that have a path; None if access is not allowed."""
+    """Return the open files of a process that have a path; None: access is not allowed."""
     opened = []
     try:
         for link in (process / "fd").iterdir():
@@ -157,11 +159,11 @@ def _open_files(process: Path) -> list[_Open] | None:
 
 
 def _writer(pid: int, opened: list[_Open]) -> Writer:
-    """Return the writer of a file. ``opened``: the descriptors of the process for this file."""
+    """Return the writer of a file. ``opened`` contains the descriptors of the process for this file."""
     program = None
     with suppress(OSError):
         program = (PROC / str(pid) / "exe").readlink().name.removesuffix(_DELETED)
-    # tkperf opens the lock and the database. Another program that only locks the file opens it once.
+    # tkperf opens the file twice, for the lock and for the database. A program that only locks the file opens it once.
     writable = sum(one.is_writable for one in opened)
     return Writer(
         pid=pid,
@@ -199,15 +201,16 @@ def read_own(path: Path) -> tuple[bytes, FileStamp]:
     """Return all bytes of a run file that only root and the effective user can have written, and the state of the file
     at that time.
 
-    If a killed writer left the file incomplete, it must be repaired before the call, because this function reads no
-    journal.
+    If a killed writer left the file incomplete, the caller must repair the file first, because this function does not
+    read a journal.
     """
     real = path.resolve()
     descriptor = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         require_own(path, os.fstat(descriptor))
         try:
-            # The lock is released when the file is closed. A writer holds the lock exclusively.
+            # The lock is released when the file is closed. This shared lock fails while a writer holds its exclusive
+            # lock.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             raise still_written(path) from None
@@ -219,7 +222,7 @@ def read_own(path: Path) -> tuple[bytes, FileStamp]:
 
 
 def still_written(path: Path) -> RunFileError:
-    """Return the error for a run file whose run has not ended."""
+    """Return the error that says that the run in this file has not ended."""
     return RunFileError(
         f"{path} is being written, because its run has not ended. Wait until the run ends, or watch it with 'tkperf "
         f"attach {path}'"
@@ -227,11 +230,11 @@ def still_written(path: Path) -> RunFileError:
 
 
 def require_own(path: Path, status: os.stat_result) -> None:
-    """Refuse to act on an opened run file with this status if another user may have written it.
+    """Refuse to act on an opened run file with this status if another user may have written the file.
 
     Raises:
-        RefusedError: the file, or a file that SQLite reads next to it, belongs to another user than root and the
-            effective one, or others can write to it or to a folder above it.
+        RefusedError: the file, or a file that SQLite reads next to it, belongs to a user other than root and the
+            effective user, or other users can write to the file or to a folder above it.
     """
     if (reason := _find_reason(path, status)) is not None:
         raise RefusedError(
@@ -241,7 +244,7 @@ def require_own(path: Path, status: os.stat_result) -> None:
 
 
 def require_own_input(path: Path, status: os.stat_result) -> None:
-    """Refuse to act on an opened input file with this status, by the same rule.
+    """Refuse to act on an opened input file if another user may have written it, as for a run file.
 
     Raises:
         RefusedError: another user may have written the file.
@@ -275,14 +278,14 @@ def _of_file(path: Path, status: os.stat_result) -> Iterator[str]:
             f"{path} belongs to uid {status.st_uid}. Run tkperf as that user, or run chown if you know "
             "who wrote the file"
         )
-    # An access list that lets others write also sets the bits of the group, so a file that the group may write is
-    # refused, too.
+    # If an access list lets others write, the kernel also sets the write bit of the group. A file that the group may
+    # write is therefore refused as well.
     if status.st_mode & _OTHERS_WRITE:
         yield f"others can write to {path}. Run chmod go-w if none of them has written to the file"
 
 
 def others_can_lay(real: Path) -> bool:
-    """Return whether a user other than root and the effective user can put files next to a run file."""
+    """Return whether a user other than root and the effective user can create files next to a run file."""
     folder = real.parent.stat()
     return folder.st_uid not in (0, os.geteuid()) or bool(folder.st_mode & _OTHERS_WRITE)
 
@@ -293,10 +296,10 @@ def journal_of(real: Path) -> Path:
 
 
 def may_roll_back(real: Path, status: os.stat_result) -> bool:
-    """Return whether only users who can write to a run file can have written the journal next to it.
+    """Return whether only users who can write to a run file can have written the journal next to the file.
 
-    SQLite rolls a journal back into its file, whoever created the journal. The owner of the folder may be any user, for
-    example in the home of the user who calls sudo. The journal of another user belongs to that user.
+    SQLite rolls a journal back into its file, whoever created the journal. The folder may belong to any user, for
+    example if it is the home of the user who calls sudo. If another user creates a journal, it belongs to that user.
     """
     try:
         journal = journal_of(real).lstat()
