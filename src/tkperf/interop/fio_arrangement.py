@@ -27,7 +27,7 @@ from tkperf.interop.imported import (
 from tkperf.model.figures import LoadCaution
 from tkperf.model.workload import Workload
 
-_LARGEST_COUNTER = 10  # times the number of files
+_LARGEST_COUNTER = 10  # as a multiple of the number of files
 _MOST_NAMED = 3  # streams in the name of a section
 # These texts are parts of the name of a section, like names from the user.
 _FILL = "fill by amount"
@@ -72,11 +72,10 @@ def arrange_series(results: Iterable[Result], names: Sequence[str], remarks: Rem
 
 
 def _find_fills(all_series: Sequence[CellSeries]) -> list[CellSeries]:
-    """Return loads that prepare the drive: each wrote an amount sequentially, once, while other
-    loads ran for a set time.
+    """Return loads that prepare the drive. Such a load wrote a given amount sequentially and only once, whereas other
+    loads ran for a given time.
 
-    If no load ran for a set time, or if the writing was repeated in rounds, it may itself be the
-    measurement.
+    If no load ran for a given time, or if the writes were repeated in rounds, the writes may be the measurement.
     """
     if not any(one.series_key.runtime_s and not one.series_key.prepares for one in all_series):
         return []
@@ -116,8 +115,8 @@ def _find_run_folders(all_series: Iterable[CellSeries], names: Sequence[str]) ->
 
 
 def _divide_by_folder(series: CellSeries, names: Sequence[str], run_folders: set[str]) -> Iterator[CellSeries]:
-    """Yield a series for each folder that contains a run. Preparations are divided by every folder: each run has its
-    own.
+    """Yield a series for each folder that contains a run. Loads that prepare the drive are divided by every folder,
+    because each run prepares the drive anew.
     """
     by_folder: dict[str, list[Result]] = {}
     for result in series.rounds:
@@ -135,7 +134,9 @@ def _divide_by_folder(series: CellSeries, names: Sequence[str], run_folders: set
 
 
 def _divide_by_start(series: CellSeries) -> Iterator[CellSeries]:
-    """Yield a series for each of several places of the device."""
+    """Yield a series for each start address on the device, if there are several start addresses and each occurs
+    repeatedly.
+    """
     by_start: dict[str | None, list[Result]] = {}
     for result in series.rounds:
         by_start.setdefault(result.start, []).append(result)
@@ -164,7 +165,8 @@ def _columns(rounds: Sequence[Result], names: Sequence[str]) -> dict[tuple[str, 
 def _find_run_words(series: CellSeries, names: Sequence[str]) -> Iterator[str]:
     """Yield the words that count runs.
 
-    If a name contains two counts, this is the word that does not count the rounds of a run.
+    If names contain two counts, the first count counts the rounds of a run, and the word of the second count is
+    yielded.
     """
     columns = _columns(series.rounds, names)
     varying = [column for column, values in columns.items() if len(set(values)) > 1]
@@ -175,7 +177,7 @@ def _find_run_words(series: CellSeries, names: Sequence[str]) -> Iterator[str]:
 
 
 def _divide_by_name(series: CellSeries, names: Sequence[str], run_words: set[str]) -> Iterator[CellSeries]:
-    """Yield a series for each run, if names count runs and rounds: ``run2_round5``, ``980pro_5``."""
+    """Yield a series for each run, if the names count both runs and rounds, as in ``run2_round5`` and ``980pro_5``."""
     runs = _group_by_run(series, names, run_words)
     if len(runs) == 1:
         yield series
@@ -195,7 +197,7 @@ def _group_by_run(series: CellSeries, names: Sequence[str], run_words: set[str])
         return _group(rounds, list(zip(*of_runs, strict=True)))
     counts = next((values for values in columns.values() if len(set(values)) > 1), None)
     if len({result.source for result in rounds}) < len(rounds):
-        return whole  # several results in one file keep the order of the file
+        return whole  # several results of one file keep the order of the file
     numbers = [find_numbers(names[result.source]) for result in rounds]
     if len({len(of_name) for of_name in numbers}) > 1:
         return whole
@@ -219,7 +221,7 @@ def _divide_by_time(
     """Yield a separate series for each result that was measured at the same time as a result of
     another file.
 
-    Either they shared one drive, or they are from several drives. They are not rounds in both cases.
+    Such results shared one drive, or they are from several drives. In neither case are they rounds of one series.
     """
     overlapping: list[Result] = []
     if all(result.written_ms is not None for result in series.rounds):
@@ -241,7 +243,9 @@ def _divide_by_time(
 
 
 def _find_overlapping(in_time: Sequence[Result], names: Sequence[str], remarks: Remarks) -> list[Result]:
-    """Return the results that ran at the same time as their neighbour in time, from another file."""
+    """Return the results that ran at the same time as the previous or next result in time, if that result is from
+    another file.
+    """
     found: dict[int, Result] = {}
     for before, after in pairwise(in_time):
         ran_ms = after.measurement.duration_s * 1000
@@ -322,8 +326,8 @@ def _remark_on_order(rounds: Sequence[Result], names: Sequence[str], remarks: Re
 def _numbers_in_names(
     rounds: Sequence[Result], names: Sequence[str], remarks: Remarks, run_words: set[str]
 ) -> list[int] | None:
-    """Return the numbers behind words that count rounds; None: some names have no number, or two
-    have the same number.
+    """Return the numbers that follow words for rounds; None: some names have no number, or two names have the same
+    number.
     """
     columns = {column: values for column, values in _columns(rounds, names).items() if column[1] not in run_words}
     for values in columns.values():

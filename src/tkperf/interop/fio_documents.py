@@ -1,10 +1,10 @@
-"""fio's JSON documents in any text: find the documents, count the memory that each needs before it is decoded, group
-their jobs, and count each run once.
+"""Reader of fio's JSON documents in any text. It finds the documents, limits the memory that decoding needs, separates
+the jobs of several hosts, and counts each run once.
 
 A text of empty objects, such as ``{},{},{}``, needs 24 times its size in memory. The count is an upper bound: it
-assumes the largest size of each dictionary, array and string. A minified document of fio with full histograms needs up
-to ten times its size with msgspec, which shares few keys. It needs half of that with Python's own decoder, which shares
-all equal keys but takes three times as long.
+assumes the largest size of each dictionary, array and string. With msgspec, which shares few keys, a minified document
+of fio with full histograms needs up to ten times its size in memory. Python's own decoder shares all equal keys, so it
+needs half of this memory, but three times the time.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ from tkperf.interop.imported import Unusable
 from tkperf.model.decoding import decode_json
 from tkperf.model.units import MIB
 
-# Memory per byte of the file, and memory that every file may need.
+# Allowed memory per byte of the file, and bytes of memory that every file may need.
 MOST_PER_BYTE, ALWAYS_BYTES = 10, 64 * MIB
-# Bytes of CPython 3.11, whose allocator rounds up to 16: an empty object, its first entries, each further entry (a
-# table that has just grown has room for two entries and three slots of 4 bytes for each), an empty array, its first
-# places, each further place (a short array that has just grown is half empty), a number.
+# Sizes in bytes in CPython 3.11, whose allocator rounds up to a multiple of 16. In order: an empty object, its first
+# entries, and each further entry; an empty array, its first places, and each further place; a number. A table that has
+# just grown has room for two entries, and three slots of 4 bytes, for each entry. A short array that has just grown is
+# half empty.
 _OBJECT, _ENTRIES, _ENTRY, _ARRAY, _PLACES, _PLACE, _NUMBER = 64, 128, 44, 64, 32, 12, 32
 _FIRST_ENTRIES = 4
-# While a dictionary grows, its old table still exists. This matters for the largest dictionary only.
+# Bytes for each entry of the old table, which still exists while a dictionary grows. Only the largest dictionary needs
+# this reserve.
 _GROWING_ENTRY = 22
-# Memory of a string without its characters: a string of only ASCII characters, and a string with
-# other characters.
+# Bytes of a string without its characters: first for a string of only ASCII characters, then for a string with other
+# characters.
 _STRING, _OTHER_STRING = 66, 92
 # An entry of the table in which Python's decoder finds equal keys.
 _SHARED_KEY = _ENTRY + _GROWING_ENTRY
@@ -46,7 +48,7 @@ _SHARED_KEY = _ENTRY + _GROWING_ENTRY
 _LEAST_DIGITS = 3
 _PIECE_CHARACTERS = MIB
 _KEY = re.compile(r'"([^"]*)"\s*:')
-# Escapes of characters that take two bytes, and of halves of characters that take four.
+# Escapes of characters that need two bytes, and of surrogates, which are halves of characters that need four bytes.
 _TWO_BYTES, _FOUR_BYTES = re.compile(r"\\u(?!00)"), re.compile(r"\\u[dD][89a-fA-F]")
 _SPACES = np.isin(np.arange(256), list(b" \n\t\r"))
 _OF_NUMBERS = np.isin(np.arange(256), list(b"0123456789+-.eE"))
@@ -63,7 +65,8 @@ class _Need:
         keys: the number of keys.
         saved_bytes: memory of keys that equal another key, if these are counted.
         is_inside: whether the last piece ended inside a string.
-        entries: entries of the object in which the last piece ended, as far as no other object interrupts them.
+        entries: number of entries of the object in which the last piece ended, since the last other object that
+            interrupts them.
         longest: the greatest number of such entries.
         objects_as_values: entries of objects that are objects themselves.
     """
@@ -82,7 +85,7 @@ class _Need:
 
 
 def fits_msgspec(text: str, file_bytes: int) -> bool:
-    """Return whether a text and its values, decoded by msgspec, need at most ten times the size of the file.
+    """Return whether a text and its values, decoded by msgspec, need at most ten times the size of the file in memory.
 
     64 MiB are always allowed.
     """
@@ -91,7 +94,8 @@ def fits_msgspec(text: str, file_bytes: int) -> bool:
 
 
 def fits_python(text: str, file_bytes: int, *, begins_inside: bool = False) -> bool:
-    """Return the same for Python's own decoder.
+    """Return whether a text and its values, decoded by Python's own decoder, need no more memory than ``fits_msgspec``
+    allows.
 
     Args:
         begins_inside: count as if a quote preceded the text. Other text before a JSON value may contain such a quote,
@@ -108,7 +112,7 @@ def fits_python(text: str, file_bytes: int, *, begins_inside: bool = False) -> b
 
 
 def _find_room(text: str, file_bytes: int) -> int:
-    """Return the memory that values may need next to the text."""
+    """Return the memory in bytes that values may need in addition to the text."""
     # The decoder needs UTF-8, so it copies a text that is not ASCII. The allocator keeps some of
     # the memory that held the file.
     text_bytes = sys.getsizeof(text) + (0 if text.isascii() else 2 * file_bytes)
@@ -116,7 +120,7 @@ def _find_room(text: str, file_bytes: int) -> int:
 
 
 def _find_need(text: str, *, begins_inside: bool = False, share_keys: bool = False) -> _Need:
-    """Return the memory for the values of a text. Malformed text is counted, too.
+    """Return the memory for the values of a text. Malformed text is counted in the same way.
 
     Args:
         share_keys: find the keys that Python's decoder shares, which takes longer.
@@ -137,7 +141,7 @@ def _find_need(text: str, *, begins_inside: bool = False, share_keys: bool = Fal
 
 
 def _find_width(text: str) -> int:
-    """Return the bytes of a character in the widest string."""
+    """Return the number of bytes that each character of the widest string needs."""
     width = max(1, round(sys.getsizeof(text) / (len(text) + 64)))
     if width < 4 and _FOUR_BYTES.search(text):
         return 4
@@ -195,8 +199,8 @@ def _count_pairs(outside: _Bytes, pair: str) -> int:
 
 
 def _find_numbers_bytes(outside: _Bytes) -> int:
-    """Return the memory of all numbers. Each digit adds half a byte, because a number may have
-    thousands of digits.
+    """Return the memory of all numbers in bytes. Each digit adds half a byte, because a number may have thousands of
+    digits.
     """
     of_number = _OF_NUMBERS[outside]
     ends = of_number.copy()
@@ -205,7 +209,7 @@ def _find_numbers_bytes(outside: _Bytes) -> int:
     long[: _LEAST_DIGITS - 1] = False
     for back in range(1, _LEAST_DIGITS):
         long[back:] &= of_number[:-back]
-    # A negative number of one digit also counts as a number.
+    # A negative number with one digit also needs memory, unlike a positive one.
     negative = np.zeros_like(ends)
     negative[1:] = ends[1:] & (outside[:-1] == ord("-"))
     numbers = int(np.count_nonzero(long | negative))
@@ -225,32 +229,34 @@ def _count_runs(need: _Need, outside: _Bytes) -> None:
     need.entries = int(runs[last]) if last < runs.size else 0
 
 
-# Longest idle time between two status reports of one fio.
+# Longest time in ms without a running job between two status reports of one fio process.
 IDLE_MS = 2000.0
-# Shortest time that jobs ran between two reports, if fio gives no time of day.
+# Shortest time in ms that jobs ran between two reports, if fio reports no time of day.
 SHORTEST_INTERVAL_MS = 100.0
 # Largest number of I/Os that complete between two reports with the same runtime.
 MOST_OUTSTANDING_IOS = 256
 # fio writes no larger number.
 LARGEST = 1e18
-# Most braces in the text around results. A file with more is not output of fio, and would take long to search.
+# Greatest number of braces in the text around results. A file with more braces is not output of fio, and searching it
+# would take long.
 MOST_ATTEMPTS = 1000
 # Limit, as a multiple of the text's size, for text that is decoded again after a brace that begins
 # no JSON.
 MOST_REPEATED = 10
-# Nesting of fio's documents in other tools' JSON: none goes deeper.
+# Greatest depth at which other tools nest fio's documents in their JSON.
 DEEPEST = 5
 # Name of the row in which fio's client adds up all others.
 ALL_CLIENTS = "All clients"
 
-# Message of fio on a signal; it still writes the result up to then. STOPPED is tkperf's mark in such a document.
+# Message of fio after a signal. fio still writes the results up to the signal. STOPPED is the key that tkperf adds to
+# such a document.
 SIGNALLED = "fio: terminating on signal"
 STOPPED = "stopped by a signal"
 
 _TOO_MUCH_MEMORY = f"its values would need more than {MOST_PER_BYTE} times its size in memory; is it fio's output?"
 _BEGINS_ALIKE = re.compile(r'"(fio version|jobs|client_stats)"')
-# Old versions print C's words for values that are not numbers. The replacement has equally many characters, so that
-# positions do not change.
+# Old versions of fio print C's words nan and inf for values that are not finite. The replacement has the same number of
+# characters, so that positions do not change.
 _NO_NUMBER = re.compile(r"(?<=[:,\[\s])(-?)(?:nan|inf)(?=[\s,}\]])")
 # A backslash in a Windows path begins no JSON escape, so it is literal.
 _ESCAPED = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
@@ -286,7 +292,7 @@ class Documents:
         """Yield the documents."""
         if fits_msgspec(self._text, self._file_bytes):
             try:
-                # This is three times as fast for a file that consists of a single document.
+                # Decoding with msgspec is three times as fast for a file that consists of a single document.
                 values = [decode_json(self._text, object)]
             except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
                 pass
@@ -300,8 +306,8 @@ class Documents:
     def _search(self) -> Iterator[dict[str, Any]]:
         decoder, position, failed, ended = json.JSONDecoder(), 0, 0, 0
         noise_is_checked = False
-        # Limit for characters that are decoded in vain, because the rest of the text may begin with
-        # many braces.
+        # Limit of the characters that are decoded in vain, because the rest of the text may contain many braces that
+        # begin no JSON.
         left = MOST_REPEATED * len(self._text) + MIB
         text = _replace(_NO_NUMBER, self._text, lambda match: " NaN" if match[1] else "NaN")
         text = _replace(_ESCAPED, text, lambda match: None if match[1] else "\\\\")
@@ -332,9 +338,10 @@ class Documents:
 
 
 def _replace(pattern: re.Pattern[str], text: str, find_new: Callable[[re.Match[str]], str | None]) -> str:
-    """Replace matches, except those without a new text.
+    """Replace the matches for which ``find_new`` returns a text.
 
-    ``Pattern.sub`` would keep an object for each match and each text between them: up to 20 times the size of the text.
+    ``Pattern.sub`` would keep an object for each match and for each text between matches, which needs up to 20 times
+    the size of the text in memory.
     """
     written, end = StringIO(), 0
     for match in pattern.finditer(text):
@@ -349,7 +356,7 @@ def _replace(pattern: re.Pattern[str], text: str, find_new: Callable[[re.Match[s
 
 
 def _documents_in(value: object, deep: int) -> Iterator[dict[str, Any]]:
-    """Yield fio's documents in a JSON value, which may itself be one."""
+    """Yield fio's documents in a JSON value. The value itself may be such a document."""
     if isinstance(value, dict):
         is_document = isinstance(value.get("jobs"), list)
         is_of_clients = isinstance(value.get("client_stats"), list)
@@ -373,7 +380,9 @@ def _divide_clients(document: dict[str, Any]) -> None:
 
 
 def _divide_unified(document: dict[str, Any]) -> None:
-    """Copy ``mixed`` results (unified_rw_reporting) of jobs with a single direction to this direction."""
+    """Copy ``mixed`` results (unified_rw_reporting) to the direction of the job, for jobs that only read or
+    only wrote.
+    """
     for job in document["jobs"]:
         if isinstance(job, dict) and is_unified(job):
             options = options_of(document, job)
@@ -411,9 +420,9 @@ def last_of_each_run(documents: Iterable[dict[str, Any]]) -> Iterator[dict[str, 
 def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Return whether two documents are reports of one fio.
 
-    They have the same jobs, no counter decreases, and the jobs' runtime in between (one after the other if
-    they wait for each other) equals the time between the two. A second run of the same jobs takes that time
-    again and ends with about the runtimes of the first.
+    Two reports of one fio have the same jobs, and no counter decreases. The growth of the jobs' runtimes equals the
+    time between the reports. The runtimes of jobs that wait for each other are added. A second run of the same jobs
+    takes this time again, and ends with about the same runtimes as the first run.
     """
     if _identity(before) != _identity(after):
         return False
@@ -441,7 +450,8 @@ def _grows_without_time(grown: Sequence[float], later: tuple[float, float, float
     """Return whether a direction did more I/Os in the same runtime. The results are then from two
     runs at the same time.
 
-    Between two reports of one fio, I/Os of less than a millisecond may be added, and those that were outstanding.
+    Between two reports of one fio, the I/Os of less than a millisecond may be added, and the I/Os that were outstanding
+    at the first report.
     """
     runtime_ms, ios, _ = later
     if grown[0] > 0 or runtime_ms <= 0:
@@ -452,7 +462,7 @@ def _grows_without_time(grown: Sequence[float], later: tuple[float, float, float
 def _ran_ms(document: Mapping[str, Any], grown_ms: Sequence[float]) -> float:
     """Return the time in which jobs ran, from the growth of the runtimes of their reads and writes.
 
-    Jobs of a group run at the same time; jobs that wait for others (stonewall) are a new group.
+    Jobs of a group run at the same time. Jobs that wait for other jobs (stonewall) form a new group.
     """
     longest: dict[str, float] = {}
     for number, job in enumerate(_jobs_by_host(document)):
@@ -474,15 +484,17 @@ def _identity(document: Mapping[str, Any]) -> object:
 
 
 def _jobs_by_host(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the jobs in an order that all reports of one fio share: its client writes hosts as their
-    reports arrive.
+    """Return the jobs in an order that is the same in all reports of one fio. fio's client itself writes the hosts in
+    the order in which their reports arrive.
     """
     jobs = [job for job in document["jobs"] if isinstance(job, dict)]
     return sorted(jobs, key=lambda job: host_of(job) or "")
 
 
 def _counters(document: Mapping[str, Any]) -> list[tuple[float, float, float]]:
-    """Return runtime, I/Os and bytes of each job's reads, then of its writes."""
+    """Return the runtime in ms, the I/Os and the bytes of each direction of each job: first the reads of a job, then
+    the writes.
+    """
     counters = []
     for job in _jobs_by_host(document):
         for side in ("read", "write"):
@@ -501,7 +513,7 @@ def _finite(value: object) -> float | None:
 def stamp_ms(document: Mapping[str, Any]) -> float | None:
     """Return the time at which fio wrote the document, in ms since 1970.
 
-    Older versions give whole seconds, or words. None: not known.
+    Older versions of fio write whole seconds, or the date in words. None: the time is not known.
     """
     for name, factor in (("timestamp_ms", 1), ("timestamp", 1000)):
         stamp = _finite(document.get(name))

@@ -1,4 +1,4 @@
-"""Series of fio's results as the rounds of a test; each cell is judged by its own rounds."""
+"""Series of fio's results as the rounds of a test. tkperf judges each cell according to the rounds of this cell."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LONGEST_STATE = 120  # in the line of a headline
 
 
 def build_test(name: str, series: Sequence[CellSeries], files: Sequence[str]) -> TestRecord:
-    """Return all series as one test; cells with different windows have separate sections."""
+    """Return all series as one test. Cells with different measurement windows have separate sections."""
     criteria = load_profile("pts-e-1.1").steady_state.criteria
     steps: list[StepRecord] = []
     verdicts: list[VerdictRecord] = []
@@ -53,8 +53,8 @@ def build_test(name: str, series: Sequence[CellSeries], files: Sequence[str]) ->
 def _divide_by_window(series: Sequence[CellSeries], criteria: Criteria) -> Iterator[tuple[str, list[CellSeries]]]:
     """Yield the sections with their cells, in order.
 
-    A section has one window. If a cell has other rounds than the tracked cell, its section names
-    the rounds of the cell.
+    All cells of a section have the same window. If the rounds of a cell differ from those of the tracked cell, the name
+    of the cell's section contains the rounds of the cell.
     """
     by_section: dict[str, list[CellSeries]] = {}
     for cell in series:
@@ -72,10 +72,10 @@ def _divide_by_window(series: Sequence[CellSeries], criteria: Criteria) -> Itera
 
 
 def find_window(numbers: Sequence[int], criteria: Criteria) -> tuple[int, ...]:
-    """Return the last round of the longest sequence of consecutive rounds, because a window has no
-    gap.
+    """Return the rounds of the window. The window lies at the end of the longest sequence of consecutive rounds,
+    because a window has no gap.
 
-    Among sequences that fill a window, and among equally long sequences, the last sequence counts.
+    If several sequences fill a window, or if they are equally long, the last of these sequences is used.
     """
     return max(
         (_window_until(numbers, at, criteria) for at in range(len(numbers))),
@@ -84,7 +84,9 @@ def find_window(numbers: Sequence[int], criteria: Criteria) -> tuple[int, ...]:
 
 
 def _window_until(numbers: Sequence[int], at: int, criteria: Criteria) -> tuple[int, ...]:
-    """Return the consecutive rounds that end with the round at this place, at most a window of them."""
+    """Return the consecutive rounds that end with the round at the index ``at``, and at most as many rounds as a window
+    has.
+    """
     first = at
     while first > 0 and numbers[first - 1] == numbers[first] - 1 and at - first + 1 < criteria.window_rounds:
         first -= 1
@@ -160,15 +162,15 @@ def _plan_combination(section: str, cell: CellSeries) -> SectionPlan:
             *WINDOW,
         ),
         prepares=cell.series_key.prepares,
-        # The figure of a stream holds next to these other streams.
+        # The figure of a stream is valid only while these other streams run, so the state names them.
         state=_shorten_state(f"in {section.removeprefix('fio ')}"),
         cautions=cell.series_key.cautions,
     )
 
 
 def _name_state(section: str) -> str:
-    """Return what distinguishes a section from others with the same load and demand: its name
-    without the beginning.
+    """Return the end of the section's name, which distinguishes the section from other sections with the same load and
+    demand.
     """
     return _shorten_state(section.partition(", ")[2])
 
@@ -178,8 +180,8 @@ def _shorten_state(state: str) -> str:
 
 
 def _rates(workloads: Sequence[Workload]) -> tuple[str, str]:
-    """Return the rates, for large sequential blocks with throughput first, as in the throughput test,
-    else with IOPS first.
+    """Return the rates in the order of a report. For large sequential blocks, throughput is first, as in the throughput
+    test. For other workloads, IOPS is first.
     """
     sizes = {workload.block_size_bytes for workload in workloads}
     large = max(sizes) >= LARGE_BLOCK_BYTES and 4 * KIB not in sizes
@@ -218,7 +220,9 @@ def _step(section: str, number: int, position: int, result: Result, file: str) -
 
 
 def _disturbances(result: Result) -> tuple[Disturbance, ...] | None:
-    """Return the disturbance of clones that ended at different times. None: nobody looked for disturbances."""
+    """Return the disturbance of clones that ended at different times; None if the clones ended together. tkperf did not
+    observe the run, so other disturbances are not known.
+    """
     if result.uneven is None:
         return None
     return (
@@ -232,8 +236,8 @@ def _disturbances(result: Result) -> tuple[Disturbance, ...] | None:
 
 
 def _judge(section: str, cells: Sequence[CellSeries], criteria: Criteria) -> tuple[list[VerdictRecord], SectionOutcome]:
-    """Return a verdict for each cell, and the verdict of the section, which is that of the tracked
-    cell.
+    """Return a verdict for each cell, and the outcome of the section. The verdict of the tracked cell is the verdict of
+    the section.
     """
     if cells[0].series_key.prepares:
         numbers = sorted({number for cell in cells for number in cell.numbers})

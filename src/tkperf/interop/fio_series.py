@@ -1,7 +1,7 @@
 """Results of fio, and the properties that the rounds of one series share.
 
-Rounds are results with the same workload, job, purpose, host, folder and conditions, while the same
-other loads ran.
+Results are rounds of one series if they have the same workload, job, purpose, host, folder and conditions, and if the
+same other loads ran at the same time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tkperf.model.figures import LoadCaution
 from tkperf.model.measurement import Measurement
 from tkperf.model.workload import Workload
 
-# Limits and other distributions of a load are part of the workload.
+# Options that limit a load or change its distribution. They are part of the workload.
 _LIMITS = (
     "rate",
     "rate_iops",
@@ -84,7 +84,7 @@ _OTHERWISE = frozenset(
     }
 )
 _OUTPUT = ("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "log_", "bwavgtime", "iopsavgtime")
-# Part of the section's name, like a name from the user.
+# These texts become part of a section's name, like a name from the user.
 ENDED_EARLY, BUFFERED = "ended early", "buffered I/O"
 # Engines of the kernel that use its page cache without ``direct=1`` (fio 3.42, engines/). The first is fio's default.
 _CACHED_ENGINES = frozenset(
@@ -138,8 +138,7 @@ class SeriesKey:
     """Properties that two results of a workload share if they are its rounds.
 
     Attributes:
-        always: parts that are always in the section's name; other parts appear only if they
-            separate series.
+        always: texts that are always part of the section's name; other texts appear only if they separate series.
         writes_amount: the job writes a given amount sequentially, without a runtime.
         beside: a full description of the loads that ran at the same time.
         cautions: reasons why the figures do not show what the device alone can do.
@@ -299,8 +298,8 @@ def _limits(options: Mapping[str, Any]) -> Iterator[str]:
 def _is_cut_short(options: Mapping[str, Any], runtime_s: float | None, threads: int, measurement: Measurement) -> bool:
     """Return whether a job ran for less than its runtime, although no option ends it earlier.
 
-    With ``time_based`` no amount ends a job (``keep_running`` in fio's backend.c). fio does not list the
-    option if it has no value, so a job that moved more than its amount was time-based, too.
+    With ``time_based``, no amount ends a job (``keep_running`` in fio's backend.c). fio does not list ``time_based`` if
+    it has no value. A job that transferred more than its amount therefore also counts as time-based.
     """
     if runtime_s is None or measurement.duration_s >= min(WHOLE * runtime_s, runtime_s - 0.1):
         return False
@@ -332,7 +331,7 @@ def _conditions(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def start_of(options: Mapping[str, Any]) -> str | None:
     """Return the address at which a sequential load begins; None for random loads and for shares of the device.
 
-    Rounds of a throughput test begin at the end of the last one (PTS-E 1.1, throughput); a share, such as
+    Each round of a throughput test begins where the previous round ended (PTS-E 1.1, throughput). A share, such as
     ``offset=50%``, is a place that the user chose.
     """
     return str(options.get("offset", "0")).strip() if is_place_counted(options) else None

@@ -24,11 +24,11 @@ from tkperf.interop.imported import readable, without_round
 from tkperf.model.units import format_block_size, format_mix
 
 Job = Mapping[str, Any]
-# Options that say nothing about the load.
+# Options that do not describe the load.
 _NEUTRAL = ("name", "description", "randseed", "per_job_logs", "write_", "log_")
 # Two groups count as consecutive if they overlap by less than this share of the shorter group.
 _LEAST_OVERLAP = 0.1
-# Overlaps, and differences between the starts of jobs, that are shorter do not count.
+# Shorter overlaps, and shorter differences between the starts of jobs, do not count.
 _SHORTEST_OVERLAP_MS = 100.0
 # Runtimes that differ by at most this share of the longest one count as one duration.
 _SAME_RUNTIME = 0.01
@@ -45,10 +45,11 @@ class LoadsBeside:
     """The loads that ran at the same time as another load.
 
     Attributes:
-        own: words of the load itself, with its file if the loads used different files; empty: it ran alone.
-        words: of the loads on the same host: ``at once with SEQ 8k writes TC1/QD4``; empty: there was none.
+        own: words of the load itself, with its file if the loads used different files; empty: the load ran alone.
+        words: words of the other loads on the same host: ``at once with SEQ 8k writes TC1/QD4``; empty: no other load
+            ran.
         key: everything in which these loads can differ; equal for all loads that ran together.
-        words_of_hosts, key_of_hosts: the same of the loads of other hosts.
+        words_of_hosts, key_of_hosts: words and key of the loads of other hosts.
         on_several_files: the loads of the host used different files.
     """
 
@@ -74,9 +75,8 @@ class _Load:
 def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
     """Group the jobs of a document: jobs that did not wait for each other are in the same group.
 
-    Jobs that wait (stonewall) begin a new group; fio does not list a stonewall without a value. Jobs of a group that
-    wait for the same job (wait_for) begin together.
-    Results of several hosts may come in any order.
+    A job with ``stonewall`` waits, and begins a new group. fio does not list the option if it has no value. Jobs of a
+    group that wait for the same job (wait_for) begin together. Results of several hosts may arrive in any order.
     """
     groups: list[list[dict[str, Any]]] = []
     latest: dict[tuple[str | None, str, str, int], list[dict[str, Any]]] = {}
@@ -87,7 +87,7 @@ def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
         options, group = options_of(document, job), job.get("groupid")
         if group is None and "stonewall" in options:
             stonewalls[host_of(job)] += 1
-        # Only the job that waits begins later: the next jobs of its group do not wait.
+        # Only the job with wait_for begins later. The next jobs of its group do not wait.
         waits_for = str(options.get("wait_for", "")).strip()
         place = host_of(job), str(group), waits_for, stonewalls[host_of(job)]
         if place not in latest:
@@ -113,7 +113,9 @@ def _split_delayed(document: Mapping[str, Any], group: list[dict[str, Any]]) -> 
 
 
 def _span_of_options(job: Job, options: Options) -> tuple[float, float] | None:
-    """Return when a job began and ended, in ms since fio began the group; None: the delay is a range."""
+    """Return when a job began and ended, in ms since fio began the group; None: the delay is a range, so the start is
+    unknown.
+    """
     begins_ms = 0.0
     for name in _DELAYS:
         if name in options:
@@ -134,9 +136,9 @@ def _join_overlapping(
 ) -> list[list[dict[str, Any]]]:
     """Join groups of one host that ran at the same time.
 
-    ``new_group`` begins a new number as ``stonewall`` does, but waits for nothing, and fio lists neither of them
-    without a value (3.33). Only the times tell: each job's start (3.36 and newer), or a total time that is too
-    short for groups one after the other.
+    Both ``new_group`` and ``stonewall`` begin a new group number, but ``new_group`` waits for nothing. fio 3.33 lists
+    neither option without a value. Therefore only the times show whether groups overlapped: the start of each job (fio
+    3.36 and newer), or a total time that is too short for groups one after the other.
     """
     by_host: dict[str | None, list[list[dict[str, Any]]]] = {}
     for group in groups:
@@ -202,7 +204,7 @@ def _runtime_ms(job: Job) -> float:
 def have_one_duration(document: Mapping[str, Any], loads: Sequence[Sequence[Job]]) -> bool:
     """Return whether the loads of a group began and ended their measurements together, according to fio.
 
-    Then the rate of each load over the longest runtime is right to within ``_SAME_RUNTIME``.
+    If they did, the rate of each load over the longest runtime is correct to within ``_SAME_RUNTIME``.
 
     Args:
         loads: the clones of each load. The clone that ran the longest sets the runtime of the load.
@@ -231,7 +233,7 @@ def have_one_duration(document: Mapping[str, Any], loads: Sequence[Sequence[Job]
 
 
 def find_jobs_at_once(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of jobs that shared the device; clones of one job (numjobs) are one load."""
+    """Return the names of jobs that shared the device. Clones of one job (numjobs) count as one load."""
     names_at_once = (dict.fromkeys(str(job.get("jobname")) for job in group) for group in group_jobs(document))
     return tuple(name for names in names_at_once if len(names) > 1 for name in names)
 
@@ -249,7 +251,7 @@ def find_loads_beside(
 ) -> list[list[tuple[list[dict[str, Any]], LoadsBeside]]]:
     """Return the clones of each job of each group, with the loads that ran at the same time.
 
-    Groups of the same number began together on all hosts.
+    Groups with the same number began together on all hosts.
     """
     loads = [[_describe(document, clones) for clones in divide_clones(group)] for group in groups]
     counted: Counter[str | None] = Counter()
@@ -299,14 +301,14 @@ def _name_loads(loads: Sequence[_Load], *, with_files: bool) -> list[str]:
 
 
 def name_others(words: Sequence[str]) -> list[str]:
-    """Return for each load the words of the others: ``at once with SEQ 8k writes TC1/QD4``; empty if it was alone.
+    """Return for each load the words of the other loads: ``at once with SEQ 8k writes TC1/QD4``; empty if no other load
+    ran.
 
     Args:
         words: the words of each load.
     """
     counted = Counter(words)
-    # Of these loads, a load leaves out only itself, so a few more loads than the names need are
-    # enough.
+    # The text of a load names other loads only. One load more than the text can name is therefore enough.
     first = sorted(counted)[: _MOST_NAMED + 1]
     texts = []
     for own in words:
@@ -319,9 +321,7 @@ def name_others(words: Sequence[str]) -> list[str]:
 
 
 def _describe(document: Mapping[str, Any], clones: list[dict[str, Any]]) -> _Load:
-    """Describe a load that ran at the same time as others. The load need not be a usable result
-    itself.
-    """
+    """Describe a load that ran at the same time as other loads, even if tkperf cannot import the result."""
     options = options_of(document, clones[0])
     name = without_round(str(clones[0].get("jobname")))
     plain = {
@@ -336,8 +336,8 @@ def _describe(document: Mapping[str, Any], clones: list[dict[str, Any]]) -> _Loa
 
 
 def is_place_counted(options: Options) -> bool:
-    """Return whether ``offset`` is the address where a sequential load begins; this address may
-    advance from round to round.
+    """Return whether ``offset`` is the start address of a sequential load. This address may advance from round to
+    round.
     """
     text = str(options.get("offset", "0")).strip()
     pattern = pattern_of(options)

@@ -1,8 +1,8 @@
 """Result XML of TKperf 1.x to 2.2: the four SSD tests (sources: TKperf 2.2's code, and files from it).
 
-Every text is JSON. Its rounds count from 0, tkperf's from 1. Throughput is in KiB/s. A latency
-result has [min, max, mean] in us and no count of I/Os, so its rates stay unknown. Steady state is
-judged again by the rule; a warning reports a different verdict of TKperf.
+The text of every element is JSON. TKperf counts rounds from 0, and tkperf counts them from 1. Throughput is in KiB/s. A
+latency result contains [min, max, mean] in us and no count of I/Os, so the rates remain unknown. tkperf judges steady
+state again according to its own rule. If TKperf's verdict differs, a warning reports this difference.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from tkperf.model.workload import Access, Workload
 from tkperf.procedures import load_profile
 from tkperf.procedures.building_blocks import mean_latency_us
 
-# Limits: no drive is faster, no response is slower, and no step is longer.
+# Limits of plausible values. No drive is faster, no response is slower, and no step is longer.
 LARGEST_IOPS, LARGEST_KIB_PER_S, LONGEST_US, LONGEST_STEP_S = 1e10, 1e12, 3.6e9, 1e7
 # This limit is many times the size of four tests with a day of write saturation. Elements and
 # values need up to 40 times their size in memory.
 MOST_BYTES = 4 * MIB
-# TKperf's default, for a file that does not contain the length of a step.
+# TKperf's default length of a step, used if the file does not contain the length.
 DEFAULT_STEP_S = 60.0
-# TKperf tracks this block size, and the writes.
+# TKperf judges steady state on writes with this block size.
 TRACKED_BYTES = 4 * KIB
 # Placeholder for a number of I/Os that is not known. It is so large that a mean keeps all its digits.
 UNKNOWN_IOS = 1_000_000
@@ -146,7 +146,7 @@ class _Element:
         )
 
     def times(self, times: tuple[float, float, float], *, ios: int) -> IoStats:
-        """Return the response times of so many I/Os. These do not count as measured I/Os."""
+        """Return the response times for ``ios`` I/Os. This number is a weight, not a number of measured I/Os."""
         low_us, high_us, mean_us = times
         if not low_us <= mean_us <= high_us:
             raise self.error("roundmat", f"{list(times)} is not minimum, maximum, mean")
@@ -322,7 +322,9 @@ def _cells(
 
 
 def _rate(workload: Workload, iops: float, duration_s: float) -> Measurement:
-    """Return a measurement with exactly this rate: whole I/Os, and a time that makes the rate exact."""
+    """Return a measurement with exactly this rate. The number of I/Os is whole, and the duration is adjusted so that
+    the rate is exact.
+    """
     ios = round(iops * duration_s)
     stats = IoStats(ios=ios, bytes=ios * workload.block_size_bytes)
     read, write = (stats, NO_IO) if workload.read_percent else (NO_IO, stats)
@@ -374,7 +376,9 @@ def _missing(element: _Element) -> Iterator[RunNote]:
 
 
 def _disagreements(element: _Element, test: TestRecord) -> Iterator[RunNote]:
-    """Yield a warning if the verdict of TKperf (of throughput: on the first block size) differs from that of tkperf."""
+    """Yield a warning if TKperf's verdict differs from tkperf's verdict. In the throughput test, TKperf's verdict is
+    that of the first block size.
+    """
     ours, theirs = test.outcomes[0].verdict, element.decode("reachstdystate", Any)
     if ours is not None and isinstance(theirs, bool) and theirs is not ours.reached:
         reached = {True: "reached", False: "not reached"}

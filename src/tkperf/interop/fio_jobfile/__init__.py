@@ -1,1 +1,3 @@
-"""Conversion of fio's job files to own workloads: options are carried over, refused, or listed as not carried over."""
+"""Conversion of fio's job files to workload files. Each option is carried over, refused, or listed as not
+carried over.
+"""

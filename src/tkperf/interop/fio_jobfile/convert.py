@@ -35,8 +35,8 @@ from tkperf.procedures.profiles.profile_tables import MOST_PASSES
 ANY_PROFILE, ANY_SUITE = "pts-e-1.1", "ssd"
 WIDTH = 100
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-# Lengths of the slices of a stream in s, the longest first, and the smallest number of slices. fio reports once a
-# second.
+# Lengths of the slices of a stream in s, the longest first, each with the smallest number of slices. Below 5 s, one
+# slice is enough.
 SLICE_LENGTHS = ((60, 5), (30, 5), (10, 5), (5, 5), (2, 5), (1, 1), (0.5, 1), (0.2, 1), (0.1, 1))
 # Slices that are long enough for late loads, the shortest first.
 LONG_SLICES = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
@@ -135,7 +135,7 @@ def _build_alone(name: str, job_load: JobLoad, load: Load, wishes: Wishes, *, is
 
 
 def _runtime_s(job_load: JobLoad, wishes: Wishes, why: str) -> float | None:
-    """Return the runtime of a job, or that of ``--runtime``; a missing one is refused."""
+    """Return the runtime of a job in s, or the value of ``--runtime``. If both are missing, the job is refused."""
     options = job_load.options
     if job_load.runtime_s is not None:
         return job_load.runtime_s
@@ -150,7 +150,9 @@ def _runtime_s(job_load: JobLoad, wishes: Wishes, why: str) -> float | None:
 def _name_loads(
     group: Sequence[JobLoad], taken: Sequence[str], earlier_s: float
 ) -> tuple[dict[str, Load], dict[str, Job]]:
-    """Return the loads of a group by names that no other load has, with their delays."""
+    """Return the loads of a group, with their delays, under names that no other load has. Also return the job of each
+    load.
+    """
     loads: dict[str, Load] = {}
     jobs: dict[str, Job] = {}
     is_together = sum(len(each.loads) for each in group) > 1
@@ -183,7 +185,7 @@ def _name_loads(
 
 
 def _merged(loads: Mapping[str, Load], jobs: dict[str, Job], group: Sequence[JobLoad]) -> dict[str, Load]:
-    """Return at most as many loads as can run together: equal random loads become threads of one."""
+    """Return at most as many loads as can run at the same time. Equal random loads become the threads of one load."""
     threads = sum(load.jobs or 1 for load in loads.values())
     if threads > MOST_THREADS_TOGETHER:
         group[-1].options.refuse(
@@ -215,7 +217,9 @@ def _merged(loads: Mapping[str, Load], jobs: dict[str, Job], group: Sequence[Job
 
 
 def _is_same(one: Load, other: Load) -> bool:
-    """Return whether two random loads differ at most in their threads, at the same rate of a thread."""
+    """Return whether two random loads differ only in the number of threads, if at all. The rate per thread must be the
+    same.
+    """
 
     def of_one_thread(load: Load) -> Load:
         jobs = load.jobs or 1
@@ -240,10 +244,10 @@ def _sum_of(one: Load, other: Load) -> Load:
 
 
 def _slice_s(runtime_s: float, first: JobLoad, delay_s: float, group: Sequence[JobLoad]) -> tuple[float, float | None]:
-    """Return the length of a slice, and that of the warm-up.
+    """Return the length of a slice and the length of the warm-up, in s.
 
-    It is the longest slice that divides both times and gives a few slices. If loads begin late, the first slice is at
-    least twice as long as their delay, and a warm-up lasts for whole slices.
+    The slice is the longest one that divides the runtime and the warm-up and still gives a few slices. If loads begin
+    late, the first slice is at least twice as long as their delay, and the warm-up consists of whole slices.
     """
     ramp_s = first.ramp_s
     slice_s = next(
@@ -324,7 +328,7 @@ def convert_job_file(
         file: name of the job file.
         name: name of the test.
         variables: values of ``${NAME}`` in the job file.
-        wishes: what the user asks for beyond the file.
+        wishes: settings from the user that replace or complete settings of the job file.
 
     Raises:
         OptionsRefusedError: the job file has options that cannot be kept.
@@ -338,7 +342,7 @@ def convert_job_file(
     filled_in = (f"assumed: {name}={variables[name]} (--set)" for name in name_variables(text))
     options = (*map(on_one_line, filled_in), *list_outcomes(jobs), _describe_preparation(phases))
     written = _render_toml(name, on_one_line(file), phases, options)
-    # The workload file is checked as in a run, with the numbers of a profile for missing values.
+    # The workload file is checked in the same way as before a run. The numbers of a profile replace missing values.
     table = parse_workload_file(written, file=f"of {file}")
     with_workload(load_profile(ANY_PROFILE), ANY_SUITE, table, file=f"of {file}")
     return written, options

@@ -1,4 +1,6 @@
-"""Loads of a job of fio, one for all its threads or one for each, and their place on the device."""
+"""Loads of a fio job and their place on the device. A job becomes one load for all its threads, or one load for each
+thread.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ from tkperf.model.workload import MIX_ALIGNMENT_BYTES, Access, Arrival, Zone
 from tkperf.procedures.own_workloads.parts import LARGEST_TRIM_KIB, LONGEST_PAUSE_S, Load
 from tkperf.procedures.profiles.profile_tables import LARGEST_BLOCK_KIB, LONGEST_S
 
-# fio's default on Linux. Engines that wait for each I/O have a queue depth of 1, whatever iodepth says.
+# fio's default on Linux. An engine that waits for each I/O has a queue depth of 1, regardless of the option iodepth.
 DEFAULT_IOENGINE = "psync"
 WAITING_IOENGINES = ("psync", "sync", "vsync", "pvsync", "pvsync2", "libhdfs")
 # Engines that keep several I/Os outstanding: on devices, and on images, pools and file systems of servers.
@@ -52,12 +54,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What the user asks for beyond the file.
+    """Settings from the user that replace or complete settings of the job file.
 
     Attributes:
-        direct: I/O is direct, whatever the jobs say.
-        align_4k: the I/Os of a mix of block sizes begin at multiples of 4 KiB, whatever the jobs say.
-        runtime_s: the runtime of jobs that have none; None: there is none.
+        direct: I/O is direct, regardless of the jobs' options.
+        align_4k: the I/Os of a mix of block sizes begin at multiples of 4 KiB, regardless of the jobs' options.
+        runtime_s: the runtime in s of jobs without a runtime; None: the user gave no runtime.
     """
 
     direct: bool = False
@@ -92,11 +94,11 @@ class JobLoad:
     """Loads of a job, and their length.
 
     Attributes:
-        loads: one load with all threads, or a load of one thread each.
-        runtime_s: None if the load ends with its amount.
-        passes: number of passes over its range, if there is no runtime.
-        delay_s: time from the start of fio to its first I/O.
-        files_end_bytes: end of the part of the range that replaces the files of its own.
+        loads: one load with all threads, or a load for each thread.
+        runtime_s: None if the job ends after a given amount.
+        passes: number of passes over the range of the job, if it has no runtime.
+        delay_s: time from the start of fio to the first I/O of the job.
+        files_end_bytes: end of the part of the range that replaces files that only this job uses.
     """
 
     options: JobOptions
@@ -112,7 +114,8 @@ def read_load(options: JobOptions, wishes: Wishes, files_begin_bytes: int = 0) -
     """Return the load of a job; ``options`` records the outcome of each option.
 
     Args:
-        files_begin_bytes: begin of a part of the range that no other job of the phase has, for files of its own.
+        files_begin_bytes: start of the part of the range that replaces files that only this job uses; no other job of
+            the phase uses this part.
     """
     _check_direct(options, wishes)
     pattern = _read_pattern(options)
@@ -224,7 +227,8 @@ def _read_blocks(options: JobOptions, pattern: _Pattern, wishes: Wishes) -> Bloc
 
 
 def _check_alignment(options: JobOptions, pattern: _Pattern, blocks: Blocks, wishes: Wishes) -> None:
-    """Refuse a different alignment: fio begins random I/Os at multiples of the smallest block.
+    """Refuse a job if tkperf would align its I/Os differently. fio begins random I/Os at multiples of the smallest
+    block.
 
     tkperf aligns the I/Os of a random mix to 4 KiB if it has blocks of that size or more.
     """
@@ -279,7 +283,7 @@ def _read_zones(options: JobOptions, pattern: _Pattern) -> tuple[Zone, ...]:
         return ()
     none: tuple[Zone, ...] = ()
     zones = options.value("random_distribution", read_zones, none)
-    # With zones, fio draws every address anew as well.
+    # With zones, fio draws every address anew, as with norandommap.
     if not zones and not options.flag("norandommap"):
         options.leave_out("norandommap", why="tkperf draws every address anew")
         options.assume("norandommap: every address is drawn anew, where fio takes each block once before any again")
@@ -298,7 +302,9 @@ def _read_random_percent(options: JobOptions, pattern: _Pattern) -> int | None:
 
 
 def _read_flush_every(options: JobOptions, pattern: _Pattern, io_depth: int) -> int | None:
-    """Return the number of writes between flushes. ``fsync`` and ``fdatasync`` of a block device are one flush."""
+    """Return the number of writes between flushes. On a block device, ``fsync`` and ``fdatasync`` both cause a
+    flush.
+    """
     counts = {name: options.count(name, 0, least=0, most=MOST_BURST_IOS) for name in ("fsync", "fdatasync")}
     given = [name for name, number in counts.items() if number]
     options.leave_out(*(name for name in counts if name not in given), why="0 asks for no flushes")
@@ -376,7 +382,7 @@ _RATES = ("rate", "rate_iops")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Region:
-    """Part of the range: each edge is in percent, or in bytes."""
+    """Part of the range. Each edge is in percent of the device, or in bytes."""
 
     begin: Amount
     end: Amount
@@ -394,7 +400,7 @@ _ALL = _Region(begin=NOTHING, end=Amount(percent=100))
 
 
 def _read_regions(options: JobOptions, threads: int, files_begin_bytes: int) -> tuple[list[_Region], int]:
-    """Return the part of the range of each thread, and the end of the parts that replace files of its own."""
+    """Return the part of the range that each thread uses, and the end of the parts that replace files of this job."""
     read = {name: options.value(name, lambda text: read_amount(text, options.kb_base), NOTHING) for name in _PLACES}
     offset, increment, size = (read[name] for name in ("offset", "offset_increment", "size"))
     if read["filesize"] != NOTHING:
@@ -428,7 +434,7 @@ _PLACES = ("offset", "offset_increment", "size", "filesize")
 
 
 def _region(options: JobOptions, offset: Amount, increment: Amount, size: Amount, thread: int) -> _Region | None:
-    """Return the part of the range of one thread; None if it is refused.
+    """Return the part of the range that one thread uses; None if the options of the part are refused.
 
     As in fio, a size in percent ends at the end of the device at the latest.
     """
@@ -473,10 +479,11 @@ def _sum(one: Amount, other: Amount) -> Amount | None:
 
 
 def _in_regions(load: Load, regions: Sequence[_Region]) -> tuple[Load, ...]:
-    """Return one load for all threads if tkperf gives each of them its part, else a load for each thread.
+    """Return one load for all threads if its threads would use the same parts as in fio. Otherwise return a load for
+    each thread.
 
-    Random threads of a load share its range. Each sequential thread of a load has an equal part of it, and the threads
-    of fio have such parts only with a matching ``offset_increment``.
+    In tkperf, the random threads of a load share the range of the load, and each sequential thread uses an equal part
+    of the range. In fio, threads use such parts only with a matching ``offset_increment``.
     """
     first, last = regions[0], regions[-1]
     if load.access is Access.RANDOM:
@@ -489,7 +496,7 @@ def _in_regions(load: Load, regions: Sequence[_Region]) -> tuple[Load, ...]:
 
 
 def _placed(load: Load, region: _Region, jobs: int) -> Load:
-    """Return a load with so many threads, in a part of the range."""
+    """Return the load with ``jobs`` threads in the given part of the range."""
     iops, megabytes_per_s = load.offered_iops, load.offered_megabytes_per_s
     begin, end = region.begin, region.end
     return msgspec.structs.replace(

@@ -1,5 +1,5 @@
-"""Options of a job with their outcomes, and what becomes of each option of fio: kept under a key, without effect, left
-out, or refused, with the reason.
+"""Options of a job, and the outcome of each option. tkperf keeps an option under a key of the workload file, ignores it
+because it has no effect, leaves it out, or refuses it with the reason.
 
 The meanings are those of fio 3.33 (HOWTO and source), and of fio 3.42 for options that are newer.
 """
@@ -70,7 +70,7 @@ _WITHOUT_EFFECT = {
     """,
     "the safeguards of tkperf decide whether a mounted device may be used": "allow_mounted_write",
     "a name changes no load": "name description comm",
-    # Options that have an effect only together with another option, which is refused or left out.
+    # Options that have an effect only together with another option. tkperf refuses or leaves out this other option.
     "the option has an effect only together with verify": """
         do_verify verify_async verify_async_cpus verify_backlog verify_backlog_batch verify_dump verify_fatal
         verify_interval verify_offset verify_pattern verify_state_load verify_state_save experimental_verify
@@ -117,7 +117,8 @@ _LEFT_OUT = {
 }
 LEFT_OUT = {name: why for why, names in _LEFT_OUT.items() for name in names.split()}
 
-# Options that would change the measurement, by the reason. A value in this table is harmless.
+# Options that would change the measurement, grouped by the reason for the refusal. An option with the value in this
+# table is harmless, and is not refused.
 _REFUSED = {
     "the option makes the device do work other than the I/Os that tkperf counts": """
         write_barrier=0 end_fsync=0 end_syncfs=0 fsync_on_close=0 sync=0 sync=none
@@ -197,7 +198,8 @@ class JobOptions:
     """Options of one job, and their outcomes.
 
     Attributes:
-        refusals: options that cannot be kept. They count as fio's default, so that one pass finds all.
+        refusals: options that cannot be kept. Each of them counts as fio's default, so that one pass finds all such
+            options.
     """
 
     def __init__(self, job: Job) -> None:
@@ -229,7 +231,9 @@ class JobOptions:
         return None if option is None else option.value or ""
 
     def value(self, name: str, read: Callable[[str | None], T], default: T) -> T:
-        """Return the value of an option, read by ``read``. An unclear value is refused, and counts as the default."""
+        """Return the value of an option as ``read`` decodes it. An unclear value is refused, and counts as the
+        default.
+        """
         option = self.job.options.get(name)
         if option is None:
             return default
@@ -248,7 +252,7 @@ class JobOptions:
         return self.value(name, read_flag, False)
 
     def keep(self, name: str, key: str) -> None:
-        """Note the key of an option where it is not the usual one."""
+        """Note the key of an option if this job needs another key than the usual one."""
         self._kept[name] = key
 
     def leave_out(self, *names: str, why: str) -> None:
@@ -256,7 +260,7 @@ class JobOptions:
         self._left_out.update(dict.fromkeys(names, why))
 
     def assume(self, what: str) -> None:
-        """Note what holds for the job although the file does not say so."""
+        """Note a setting that applies to the job although the job file does not contain it."""
         self._assumed.append(what)
 
     def refuse(self, name: str, why: str, *, default: str | None = None) -> None:

@@ -1,9 +1,9 @@
 """Reader of fio's job files: jobs with their options, in fio's dialect.
 
-The dialect (fio's HOWTO, "Job file format", and tests with fio 3.33) differs from INI files, so
-configparser cannot read it: sections of the same name are different jobs, each ``[global]`` applies only
-to the jobs below it, every section whose name begins with ``global`` is one, indented lines are
-options, not continuations, and ``;`` and ``#`` end a line anywhere.
+The dialect (fio's HOWTO, "Job file format", and tests with fio 3.33) differs from INI files in these points, so
+configparser cannot read it. Sections with the same name are different jobs. A global section applies only to the jobs
+below it, and every section whose name begins with ``global`` is a global section. Indented lines are options, not
+continuations. ``;`` and ``#`` begin a comment anywhere in a line.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ALIASES = {
     "ss_dur": "steadystate_duration",
     "ss_ramp": "steadystate_ramp_time",
     "ss_interval": "steadystate_check_interval",
-    # Names that are new in fio 3.39. Before, these were separate options.
+    # Names that are aliases since fio 3.39. In earlier versions, they were separate options.
     "allrandrepeat": "randrepeat",
     "log_max_value": "log_window_value",
     "log_unix_epoch": "log_alternate_epoch",
@@ -77,11 +77,11 @@ class Option:
 class Job:
     """A section that is a job, with the options of the global sections above it.
 
-    ``options`` have fio's names, in the order of the file. Of repeated options, the last counts.
+    ``options`` have fio's names, in the order of the file. If an option is repeated, the last occurrence counts.
 
     Attributes:
-        overridden: options in whose place a later one counts.
-        is_only_global: the file has no job, and this one has the options of its global sections.
+        overridden: options that a later option replaces.
+        is_only_global: the file has no job, so this job has the options of the file's global sections.
     """
 
     name: str
@@ -107,14 +107,15 @@ class _Line:
 
 
 def read_jobs(file: str, text: str, variables: Mapping[str, str] | None = None) -> tuple[Job, ...]:
-    """Return the jobs of a file, in order, by its name and its text.
+    """Return the jobs of a job file, in order.
 
-    A file with global sections alone is one job: suites add the sections with the devices when they run it.
+    A file that contains only global sections counts as one job, because test suites add a section for each device when
+    they run such a file.
 
     Args:
         file: name of the job file.
         text: the job file.
-        variables: the values of ``${NAME}``, which fio takes from its environment.
+        variables: the values of ``${NAME}``. fio itself reads these values from its environment.
     """
     jobs: list[Job] = []
     shared: dict[str, Option] = {}
@@ -178,7 +179,7 @@ def _fill_in(file: str, lines: Sequence[_Line], variables: Mapping[str, str]) ->
 
 
 def shorten_text(text: str) -> str:
-    """Return text of a file for a message, shortened."""
+    """Return the text of a file in shortened form, for a message."""
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 
 
@@ -203,7 +204,7 @@ def _option(line: _Line) -> Option:
 
 
 def _lines(file: str, text: str) -> Iterator[_Line]:
-    """Yield lines without comments, except empty ones."""
+    """Yield the lines that are not empty, without their comments."""
     if "\0" in text:
         raise InputFileError(f"{file}: the file contains binary data, so it is not a job file")
     for number, line in enumerate(text.split("\n"), 1):
@@ -213,7 +214,7 @@ def _lines(file: str, text: str) -> Iterator[_Line]:
 
 
 T = TypeVar("T")
-# Values of reads, writes and trims.
+# Values for reads, writes and trims, in this order.
 Sides = tuple[T, T, T]
 Blocks = tuple[BlockShare, ...]
 DEFAULT_BLOCKS: Blocks = (BlockShare(DEFAULT_BLOCK_BYTES, 100),)
@@ -227,7 +228,7 @@ class Unclear(Exception):  # noqa: N818 - what a value is, not what went wrong
 
 
 def read_flag(value: str | None) -> bool:
-    """Return the state of a switch: ``stonewall`` and ``stonewall=1`` are on, ``stonewall=0`` is off."""
+    """Return the state of a switch. ``stonewall`` and ``stonewall=1`` are on, and ``stonewall=0`` is off."""
     if value in (None, "1", "0"):
         return value != "0"
     raise Unclear("it is 1 or 0")
@@ -249,7 +250,9 @@ def read_count(value: str | None, least: int, most: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """A position or length, in percent of the device or in bytes; one of them is None unless it is 0."""
+    """A position or length, either in percent of the device or in bytes. The field of the other unit is None, except
+    for the amount 0.
+    """
 
     percent: int | None = None
     bytes: int | None = None
@@ -295,13 +298,13 @@ def read_time_s(value: str | None) -> float:
 
 
 def read_pause_s(value: str | None) -> float:
-    """Return a pause in s; without a unit, fio takes it as us."""
+    """Return a pause in s. fio reads a number without a unit as us."""
     text = value or ""
     return read_time_s(f"{text}us" if text.isdecimal() else text)
 
 
 def read_rates(value: str | None, kb_base: int) -> Sides[int]:
-    """Return the rates of ``rate`` and ``rate_iops``; a missing one is 0, no limit."""
+    """Return the rates from ``rate`` or ``rate_iops``. A missing rate is 0, which means no limit."""
     return _map_sides(value, lambda text: _rate(text, kb_base), 0)
 
 
@@ -310,7 +313,7 @@ def _rate(text: str, kb_base: int) -> int:
 
 
 def read_percents(value: str | None) -> Sides[int]:
-    """Return the percentages of ``percentage_random``; a missing one is 100."""
+    """Return the percentages from ``percentage_random``. A missing percentage is 100."""
     return _map_sides(value, lambda text: read_count(text, 0, 100), 100)
 
 
@@ -327,12 +330,16 @@ def read_blocks(name: str, value: str | None, kb_base: int) -> Sides[Blocks]:
 
 
 def read_split(value: str | None, kb_base: int) -> Sides[Blocks | None]:
-    """Return the sizes of each direction with their percentages, from ``bssplit``; None: those of ``bs``."""
+    """Return the sizes of each direction with their percentages, from ``bssplit``; None: the sizes of ``bs`` apply to
+    the direction.
+    """
     return _map_sides(value, lambda text: _parse_split(text, kb_base), None)
 
 
 def read_zones(value: str | None) -> tuple[Zone, ...]:
-    """Return the zones of ``zoned:50/5:30/15:20/`` (a missing number is the rest); none for ``random``."""
+    """Return the zones from a text such as ``zoned:50/5:30/15:20/``, in which a missing number means the rest. Return
+    no zones for ``random``.
+    """
     kind, _, zones = (value or "").partition(":")
     if value == "random":
         return ()
@@ -347,9 +354,10 @@ def read_zones(value: str | None) -> tuple[Zone, ...]:
 
 
 def _map_sides(value: str | None, read: Callable[[str], T], default: T) -> Sides[T]:
-    """Return the values of reads, writes and trims in ``read,write,trim``; the last one applies to the others.
+    """Return the values for reads, writes and trims from a text such as ``read,write,trim``. If values are missing at
+    the end, the last value applies.
 
-    A direction without text, also after a comma at the end, has the default.
+    If the text of a direction is empty, for example after a comma at the end, the direction has the default.
     """
     texts = [part.strip() for part in (value or "").split(",")]
     if len(texts) > 3:
@@ -359,7 +367,7 @@ def _map_sides(value: str | None, read: Callable[[str], T], default: T) -> Sides
 
 
 def _size_bytes(text: str, kb_base: int) -> int:
-    """Return a size such as ``4k``, ``4KiB``, ``4096``, in bytes."""
+    """Return the number of bytes of a size such as ``4k``, ``4KiB`` or ``4096``."""
     if found := re.fullmatch(r"([0-9]+[a-z]*)[-:/][0-9]+[a-z]*", text, re.IGNORECASE):
         raise Unclear(f"fio takes {text} as {found[1]}: write that, or a share for each size")
     if not re.fullmatch(r"[0-9]{1,15} ?(?:[kmgtp](?:i?b)?|b)?", text, re.IGNORECASE):
@@ -380,8 +388,8 @@ def _parse_range(text: str, kb_base: int) -> Blocks:
 def _parse_split(text: str, kb_base: int) -> Blocks:
     """Return the shares as fio draws them.
 
-    fio orders the sizes by their percentages, adds these up, and takes the last size for all that is left of 100 %.
-    Sizes without a percentage, or with 0, share the rest equally (``bssplit_ddir`` and ``get_next_buflen``).
+    fio sorts the sizes by their percentages, adds the percentages up, and uses the last size for the remainder up to
+    100 %. Sizes without a percentage, or with 0, share the rest equally (``bssplit_ddir`` and ``get_next_buflen``).
     """
     rows = [entry.partition("/")[::2] for entry in text.split(":") if entry.strip()]
     sizes = [_size_bytes(size.strip(), kb_base) for size, _ in rows]
