@@ -219,6 +219,36 @@ def test_a_figure_on_top_opens_what_is_behind_it(visit: Visit) -> None:
     assert figure.evaluate("each => document.activeElement === each")
 
 
+@pytest.mark.parametrize("width", [390, 1000, 1400])
+def test_headline_figures_stay_in_their_tiles(browser: Browser, report: Path, tmp_path: Path, width: int) -> None:
+    """Each text of a headline figure lies inside its tile, even if it is a bound or a long reason. A number and its
+    unit are on the same line if they fit.
+    """
+    view = view_of(report.parent / "run.tkperf")
+    reason = "disturbed: others on the CPUs that fio waited for"
+    texts = ("at least 140.0 ×", "at least 13.07 ×", "below 5,690 IOPS", "2.21 ×", "above 1,234,567 IOPS", "1.000 ×")
+    tile = replace(view.headlines[0], sure="at least ± 35 %", verdict=reason, alarm=True, load="", cell="")
+    tiles = tuple(replace(tile, text=text) for text in texts)
+    path = tmp_path / "tiles.html"
+    path.write_text(render_view(replace(view, headlines=tiles)), encoding="utf-8")
+    page = new_page(browser, width, 900)
+    page.goto(path.as_uri())
+    inside, heights_px = page.evaluate(
+        """() => {
+            const tiles = [...document.querySelectorAll(".headlines > div")];
+            const box = each => { const of = document.createRange(); of.selectNodeContents(each);
+                                  return of.getBoundingClientRect(); };
+            return [tiles.map(tile => box(tile).right <= tile.getBoundingClientRect().right + 1),
+                    tiles.map(tile => tile.querySelector("dd.figure .figure").getBoundingClientRect().height)];
+        }"""
+    )
+    page.close()
+    assert inside == [True] * len(texts)
+    one_line_px = min(heights_px)
+    broken = [text for text, height_px in zip(texts, heights_px, strict=True) if height_px > 1.5 * one_line_px]
+    assert set(broken) <= {"above 1,234,567 IOPS"}
+
+
 def test_the_data_of_a_chart_is_a_table_away(visit: Visit) -> None:
     """Each chart offers its data as a table with one row for each point, for readers who cannot see the chart or who
     need the numbers.

@@ -35,7 +35,7 @@ SCRIPTS = ("charts", "pictures", "seconds", "views", "figures", "scopes", "dialo
 
 # A number with its unit, a range, and the name of a drive such as 990-PRO. A line must not be broken inside them.
 _FIGURE = re.compile(
-    r"(?<![\w#.,-])(?:\d[\d.,]*(?:-\d+| (?:%|µs|ms|s|min|h|IOPS|[KMGT]i?B(?:/s)?|°C))"
+    r"(?<![\w#.,-])(?:\d[\d.,]*(?:-\d+| (?:%|×|µs|ms|s|min|h|IOPS|[KMGT]i?B(?:/s)?|°C))"
     r"|[A-Z\d]{1,12}-[A-Z\d]{1,12})(?![\w/-])"
 )
 # These are looked up at import, so that a missing package is reported before anything is written.
