@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from enum import Enum, auto
 from textwrap import wrap
 
 import rich.table
@@ -30,6 +31,8 @@ _INDENT, _HANGING = 2, 4
 # Number of blanks between two columns of a list, and of other tables.
 _GAP, _PADDED_GAP = 2, 3
 _LABEL = 28
+# A column of words that is narrower is unreadable: most lines would have one word.
+_LEAST_WORDS = 16
 
 
 def print_page(view: ReportView, console: Console, *, going_on: str | None = None, titled: bool = True) -> None:
@@ -236,8 +239,9 @@ def _in_lines(command: str, width: int) -> list[str]:
 def print_table(table: TableView, console: Console, *, title_style: str = "") -> None:
     """Print a table.
 
-    If it is too wide, its rows and columns are swapped, provided that this makes it narrower. A list (``priorities``)
-    omits columns instead. Output that does not go to a terminal is as wide as the table.
+    If the table is too wide, the first of these layouts that fits is chosen: rows and columns are swapped; labels are
+    broken into lines of whole words; labels and other words are; the cells of each row are listed below its label. A
+    list (``priorities``) omits columns instead. Output that does not go to a terminal is as wide as the table.
     """
     width = console.width
     if console.soft_wrap:
@@ -245,12 +249,16 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
     elif table.priorities:
         table = choose_columns(table, width)
         width = max(width, measure_width(table))
-    elif table.labels == 1 and console.width < measure_width(table) > measure_width(turned := _turn(table)):
+    elif table.labels == 1 and measure_width(table) > width >= measure_width(turned := _turn(table)):
         table = turned
     console.print()
     if table.title:
         console.print(plain(table.title), style=title_style, highlight=False)
     headed, is_list = any(table.columns), bool(table.priorities)
+    if headed and measure_width(table, breaks=_Breaks.WORDS) > width:
+        _list_cells(table, console)
+        _print_end_of_table(table, console)
+        return
     drawn = rich.table.Table(
         box=SIMPLE_HEAD if headed else None,
         show_edge=False,
@@ -258,11 +266,11 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
         pad_edge=not is_list,
         padding=(0, 1, 0, 0 if is_list else 1),
     )
-    whole = measure_width(table, labels_break=True) <= width
+    whole = measure_width(table, breaks=_Breaks.LABELS) <= width
     numeric = table.numeric
     for number, (name, *cells) in enumerate(zip(table.columns, *table.rows, strict=True)):
         is_label = number < table.labels
-        head, kept = plain(name), whole and not is_label
+        head, kept = plain(name), not is_label and (whole or (headed and numeric[number]))
         if kept and not is_list:  # the column is as wide as its head, so that no cell is broken
             head = "\n".join(wrap(head, max(map(len, (*cells, *head.split())))))
         named = is_label and (not headed or any(map(str.isalpha, "".join(cells))))
@@ -279,6 +287,30 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
     before, console.width = console.width, width
     console.print(drawn)
     console.width = before
+    _print_end_of_table(table, console)
+
+
+def _list_cells(table: TableView, console: Console) -> None:
+    """Print the first label of each row on a line of its own, and the row's other cells below, each after the head of
+    its column.
+    """
+    for number in table.lead:
+        label, *cells = table.rows[number]
+        levels = table.levels[number] if table.levels else (None,) * (len(table.columns) - table.labels)
+        levels = (*(None,) * (table.labels - 1), *levels)
+        indent = len(label) - len(label.lstrip("\N{NO-BREAK SPACE}"))
+        _print_indented(f"[bold]{plain(typeset(label.strip()))}[/bold]", console, indent=indent)
+        line = "; ".join(
+            f"{plain(head)} {colour(cell, level)}"
+            for head, cell, level in zip(table.columns[1:], cells, levels, strict=True)
+            if cell not in ("", NOT_MEASURED)
+        )
+        if line:
+            _print_indented(line, console, indent=indent + _INDENT)
+
+
+def _print_end_of_table(table: TableView, console: Console) -> None:
+    """Print how many rows were left out, and the notes."""
     if more := len(table.rows) - len(table.lead):
         where = "between them" if table.stepwise else "after them"
         console.print(f"{format_count(more, 'row')} {where}: in the report", style="dim")
@@ -323,16 +355,27 @@ def colour(cell: str, level: NoteLevel | None) -> str:
     return text if level is None else f"[bold {LEVEL_STYLES[level]}]{text}[/]"
 
 
-def measure_width(table: TableView, *, labels_break: bool = False) -> int:
-    """Return the least width of a table. Heads may take several lines, but cells may not; labels may if
-    ``labels_break`` is set.
+class _Breaks(Enum):
+    """Which cells of a table may take several lines, apart from its heads."""
+
+    NONE = auto()
+    LABELS = auto()
+    WORDS = auto()
+
+
+def measure_width(table: TableView, *, breaks: _Breaks = _Breaks.NONE) -> int:
+    """Return the least width of a table. A column of cells that may take several lines is as wide as the longest word,
+    and at least ``_LEAST_WORDS`` characters if its cells have as many.
     """
+    numeric = table.numeric
     width = 0
     for number, (head, *cells) in enumerate(zip(table.columns, *table.rows, strict=True)):
-        broken = labels_break and number < table.labels
-        words = [word for cell in cells for word in cell.split()] if broken else cells
+        widest = max(map(len, ("", *cells)))
+        if breaks is not _Breaks.NONE and (number < table.labels or (breaks is _Breaks.WORDS and not numeric[number])):
+            longest_word = max((len(word) for cell in cells for word in cell.split()), default=0)
+            widest = max(longest_word, min(widest, _LEAST_WORDS))
         heads = [head] if table.priorities else head.split()
-        width += max(map(len, ("", *heads, *words)))
+        width += max(widest, *map(len, heads), 0)
         width += _GAP if table.priorities else _PADDED_GAP
     return width
 
