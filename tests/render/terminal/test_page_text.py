@@ -9,10 +9,11 @@ import pytest
 from rich.console import Console
 
 import tkperf
-from tkperf.page.page import Column, TableView, build_table
+from tkperf.page.page import Column, HeadlineView, TableView, build_table
 from tkperf.page.plan import build_plan_page
 from tkperf.pipeline.estimate_run import ASSUMED, estimate_run
 from tkperf.procedures import SSD_TESTS
+from tkperf.render.terminal.one_screen import draw_headlines
 from tkperf.render.terminal.page_text import print_table
 
 WIDTHS = (60, 80, 120)
@@ -61,3 +62,62 @@ def test_a_table_of_many_columns_is_listed_row_by_row(width: int) -> None:
         listed = "; ".join(f"{head} {cell}" for head, cell in zip(heads, cells, strict=True))
         assert f"{label} {listed}" in said
     assert said.endswith("trimmer")
+
+
+REASON = "disturbed: others on the CPUs that fio waited for"
+
+
+def neighbour(name: str, remark: str = REASON, test: str = "Reads next to neighbours") -> HeadlineView:
+    return HeadlineView(
+        label=f"Read p99 next to the {name}, against alone",
+        text="at least 35.4 ×",
+        exact="35.4 ×",
+        sure="± 3.9 %",
+        verdict=remark,
+        alarm=bool(remark),
+        test=test,
+        section="neighbours",
+    )
+
+
+def print_figures(figures: tuple[HeadlineView, ...], width: int) -> list[str]:
+    file = io.StringIO()
+    console = Console(file=file, width=width)
+    console.print(draw_headlines(figures, console))
+    return [line.rstrip() for line in file.getvalue().splitlines()]
+
+
+def test_a_reason_that_several_figures_share_is_printed_once() -> None:
+    """A long reason of several headline figures is printed once, below the figures, and each figure refers to it. The
+    labels then have room for two lines in a terminal of 80 columns.
+    """
+    figures = (*map(neighbour, ("large-block reader", "writer without flushes")), neighbour("trimmer", ""))
+    for width in (80, 200):
+        lines = print_figures(figures, width)
+        said = " ".join(lines)
+        assert max(map(len, lines)) <= width
+        assert said.count(REASON) == 1
+        assert said.count("note 1") == 3
+        assert lines[-1] == f"note 1: {REASON}"
+        assert len(lines) <= 2 * len(figures) + 1
+
+
+def test_a_reason_of_one_figure_is_in_its_line_if_it_fits() -> None:
+    """The reason of a single figure is in the line of the figure. In a terminal that is too narrow, the reason is below
+    the figures.
+    """
+    figures = (neighbour("trimmer"), neighbour("large-block reader", ""))
+    assert "note" not in " ".join(print_figures(figures, 200))
+    narrow = print_figures(figures, 80)
+    assert narrow[-1] == f"note 1: {REASON}"
+    assert len(narrow) <= 5
+
+
+def test_figures_of_different_tests_keep_the_names_of_the_tests() -> None:
+    """If the headline figures belong to different tests, each figure has the name of its test as long as the labels
+    have enough room. Figures of the same test omit the name in a narrow terminal.
+    """
+    one, other = neighbour("trimmer", "", "Latency"), neighbour("trimmer", "", "IOPS")
+    assert "Latency" in " ".join(print_figures((one, other), 80))
+    assert "Latency" not in " ".join(print_figures((one, one), 60))
+    assert "Latency" in " ".join(print_figures((one, one), 200))

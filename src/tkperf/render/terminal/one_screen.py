@@ -4,11 +4,13 @@ more.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 
 import rich.table
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from tkperf.model.units import drop_controls, format_count, wrap_words
@@ -22,6 +24,13 @@ MOST_LINES = 40
 _USUAL_WIDTH = 80
 _GAP = 2
 _HANGING = 2
+# A longer verdict, such as a list of disturbances, is printed once for all figures that have it.
+_LONGEST_VERDICT = 24
+# The least width of the labels next to a column of tests.
+_LEAST_LABEL = 30
+
+# The name of a note, its text, and its style.
+_Note = tuple[str, str, str]
 
 RUN_FILE = "RUN_FILE"
 Pointers = Sequence[tuple[str, str]]
@@ -66,7 +75,7 @@ def print_one_screen(
     width = None if console.soft_wrap else console.width
     wrapped_at = width or _USUAL_WIDTH
     top = list(_build_top(view, going_on))
-    figures = _draw_headlines(view.headlines, console)
+    figures = draw_headlines(view.headlines, console)
     figure_lines = console.render_lines(figures, pad=False) if view.headlines else []
     below = [_Paragraph(text=view.warnings_line, style="yellow")] if view.warnings_line else []
     pointed = list(_draw_pointers(pointers, run_file, width))
@@ -112,30 +121,74 @@ def _build_top(view: ReportView, going_on: str | None) -> Iterator[_Paragraph]:
         yield _Paragraph(text=f"going on: {drop_controls(going_on)}", style="bold")
 
 
-def _draw_headlines(headlines: Sequence[HeadlineView], console: Console) -> rich.table.Table:
-    """Return a line for each figure. The column of the tests is left out if it would break the lines."""
-    columns = [
-        [each.name for each in headlines],
-        [each.text for each in headlines],
-        [each.sure for each in headlines],
-        [typeset(each.remark) for each in headlines],
-        [each.test for each in headlines],
-    ]
-    widths = [max(map(len, column), default=0) for column in columns]
-    if sum(widths) + _GAP * (len(widths) - 1) > console.width:
-        columns.pop()
+def draw_headlines(headlines: Sequence[HeadlineView], console: Console) -> RenderableType:
+    """Return a line for each figure, and below them the long verdicts that several figures share, each verdict once.
+
+    If the lines do not fit the terminal, the long verdicts of single figures are below the lines, too. The column of the
+    tests is left out if all figures have the same test, or if the column would leave too little room for the labels.
+    """
+    notes: list[_Note] = []
+    rows = list(_build_rows(headlines, notes, _find_shared(headlines)))
+    if _count_columns(rows) > console.width:
+        notes = []
+        rows = list(_build_rows(headlines, notes, {each.verdict for each in headlines if _is_long(each.verdict)}))
+    if _count_columns(rows) > console.width:
+        others = _count_columns([["", *texts] for _, *texts in rows])
+        same = len({each.test for each in headlines}) == 1
+        if same or others + min(_LEAST_LABEL, max(len(label) for label, *_ in rows)) > console.width:
+            rows = [texts[:-1] for texts in rows]
     drawn = rich.table.Table(box=None, show_header=False, pad_edge=False, padding=(0, _GAP, 0, 0))
     drawn.add_column()
     drawn.add_column(justify="right", style="bold", no_wrap=True)
     drawn.add_column(style="dim", no_wrap=True)
     drawn.add_column()
     drawn.add_column(style="dim")
-    for each, cells in zip(headlines, zip(*columns, strict=True), strict=True):
-        texts = [Text(drop_controls(cell)) for cell in cells]
-        if each.alarm:
-            texts[3].stylize(f"bold {LEVEL_STYLES[NoteLevel.FAILURE]}")
-        drawn.add_row(*texts)
-    return drawn
+    for each, texts in zip(headlines, rows, strict=True):
+        cells = [Text(text) for text in texts]
+        cells[3].stylize(_style_of(each))
+        drawn.add_row(*cells)
+    if not notes:
+        return drawn
+    lines = (Text(f"{name}: {text}", style=style) for name, text, style in notes)
+    return Group(drawn, *lines)
+
+
+def _build_rows(
+    headlines: Sequence[HeadlineView], notes: list[_Note], set_apart: AbstractSet[str]
+) -> Iterator[list[str]]:
+    """Yield label, value, interval, remark and test of each figure. A verdict of ``set_apart`` is added to the notes
+    instead, and the figure refers to its note.
+    """
+    names: dict[str, str] = {}
+    for each in headlines:
+        remark = each.remark
+        if each.verdict in set_apart:
+            if each.verdict not in names:
+                names[each.verdict] = f"note {len(names) + 1}"
+                notes.append((names[each.verdict], typeset(drop_controls(each.verdict)), _style_of(each)))
+            remark = replace(each, verdict=names[each.verdict]).remark
+        texts = (each.name, each.text, each.sure, typeset(remark), each.test)
+        yield [drop_controls(text) for text in texts]
+
+
+def _find_shared(headlines: Sequence[HeadlineView]) -> set[str]:
+    """Return the long verdicts that several figures have."""
+    counts = Counter(each.verdict for each in headlines)
+    return {verdict for verdict, count in counts.items() if count > 1 and _is_long(verdict)}
+
+
+def _is_long(verdict: str) -> bool:
+    return len(verdict) > _LONGEST_VERDICT
+
+
+def _style_of(headline: HeadlineView) -> str:
+    return f"bold {LEVEL_STYLES[NoteLevel.FAILURE]}" if headline.alarm else ""
+
+
+def _count_columns(rows: Sequence[Sequence[str]]) -> int:
+    """Return the width of the rows of a table."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return sum(widths) + _GAP * (len(widths) - 1)
 
 
 def choose_findings(tests: Sequence[FindingsView], most_lines: int, width: int) -> list[_Paragraph]:

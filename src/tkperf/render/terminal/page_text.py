@@ -22,6 +22,7 @@ from tkperf.render.terminal.comparison_text import print_curves, print_decision
 from tkperf.render.terminal.console import LEVEL_STYLES, plain, print_verdict
 from tkperf.render.terminal.drawings import print_charts
 from tkperf.render.terminal.margins_text import print_bars, print_margins, print_tiles
+from tkperf.render.terminal.one_screen import draw_headlines
 
 _HEADING_WIDTH = 80
 # More alarms would not make the summary clearer; tkperf show prints all of them.
@@ -124,18 +125,8 @@ def _print_headlines(view: ReportView, console: Console) -> None:
     if view.headlines[0].strip is not None:
         print_tiles(view.headlines, console)
         return
-    drawn = rich.table.Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    drawn.add_column()
-    drawn.add_column(justify="right", style="bold", no_wrap=True)
-    drawn.add_column(style="dim", no_wrap=True)
-    drawn.add_column()
-    drawn.add_column(style="dim")
-    for each in view.headlines:
-        verdict = colour(each.remark, NoteLevel.FAILURE if each.alarm else None)
-        # The test belongs to it: latencies of one load under two tests' demands are two measurements.
-        drawn.add_row(plain(each.name), plain(each.text), plain(each.sure), verdict, plain(each.test))
     console.print()
-    console.print(drawn)
+    console.print(draw_headlines(view.headlines, console))
 
 
 def _print_findings(view: ReportView, console: Console) -> None:
