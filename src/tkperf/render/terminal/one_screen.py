@@ -124,8 +124,9 @@ def _build_top(view: ReportView, going_on: str | None) -> Iterator[_Paragraph]:
 def draw_headlines(headlines: Sequence[HeadlineView], console: Console) -> RenderableType:
     """Return a line for each figure, and below them the long verdicts that several figures share, each verdict once.
 
-    If the lines do not fit the terminal, the long verdicts of single figures are below the lines, too. The column of the
-    tests is left out if all figures have the same test, or if the column would leave too little room for the labels.
+    If the lines do not fit the terminal, the long verdicts of single figures are below the lines, too. The column of
+    the tests is left out if all figures have the same test, or if the column would leave too little room for the
+    labels.
     """
     notes: list[_Note] = []
     rows = list(_build_rows(headlines, notes, _find_shared(headlines)))
