@@ -147,7 +147,12 @@ def test_an_interval_that_is_a_lower_limit_is_called_that() -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "text"),
-    [(1.8, 2.2, "×2.00 ± 10 %"), (1.83, 2.23, "×2.00 ± 10 %"), (1.0, 2.2, "×2.00 (1.000 to 2.20)")],
+    [
+        (1.8, 2.2, "×2.00 ± 10 %"),
+        (1.83, 2.23, "×2.00 ± 10 %"),
+        (1.0, 2.2, "×2.00 (1.000 to 2.20)"),
+        (1.9999999, 2.0, "×2.00 ± < 0.05 %"),
+    ],
 )
 def test_an_interval_that_reaches_further_to_one_side_is_told_by_its_ends(low: float, high: float, text: str) -> None:
     """An asymmetric interval is described by its two ends. Half of its width would be wrong, because it could reach 1

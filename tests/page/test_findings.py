@@ -21,11 +21,11 @@ from tkperf.analysis.timeline.levels import LevelKind, RateLevel
 from tkperf.analysis.timeline.timelines import Recorded, Timeline
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.figures import Figure, FigureKind
-from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
+from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Quantity, percentile
 from tkperf.model.record import RunNote, RunStatus
 from tkperf.model.steady_state import judge
 from tkperf.page.findings import headlines
-from tkperf.page.findings.headlines import MOST, build_headlines
+from tkperf.page.findings.headlines import MOST, build_headlines, describe_interval
 from tkperf.page.findings.section_findings import describe_recovery, describe_section
 from tkperf.page.findings.whole_test_findings import build_findings
 from tkperf.page.view import build_view
@@ -165,7 +165,7 @@ def test_what_was_not_measured_is_not_told() -> None:
 
 @pytest.mark.parametrize(
     ("half", "at_least", "text"),
-    [(270.0, False, "± 1.0 %"), (270.0, True, "at least ± 1.0 %"), (1.0, False, "± < 0.01 %"), (1.0, True, "")],
+    [(270.0, False, "± 1.0 %"), (270.0, True, "at least ± 1.0 %"), (1.0, False, "± < 0.05 %"), (1.0, True, "")],
 )
 def test_a_headline_says_where_its_interval_is_a_lower_limit(half: float, at_least: bool, text: str) -> None:
     """A headline contains the words "at least" before an interval that is only a lower limit. The sign "<" is never
@@ -176,6 +176,18 @@ def test_a_headline_says_where_its_interval_is_a_lower_limit(half: float, at_lea
     cell = replace(section.cells[0], uncertainty=CellUncertainty(all={IOPS.key: known}))
     run = made_up_run("R", {"iops": [replace(section, cells=(cell,))]})
     assert [one.sure for one in build_headlines(run.tests) if one.key == IOPS.key] == [text]
+
+
+@pytest.mark.parametrize(
+    ("quantity", "value", "text"),
+    [(IOPS, 27_000.0, "20,000 to 62,000 or wider"), (LATENCY_MEAN, 900.0, "667 µs to 2.07 ms or wider")],
+)
+def test_a_headline_has_the_ends_of_an_asymmetric_interval(quantity: Quantity, value: float, text: str) -> None:
+    """A headline contains the two ends of an interval that reaches much further to one side. Half of its width would
+    contradict the ends in the finding about the same figure. Each end of a latency has its unit.
+    """
+    known = Uncertainty(standard=1.0, low=value / 1.35, high=value * 2.3, at_least=True)
+    assert describe_interval(value, known, quantity) == text
 
 
 def test_a_mix_of_one_size_has_no_second_size() -> None:

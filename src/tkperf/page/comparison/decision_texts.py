@@ -38,7 +38,7 @@ from tkperf.page.matrix import (
     mark_falling,
 )
 from tkperf.page.naming import capitalise, list_words, shorten_names
-from tkperf.page.words.uncertainty import INTERVAL, describe_share
+from tkperf.page.words.uncertainty import INTERVAL, describe_ends, describe_share, is_below_digits, is_lopsided
 from tkperf.procedures.interference import READER
 
 _SIGNS = {
@@ -577,7 +577,12 @@ def _describe_interval(cell: DecisionCell, known: Uncertainty | None, value: flo
         # The reason for the missing rank may already state that the interval is missing.
         return "" if cell.unranked is Unranked.NO_INTERVAL else str(Unranked.NO_INTERVAL)
     half = known.expanded
-    return describe_share(100 * half / value, at_least=known.at_least) if half and value > 0 else ""
+    if not half or value <= 0:
+        return ""
+    percent = 100 * half / value
+    if is_lopsided(value, known) and not is_below_digits(percent):
+        return describe_ends(known)
+    return describe_share(percent, at_least=known.at_least)
 
 
 def _limit(share: float) -> float:

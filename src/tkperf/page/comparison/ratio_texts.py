@@ -21,12 +21,9 @@ from tkperf.analysis.comparing.comparison import Arrangement, Comparison, find_c
 from tkperf.analysis.workload_axes import ACCESS, BLOCKS, DEPTH, JOBS, MIX, find_axes
 from tkperf.model.units import format_count
 from tkperf.page.naming import name_figure
-from tkperf.page.words.uncertainty import INTERVAL, describe_share
+from tkperf.page.words.uncertainty import INTERVAL, describe_share, is_below_digits, is_lopsided
 
 _Figure = TypeVar("_Figure", CohortValue, HistoryValue)
-# The two ends of an interval are shown if the middle of the interval is farther from the value than this share of the
-# half-width.
-_LOPSIDED = 0.25
 # Two differences count as about equal if their logarithms differ by no more than this value, which is a factor of 1.25.
 _ABOUT_EQUAL = log(1.25)
 RATIO_MARKS = {
@@ -167,11 +164,10 @@ def describe_ratio_uncertainty(entry: Entry) -> str:
     known = entry.ratio_uncertainty
     if not entry.ratio or known is None or known.expanded is None:
         return ""
-    if known.low is not None and known.high is not None:
-        off_centre = abs(known.low + known.high - 2 * entry.ratio) / 2
-        if off_centre > _LOPSIDED * known.expanded:
-            return f" ({describe_ratio_interval(entry)})"
-    return f" {describe_share(100 * known.expanded / entry.ratio)}"
+    percent = 100 * known.expanded / entry.ratio
+    if is_lopsided(entry.ratio, known) and not is_below_digits(percent):
+        return f" ({describe_ratio_interval(entry)})"
+    return f" {describe_share(percent)}"
 
 
 def describe_ratio_interval(entry: Entry) -> str:

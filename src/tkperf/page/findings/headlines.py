@@ -39,10 +39,9 @@ from tkperf.page.findings.section_findings import name_demand, say_value
 from tkperf.page.findings.stream_findings import StreamFigures, find_streams
 from tkperf.page.naming import name_figure
 from tkperf.page.words.time_course import describe_period, describe_still_changing, without_totals
-from tkperf.page.words.uncertainty import describe_flags, describe_share
+from tkperf.page.words.uncertainty import describe_ends, describe_flags, describe_share, is_below_digits, is_lopsided
 
 MOST = 6
-_LEAST_PERCENT = 0.01  # Lower values occur at an offered rate that the device kept up with.
 _WIDE = 0.20
 _TAIL = percentile(TAIL_PERCENT)
 _LEAST_SPIKE_HEIGHT = 2.0  # The section lists lower spikes.
@@ -61,8 +60,8 @@ class Headline:
         unit: unit in data files.
         value: value with all its digits.
         text: value with its unit for readers, or a bound if the value lies beyond all values that were tried.
-        sure: the 95 % interval in percent, such as ``± 0.35 %``, or ``at least ± 0.35 %`` for a lower limit; empty if
-            the interval is not known.
+        sure: the 95 % interval in percent, such as ``± 0.35 %``, or ``at least ± 0.35 %`` for a lower limit, or the two
+            ends of an asymmetric interval, such as ``0.0759 to 44.8``; empty if the interval is not known.
         verdict: verdict on steady state in words. For a stream that was not judged, the text states whether the rate
             still changed at the end. The text is empty if the section has no rule of steady state.
         alarm: whether the reader must be warned. Reasons are: the section did not reach steady state or did not
@@ -430,7 +429,7 @@ def build_headline(
         unit=quantity.unit_in_data,
         value=value,
         text=say_value(value, quantity),
-        sure=describe_interval(value, cell.uncertainty_of(quantity)),
+        sure=describe_interval(value, cell.uncertainty_of(quantity), quantity),
         verdict=_judge_figure(section, variation),
         alarm=is_doubtful(section)
         or (variation is not None and variation.exceeds_rule)
@@ -455,14 +454,23 @@ def _short(quantity: Quantity) -> str:
     return quantity.short.replace("p", "") + " %" if quantity.short[:1] == "p" else quantity.label
 
 
-def describe_interval(value: float, known: Uncertainty | None) -> str:
-    """Return the 95 % interval in percent, in the form of ``Headline.sure``."""
+def describe_interval(value: float, known: Uncertainty | None, quantity: Quantity | None = None) -> str:
+    """Return the 95 % interval in the form of ``Headline.sure``.
+
+    Args:
+        quantity: a latency has its unit in both ends of an asymmetric interval; None: the value is a plain number.
+    """
     if known is None or known.expanded is None or not value:
         return ""
     percent = 100 * known.expanded / abs(value)
-    if percent < _LEAST_PERCENT:
-        return "" if known.at_least else f"± < {_LEAST_PERCENT} %"
-    return describe_share(percent, at_least=known.at_least)
+    if is_below_digits(percent):
+        return "" if known.at_least else describe_share(percent)
+    if not is_lopsided(value, known):
+        return describe_share(percent, at_least=known.at_least)
+    if quantity is None or quantity.unit != LATENCY_MEAN.unit:
+        return describe_ends(known)
+    ends = " to ".join(say_value(end, quantity) for end in (known.low, known.high) if end is not None)
+    return f"{ends} or wider" if known.at_least else ends
 
 
 def has_wide_interval(value: float, known: Uncertainty | None) -> bool:

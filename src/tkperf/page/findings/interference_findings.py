@@ -141,7 +141,7 @@ def _find_doubt(grid: InterferenceGrid, point: LimitPoint, drift: float | None) 
     if there is no reason.
     """
     if drift is not None and abs(drift) > grid.rules.max_drift_percent:
-        return f"the drive changed by {drift:+.2g} % meanwhile"
+        return f"the mean read latency of the first cell changed by {drift:+.2g} % during the test"
     return next((words for cell in grid.decisive_cells(point) if (words := describe_flags(cell))), "")
 
 

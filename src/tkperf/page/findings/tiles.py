@@ -88,7 +88,7 @@ def _build_tile(result: RunResult, key: str, figure: DecisionFigure | None) -> H
         unit=quantity.unit_in_data,
         value=value,
         text=MISSING if value is None else say_value(value, quantity),
-        sure="" if value is None else describe_interval(value, entry.uncertainty),
+        sure="" if value is None else describe_interval(value, entry.uncertainty, quantity),
         verdict=judge_section(section),
         alarm=is_doubtful(section) or (value is not None and has_wide_interval(value, entry.uncertainty)),
         workload=figure.workload,

@@ -34,6 +34,11 @@ MEANING_OF_RATIO = (
 )
 _AT_LEAST = "at least"
 _MOST_PERCENT = 100  # Above this value, a percentage only shows that the figure is not known.
+# Values are shown with three or four digits: a smaller percentage lies below the last digit.
+_LEAST_PERCENT = 0.05
+# The two ends of an interval are shown if the middle of the interval is farther from the value than this share of the
+# half-width.
+_LOPSIDED = 0.25
 _OR_WIDER = " or wider"
 _FROM = {
     Basis.ROUNDS: "from the spread of the rounds",
@@ -56,7 +61,7 @@ def describe_interval(value: float | None, uncertainty: Uncertainty | None, digi
         return ""
     half = uncertainty.expanded
     if half is None or not uncertainty.is_even(value):
-        return _describe_ends(uncertainty, digits)
+        return describe_ends(uncertainty, digits)
     percent = 100 * half / abs(value) if value else None
     if percent is not None and percent >= _MOST_PERCENT:
         return describe_share(percent)
@@ -76,7 +81,7 @@ def add_interval(value: float | None, uncertainty: Uncertainty | None, digits: i
     half = uncertainty.expanded
     if half is None or not uncertainty.is_even(value):
         text = _to_same_place(value, uncertainty, digits)
-        return f"{text} ({_describe_ends(uncertainty, digits)})"
+        return f"{text} ({describe_ends(uncertainty, digits)})"
     if value and 100 * half / abs(value) >= _MOST_PERCENT:
         return f"{format_number(value, digits)}, {describe_share(100 * half / abs(value))}".replace("± ", "±\u00a0")
     text = format_number(value, digits) if not half else format_to_place(value, _second_place(half))
@@ -85,13 +90,34 @@ def add_interval(value: float | None, uncertainty: Uncertainty | None, digits: i
 
 
 def describe_share(percent: float, *, at_least: bool = False) -> str:
-    """Return ``± 0.35 %``, or ``at least ± 0.35 %`` for a lower limit. From 100 % on, return ``at least ± 100 %``."""
+    """Return ``± 0.35 %``, or ``at least ± 0.35 %`` for a lower limit. From 100 % on, return ``at least ± 100 %``.
+
+    A percentage below the digits of the value reads ``± < 0.05 %``.
+    """
     if percent >= _MOST_PERCENT:
         percent, at_least = _MOST_PERCENT, True
-    return f"{_AT_LEAST} " * at_least + f"± {two_digits(percent)} %"
+    return f"{_AT_LEAST} " * at_least + f"± {_format_percent(percent)} %"
 
 
-def _describe_ends(uncertainty: Uncertainty, digits: int | None) -> str:
+def _format_percent(percent: float) -> str:
+    return f"< {_LEAST_PERCENT}" if percent < _LEAST_PERCENT else two_digits(percent)
+
+
+def is_below_digits(percent: float) -> bool:
+    """Return whether the half-width of an interval, in percent, is too small for the digits of a shown value."""
+    return percent < _LEAST_PERCENT
+
+
+def is_lopsided(value: float, uncertainty: Uncertainty) -> bool:
+    """Return whether an interval reaches so much further to one side that its half-width would mislead a reader."""
+    low, high, half = uncertainty.low, uncertainty.high, uncertainty.expanded
+    return (
+        low is not None and high is not None and half is not None and abs(low + high - 2 * value) / 2 > _LOPSIDED * half
+    )
+
+
+def describe_ends(uncertainty: Uncertainty, digits: int | None = None) -> str:
+    """Return ``12.1 to 14.9``, a lower limit ``12.1 to 14.9 or wider``, without an upper end ``above 12.1``."""
     assert uncertainty.low is not None
     wider = _OR_WIDER if uncertainty.at_least else ""
     if uncertainty.high is None:
@@ -173,7 +199,7 @@ def _range_of(known: list[tuple[float, Uncertainty]]) -> str:
     shares = [100 * one.expanded / abs(value) for value, one in known if value and one.expanded is not None]
     if not shares:
         return "without an upper end"
-    low, high = two_digits(min(shares)), two_digits(max(shares))
+    low, high = _format_percent(min(shares)), _format_percent(max(shares))
     if max(shares) >= _MOST_PERCENT:
         most = describe_share(max(shares))
         span = most if min(shares) >= _MOST_PERCENT else f"± {low} % to {most}"
