@@ -81,3 +81,27 @@ def test_sections_of_other_names_or_amounts_stay_rows_of_their_own() -> None:
         for size in ("1024k", "128k")
         for what in ("purge", "fill 2 × 240.1 GB", "5 to 25 rounds of 2 steps")
     ]
+
+
+def test_warm_ups_are_not_counted_as_rounds() -> None:
+    """The plan of a grid counts the cells as rounds, and mentions the warm-ups before them separately, as the log of
+    the run does.
+    """
+    (phases,) = build_plan_page(estimate_of("interference")).tables
+    rows = [row[0].strip() for row in phases.rows]
+    assert "120 rounds of 1 step, each after a warm-up" in rows
+    assert "First cell again: 1 round of 1 step, after a warm-up" in rows
+
+
+def test_a_demand_that_no_test_uses_is_not_mentioned() -> None:
+    """The conditions contain the demand of the profile only if a test uses it, because a test of loads at the same time
+    has demands of its own.
+    """
+
+    def profile_of(*tests: str) -> str:
+        ((_, facts),) = build_plan_page(estimate_of(*tests)).disclosure
+        return dict(facts)["profile"]
+
+    assert "TC4/QD32" not in profile_of("interference")
+    assert "TC4/QD32" in profile_of("iops")
+    assert "TC4/QD32" in profile_of("iops", "interference")

@@ -152,6 +152,7 @@ class RunEstimate:
         target: the DEVICE argument.
         device: facts of the device.
         profile: the profile of the run.
+        uses_demand: whether any test uses the demand of the profile. Other tests have demands of their own.
         active_range_bytes: length of the active range; for a RAID set that does not exist yet, the least possible
             length.
         choices, alterations: changes that the options make to the profile.
@@ -182,6 +183,7 @@ class RunEstimate:
     rated_bytes: float | None = None
     rated_as: str | None = None
     simulated: bool = False
+    uses_demand: bool = True
 
     @property
     def shortest_s(self) -> float:

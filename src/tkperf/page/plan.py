@@ -166,11 +166,12 @@ def describe_conditions(estimate: RunEstimate, ends: str) -> Iterator[tuple[str,
         yield "device", describe_device(estimate.device)
     demand, least = profile.demand, "at least " if raid else ""
     at = "TC and QD found first" if demand.searched else f"TC{demand.jobs}/QD{demand.io_depth}"
+    at = f", {at}" if estimate.uses_demand else ""
     filled = profile.preconditioning
     # The text names this range, because users do not expect that preconditioning and test use different ranges.
     other = "" if filled.length is None else f"; preconditioning writes {filled.range_text}"
     active_range = f"{least}{format_capacity(estimate.active_range_bytes)}{other}"
-    yield "profile", f"{profile.title}, {at}, active range {active_range}"
+    yield "profile", f"{profile.title}{at}, active range {active_range}"
     yield from (("choice", choice) for choice in estimate.choices)
     yield from (("altered", alteration) for alteration in estimate.alterations)
     yield "tests", ", ".join(test.title for test in estimate.tests)
