@@ -44,6 +44,7 @@ class OtherEngine:
         io_depth: int,
         io_depths: Collection[int] = (),
         flushes_from_queue: bool = False,
+        flushes_between_reads: bool = False,
         direct: bool = True,
     ) -> ChosenEngine:
         return ChosenEngine(name=f"preadv on {path}")

@@ -88,6 +88,7 @@ class DeviceEngine(Protocol):
         io_depth: int,
         io_depths: Collection[int] = (),
         flushes_from_queue: bool = False,
+        flushes_between_reads: bool = False,
         direct: bool = True,
     ) -> ChosenEngine:
         """Return the first interface to the kernel with which the engine can read the device.
@@ -96,6 +97,7 @@ class DeviceEngine(Protocol):
             jobs, io_depth: the heaviest load of the run.
             io_depths: the queue depths of all loads of the run. The engine must use exactly these depths.
             flushes_from_queue: whether a load of the run flushes while its other I/Os are outstanding.
+            flushes_between_reads: whether a load of the run flushes after its writes, and also reads.
             direct: whether to bypass the page cache, as runs do.
 
         Raises:

@@ -259,6 +259,11 @@ class Workload:
         return self.flush_every is not None and self.io_depth > 1
 
     @property
+    def flushes_between_reads(self) -> bool:
+        """Return whether a thread that flushes after its writes also reads."""
+        return self.flush_every is not None and self.is_mixed
+
+    @property
     def outstanding_bytes(self) -> int:
         """Return the largest number of bytes that reads and writes can have outstanding at the same time."""
         loads = (each.workload for each in self.streams)

@@ -100,6 +100,7 @@ def find_ioengine(wanted: str | None, fitted: FittedProfile, permit: ErasePermit
         io_depth=heaviest.io_depth,
         io_depths={load.io_depth for load in fitted.workloads},
         flushes_from_queue=any(load.flushes_from_queue for load in fitted.workloads),
+        flushes_between_reads=any(load.flushes_between_reads for load in fitted.workloads),
     )
 
 

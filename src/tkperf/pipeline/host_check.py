@@ -82,6 +82,7 @@ def try_ioengines(identity: DeviceIdentity | None, workloads: Sequence[Workload]
     heaviest = find_heaviest(workloads)
     io_depths = frozenset(load.io_depth for load in workloads)
     flushes = any(load.flushes_from_queue for load in workloads)
+    between_reads = any(load.flushes_between_reads for load in workloads)
     if identity is not None and identity.kind is not TargetKind.SIMULATED:
         block_bytes = identity.logical_block_bytes
         with suppress(EngineError):
@@ -93,13 +94,18 @@ def try_ioengines(identity: DeviceIdentity | None, workloads: Sequence[Workload]
                 io_depth=heaviest.io_depth,
                 io_depths=io_depths,
                 flushes_from_queue=flushes,
+                flushes_between_reads=between_reads,
             )
-    return _try_ioengines_without_device(heaviest.jobs, heaviest.io_depth, io_depths, flushes)
+    return _try_ioengines_without_device(heaviest.jobs, heaviest.io_depth, io_depths, flushes, between_reads)
 
 
 @lru_cache(maxsize=8)
 def _try_ioengines_without_device(
-    jobs: int, io_depth: int, io_depths: frozenset[int], flushes_from_queue: bool = False
+    jobs: int,
+    io_depth: int,
+    io_depths: frozenset[int],
+    flushes_from_queue: bool = False,
+    flushes_between_reads: bool = False,
 ) -> ChosenEngine | None:
     """Try each load only once, because a batch asks for every drive."""
     path = find_engine().find_readable_file()
@@ -114,6 +120,7 @@ def _try_ioengines_without_device(
             io_depth=io_depth,
             io_depths=io_depths,
             flushes_from_queue=flushes_from_queue,
+            flushes_between_reads=flushes_between_reads,
             direct=False,
         )
     except EngineError:

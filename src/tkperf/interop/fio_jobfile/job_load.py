@@ -317,6 +317,8 @@ def _read_flush_every(options: JobOptions, pattern: _Pattern, io_depth: int) -> 
         options.refuse("fdatasync", "on a block device it is the same flush as fsync: leave one out")
     if io_depth > 1:
         options.keep(given[0], f"flush_every, which needs fio 3.38 or newer at a queue depth of {io_depth}")
+    elif pattern.read_percent:
+        options.keep(given[0], "flush_every, which needs fio 3.38 or newer in a load that also reads")
     return counts[given[0]]
 
 
