@@ -118,8 +118,13 @@ def choose_tests(
         find_demand: whether the search for the demand runs before the other tests.
 
     Raises:
-        UsageError: the profile does not define a named test, or defines no test of the suite.
+        UsageError: the profile does not define a named test, or defines no test of the suite, or an option such as
+            -nj makes a workload file impossible.
     """
+    for table in profile.tables.values():
+        # The file itself has no fault, see with_workload.
+        if isinstance(table, OwnWorkloadTable) and (fault := table.fault(profile)):
+            raise UsageError(f"with these options, the test {table.name} of a workload file cannot run: {fault}")
     own = own_tests(profile)
     tests = (*SUITES[suite].values(), *own)
     # A search for the demand changes the other tests, so the search runs only on request.
