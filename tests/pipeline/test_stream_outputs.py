@@ -26,6 +26,7 @@ from tkperf.cli.main import cli
 from tkperf.model.quantity import BACKLOG, IOPS, IOS, LATENCY_MEAN
 from tkperf.model.record import RunRecord
 from tkperf.page.comparison.build_page import build_comparison_page
+from tkperf.page.comparison.ratio_tables import build_section_table
 from tkperf.page.findings import findings, headlines
 from tkperf.page.findings.stream_findings import find_streams
 from tkperf.page.page import SectionView
@@ -286,7 +287,42 @@ def test_a_claim_about_an_unknown_stream_lists_the_streams(run_path: Path, tmp_p
     claims.write_text('[[claim]]\ntest = "host"\nstream = "logg"\nmetric = "iops"\nat_least = 1\n')
     checked = CliRunner().invoke(cli, ["check", str(run_path), str(claims)])
     assert checked.exit_code == 1
-    assert "no stream has that name; there are all, reader, log, log, flushes" in " ".join(checked.output.split())
+    assert "no stream has that name; there are 'all', 'reader', 'log', 'log, flushes'" in " ".join(
+        checked.output.split()
+    )
+
+
+def test_a_claim_without_a_stream_never_means_the_total(run_path: Path, tmp_path: Path) -> None:
+    """The total has a mix and a block size only as bounds, so a claim about 50 % reads does not mean the total."""
+    claims = tmp_path / "claims.toml"
+    load = 'read_percent = 50\nblock_size = "1024k"\n'
+    claims.write_text(f'[[claim]]\ntest = "host"\nsection = "Long"\n{load}metric = "iops"\nat_least = 1\n')
+    checked = CliRunner().invoke(cli, ["check", str(run_path), str(claims)])
+    assert checked.exit_code == 1
+    assert "that mix and block size was not run there, but 100/0 4k" in " ".join(checked.output.split())
+
+
+def test_a_baseline_judges_the_latency_of_an_offered_stream(run_path: Path, tmp_path: Path) -> None:
+    """The IOPS of a stream with an offered rate repeat the offer, so a baseline compares its mean latency."""
+    claims = tmp_path / "claims.toml"
+    claims.write_text(f'[baseline]\nrun = "{run_path}"\nwithin_percent = 5\n')
+    checked = call("check", run_path, claims)
+    output = " ".join(checked.output.split())
+    assert "log: 4 KiB sequential write mean latency" in output
+    assert "log, flushes: 4 KiB sequential write, mean latency" in output
+    assert "reader: 4 KiB random read IOPS" in output
+    assert "log: 4 KiB sequential write IOPS" not in output
+
+
+def test_a_comparison_gives_the_total_no_mix(run_path: Path) -> None:
+    """The tables of a comparison show a dash for the mix and the block size of the total, as the report does."""
+    result, _ = read(run_path)
+    comparison = compare([result, replace(result, info=replace(result.info, uuid="another"))])
+    table = build_section_table(comparison, [row for row in comparison.rows if row.section == "Long"])
+    places = [table.columns.index(title) for title in ("Block size (KiB)", "R/W %")]
+    totals = [row for row in table.rows if row[0] == "all"]
+    assert totals
+    assert {row[place] for row in totals for place in places} == {"-"}
 
 
 def test_every_form_says_what_a_trimmer_covers_and_who_flushed(run_path: Path, tmp_path: Path) -> None:

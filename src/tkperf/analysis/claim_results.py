@@ -414,11 +414,15 @@ def explain_not_measured(claim: Claim, result: RunResult) -> str | None:
     )
     streams = [name_stream(work) for work in works if work.together]
     if claim.stream is not None and claim.stream not in streams:
-        return f"no stream has that name; there are {_list(streams)}" if streams else "each load ran alone there"
+        return (
+            f"no stream has that name; there are {_list(map(repr, streams))}"
+            if streams
+            else "each load ran alone there"
+        )
     if not _has_alike(claim, works):
         if _has_alike(claim, prepared) or (prepared and not works):
             return "preconditioning, not judged"
-        measured = _list(work.mix_and_size for work in works)
+        measured = _list(work.mix_and_size for work in works if not work.is_combination)
         return f"that mix and block size was not run there, but {measured}"
     if claim.metric in CHARACTERISTICS:
         return "tkperf did not look for it there"
@@ -430,6 +434,7 @@ def _has_alike(claim: Claim, works: Iterable[Workload]) -> bool:
     return any(
         claim.read_percent in (None, work.read_percent) and size_bytes in (None, work.block_size_bytes)
         for work in works
+        if claim.stream is not None or not work.is_combination
     )
 
 

@@ -28,6 +28,7 @@ from tkperf.analysis.claim_results import (
 )
 from tkperf.analysis.claims_file import METRICS, Baseline, Claim, ClaimsFile
 from tkperf.analysis.comparing.comparison import explain_nothing_common
+from tkperf.analysis.loads_together import is_latency_sought
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.analysis.uncertainty.estimate import NOT_KNOWN, Uncertainty, scale
 from tkperf.analysis.workload_axes import (
@@ -49,7 +50,7 @@ from tkperf.model.disturbance.io import HOST_LIMITED, describe_disturbed
 from tkperf.model.errors import UsageError
 from tkperf.model.figures import CAUTION_WORDS
 from tkperf.model.measurement import TOO_FEW_IOS
-from tkperf.model.quantity import PERCENTILES, QUANTITIES, Better, Direction, Quantity
+from tkperf.model.quantity import LATENCY_MEAN, PERCENTILES, QUANTITIES, Better, Direction, Quantity
 from tkperf.model.units import NOT_FOUND, format_block_size, format_mix
 from tkperf.model.workload import Workload
 from tkperf.procedures import TESTS
@@ -124,13 +125,14 @@ def _require_tests(claims: ClaimsFile, result: RunResult) -> None:
 def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim, str | None, Uncertainty]]:
     """Yield a claim for each cell of an earlier run, with a note and the uncertainty of the limit.
 
-    The measure of each claim is the main quantity of the test.
+    The measure of each claim is the main quantity of the test. For a stream with an offered rate and for flushes, the
+    measure is the mean latency, because the rate of these I/Os is only the offered rate.
     """
     share = baseline.within_percent / 100
     source = f"{earlier.info.name} within {baseline.within_percent:g} %"
     for test in earlier.tests:
         for section in _judged_sections(test):
-            metric = next(key for key in (*section.plan.quantities, "iops") if key in METRICS)
+            of_test = next(key for key in (*section.plan.quantities, "iops") if key in METRICS)
             conditions = _conditions_of(section)
             for cell in section.cells:
                 unsteady = section.steady_of(cell.workload) is False
@@ -138,6 +140,8 @@ def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim
                 note = note if section.complete else "of the baseline, too, " + NOT_ENDED
                 of_load = [f"of the baseline: {text}" for text in _describe_cautions(section)]
                 note = "; ".join(filter(None, (note, *of_load))) or None
+                is_paced = cell.workload.stream is not None and is_latency_sought(cell.workload)
+                metric = LATENCY_MEAN.key if is_paced else of_test
                 quantity = QUANTITIES[metric]
                 value = _value(cell, quantity)
                 if value is None:
@@ -355,6 +359,9 @@ def _name(claim: Claim) -> str:
 
 
 def _is_meant(claim: Claim, workload: Workload) -> bool:
+    if workload.is_combination and claim.stream is None:
+        # The mix and the block size of a combination are bounds, not those of its I/Os.
+        return False
     return all(getattr(claim, axis.key) in (None, value(workload)) for axis, (value, _) in _CONDITIONS.items())
 
 
