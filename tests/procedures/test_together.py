@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -193,6 +194,11 @@ def test_a_plan_counts_the_writes_of_all_streams(tmp_path: Path) -> None:
             "",
             r"phase 2 \(stream\), key load, together: a phase takes one of these two keys",
         ),
+        (
+            "[[phases]]",
+            '[[phases]]\nkind = "purge"\ntogether = ["reader", "log"]\n[[phases]]',
+            r"phase 1 \(purge\), key together: no other key is allowed here",
+        ),
         ("jobs = 2", "jobs = 255", "key together: the loads have 257 threads in all, and at most 256"),
         ("trims = true", "trims = true\nio_depth = 2", "load trimmer, key io_depth: fio trims one block at a time"),
         ("trims = true", "", "load trimmer, key block_size_kib: more than 16,384 KiB"),
@@ -211,6 +217,44 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, old: str, new: str, s
     """Each mistake is reported in one line with the load or phase and the key, before a device is opened."""
     with pytest.raises(UsageError, match=says):
         own(FILE.replace(old, new, 1), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["all", "reader, flushes"])
+def test_a_stream_cannot_have_the_name_of_another_row(tmp_path: Path, name: str) -> None:
+    """Results call the total ``all`` and the flushes of a load ``NAME, flushes``, so a stream with such a name would be
+    mistaken for them in tables, claims and exports.
+    """
+    text = FILE.replace("[loads.trimmer]", f'[loads."{name}"]').replace('"trimmer"', f'"{name}"')
+    with pytest.raises(UsageError, match=rf"phase 2 \(stream\), key together: the name {name} has another meaning"):
+        own(text, tmp_path)
+
+
+def test_one_stream_begins_at_once(tmp_path: Path) -> None:
+    """A combination in which every load has a delay is refused. fio 3.33 reports no runtime for such jobs."""
+    text = FILE.replace("trims = true", "trims = true\ndelay_s = 3").replace(
+        "io_depth = 8", "io_depth = 8\ndelay_s = 1"
+    )
+    with pytest.raises(UsageError, match=r"phase 2 .*, key together: every load has delay_s, .* each delay_s by 1$"):
+        own(text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"jobs": 255}, "key together: the loads have 257 threads in all"),
+        ({"step_s": 3}, "key together: load writer begins 2 s after the others, which is more than half of the 3 s"),
+    ],
+)
+def test_an_option_that_makes_a_workload_file_impossible_is_refused(
+    tmp_path: Path, options: dict[str, Any], says: str
+) -> None:
+    """If -nj or -rt makes the test of a workload file impossible, the error names the test and the key. No other test
+    runs in its place.
+    """
+    (tmp_path / "own.toml").write_text(FILE.replace("jobs = 2\n", "", 1))
+    request = RunRequest(suite="ssd", device="sim:nvme-4kn", tests=(str(tmp_path / "own.toml"),), **options)
+    with pytest.raises(UsageError, match=rf"^with these options, the test mix of a workload file .*{says}"):
+        plan_run(request)
 
 
 def test_more_than_16_streams_are_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tkperf.model.units import NOT_MEASURED, format_block_size_kib, format_mix
-from tkperf.model.workload import Workload
+from tkperf.model.workload import NAME_OF_TOTAL, SUFFIX_OF_FLUSHES, Workload
 
 Order = tuple[float, str]
 
@@ -66,7 +66,7 @@ def name_stream(work: Workload) -> str:
     """
     if not work.together:
         return NOT_MEASURED
-    return "all" if work.is_combination else f"{work.stream}{', flushes' if work.flushes else ''}"
+    return NAME_OF_TOTAL if work.is_combination else f"{work.stream}{SUFFIX_OF_FLUSHES if work.flushes else ''}"
 
 
 STREAM = WorkloadAxis(

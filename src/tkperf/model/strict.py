@@ -97,7 +97,9 @@ def describe_mistake(mistake: msgspec.ValidationError, type_: Any, value: object
         key = ".".join([*names, slip[2]])
         if slip[1] == "missing required":
             return f"{tables}: required key {key} is missing"
-        return f"{tables}, key {key[:_LONGEST_QUOTED]}: {choose_from(slip[2], _keys(info))}"
+        keys = _keys(info)
+        choices = choose_from(slip[2], keys) if keys else "no other key is allowed here"
+        return f"{tables}, key {key[:_LONGEST_QUOTED]}: {choices}"
     where = f"{tables}, key {'.'.join(names)}" if names else tables
     words = [word for word in _words(info) if isinstance(word, str)]
     if words and isinstance(value, str):

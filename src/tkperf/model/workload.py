@@ -374,6 +374,15 @@ class Stream:
             raise ValueError(f"delay_s must be 0 or more, but it is {self.delay_s}")
 
 
+NAME_OF_TOTAL = "all"
+SUFFIX_OF_FLUSHES = ", flushes"
+
+
+def is_reserved_name(name: str) -> bool:
+    """Return whether a stream cannot have this name, because results use it for the total or for flushes."""
+    return name == NAME_OF_TOTAL or name.endswith(SUFFIX_OF_FLUSHES)
+
+
 def combine(streams: Sequence[Stream]) -> Workload:
     """Return the combination of streams that start and stop together.
 

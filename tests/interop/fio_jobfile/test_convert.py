@@ -192,6 +192,15 @@ def test_jobs_at_the_same_time_are_loads_that_run_together() -> None:
     assert document["loads"]["a"] == document["loads"]["b"]
 
 
+def test_a_load_never_has_the_name_of_another_row_of_results() -> None:
+    """The total of loads that run together is ``all`` in results, and the flushes of a load are ``NAME, flushes``."""
+    document = document_of(f"{GLOBAL}[all]\n[a, flushes]\n[all]\nstonewall\n")
+    assert [(phase.get("together"), phase.get("load")) for phase in document["phases"]] == [
+        (["all (2)", "a, flushes (2)"], None),
+        (None, "all"),
+    ]
+
+
 def test_jobs_that_wait_for_the_one_before_them_follow_it() -> None:
     """If no other job runs, wait_for is converted as a stonewall. Otherwise wait_for is refused, because the other jobs
     would continue to run.
@@ -304,6 +313,14 @@ def test_flushes_from_a_queue_are_carried_over_with_what_they_need() -> None:
     load = tomllib.loads(written)["loads"]["a"]
     assert (load["io_depth"], load["flush_every"]) == (4, 8)
     assert any("flush_every, which needs fio 3.38 or newer at a queue depth of 4" in line for line in report)
+
+
+def test_flushes_between_reads_are_carried_over_with_what_they_need() -> None:
+    """A job that reads, writes and flushes is carried over with a note about the needed version of fio. Older versions
+    flush again after each read.
+    """
+    _, report = convert(f"[a]\n{TIMED}rw=randrw\nfsync=8\n")
+    assert any("flush_every, which needs fio 3.38 or newer in a load that also reads" in line for line in report)
 
 
 @pytest.mark.parametrize(

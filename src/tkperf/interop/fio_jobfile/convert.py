@@ -17,7 +17,7 @@ from tkperf.interop.fio_jobfile.job_options import JobOptions, Refusal, list_out
 from tkperf.interop.fio_jobfile.job_sections import Job, name_variables, read_jobs
 from tkperf.model.errors import InputFileError
 from tkperf.model.units import format_count, on_one_line
-from tkperf.model.workload import Access
+from tkperf.model.workload import Access, is_reserved_name
 from tkperf.procedures import load_profile, with_workload
 from tkperf.procedures.own_workloads import parse_workload_file
 from tkperf.procedures.own_workloads.parts import (
@@ -173,7 +173,7 @@ def _name_loads(
         for number, load in enumerate(each.loads, start=1):
             job = each.options.job
             own = job.name if len(each.loads) == 1 else f"{job.name} {number}"
-            name = _new_name(own, (*taken, *loads))
+            name = _new_name(own, (*taken, *loads), is_together=is_together)
             loads[name] = msgspec.structs.replace(load, delay_s=delay_s) if delay_s else load
             jobs[name] = job
         if len(each.loads) > 1:
@@ -285,12 +285,13 @@ def _new_section(names: Sequence[str], taken: Collection[str]) -> str:
     return f"{names[0]} and {len(names) - 1} more"
 
 
-def _new_name(job: str, taken: Collection[str]) -> str:
-    """Return a heading and load name that no other phase has."""
+def _new_name(job: str, taken: Collection[str], *, is_together: bool) -> str:
+    """Return a heading and load name that no other phase has, and that has no other meaning in results."""
     plain = on_one_line(job)[:LONGEST_LOAD_NAME] or "job"
     room = LONGEST_LOAD_NAME - len(" (999)")
     numbered = (f"{plain[:room]} ({number})" for number in count(2))
-    return next(name for name in chain([plain], numbered) if name not in taken)
+    names = chain([plain], numbered)
+    return next(name for name in names if name not in taken and not (is_together and is_reserved_name(name)))
 
 
 def _check_one_device(jobs: Sequence[JobOptions]) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from tkperf.model.errors import not_known
 from tkperf.model.strict import describe_mistake
 from tkperf.model.units import KIB, MIB
-from tkperf.model.workload import Access, Arrival
+from tkperf.model.workload import Access, Arrival, is_reserved_name
 from tkperf.procedures.mixes_and_sizes import find_share_fault
 from tkperf.procedures.own_workloads.parts import (
     MOST_PHASES,
@@ -427,6 +427,16 @@ def _in_together(phase: Measuring, loads: Mapping[str, Load], profile: Profile) 
         )
     if isinstance(phase, RoundsPhase) and phase.loops:
         return "loops: a phase with together cannot have loops; write a phase for each value"
+    for name in phase.together:
+        if is_reserved_name(name):
+            return (
+                f"together: the name {name} has another meaning in results, where all is the total of the loads, and "
+                "NAME, flushes means the flushes of a load; rename the load"
+            )
+    if earliest_s := min(loads[name].delay_s for name in phase.together):
+        return (
+            f"together: every load has delay_s, but one load must begin at once; lower each delay_s by {earliest_s:g}"
+        )
     lasts_s = phase.step_s if isinstance(phase, RoundsPhase) else phase.slice_s
     for name in phase.together:
         if loads[name].delay_s > lasts_s / 2:
