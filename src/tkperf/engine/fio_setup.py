@@ -25,8 +25,8 @@ OLDEST_FIO = (3, 33)
 # keep 32 I/Os outstanding (engines/io_uring.c, commit af0ad0fa).
 EXACT_URING_DEPTH = (3, 39)
 # With io_uring, older versions flush too often when other I/Os are outstanding. At a depth of 8, they flushed 20,927
-# times where 5,656 flushes were due. With every engine, they also flush again after each read until the next write. With
-# 90 % reads, they flushed 554 times where 63 flushes were due (io_u.c, commit 704a8cfe).
+# times where 5,656 flushes were due. With every engine, they also flush again after each read until the next write.
+# With 90 % reads, they flushed 554 times where 63 flushes were due (io_u.c, commit 704a8cfe).
 EXACT_FLUSHES = (3, 38)
 # The results of older versions do not contain job_start.
 JOB_START = (3, 36)
