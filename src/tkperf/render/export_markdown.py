@@ -1,4 +1,4 @@
-"""The page of a run as Markdown, for wikis, issues and mails."""
+"""Export the page of a run as Markdown, for wikis, issues and mails."""
 
 from __future__ import annotations
 
@@ -11,26 +11,32 @@ from tkperf.page.verdict_texts import NoteLevel
 
 
 def inert(value: object) -> str:
-    """Return text from outside on one line without markup, HTML, links, mentions and control characters."""
+    """Return text from other sources on one line, without markup, HTML, links, mentions and control characters."""
     if value is None:
         return "not known"
     line = " ".join(str(value).split())
     visible = drop_controls(line)
-    # Because of an invisible word joiner, wikis create no links and mentions.
+    # An invisible word joiner prevents wikis from creating links and mentions.
     unlinked = re.sub(r"(://|www\.|@)", "\\1\u2060", visible)
     no_html = unlinked.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_{}\[\]|#!~])", r"\\\1", no_html)
 
 
 def inert_line(text: str) -> str:
-    """Return a text for a separate line. A line that begins with a dash would be an item of a list."""
+    """Return a text for a line of its own. A dash at its beginning is escaped, because it would start an item of a
+    list.
+    """
     return f"\\{inert(text)}" if text.startswith("-") else inert(text)
 
 
 def render_rows(
     head: Sequence[str], rows: Sequence[Sequence[str]], bold: Sequence[Sequence[bool]] = ()
 ) -> Iterator[str]:
-    """Yield the lines of a table, with figures aligned to the right. ``bold``: whether each cell is bold."""
+    """Yield the lines of a table in which figures are aligned to the right.
+
+    Args:
+        bold: whether each cell is bold.
+    """
     yield f"| {' | '.join(map(inert, head))} |"
     yield "|" + "---:|" * len(head)
     for row, marks in zip(rows, bold or [(False,) * len(head)] * len(rows), strict=True):
@@ -39,7 +45,7 @@ def render_rows(
 
 
 def render_markdown(view: ReportView) -> str:
-    """Return everything on a page that Markdown can show. Charts are omitted."""
+    """Return everything on a page that Markdown can show. Charts are left out."""
     lines = [f"# {inert(view.title)}", ""]
     lines += [f"{inert(line)}\n" for line in (view.subtitle, view.about) if line]
     lines += [f"**{inert(view.verdict.text)}**", ""]
@@ -64,7 +70,7 @@ def render_markdown(view: ReportView) -> str:
 
 
 def _decision(view: ReportView) -> Iterator[str]:
-    """Yield a line for each use, and then the matrix with the interval of each value."""
+    """Yield a line for each use, followed by the matrix with the interval of each value."""
     if view.decision is None:
         return
     for name, sentence in view.decision.lines:
@@ -95,7 +101,9 @@ def _headlines(view: ReportView) -> Iterator[str]:
 
 
 def _tiles(tiles: Sequence[HeadlineView]) -> Iterator[str]:
-    """Yield a row for each figure of many drives: the median, the ends, and the drive that needs attention."""
+    """Yield a table with a row for each figure of many drives: the median, the lowest and highest value, and the drive
+    that needs attention.
+    """
     if not tiles:
         return
     rows = [(tile.label, tile.text, tile.sure, tile.verdict) for tile in tiles]
@@ -112,7 +120,7 @@ def _findings(view: ReportView) -> Iterator[str]:
 
 
 def _warnings(view: ReportView) -> Iterator[str]:
-    """Yield each warning once, under its subject."""
+    """Yield each warning once, below the subject of the warning."""
     if view.grouped_warnings:
         yield from (f"{view.warnings_line}:", "")
         for group in view.grouped_warnings:

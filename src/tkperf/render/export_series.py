@@ -1,7 +1,7 @@
-"""A run as series over absolute time for databases behind dashboards: OpenMetrics and line protocol.
+"""Export a run as series over absolute time for databases behind dashboards, in OpenMetrics and line protocol.
 
 The series contain every second of every step, and every reading of the drives. A value that was not measured has no
-point, and is never 0. ``docs/reference/exports.md`` explains the names and labels.
+point, and is never written as 0. ``docs/reference/exports.md`` explains the names and labels.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Readings = Iterable[tuple[str | None, Reading]]
 
 @dataclass(frozen=True, slots=True)
 class SeriesPoint:
-    """Values at one moment by the names of their families; None: not measured."""
+    """Values at one moment, with the names of their families as the keys. None means that a value was not measured."""
 
     at_s: float
     labels: Labels
@@ -41,7 +41,9 @@ class SeriesPoint:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Series of one quantity: its meaning, and its unit in the words of OpenMetrics, with which its name ends."""
+    """Properties of all series of one quantity: the meaning, and the unit with which the name ends, in OpenMetrics'
+    words.
+    """
 
     unit: str
     meaning: str
@@ -70,7 +72,7 @@ SECONDS: dict[str, tuple[Family, Callable[[Sample], float | None]]] = {
         for percent in SAMPLE_PERCENTILES
     },
 }
-# Points of loads that trim or flush alone have these.
+# Only points of loads that trim or flush contain these values.
 TRIMS: dict[str, tuple[Family, Callable[[Sample], float | None]]] = {
     "tkperf_trim_iops": (Family("", "Trims a second"), lambda of: of.trim.ios / of.duration_s),
     "tkperf_trim_bytes_per_second": (Family("", "Bytes trimmed a second"), lambda of: of.trim.bytes / of.duration_s),
@@ -102,7 +104,8 @@ READINGS: dict[str, tuple[Family, str]] = {
     "tkperf_drive_used_ratio": (Family("ratio", "Used up of the life that the maker promises"), "percentage_used"),
 }
 
-# Series of a running run, and the field of its overview for each of them.
+# Series of a run that is still running. The key is the name of the series, and the last text is the field of the run's
+# overview.
 PROGRESS: dict[str, tuple[Family, str]] = {
     "tkperf_run_tests": (Family("", "Tests of the run"), "tests"),
     "tkperf_run_tests_done": (Family("", "Tests that are complete"), "tests_done"),
@@ -117,13 +120,14 @@ PROGRESS: dict[str, tuple[Family, str]] = {
 def build_points(
     result: RunResult, began_s: float, steps: Steps, samples: Samples, readings: Readings = ()
 ) -> Iterator[SeriesPoint]:
-    """Yield the points of one series after the other, each in the order of time. The readings of the drives are last.
+    """Yield the points of each series, one series after the other. The points of a series are in chronological order.
+    The readings of the drives are last.
 
     Args:
         began_s: start of the run, in seconds since 1970 (UTC).
     """
     run = label_run(result.info)
-    # The points of a load also have its flushes.
+    # The flushes need no separate series, because the points of their load contain them.
     parts = ((test, part) for test, step in steps for part in step.parts if not part.workload.flushes)
     in_series = sorted(parts, key=lambda each: (each[0], each[1].section, str(each[1].workload), each[1].started_s))
     for test, part in in_series:
@@ -141,14 +145,18 @@ def label_run(info: RunInfo) -> dict[str, str]:
 
 
 def label_step(test: str, step: StepRecord | UnfinishedStep) -> dict[str, str]:
-    """Return the labels of a step. Only a stream of a combination has the label ``stream``."""
+    """Return the labels of a step. Only the streams of a combination have the label ``stream``."""
     workload, kind = str(step.workload), step.kind.value
     labels = {"test": test, "section": step.section, "workload": workload, "kind": kind}
     return labels if step.workload.stream is None else labels | {"stream": step.workload.stream}
 
 
 def build_second(sample: Sample, workload: Workload, labels: Labels, step_s: float) -> SeriesPoint:
-    """Return the point of a second at its end, when its values were known. ``step_s``: the start of its step."""
+    """Return the point of a second. Its time is the end of the second, when the values were known.
+
+    Args:
+        step_s: start of the step, in seconds since 1970 (UTC).
+    """
     families = SECONDS | (TRIMS if workload.trims else {}) | (FLUSHES if workload.flush_every is not None else {})
     values = {name: value(sample) for name, (_, value) in families.items()}
     if workload.trims:
@@ -165,17 +173,19 @@ def build_reading(reading: Reading, run: Labels, at_s: float) -> SeriesPoint:
 
 
 def build_progress(overview: RunOverview, run: Labels, at_s: float) -> SeriesPoint:
-    """Return the point of a run's progress."""
+    """Return the point that contains the progress of a run."""
     values = {name: getattr(overview, attribute) for name, (_, attribute) in PROGRESS.items()}
     return SeriesPoint(at_s, run, values)
 
 
 def render_openmetrics(points: Iterable[SeriesPoint]) -> Iterator[str]:
-    """Yield OpenMetrics 1.0 with time stamps in pieces, one family after the other and one series after the other."""
+    """Yield the text of OpenMetrics 1.0 with time stamps in pieces. The points are sorted according to family and
+    series.
+    """
     of_all = (*SECONDS.items(), *TRIMS.items(), *FLUSHES.items(), *READINGS.items(), *PROGRESS.items())
     families = {name: family for name, (family, _) in of_all}
-    # All points of a family must be together. Each family is collected on disk, because the points of days do not fit
-    # in memory.
+    # OpenMetrics requires that all points of a family are consecutive. Each family is collected in a file, because the
+    # points of several days do not fit in memory.
     with ExitStack() as stack:
         spools = {name: stack.enter_context(tempfile.TemporaryFile("w+")) for name in families}
         for point in points:
@@ -197,7 +207,7 @@ def render_openmetrics(points: Iterable[SeriesPoint]) -> Iterator[str]:
 
 
 def render_line_protocol(points: Iterable[SeriesPoint]) -> Iterator[str]:
-    """Yield InfluxDB's line protocol, a line for each moment, time in ns.
+    """Yield InfluxDB's line protocol with a line for each moment. Times are in ns.
 
     Measurements are ``tkperf_second`` and ``tkperf_drive``.
     """
@@ -216,19 +226,23 @@ def _seconds(value_ns: float | None) -> float | None:
 
 
 def _number(value: float) -> str:
-    """Return a number as text. Whole numbers keep all their digits, because counters of bytes have sixteen."""
+    """Return a number as text. Whole numbers keep all their digits, because counters of bytes may have sixteen
+    digits.
+    """
     return str(value) if isinstance(value, int) else repr(float(value))
 
 
 def _quoted(text: str) -> str:
-    """Return the value of a label: OpenMetrics escapes the backslash, the quote and the line feed, and no other
-    character.
+    """Return the value of a label. OpenMetrics requires escapes only for the backslash, the quotation mark and the line
+    feed.
     """
     text = drop_controls(text.translate(_BLANKS))
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _escaped(text: str) -> str:
-    """Return a tag of line protocol. Characters that end a tag are escaped; the end of a line cannot be escaped."""
+    """Return a tag of the line protocol. Characters that would end a tag are escaped. Line ends cannot be escaped, so
+    they become blanks.
+    """
     text = drop_controls(" ".join(text.translate(_BLANKS).split("\n"))).strip(" ").rstrip("\\")
     return "".join(f"\\{letter}" if letter in ",= " else letter for letter in text)

@@ -1,6 +1,6 @@
-"""Results as flat tables for spreadsheets and statistics. The column names contain the units.
+"""Export results as flat tables for spreadsheets and statistics. The column names contain the units.
 
-An empty field is "not measured". ``docs/reference/exports.md`` explains the columns.
+An empty field means "not measured". ``docs/reference/exports.md`` explains the columns.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ from tkperf.render.export_json import (
     workload_row,
 )
 
-if TYPE_CHECKING:  # tables of a run do not need it
+if TYPE_CHECKING:  # The tables of a run do not need this module.
     from tkperf.analysis.comparing.comparison import Comparison
 
 SAMPLE_PERCENTILES = find_percentiles(PercentileUse.SECONDS)
 _PIECE_CHARACTERS = 1 << 20
 _BLANKS = str.maketrans("\n\r\t\v\f", "     ")
-# Start of a formula: the start of a field, whatever character separates fields.
+# Matches the start of a formula. The pattern also matches after a semicolon, because some spreadsheets separate fields
+# with semicolons.
 _FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\t\r])")
 
 Samples = Callable[[str, StepRecord], Iterable[Sample]]
 
-# The names of types in annotations.
+# Types with the names that annotations use for them.
 _TYPES = {kind.__name__: kind for kind in (str, bool, int, float)}
 
-# The type of the values of each column of a table.
+# The type of the values of each column, with the name of the column as the key.
 _PLACE = {"run": str, "target": str, "test": str, "section": str}
-# A row for all I/Os of a cell. A mix also has a row for its reads and a row for its writes.
+# The table has a row for all I/Os of a cell. A mix also has a row for its reads and a row for its writes.
 _CELL = {
     **WORKLOAD,
     "direction": str,
@@ -108,7 +109,7 @@ _RESUMPTION = {
     "changes": str,
 }
 
-# State of the host during each step. A step that was not watched has no row.
+# State of the host during each step. The table has no row for a step that tkperf did not watch.
 _HOST = {
     "kind": str,
     "number": int,
@@ -160,12 +161,12 @@ _CHARACTERISTIC = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataTable:
-    """A table.
+    """A table with named and typed columns.
 
     Attributes:
         types: the type of the values of each column: ``str``, ``bool``, ``int`` or ``float``. ``object`` means any of
             these types, in a table that is written only as CSV.
-        rows: the rows. They may allow only one pass, because the seconds of a long run do not fit in memory.
+        rows: the rows. They can perhaps be read only once, because the seconds of a long run do not fit in memory.
     """
 
     name: str
@@ -183,12 +184,12 @@ def build_tables(
     samples: Samples,
     telemetry: Iterable[tuple[str | None, Reading]] = (),
 ) -> Iterator[DataTable]:
-    """Yield every table of a run: the results first, then every second of every step.
+    """Yield every table of a run: first the results, then every second of every step.
 
     Args:
         result: the results of the run.
         steps: each step with the name of its test.
-        samples: the seconds of such a step.
+        samples: returns the seconds of a step.
         telemetry: the readings of the drives, each with the name of its test.
     """
     has_streams = _has_streams(result)
@@ -220,7 +221,9 @@ def _has_streams(result: RunResult) -> bool:
 
 
 def _without_streams(table: DataTable) -> DataTable:
-    """Return a table without the column of streams, if it has one: no load of the run was a stream."""
+    """Return a table without the column of streams. The caller uses this function if no load of the run was a
+    stream.
+    """
     if STREAM_COLUMN not in table.types:
         return table
     place = table.columns.index(STREAM_COLUMN)
@@ -230,13 +233,13 @@ def _without_streams(table: DataTable) -> DataTable:
 
 
 def build_comparison_table(comparison: Comparison) -> DataTable:
-    """Return a comparison with a row for each value of each run."""
+    """Return a comparison as a table with a row for each value of each run."""
     table = DataTable(name="comparison", types={**_PLACE, **_COMPARISON}, rows=tuple(_comparison(comparison)))
     return table if any(row.workload.together for row in comparison.rows) else _without_streams(table)
 
 
 def render_csv(table: DataTable) -> Iterator[str]:
-    """Yield a table as pieces of one CSV text."""
+    """Yield the pieces of a CSV text that contains the table."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
@@ -329,7 +332,9 @@ def _uncertainties(result: RunResult) -> Iterator[Row]:
 
 
 def _ends(result: RunResult) -> Iterator[Row]:
-    """Yield the end of each section. An unfinished test also has a row for each section without measurement."""
+    """Yield a row for the end of each section. For a test that did not complete, also yield a row for each section that
+    was not measured.
+    """
     for test in result.tests:
         place = _place(result, test)
         for section in test.sections:
@@ -393,7 +398,7 @@ def _verdicts(result: RunResult) -> Iterator[Row]:
 
 
 def _verdict_values(result: RunResult) -> Iterator[Row]:
-    """Yield the window of each verdict, with a row for each round, so that a reader can compute the verdict again."""
+    """Yield a row for each round in the window of each verdict, so that a reader can compute the verdict again."""
     for test, section in _sections(result):
         for verdict in section.verdicts:
             for number, value in zip(verdict.rounds, verdict.values, strict=True):
@@ -410,7 +415,9 @@ def _verdict_values(result: RunResult) -> Iterator[Row]:
 
 
 def _characteristics(result: RunResult) -> Iterator[Row]:
-    """Yield the characteristics of the course of each section. A characteristic that was not found has no value."""
+    """Yield the characteristics that describe the course of each section. A characteristic that was not found has no
+    value.
+    """
     for test, section in _sections(result):
         for found in section.characteristics:
             measure = found.measure
@@ -453,7 +460,9 @@ def _host(result: RunResult) -> Iterator[Row]:
 
 
 def _resumptions(result: RunResult) -> Iterator[Row]:
-    """Yield a row for each resumption of the run, with the test and the section that were interrupted."""
+    """Yield a row for each resumption of the run, with the name of the test and of the section that were
+    interrupted.
+    """
     for each in result.resumptions:
         yield (
             *_target(result),
@@ -515,20 +524,20 @@ def _comparison(comparison: Comparison) -> Iterator[Row]:
 
 
 def _disturbances(codes: tuple[DisturbanceCode, ...] | None) -> str | None:
-    """Return the codes of a step's disturbances, with blanks between them.
+    """Return the codes of a step's disturbances, separated by blanks.
 
-    An empty text means no disturbance; None, an empty field, means that the step was not watched.
+    An empty text means that there was no disturbance. None becomes an empty field, and means that tkperf did not watch
+    the step.
     """
     return None if codes is None else " ".join(codes)
 
 
 def _field(value: object) -> object:
-    """Return booleans as 0/1, and text on one line. Text that a spreadsheet would take for a
-    formula begins with a quote.
+    """Return booleans as 0 or 1, and text on one line. A quote is inserted before text that a spreadsheet would
+    interpret as a formula.
 
-    RFC 4180 has no escape for control characters, and many readers split a row at line ends within
-    a field, so both are left out. A spreadsheet set to a country with decimal commas divides fields
-    at semicolons.
+    RFC 4180 has no escape for control characters, and many readers split a row at line ends within a field. Both are
+    therefore removed. In countries with decimal commas, a spreadsheet may separate fields at semicolons.
     """
     if isinstance(value, bool):
         return int(value)
@@ -536,7 +545,5 @@ def _field(value: object) -> object:
 
 
 def one_line(text: str) -> str:
-    """Return text from others without control characters, and with a blank for each line end and
-    tab.
-    """
+    """Return text from other sources without control characters. Each line end and each tab becomes a blank."""
     return drop_controls(text.translate(_BLANKS))

@@ -1,8 +1,8 @@
-"""Results in the XML format of TKperf 2.2, so that tkperf-cmp and scripts that use it still work.
+"""Export results in the XML format of TKperf 2.2, so that tkperf-cmp and scripts for this format still work.
 
-The root element is named after the run; every text is JSON; rounds count from 0; throughput is in
-KiB/s, latencies in us (TKperf 2.2's source, and files it wrote). Data without a place in TKperf's
-format (percentiles, samples, more than one verdict, other block sizes) are left out.
+The root element has the name of the run. Every text is JSON. Rounds are counted from 0. Throughput is in KiB/s, and
+latencies are in µs. The sources are the source code of TKperf 2.2 and files that it wrote. Data for which TKperf's
+format has no place are left out: percentiles, samples, further verdicts, and other block sizes.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from tkperf.render.export_json import finite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TkperfXml:
-    """The document of TKperf. ``left_out`` names the parts of the run that the document lacks."""
+    """A document in TKperf's format. ``left_out`` names the parts of the run that the document does not contain."""
 
     text: str
     left_out: tuple[str, ...]
 
 
 def render_tkperf_xml(result: RunResult) -> TkperfXml:
-    """Return the run in the format of TKperf, in which the place of a value in TKperf's loops identifies the value.
+    """Return the run in the format of TKperf. In this format, a value is identified by its position in TKperf's loops.
 
     Raises:
         UsageError: the format of TKperf cannot contain the run.
@@ -51,7 +51,7 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
         )
     if result.tests and not any(test.name in TKPERF_TABLES for test in result.tests):
         raise UsageError("TKperf's XML cannot contain results of fio. Use --csv or --json")
-    # Names of elements allow fewer characters than names of runs.
+    # The name of an XML element allows fewer characters than the name of a run.
     root = ET.Element(re.sub(r"^(?![A-Za-z_])", "_", re.sub(r"[^A-Za-z0-9._-]", "_", result.info.name)))
     info, host = result.info, result.info.host
     _add(root, "testdate", (info.started_utc or "")[:10])
@@ -78,7 +78,9 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
 
 
 def _rounds(test: TestResult) -> tuple[object, tuple[str, ...]]:
-    """Return ``roundmat`` of a test (None if the test has none), and the parts that are left out."""
+    """Return ``roundmat`` of a test and the names of the parts that are left out. ``roundmat`` is None if the test has
+    none.
+    """
     if test.name not in TKPERF_TABLES:
         return None, ("no test of TKperf",)
     if not any(section.cells for section in test.sections):
@@ -120,12 +122,12 @@ def _add_steady_state(element: ET.Element, verdict: SteadyStateVerdict | None, t
     if verdict is None or test == "writesat":
         _add(element, "rndnr", rounds - 1)
         return
-    # Converts MB/s of 10^6 bytes to KiB/s.
+    # This factor converts MB/s (10^6 bytes/s) to KiB/s.
     scale = 1e6 / KIB if test == "tp" else 1.0
     fit = verdict.fit
     _add(element, "stdyrounds", [number - 1 for number in verdict.rounds])
     _add(element, "stdyvalues", [value * scale for value in verdict.values])
-    # TKperf fits the line over rounds that count from 0.
+    # TKperf fits the line over rounds that are counted from 0.
     slope = [fit.slope * scale, (fit.intercept + fit.slope) * scale] if fit else []
     _add(element, "stdyslope", slope)
     _add(element, "stdyavg", verdict.average * scale)
@@ -136,11 +138,13 @@ def _add_steady_state(element: ET.Element, verdict: SteadyStateVerdict | None, t
 def _by_round(
     section: SectionResult, mixes: Sequence[int], sizes_kib: Sequence[float], value: Callable[[CellResult], object]
 ) -> list[object] | None:
-    """Return [round][mix][block size] in the order of TKperf's loops; None if one of the cells is missing."""
+    """Return the values as lists [round][mix][block size] in the order of TKperf's loops. Return None if a cell is
+    missing.
+    """
     rounds: list[object] = []
     measured = {cell.workload.block_size_bytes for cell in section.cells}
     sizes_bytes = [round(size_kib * KIB) for size_kib in sizes_kib]
-    if sizes_bytes[-1] not in measured:  # sectors of 4 KiB
+    if sizes_bytes[-1] not in measured:  # The drive has sectors of 4 KiB.
         sizes_bytes.pop()
     for round_result in section.rounds:
         cells = {_place(cell): cell for cell in round_result.cells}
@@ -153,7 +157,9 @@ def _by_round(
 
 
 def _throughput_rounds(sections: Sequence[SectionResult]) -> tuple[list[object] | None, tuple[str, ...]]:
-    """Return [block size][reads, writes] for the block sizes of TKperf, up to the first missing one."""
+    """Return the throughput as lists [block size][reads, writes] for the block sizes of TKperf, up to the first missing
+    block size, and the names of the parts that are left out.
+    """
     by_size = {cell.workload.block_size_bytes: section for section in sections for cell in section.cells}
     rounds: list[object] = []
     for size_kib in THROUGHPUT_SIZES_KIB:
@@ -166,7 +172,7 @@ def _throughput_rounds(sections: Sequence[SectionResult]) -> tuple[list[object] 
 
 
 def _throughput(section: SectionResult) -> list[list[float | None]]:
-    """Return [reads, writes] of one block size, with a value for each round."""
+    """Return the lists [reads, writes] of one block size. Each list contains a value for each round."""
     return [
         [
             None if (value := cell.value(THROUGHPUT)) is None else value * 1e6 / KIB

@@ -1,4 +1,4 @@
-"""The report as one self-contained HTML file, which needs no network and can be attached to a mail."""
+"""Render the report as a single HTML file, which needs no network and can be attached to a mail."""
 
 from __future__ import annotations
 
@@ -30,27 +30,29 @@ from tkperf.render.export_json import finite
 from tkperf.render.paper import build_font_faces
 from tkperf.system.output_files import find_cache_folder, replace_file
 
-# The order is that of execution: each script may use the preceding ones.
+# The scripts are executed in this order. Each script may use the scripts before it.
 SCRIPTS = ("charts", "pictures", "seconds", "views", "figures", "scopes", "dialog", "tables", "chapters", "page")
 
-# A number with its unit, a range, and the name of a drive such as 990-PRO. A line must not be broken inside them.
+# Matches a number with its unit, a range, and the name of a drive such as 990-PRO. A line must not be broken inside
+# these texts.
 _FIGURE = re.compile(
     r"(?<![\w#.,-])(?:\d[\d.,]*(?:-\d+| (?:%|×|µs|ms|s|min|h|IOPS|[KMGT]i?B(?:/s)?|°C))"
     r"|[A-Z\d]{1,12}-[A-Z\d]{1,12})(?![\w/-])"
 )
-# These are looked up at import, so that a missing package is reported before anything is written.
+# The version is looked up during the import, so that a missing package is reported before tkperf writes anything.
 _VL_CONVERT = metadata.version("vl-convert-python")
-# A cached file without this text is incomplete.
+# A cached file is incomplete if it does not end with this text.
 _END_OF_BUNDLE = "\n/* end of Vega */\n"
-# Tables of a chart's data have six digits. From this value on, such as times in ms, a number is rounded to a whole one.
+# Numbers in the data of charts have six digits. Numbers from this value on, such as times in ms, are rounded to whole
+# numbers.
 _DIGITS, _LARGE = 6, 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFrame:
-    """Parts of a page that a server shows: the address of ``render_script()``, and the HTML of the server.
+    """Parts that only a page from a server has: the address of ``render_script()``, and further HTML.
 
-    The headers of the server contain the content security policy.
+    The server sends the content security policy of such a page in its headers.
     """
 
     script_address: str
@@ -60,10 +62,10 @@ class PageFrame:
 
 
 def render_view(view: ReportView, frame: PageFrame | None = None) -> str:
-    """Return the whole page. Every text from outside is escaped. The scripts come from the package.
+    """Return the whole page. Every text from other sources is escaped, and all scripts come from the package.
 
     Args:
-        frame: the parts of a served page; None: the page is one file.
+        frame: the parts of a page from a server; None if the page is a single file.
     """
     template = _environment().get_template("report.html.j2")
     simulated, verdict = split_simulated(view.verdict) if view.decision else ("", view.verdict)
@@ -80,12 +82,12 @@ def render_view(view: ReportView, frame: PageFrame | None = None) -> str:
         frame=frame,
         script=None if frame else render_script(with_charts=_has_charts(view)),
     )
-    # This is done at the end, so that it covers every text from outside, including JSON.
+    # Control characters are removed at the end, so that this covers every text from other sources, including JSON.
     return CONTROLS.sub("", page)
 
 
 def _has_charts(view: ReportView) -> bool:
-    """Return whether a page needs Vega: it contains a chart, or a cell whose seconds a click draws."""
+    """Return whether a page needs Vega, because it contains a chart or a cell whose seconds are drawn after a click."""
     of_tests = (
         charts
         for test in view.tests
@@ -97,13 +99,13 @@ def _has_charts(view: ReportView) -> bool:
 
 
 def load_templates() -> None:
-    """Compile the templates for processes that are forked to render pages."""
+    """Compile the templates in advance, so that forked processes that render pages need not compile them again."""
     for name in _environment().list_templates(extensions=["j2"]):
         _environment().get_template(name)
 
 
 def render_styles() -> str:
-    """Return the style sheet of reports with its fonts, for other pages with the same appearance."""
+    """Return the style sheet of reports with its fonts, for other pages that have the same appearance."""
     return _environment().get_template("styles.css.j2").render(keywords="")
 
 
@@ -121,14 +123,17 @@ def _environment() -> Environment:
 
 
 def _script_json(value: object) -> str:
-    """Return JSON that cannot end its script element. A value that JSON cannot express as a number is null."""
+    """Return JSON that cannot end the script element that contains it. A value that JSON cannot express becomes
+    null.
+    """
     return _json(value).replace("<", "\\u003c").replace("&", "\\u0026")
 
 
 def pack_json(value: object) -> str:
-    """Return JSON as a JSON string of its own: compressed (zlib) and in base 64, as ``unzip`` of the script takes it.
+    """Return JSON as a JSON string that contains the JSON text, compressed with zlib and in base 64. The function
+    ``unzip`` of the page's script unpacks the string.
 
-    Control characters are left out here, as the page's own pass does not see them.
+    Control characters are removed here, because a later step that cleans the whole page cannot find them.
     """
     plain = CONTROLS.sub("", _json(value))
     return f'"{base64.b64encode(zlib.compress(plain.encode())).decode()}"'
@@ -137,13 +142,13 @@ def pack_json(value: object) -> str:
 def _json(value: object) -> str:
     try:
         return msgspec.json.encode(value).decode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which a file from outside may contain
+    except UnicodeEncodeError:  # A file from another source may contain half of a surrogate pair.
         plain = json.dumps(finite(msgspec.to_builtins(value)), ensure_ascii=False)
         return plain.encode(errors="backslashreplace").decode()
 
 
 def _drawn(view: ChartView) -> list[dict[str, object]]:
-    """Return the specification of each view of a chart, with the digits that the page shows."""
+    """Return the specification of each view of a chart. Its numbers have as many digits as the page shows."""
     return [_shorten_data(draw(each.chart)) for each in view.views]
 
 
@@ -153,7 +158,8 @@ def _shorten_data(spec: Mapping[str, object]) -> dict[str, object]:
 
 def _shorten(value: object) -> object:
     """Return a value with its numbers rounded to six digits."""
-    # The exact types first: a page has hundreds of thousands of values, and nearly all of them have one of these.
+    # The exact types are checked first, because a page has hundreds of thousands of values, and nearly all of them have
+    # one of these types.
     kind = type(value)
     if kind is str or kind is int or value is None:
         return value
@@ -191,8 +197,8 @@ def _css_text(text: str) -> str:
 
 @cache
 def render_script(*, with_charts: bool = True) -> str:
-    """Return Vega, Vega-Lite and the scripts of the page as one script. Without charts, return only the scripts of the
-    page.
+    """Return Vega, Vega-Lite and the scripts of the page as one script. If the page has no charts, return only the
+    scripts of the page.
     """
     folder = resources.files("tkperf.render") / "templates/script"
     ours = "\n".join((folder / f"{name}.js").read_text("utf-8") for name in SCRIPTS)
@@ -201,10 +207,10 @@ def render_script(*, with_charts: bool = True) -> str:
 
 
 def _vega_bundle() -> str:
-    """Return the libraries that vl-convert contains, without a download.
+    """Return the libraries that are part of vl-convert, so that no download is necessary.
 
-    Joining them takes a second, so the result is stored in the user's cache folder. Reports do not depend on that
-    cache.
+    Joining the libraries needs about a second, so the result is stored in the cache folder of the user. A report can
+    also be written without this cache.
     """
     cache = find_cache_folder()
     kept = None if cache is None else cache / f"vega-{_VL_CONVERT}.js"

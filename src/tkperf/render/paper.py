@@ -1,7 +1,7 @@
-"""The printed report as plain data: its fonts, and the places of its charts. The process that makes a PDF needs no
-more.
+"""Describe the printed report as plain data: its fonts, and the places of its charts.
 
-That process loads only this module, because the modules that build a page take four times as long to load.
+The process that writes a PDF loads only this module, because the modules that build a page need four times as long to
+load.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Document = dict[str, Any]
 
 
 def parts_of(document: Document) -> list[dict[str, Any]]:
-    """Return all tests, their courses and their sections: the parts with rows of ``charts``."""
+    """Return the parts that contain rows of ``charts``: all tests, their events, and their sections."""
     return [part for test in document["tests"] for part in (test, test["events"], *test["sections"])]
 
 
 def charts_of(document: Document) -> list[dict[str, Any]]:
-    """Return all charts that are drawn, in their order. ``spec`` of each chart is its specification."""
+    """Return all charts that are drawn, in their order. The key ``spec`` of a chart contains its specification."""
     rows = (row for part in parts_of(document) for row in part["charts"])
     return [
         chart
@@ -32,16 +32,16 @@ def charts_of(document: Document) -> list[dict[str, Any]]:
 
 FAMILY = "Inter"
 STACK = f'{FAMILY}, "Liberation Sans", Arial, Helvetica, sans-serif'
-"""The fonts of a page. The alternatives are families of about the same width."""
+"""The fonts of a page. The alternatives are font families with about the same width."""
 
 FOLDER = Path(str(resources.files("tkperf.render") / "templates/fonts"))
 FILES = {400: FOLDER / "Inter-Regular.ttf", 700: FOLDER / "Inter-Bold.ttf"}
-"""Font files by weight."""
+"""Font files, with the weight of the font as the key."""
 
 
 @cache
 def build_font_faces() -> str:
-    """Return the fonts as CSS that is embedded in the page."""
+    """Return CSS that embeds the fonts in the page."""
     return "\n".join(
         f"@font-face {{ font-family: {FAMILY}; font-weight: {weight}; "
         f"src: url(data:font/ttf;base64,{base64.b64encode(path.read_bytes()).decode()}); }}"

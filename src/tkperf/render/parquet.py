@@ -1,5 +1,7 @@
-"""Tables as Parquet. Only this module loads the packages for it, as late as possible, because the base installation
-lacks them.
+"""Write tables as Parquet.
+
+Only this module loads the packages for Parquet, and only when a table is written, because the base installation does
+not contain these packages.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ _FOOTER_BYTES = 1 << 16
 
 
 def require_parquet() -> None:
-    """Check for pyarrow before anything is written.
+    """Check that pyarrow is installed, before tkperf writes anything.
 
     Raises:
         UsageError: pyarrow is missing.
@@ -28,8 +30,8 @@ def require_parquet() -> None:
 
 
 def render_parquet(table: DataTable, run_id: str) -> bytes:
-    """Return a table of a run as one Parquet file. A value that was not measured is null. The metadata contain the name
-    of the run.
+    """Return a table of a run as the content of a Parquet file. A value that was not measured is null. The metadata
+    contain ``run_id``.
 
     Raises:
         UsageError: pyarrow is missing.
@@ -50,10 +52,10 @@ def render_parquet(table: DataTable, run_id: str) -> bytes:
 
 
 def is_of_run(path: Path, run_id: str) -> bool:
-    """Return whether a file is a table of this run, as ``render_parquet`` writes it.
+    """Return whether a file is a table of this run that ``render_parquet`` wrote.
 
-    The end of the file, where Parquet stores its metadata, is searched and not parsed, because anybody may have written
-    the file.
+    The function searches the end of the file, where Parquet stores its metadata. It does not parse the file, because
+    any program may have written the file.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -67,5 +69,5 @@ def is_of_run(path: Path, run_id: str) -> bool:
 
 
 def _clean(value: object) -> object:
-    """Return a text in the same form as in CSV tables: on one line, without control characters."""
+    """Return a text in the same form as in CSV tables: on one line and without control characters."""
     return one_line(value) if isinstance(value, str) else value

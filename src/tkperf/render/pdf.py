@@ -1,9 +1,9 @@
-"""The report for print: Vega draws the charts, and typst sets the document.
+"""Write the printed report. Vega draws the charts, and typst sets the document.
 
-The same run file gives the same bytes, because nothing in the PDF comes from the clock or from the machine that prints.
-Only texts in scripts for which typst has no fonts use the fonts of the system.
+The same run file leads to the same bytes, because the PDF contains nothing from the clock or from the machine. There is
+one exception: texts in scripts that typst's fonts do not contain use the fonts of the system.
 
-Executed as a module, this is the process that a ``Printer`` starts. It reads a document and writes a PDF.
+If this module is executed, it is the process that a ``Printer`` starts. The process reads a document and writes a PDF.
 """
 
 from __future__ import annotations
@@ -31,17 +31,18 @@ Spec = dict[str, object]
 _TWO_IN_VEGA = re.compile("[\U00010000-\U0010ffff]")
 
 
-# A drawing starts V8, which starts threads and reads its snapshot and the fonts.
+# File descriptors that a drawing needs. V8 starts threads, and reads its snapshot and the fonts.
 DESCRIPTORS = 16
 
 
 @cache
 def load_vega() -> ModuleType:
-    """Load V8, which takes half a second and 100 MB, and draw a chart, because only the first drawing is slow."""
-    # If there are no free descriptors, V8 fails without giving a reason.
+    """Load V8 and draw a chart, because the first drawing is slow. Loading takes half a second and 100 MB."""
+    # If no descriptors are free, V8 fails without a reason.
     require_descriptors(DESCRIPTORS, purpose="drawing charts", fault=UsageError)
     fonts = resources.files("tkperf.render") / "templates/no-system-fonts.conf"
-    with _environment("FONTCONFIG_FILE", str(fonts)):  # typst in the same process may need the fonts of the system
+    # Typst runs in the same process and may need the fonts of the system, so the variable is set only here.
+    with _environment("FONTCONFIG_FILE", str(fonts)):
         import vl_convert  # noqa: PLC0415 - most reports are not printed
 
         vl_convert.register_font_directory(str(FOLDER))
@@ -62,22 +63,23 @@ def _environment(name: str, value: str) -> Iterator[None]:
 
 
 def draw_all(specs: Sequence[Spec]) -> list[str]:
-    """Return the SVG of each chart."""
+    """Return the drawing of each chart as SVG."""
     return [load_vega().vegalite_to_svg(_for_vega(spec)) for spec in specs]
 
 
 def draw_png(spec: Spec) -> bytes:
-    """Return a chart as a picture for slides and web pages."""
+    """Return a chart as a PNG picture for slides and web pages."""
     wide: Any = _for_vega(spec | {"width": 700})
     picture: bytes = load_vega().vegalite_to_png(wide, scale=2.0)
     return picture
 
 
 def _for_vega(value: object) -> Any:
-    """Return texts that vl-convert can draw.
+    """Return texts in a form that vl-convert can draw.
 
-    A NUL in a text aborts the process. Vega may cut a character that JavaScript stores as two code units in half, and
-    vl-convert refuses the half. Such characters have no letters in the fonts, so they are spelled out.
+    A NUL in a text aborts the process. Vega may cut a character in half if JavaScript stores the character as two code
+    units, and vl-convert refuses such a half. The fonts have no glyphs for these characters, so the characters are
+    written as codes.
     """
     if isinstance(value, str):
         return _TWO_IN_VEGA.sub(lambda found: f"U+{ord(found[0]):X}", drop_controls(value))
@@ -88,13 +90,13 @@ def _for_vega(value: object) -> Any:
     return value
 
 
-# Characters that neither Inter nor typst's own fonts contain: all except Latin, Greek, Cyrillic, punctuation and a few
-# signs.
+# Matches characters that neither Inter nor typst's own fonts contain. Both contain Latin, Greek, Cyrillic, punctuation
+# and a few signs.
 _OTHER_SCRIPT = re.compile(r"[^\u0000-\u052f\u2000-\u209f\u2190-\u2195\u2212\u2248\u2260\u2264\u2265]")
 
 
 def set_document(document: Document) -> bytes:
-    """Return the PDF with embedded fonts. Drawings replace the specifications in the document."""
+    """Return the PDF with embedded fonts. In the document, drawings replace the specifications of the charts."""
     charts = charts_of(document)
     drawings = draw_all([chart.pop("spec") for chart in charts])
     for chart, drawing in zip(charts, drawings, strict=True):
@@ -105,7 +107,8 @@ def set_document(document: Document) -> bytes:
         template.read_bytes(),
         sys_inputs={"report": data},
         font_paths=typst.Fonts(
-            # Other versions of the same fonts would give other bytes.
+            # The fonts of the system are used only if necessary, because other versions of these fonts would lead to
+            # other bytes.
             include_system_fonts=_OTHER_SCRIPT.search(data) is not None,
             font_paths=[FOLDER],
         ),
@@ -114,6 +117,6 @@ def set_document(document: Document) -> bytes:
 
 
 if __name__ == "__main__":
-    load_vega()  # loads while the results are still being read
+    load_vega()  # V8 is loaded while the main process still reads the results.
     given = pickle.load(sys.stdin.buffer)  # noqa: S301 - of the process that started this one
     sys.stdout.buffer.write(set_document(given))

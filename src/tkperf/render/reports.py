@@ -1,6 +1,7 @@
-"""Reports as pages, and the process that makes a PDF.
+"""Build reports as pages, and start the process that writes a PDF.
 
-Only this module imports the renderers, and only when necessary, because the base installation lacks their packages.
+Only this module imports the renderers, and only when they are needed, because the base installation does not contain
+their packages.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
     from tkperf.render.html import PageFrame
 
 
-_LONGEST_EPOCH = 11  # digits, which suffice until the year 5138
+_LONGEST_EPOCH = 11  # digits, which are enough until the year 5138
 
 
 class Printer(Worker):
-    """Maker of one PDF. Create it early: it prepares itself while the main process reads results and renders the page
-    for the screen.
+    """Writes one PDF in a separate process. Create a printer early: its process loads the libraries while the main
+    process reads results and renders the page for the screen.
     """
 
     def __init__(self) -> None:
@@ -44,12 +45,12 @@ class Printer(Worker):
         self._document = b""
 
     def start(self, document: Document) -> None:
-        """Start the process on the document. Call it once."""
+        """Send the document to the process. Call this method once."""
         self._document = pickle.dumps(document)
         self.send(self._document)
 
     def finish(self) -> bytes:
-        """Return the PDF. If the process failed, this function makes the PDF. Call it once."""
+        """Return the PDF. If the process failed, this method writes the PDF itself. Call this method once."""
         made = self.receive()
         if made is not None:
             return made
@@ -60,7 +61,7 @@ class Printer(Worker):
 
 @contextmanager
 def start_printer() -> Iterator[Printer]:
-    """Start the printer of PDFs, which prepares itself while results are read.
+    """Start a printer of PDFs. Its process loads the libraries while the main process reads results.
 
     Raises:
         UsageError: the packages for reports are missing. All functions below that need these packages raise the same
@@ -73,7 +74,7 @@ def start_printer() -> Iterator[Printer]:
 
 
 def require_packages() -> None:
-    """Raise UsageError before anything is written if the packages for reports are missing."""
+    """Raise UsageError if the packages for reports are missing. Call this function before tkperf writes anything."""
     with _packages():
         import tkperf.render.html  # noqa: F401, PLC0415
 
@@ -94,13 +95,13 @@ def build_run_view(
     selections: Sequence[PartSelection] = (),
     user_facts: UserFacts | None = None,
 ) -> ReportView:
-    """Build the report of a run, with the details of its figures and the histograms that the user asked for.
+    """Build the report of a run, with the details of its figures and the histograms that the user requested.
 
     If a run has more workloads or steps than any sweep, its report contains neither the details nor the charts of whole
-    tests. These take milliseconds for each workload, and longer for a workload with many steps.
+    tests. These parts need milliseconds for each workload, and more for a workload with many steps.
 
     Raises:
-        UsageError: the run does not contain a histogram that the user asked for.
+        UsageError: the run does not contain a histogram that the user requested.
     """
     with _packages():
         from tkperf.page.view import build_view  # noqa: PLC0415
@@ -130,21 +131,21 @@ def render_html(view: ReportView, frame: PageFrame | None = None) -> str:
 
 
 def render_styles() -> str:
-    """Return the style sheet of reports, for other pages with the same appearance."""
+    """Return the style sheet of reports, for other pages that have the same appearance."""
     with _packages():
         from tkperf.render.html import render_styles as render  # noqa: PLC0415
     return render()
 
 
 def print_pdf(view: ReportView, printer: Printer) -> None:
-    """Start the PDF of a page."""
+    """Start writing the PDF of a page."""
     with _packages():
         from tkperf.render.document import compose  # noqa: PLC0415
     printer.start(compose(view))
 
 
 def render_tkperf_plots(comparison: Comparison) -> dict[str, bytes]:
-    """Draw the pictures of tkperf-cmp as PNG, by the names of its files."""
+    """Draw the pictures of tkperf-cmp as PNG, with the file names that tkperf-cmp uses as the keys."""
     with _packages():
         from tkperf.page.comparison.build_page import build_tkperf_plots  # noqa: PLC0415
         from tkperf.render.charts.draw import draw  # noqa: PLC0415

@@ -1,1 +1,1 @@
-"""Figures drawn with characters."""
+"""Print pages in a terminal, with figures that are drawn with characters."""

@@ -1,5 +1,7 @@
-"""A comparison in the terminal: the title, a line for each use, the matrix in blocks that fit, a line for each curve,
-and doubtful values of the runs; for several runs on one screen.
+"""Print a comparison in the terminal.
+
+The output contains the title, a line for each use, the matrix in blocks that fit the width, a line for each curve, and
+the doubtful values of the runs. A comparison of several runs fits on one screen.
 """
 
 from __future__ import annotations
@@ -23,14 +25,14 @@ from tkperf.render.terminal.histories import ASCII, BlockLetters, blocks_for, fo
 _GAP = 2
 _LONGEST_NAME, _LEAST_COLUMN, _WIDEST_COLUMN = 20, 13, 24
 _WIDEST = 200
-# Greatest number of lines of a matrix with bars. Together with the title and a line for each use, the screen then has
-# about 40 lines.
+# Greatest number of lines of a matrix with bars. With the title and a line for each use, the output then has about 40
+# lines.
 _MOST_LINES = 28
-# Number of digits from which a number is shown in thousands if there is little room.
+# If there is little room, a number with at least this many digits is shown in thousands.
 _LONGEST_WHOLE = 5
 # Number of characters for an interval after a bar.
 _INTERVAL = len(" no interval")
-# Signs and letters for terminals without Unicode.
+# Replacements for signs and letters, for terminals without Unicode.
 _ASCII_SIGNS = str.maketrans(
     {
         "▲": "^",
@@ -58,7 +60,7 @@ _ASCII_SIGNS = str.maketrans(
 
 
 def print_decision(view: DecisionView, console: Console) -> None:
-    """Print the lines, then the matrix. If there is room, print a bar and the interval below each value."""
+    """Print the lines, followed by the matrix. If there is room, print a bar and the interval below each value."""
     blocks = blocks_for(console.encoding)
     width = min(_WIDEST, console.width)
     lines = draw_list(view, width, blocks) if len(view.columns) == 1 else draw_matrix(view, width, blocks)
@@ -68,7 +70,11 @@ def print_decision(view: DecisionView, console: Console) -> None:
 
 
 def draw_sentences(sentences: Sequence[tuple[str, str]], width: int | None) -> Iterator[Text]:
-    """Yield sentences, each after its name, in lines of this width. None: each sentence is on one line."""
+    """Yield sentences in lines of this width. The name of each sentence is in front of it.
+
+    Args:
+        width: the width in characters; None to write each sentence on one line.
+    """
     for name, sentence in sentences:
         text = drop_controls(f"{name}: {sentence}" if name else sentence)
         for number, part in enumerate([text] if width is None else wrap_words(text, width, hanging=2)):
@@ -84,8 +90,8 @@ def draw_legend(
     """Yield the meaning of the signs below a matrix.
 
     Args:
-        drawn: the lines of the matrix.
-        words_of: shorter words for signs.
+        drawn: the lines of the matrix, which contain the signs that need an explanation.
+        words_of: shorter words for some signs.
     """
     if not view.rows or not view.columns:
         return
@@ -100,14 +106,14 @@ def draw_legend(
 
 
 def print_line(line: Text, console: Console, blocks: BlockLetters) -> None:
-    """Print a line of a drawing, with signs that the terminal can show."""
+    """Print a line of a drawing. Signs that the terminal cannot show are replaced."""
     if blocks is ASCII:
         line.plain = line.plain.translate(_ASCII_SIGNS)
     console.print(line, highlight=False, soft_wrap=True)
 
 
 class _Content(Enum):
-    """What the cells of a matrix contain, from much to little."""
+    """Content of the cells of a matrix, from the most to the least detailed."""
 
     BARS = auto()
     WORDS = auto()
@@ -116,13 +122,13 @@ class _Content(Enum):
 
 
 def draw_matrix(view: DecisionView, width: int, blocks: BlockLetters, most_lines: int | None = None) -> Iterator[Text]:
-    """Yield the lines of the matrix; columns that do not fit beside each other form blocks below each other.
+    """Yield the lines of the matrix. Columns that do not fit beside each other form blocks below each other.
 
-    A matrix that would be too long has no bars. If it is still too long, its ratios have no words.
+    If a matrix would be too long with bars, it has no bars. If it is still too long, its ratios have no words.
 
     Args:
-        most_lines: the number of available lines; if the matrix would be longer, its cells contain values without
-            ratios. None: cells always have ratios.
+        most_lines: the number of available lines. If the matrix would be longer, its cells contain values without
+            ratios. With None, cells always have ratios.
     """
     if not view.rows or not view.columns:
         return
@@ -155,7 +161,7 @@ def draw_matrix(view: DecisionView, width: int, blocks: BlockLetters, most_lines
 
 
 class _Layout(NamedTuple):
-    """A way to draw a matrix: the widths of its columns, their heads in lines, the columns of each block, and the
+    """A layout of a matrix: the widths of the columns, their headings in lines, the columns of each block, and the
     number of lines.
     """
 
@@ -195,7 +201,7 @@ def _lay_out(view: DecisionView, width: int, content: _Content) -> _Layout:
 
 
 def _describe_cell(cell: MatrixCell, content: _Content) -> str:
-    """Return the text of a cell. Without ratios, return its value in few characters: ``322k▲``."""
+    """Return the text of a cell. Without ratios, the text is the value in few characters: ``322k▲``."""
     match content:
         case _Content.VALUES:
             return f"{_shorten(cell.text)}{cell.sign.value}"
@@ -206,18 +212,19 @@ def _describe_cell(cell: MatrixCell, content: _Content) -> str:
 
 
 def _shorten(text: str) -> str:
-    """Return a value of a cell in few characters: ``322k`` for ``322,000``."""
+    """Return the value of a cell in few characters: ``322k`` for ``322,000``."""
     whole = text.replace(",", "")
     if not (whole.isdecimal() and len(whole) >= _LONGEST_WHOLE):
         return text
-    # The value has at most four digits other than 0, so that 12500 thousands is printed without an exponent.
+    # The value has at most four digits other than 0. In this format, 12500 thousands is written without an exponent.
     return f"{float(f'{int(whole) / 1000:.4g}'):.15g}k"
 
 
 def draw_list(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield the lines of a matrix with one column: each drive with its value and bar, or the reason in full words.
+    """Yield the lines of a matrix with one column: each drive with its value and its bar, or with the reason why it has
+    no rank.
 
-    Text that does not fit on the line of the drive continues below its bar.
+    Text that does not fit on the line of the drive continues below the bar.
     """
     if not view.rows:
         return
@@ -249,7 +256,7 @@ def draw_list(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[
 
 
 def _fit(texts: Sequence[str], first: int, others: int) -> list[str]:
-    """Return texts on one line if they fit on it, otherwise in lines. Each text then has its own lines."""
+    """Return the texts on one line if they fit. Otherwise return each text in lines of its own."""
     whole = drop_controls("; ".join(filter(None, texts)))
     if len(whole) <= first:
         return [whole]
@@ -261,7 +268,7 @@ def split_columns(lengths: Sequence[int], room: int | None, gap: int) -> Iterato
     """Yield the numbers of the columns that fit beside each other, block by block.
 
     Args:
-        room: characters of a line; None: a line may have any length.
+        room: characters of a line; None if a line may have any length.
         gap: characters before each column.
     """
     block: list[int] = []
@@ -293,13 +300,13 @@ def _join(name: str, names: int, cells: Sequence[tuple[str, int, str]], gap: int
 
 
 def cut(text: str, width: int) -> str:
-    """Return a text of at most this many characters."""
+    """Return a text with at most ``width`` characters."""
     clean = drop_controls(text)
     return clean if len(clean) <= width else f"{clean[: width - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _bar(cell: MatrixCell, width: int, blocks: BlockLetters) -> str:
-    """Return a bar whose length shows the value, and the interval after it."""
+    """Return a bar whose length shows the value, followed by the interval."""
     if cell.bar is None or cell.text == NOT_MEASURED:
         return ""
     interval = cell.interval.replace("at least", "≥")
@@ -307,7 +314,7 @@ def _bar(cell: MatrixCell, width: int, blocks: BlockLetters) -> str:
 
 
 def _fill(cell: MatrixCell, width: int, blocks: BlockLetters) -> str:
-    """Return a bar that is visible for every value above 0. If the bar is cut, it has a sign."""
+    """Return a bar that is visible for every value above 0. A bar that is cut ends with a sign."""
     if not cell.bar:
         return ""
     length = max(1, round(cell.bar * width))
@@ -316,12 +323,12 @@ def _fill(cell: MatrixCell, width: int, blocks: BlockLetters) -> str:
 
 _MOST_BARS = 60
 _MOST_CURVES = 16
-# Room for the first and the last value.
+# Number of characters for the first and the last value.
 _ENDS = 16
 
 
 def print_curves(charts: Sequence[ChartView], console: Console) -> None:
-    """Print the first view of each chart: a line of bars for each run, all on one scale."""
+    """Print the first view of each chart, with a line of bars for each run. All lines have the same scale."""
     blocks = blocks_for(console.encoding)
     for view in charts:
         if isinstance(view.chart, Chart) and view.chart.drawable:
@@ -330,7 +337,7 @@ def print_curves(charts: Sequence[ChartView], console: Console) -> None:
 
 
 def draw_curves(chart: Chart, width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield the title with the scale of the bars, then each curve with its first and last value."""
+    """Yield the title with the scale of the bars, followed by each curve with its first and last value."""
     curves = [curve for curve in chart.curves if curve.name and not curve.muted][:_MOST_CURVES]
     names = min(_LONGEST_NAME, max((len(curve.name) for curve in curves), default=0))
     bars = max(1, min(_MOST_BARS, width - names - _ENDS))
@@ -359,7 +366,9 @@ def draw_curves(chart: Chart, width: int, blocks: BlockLetters) -> Iterator[Text
 
 
 def _spread(curves: Sequence[Curve], chart: Chart, bars: int) -> Iterator[list[float | None]]:
-    """Yield the values of each curve as bars at the same places: those of the axis, or equal parts of its length."""
+    """Yield the values of each curve as bars at the same places: the places of the axis, or equal parts of its
+    length.
+    """
     if chart.x.scale is Scale.ORDINAL:
         for curve in curves:
             known = {point.x: point.y for point in curve.points}
@@ -379,7 +388,7 @@ def _spread(curves: Sequence[Curve], chart: Chart, bars: int) -> Iterator[list[f
 
 
 def _fill_gaps(values: Sequence[float | None]) -> list[float | None]:
-    """Return the values, with interpolated values between two known ones, because a curve with few slices has fewer
+    """Return the values with interpolated values in the gaps between known values. A curve with few slices has fewer
     values than bars.
     """
     last = max((place for place, value in enumerate(values) if value is not None), default=-1)
@@ -400,12 +409,12 @@ def _height(value: float | None, low: float, high: float, blocks: BlockLetters, 
 
 
 MOST_LINES, MOST_LINES_BESIDE_FILES = 40, 20
-# Number of lines that a matrix of twelve runs needs, and greatest number of lines for the flaws.
+# Number of lines that the matrix of twelve runs needs, and greatest number of lines for the flaws.
 _LINES_OF_MATRIX, _LINES_OF_FLAWS = 17, 4
 _LINES_OF_LEGEND, _FEWEST_ROWS = 1, 2
-# The whole page explains these signs in more words.
+# Short words for one screen. The complete page explains these signs with more words.
 _SHORT_WORDS: dict[str, str] = {Sign.EQUAL: "equal", Sign.UNDECIDED: "not decided"}
-# From here on, a sentence repeats what the matrix shows.
+# The part of a sentence that begins with one of these texts is repeated in the matrix.
 _ALSO_IN_MATRIX = ("; not ranked: ", "; not measured: ")
 
 
@@ -415,7 +424,7 @@ def print_comparison(
     """Print the beginning of a comparison on one screen.
 
     Args:
-        flaws: the reasons why values of the runs are doubtful, each with the runs.
+        flaws: the reasons why values of the runs are doubtful, each with the names of the runs.
         beside_files: whether the comparison is also written to files, so that the terminal shows only the decision.
     """
     assert view.decision is not None
@@ -455,8 +464,8 @@ def _in_lines(text: str, width: int | None, style: str = "") -> list[Text]:
 
 
 def _fit_sentences(sentences: Sequence[tuple[str, str]], width: int | None, room: int) -> list[Text]:
-    """Return sentences in lines. If there are too many lines, first leave out what the matrix also shows, then the last
-    sentences.
+    """Return sentences in at most ``room`` lines. If there are too many lines, first leave out the parts that the
+    matrix also shows, and then the last sentences.
     """
     lines = list(draw_sentences(sentences, width))
     if len(lines) <= room:
@@ -477,8 +486,8 @@ def _leave_out_what_follows(sentence: str) -> str:
 
 
 def _fit_matrix(view: DecisionView, width: int, blocks: BlockLetters, room: int) -> list[Text]:
-    """Return the matrix with its legend in this number of lines. If there are too many runs, show only the best and the
-    worst.
+    """Return the matrix with its legend in at most ``room`` lines. If there are too many runs, show only the best and
+    the worst runs.
     """
     most = min(len(view.rows), MOST_ON_SCREEN)
     lines = _draw_rows(view, most, width, blocks, room)
@@ -489,7 +498,7 @@ def _fit_matrix(view: DecisionView, width: int, blocks: BlockLetters, room: int)
 
 
 def _draw_rows(view: DecisionView, most: int, width: int, blocks: BlockLetters, room: int) -> list[Text]:
-    """Return the lines of a matrix with this number of rows, the number of the other rows, and the legend."""
+    """Return the lines of a matrix with at most ``most`` rows, a line that counts the other rows, and the legend."""
     shown = replace(view, rows=choose_rows(view.rows, most))
     left = len(view.rows) - len(shown.rows)
     notes = (
@@ -503,8 +512,8 @@ def _draw_rows(view: DecisionView, most: int, width: int, blocks: BlockLetters, 
 
 
 def choose_rows(rows: Sequence[MatrixRow], most: int) -> tuple[MatrixRow, ...]:
-    """Return the rows in their order. If there are too many, return those that are most often the best, and most often
-    the worst.
+    """Return the rows in their order. If there are too many rows, return the rows that most often contain the best or
+    the worst value.
     """
     if len(rows) <= most:
         return tuple(rows)

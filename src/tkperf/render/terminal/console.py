@@ -1,6 +1,7 @@
-"""Consoles on stdout and stderr, and their behaviour when nobody reads them any more.
+"""Open consoles on stdout and stderr, and define their behaviour when no program reads the output any more.
 
-rich is slow to load, so functions that are needed before a command does its work are in ``standard_streams.py``.
+The package rich is slow to load. Functions that a command needs before its work are therefore in
+``standard_streams.py``.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ from tkperf.model.units import drop_controls, is_copied, wrap_words
 if TYPE_CHECKING:
     from tkperf.page.verdict_texts import Verdict
 
-# Width of drawings and headings without a terminal.
+# Width of drawings and headings if the output does not go to a terminal.
 _WIDE = 160
-# Styles of the levels of remarks: grey information, amber caution, red failure, and nothing else.
+# Styles for the levels of remarks. Information has no style, cautions are yellow, and failures are red.
 LEVEL_STYLES = {"information": "", "caution": "yellow", "failure": "red"}
 
 
 class OutputConsole(Console):
-    """Console that raises BrokenPipeError when nobody reads it any more. rich would end the process with status 1, even
-    in the middle of a run, or as if claims were not met.
+    """Console that raises BrokenPipeError when no program reads the output any more.
+
+    Without this class, rich would end the process with status 1, even in the middle of a run. Status 1 would also look
+    as if claims were not met.
     """
 
     def on_broken_pipe(self) -> None:
@@ -41,7 +44,7 @@ def open_console(*, stderr: bool = False) -> Console:
     """Return a console on stdout or stderr.
 
     If the output goes to a program or a file instead of a terminal, each text is one line, so that a search finds
-    consecutive words. The ``soft_wrap`` of the console is then set.
+    consecutive words. The attribute ``soft_wrap`` of the console is then True.
     """
     is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
     width = None if is_terminal else _WIDE
@@ -49,7 +52,9 @@ def open_console(*, stderr: bool = False) -> Console:
 
 
 def plain(text: object) -> str:
-    """Make text from a drive or a foreign file safe for ``console.print``: no markup, no control characters."""
+    """Return text from a drive or a foreign file in a form that is safe for ``console.print``: without markup and
+    control characters.
+    """
     return escape(drop_controls(str(text)))
 
 
@@ -61,20 +66,21 @@ def print_verdict(verdict: Verdict, console: Console) -> None:
 
 
 def choose_progress(progress: str) -> str:
-    """Replace ``auto`` with the view that suits stderr."""
+    """Return the view that suits stderr if ``progress`` is ``auto``; otherwise return ``progress``."""
     if progress != "auto":
         return progress
     return "live" if can_redraw() else "plain"
 
 
 def can_redraw() -> bool:
-    """Return whether stderr is a terminal that can draw lines over each other."""
+    """Return whether stderr is a terminal in which lines can be drawn over each other."""
     return sys.stderr.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines with markup on stderr. On a terminal, break lines between words. A stderr that nobody reads must not
-    end a run.
+    """Print lines with markup on stderr. On a terminal, lines are broken between words.
+
+    If nobody reads stderr any more, the run still continues.
     """
     console = OutputConsole(stderr=True)
     with suppress(OSError):
@@ -85,24 +91,24 @@ def print_lines(*lines: str) -> None:
 
 
 def _wrap_markup(lines: str, width: int) -> Iterator[Text]:
-    """Yield texts with markup in lines of whole words and commands."""
+    """Yield texts with markup in lines. Words and commands are not broken."""
     for line in map(Text.from_markup, lines.split("\n")):
         parts = wrap_words(line.plain, width) if line.cell_len > width else []
         ends = accumulate(len(part) + 1 for part in parts[:-1])
         yield from line.divide(list(ends))
 
 
-# Width of the labels before facts.
+# Width of the labels in front of facts.
 _LABEL = 9
 
 
 def print_facts(facts: Iterable[tuple[str, str]], *, style: str = "bold") -> None:
-    """Print labelled texts on stderr. A stderr that nobody reads must not end a run."""
+    """Print texts with labels on stderr. If nobody reads stderr any more, the run still continues."""
     print_lines(*format_facts(facts, OutputConsole(stderr=True), style=style))
 
 
 def format_facts(facts: Iterable[tuple[str, str]], console: Console, *, style: str = "bold") -> Iterator[str]:
-    """Yield labelled texts with markup, for a terminal with lines of whole words beside the label."""
+    """Yield texts with labels as markup. On a terminal, the lines are broken between words beside the label."""
     width = max(1, console.width - _LABEL) if console.is_terminal else sys.maxsize
     for label, text in facts:
         lines = [text] if len(text) <= width else wrap_words(text, width)

@@ -1,4 +1,4 @@
-"""Values of each cell round by round, as a table of sparklines that fits a terminal."""
+"""Draw the values of each cell over the rounds, as a table of sparklines that fits a terminal."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True, slots=True)
 class BlockLetters:
-    """Characters to draw with.
+    """Characters for drawings.
 
     Attributes:
-        heights: bars from the least to the full height of a line.
+        heights: bars from the lowest height to the full height of a line.
         done, perhaps, left: parts of a horizontal bar.
-        line: fills the rest of the line of a heading.
-        shades: parts of a heat map, from the greatest share.
+        line: character that fills the rest of a heading's line.
+        shades: parts of a heat map, beginning with the greatest share.
         limit: a limit between two squares.
     """
 
@@ -36,7 +36,7 @@ class BlockLetters:
     limit: str
 
     def spell(self, text: str) -> str:
-        """Return a text that uses only the available characters."""
+        """Return a text in which every character is available in this character set."""
         return text if self is UNICODE else text.replace("µ", "u").replace("°", "")
 
 
@@ -45,7 +45,7 @@ ASCII = BlockLetters(".:-=+*%#", "#", "=", ".", "-", "#*+:.", "|")
 
 
 def blocks_for(encoding: str | None) -> BlockLetters:
-    """Return the characters that an encoding can show."""
+    """Return the characters for drawings that an encoding can show."""
     try:
         (UNICODE.heights + UNICODE.perhaps + UNICODE.left + UNICODE.line + UNICODE.shades + UNICODE.limit).encode(
             encoding or "ascii"
@@ -56,7 +56,7 @@ def blocks_for(encoding: str | None) -> BlockLetters:
 
 
 def sparkline(values: Values, blocks: BlockLetters = UNICODE) -> str:
-    """Return a bar for each value, between 0 and the greatest of them."""
+    """Return a bar for each value. The scale extends from 0 to the greatest value."""
     top = max((value for value in values if value is not None), default=0.0)
     return "".join(_bar(value, top, blocks) for value in values)
 
@@ -69,7 +69,7 @@ def _bar(value: float | None, top: float, blocks: BlockLetters) -> str:
 
 
 def squeeze(values: Values, width: int) -> list[float | None]:
-    """Return at most ``width`` values. If there are more, each returned value is the mean of several."""
+    """Return at most ``width`` values. If there are more values, each returned value is the mean of several values."""
     if len(values) <= width:
         return list(values)
     edges = [round(place * len(values) / width) for place in range(width + 1)]
@@ -77,20 +77,26 @@ def squeeze(values: Values, width: int) -> list[float | None]:
 
 
 def mean(values: Values) -> float | None:
-    """Return the mean of the measured values; None without any."""
+    """Return the mean of the measured values, or None if no value was measured."""
     measured = [value for value in values if value is not None]
     return sum(measured) / len(measured) if measured else None
 
 
 def share_bar(share: float, width: int, blocks: BlockLetters = UNICODE, *, perhaps: float = 0.0) -> str:
-    """Return a bar of the completed share, from 0 to 1. ``perhaps``: the share that may be complete."""
+    """Return a bar of the completed share, from 0 to 1.
+
+    Args:
+        perhaps: the share that may be complete.
+    """
     done = int(min(1.0, max(0.0, share)) * width)
     maybe = max(0, int(min(1.0, perhaps) * width) - done)
     return blocks.done * done + blocks.perhaps * maybe + blocks.left * (width - done - maybe)
 
 
 def columns(values: Sequence[float], height: int, blocks: BlockLetters = UNICODE) -> Iterator[str]:
-    """Yield upright bars over ``height`` lines, from the top; every value above 0 is visible."""
+    """Yield the lines of vertical bars with this height in lines, from the top. A bar is visible for every value above
+    0.
+    """
     top = max(values, default=0.0)
     steps = len(blocks.heights)
     heights = [0 if value <= 0 else max(1, round(value / top * height * steps)) for value in values]
@@ -99,8 +105,8 @@ def columns(values: Sequence[float], height: int, blocks: BlockLetters = UNICODE
         yield "".join(blocks.heights[part - 1] if part else " " for part in filled).rstrip()
 
 
-# Number of bars of one cell; more bars would not show more of a few rounds. If there is less room, first the number
-# beside the bars is omitted, then columns.
+# Number of bars for one cell. More bars would not show more about a few rounds. If there is less room, the number
+# beside the bars is omitted first, and then columns are omitted.
 WIDEST, FEWEST, NARROWEST = 40, 6, 3
 _NUMBER = 5
 _GAP = 2
@@ -111,7 +117,7 @@ class Grid:
     """Values of each cell over time, in rows and columns.
 
     Attributes:
-        values: the values of each cell, by row; None for a cell that was not measured.
+        values: the values of each cell, row by row; None for a cell that was not measured.
         row_title, column_title: titles of the rows and of the columns.
     """
 
@@ -123,7 +129,7 @@ class Grid:
 
     @property
     def longest(self) -> int:
-        """Return the number of values of the cell that has most."""
+        """Return the greatest number of values of any cell."""
         return max((len(values) for row in self.values for values in row if values), default=1)
 
 
@@ -136,13 +142,14 @@ def draw_histories(
     current: Workload | None = None,
     blocks: BlockLetters = UNICODE,
 ) -> list[Text]:
-    """Return the newest values of each cell of a run under way: a heading and a line for each row of cells.
+    """Return the newest values of each cell of a running run: a heading, and a line for each row of cells.
 
     Args:
         title: name of the values.
-        histories: values of each cell, in the order of the run; empty: no values yet.
-        most_lines: if not all rows fit, only rows around ``current`` are shown, or none if there are too few lines.
-        current: the cell under way.
+        histories: values of each cell, in the order of the run; empty if there are no values yet.
+        most_lines: greatest number of lines. If not all rows fit, only rows around ``current`` are shown. If there are
+            too few lines for a row, no row is shown.
+        current: the cell that tkperf measures now.
     """
     layout = arrange(histories)
     several = len(histories) > 1
@@ -176,11 +183,12 @@ def draw_grid(
 ) -> list[Text]:
     """Return a heading and a line for each row.
 
-    A cell shows its values as bars and, if it fits, the last value as a number.
+    A cell shows its values as bars and, if there is room, the last value as a number.
 
     Args:
-        current: row and column of the cell under way.
-        newest: if not all values fit, show only the newest values instead of means of all values.
+        current: row and column of the cell that tkperf measures now.
+        newest: whether to show only the newest values if not all values fit. Otherwise each bar is the mean of several
+            values.
     """
     table = _Table(grid, width, blocks, newest=newest)
     head = table.head(title)
@@ -192,7 +200,7 @@ def draw_grid(
 
 
 def _around(count: int, at: int, most: int) -> range:
-    """Return the rows to show: all rows, or as many as fit around the row under way."""
+    """Return the rows to show: all rows, or as many rows as fit around the row ``at``."""
     first = max(0, min(at - most // 2, count - most))
     return range(first, min(count, first + most))
 
@@ -205,7 +213,7 @@ class _Table:
         self._number = 1 + _NUMBER
         if room // count - _GAP - self._number < FEWEST and room // count - _GAP >= FEWEST:
             self._number = 0
-        # At least one column, then as many as fit.
+        # At least one column is shown, and more columns if they fit.
         narrowest = _GAP + NARROWEST + self._number
         if count * narrowest > room:
             room -= len(f" +{count}")
@@ -215,7 +223,9 @@ class _Table:
         self._bars = max(NARROWEST, min(widest, fitting, max(grid.longest, 2 * FEWEST)))
 
     def head(self, title: str) -> list[Text]:
-        """Return the heading with the meaning of rows and columns, and the names of columns if there are several."""
+        """Return the heading with the meaning of rows and columns. If there are several columns, also return their
+        names.
+        """
         grid, several = self._grid, len(self._grid.columns) > 1
         down = f"{grid.row_title} down" if len(grid.rows) > 1 and grid.row_title else ""
         across = f"{grid.column_title} across" if several and grid.column_title else ""
@@ -251,7 +261,7 @@ class _Table:
 
 
 def format_short(value: float | None) -> str:
-    """Return a number in five characters at most: ``88.8k``, ``1.2M``, ``350``, ``12.3``."""
+    """Return a number with at most five characters: ``88.8k``, ``1.2M``, ``350``, ``12.3``."""
     if value is None:
         return NOT_MEASURED
     for factor, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):

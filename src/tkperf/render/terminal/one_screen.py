@@ -1,5 +1,5 @@
-"""The summary of a page on one screen of the terminal: the verdict, the headline figures, findings, and commands for
-more.
+"""Print the summary of a page on one screen of the terminal: the verdict, the headline figures, findings, and commands
+that show more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tkperf.page.verdict_texts import NoteLevel
 from tkperf.render.terminal.console import LEVEL_STYLES
 
 MOST_LINES = 40
-# Output that does not go to a terminal contains as many findings as a terminal of this width.
+# Output that does not go to a terminal contains as many findings as the output on a terminal of this width.
 _USUAL_WIDTH = 80
 _GAP = 2
 _HANGING = 2
@@ -34,12 +34,12 @@ _Note = tuple[str, str, str]
 
 RUN_FILE = "RUN_FILE"
 Pointers = Sequence[tuple[str, str]]
-"""Commands for further output, and what each of them shows."""
+"""Commands for further output, each with a description of this output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Paragraph:
-    """A text that begins a line. ``title`` is the beginning of the text and is highlighted."""
+    """A paragraph that begins on a new line. ``title`` is the beginning of ``text`` and is highlighted."""
 
     text: str
     style: str = ""
@@ -52,7 +52,11 @@ class _Paragraph:
         return wrap_words(self.text, width, hanging=_HANGING if self.title else 0)
 
     def draw(self, width: int | None) -> Iterator[Text]:
-        """Yield the lines. ``width``: None if a line may have any length."""
+        """Yield the lines of the paragraph.
+
+        Args:
+            width: greatest length of a line; None if a line may have any length.
+        """
         for number, line in enumerate([self.text] if width is None else self.wrap(width)):
             drawn = Text(line, style=self.style)
             if number == 0:
@@ -69,8 +73,9 @@ def print_one_screen(
     """Print the summary of a run's page on at most ``MOST_LINES`` lines, with as many findings as fit.
 
     Args:
-        going_on: the place of a run that has not ended.
-        run_file: replaces ``RUN_FILE`` in the commands of ``pointers``, unless a line is then too long.
+        going_on: the position of a run that has not ended.
+        run_file: the file name that replaces ``RUN_FILE`` in the commands of ``pointers``, unless a line would then be
+            too long.
     """
     width = None if console.soft_wrap else console.width
     wrapped_at = width or _USUAL_WIDTH
@@ -122,11 +127,11 @@ def _build_top(view: ReportView, going_on: str | None) -> Iterator[_Paragraph]:
 
 
 def draw_headlines(headlines: Sequence[HeadlineView], console: Console) -> RenderableType:
-    """Return a line for each figure, and below them the long verdicts that several figures share, each verdict once.
+    """Return a line for each figure. Below these lines, each long verdict that several figures share is shown once.
 
-    If the lines do not fit the terminal, the long verdicts of single figures are below the lines, too. The column of
-    the tests is left out if all figures have the same test, or if the column would leave too little room for the
-    labels.
+    If the lines are too wide for the terminal, the long verdicts of single figures are also shown below. If the lines
+    are still too wide, the column of the tests is left out in two cases: all figures have the same test, or the column
+    would leave too little room for the labels.
     """
     notes: list[_Note] = []
     rows = list(_build_rows(headlines, notes, _find_shared(headlines)))
@@ -157,8 +162,9 @@ def draw_headlines(headlines: Sequence[HeadlineView], console: Console) -> Rende
 def _build_rows(
     headlines: Sequence[HeadlineView], notes: list[_Note], set_apart: AbstractSet[str]
 ) -> Iterator[list[str]]:
-    """Yield label, value, interval, remark and test of each figure. A verdict of ``set_apart`` is added to the notes
-    instead, and the figure refers to its note.
+    """Yield label, value, interval, remark and test of each figure.
+
+    A verdict in ``set_apart`` is added to ``notes``, and the row of the figure contains only the name of the note.
     """
     names: dict[str, str] = {}
     for each in headlines:
@@ -193,9 +199,10 @@ def _count_columns(rows: Sequence[Sequence[str]]) -> int:
 
 
 def choose_findings(tests: Sequence[FindingsView], most_lines: int, width: int) -> list[_Paragraph]:
-    """Return the findings that fit, in the order of the page: alarms first, then the first finding of each test.
+    """Return the findings that fit, in the order of the page. Alarms have priority, followed by the first finding of
+    each test.
 
-    If the first finding of a test does not fit, it is cut after its first clause.
+    If the first finding of a test does not fit, the text is cut after its first clause.
     """
     places = [(test, number) for test in tests for number in range(len(test.sentences))]
     ranked = sorted(places, key=lambda place: (not place[0].sentences[place[1]][1], place[1] > 0))
@@ -208,7 +215,8 @@ def choose_findings(tests: Sequence[FindingsView], most_lines: int, width: int) 
     left = most_lines
     for place, (test, number) in enumerate(ranked, start=1):
         needed = whole[test.key, number].count_lines(width)
-        # Unless this is the last finding and all others are shown, a line counts the findings that are not shown.
+        # One line is needed to count the findings that are not shown, unless this is the last finding and all others
+        # are shown.
         counted = place < len(ranked) or len(chosen) < place - 1
         if needed <= left - counted:
             chosen.add((test.key, number))
@@ -229,7 +237,9 @@ def _describe_finding(test: FindingsView, number: int, *, cut: bool = False) -> 
 
 
 def _draw_pointers(pointers: Pointers, run_file: str, width: int | None) -> Iterator[Text]:
-    """Yield the commands, each with a description beside it, or below it if the terminal is too narrow."""
+    """Yield the commands with their descriptions. If the terminal is too narrow, a description is below its command
+    instead of beside it.
+    """
     named = [command.replace(RUN_FILE, drop_controls(run_file)) for command, _ in pointers]
     if width is not None and any(len(command) > width for command in named):
         named = [command for command, _ in pointers]

@@ -1,4 +1,4 @@
-"""The page of a run in the terminal, and the short summary at the end of a run."""
+"""Print the page of a run in the terminal, and the short summary at the end of a run."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from tkperf.render.terminal.margins_text import print_bars, print_margins, print
 from tkperf.render.terminal.one_screen import draw_headlines
 
 _HEADING_WIDTH = 80
-# More alarms would not make the summary clearer; tkperf show prints all of them.
+# A summary with more alarms would not be clearer. The command tkperf show prints all alarms.
 _MOST_ALARMS = 5
-# Indents of remarks: their items, and further lines of an item.
+# Indents of the items of remarks, and of further lines of an item.
 _INDENT, _HANGING = 2, 4
-# Number of blanks between two columns of a list, and of other tables.
+# Number of blanks between two columns, in a list and in other tables.
 _GAP, _PADDED_GAP = 2, 3
 _LABEL = 28
-# A column of words that is narrower is unreadable: most lines would have one word.
+# A narrower column of words would be hard to read, because most lines would contain a single word.
 _LEAST_WORDS = 16
 
 
 def print_page(view: ReportView, console: Console, *, going_on: str | None = None, titled: bool = True) -> None:
-    """Print everything that a terminal can show of a page.
+    """Print everything on a page that a terminal can show.
 
     Args:
-        going_on: the place of a run that has not ended.
-        titled: whether to begin with the title; otherwise begin with the verdict.
+        going_on: the position of a run that has not ended.
+        titled: whether to begin with the title. Otherwise the output begins with the verdict.
     """
     if titled:
         _print_title(view, console)
@@ -78,7 +78,7 @@ def print_page(view: ReportView, console: Console, *, going_on: str | None = Non
 
 
 def _print_title(view: ReportView, console: Console) -> None:
-    """Print the title. A title that is a sentence has its own line, because it may end with a number."""
+    """Print the title. A title that is a sentence has its own line, because the sentence may end with a number."""
     title, subtitle = f"[bold]{plain(view.title)}[/bold]", plain(view.subtitle)
     console.print(title if not subtitle or view.decision is not None else f"{title}  {subtitle}", highlight=False)
     if subtitle and view.decision is not None:
@@ -86,7 +86,9 @@ def _print_title(view: ReportView, console: Console) -> None:
 
 
 def print_end(view: ReportView, console: Console) -> None:
-    """Print what a user must know when a run has ended: the verdict, the headline figures, and commands for more."""
+    """Print what a user must know when a run has ended: the verdict, the headline figures, and commands that show
+    more.
+    """
     console.print(f"[bold]{plain(view.title)}[/bold]", highlight=False)
     print_verdict(view.verdict, console)
     _print_headlines(view, console)
@@ -150,7 +152,7 @@ def _print_warnings(view: ReportView, console: Console) -> None:
 def _print_indented(text: str, console: Console, style: str = "", *, indent: int = 2) -> None:
     """Print a text with markup and an indent.
 
-    On a terminal, each line of the text has the indent.
+    On a terminal, each line of the text is indented.
     """
     if console.soft_wrap:
         console.print(f"{'':{indent}}{text}", style=style, highlight=False)
@@ -159,7 +161,11 @@ def _print_indented(text: str, console: Console, style: str = "", *, indent: int
 
 
 def _print_test(test: TestView, console: Console, *, curves: bool) -> None:
-    """Print a test. ``curves``: print a line for each curve of its charts, as a comparison does for each run."""
+    """Print a test.
+
+    Args:
+        curves: whether to print a line for each curve of the test's charts, as a comparison does for each run.
+    """
     _print_heading(test.title, console)
     for name, fact in test.facts:
         console.print(f"[dim]{name}:[/dim] {plain(fact)}", highlight=False)
@@ -174,7 +180,7 @@ def _print_test(test: TestView, console: Console, *, curves: bool) -> None:
 
 def _print_heading(title: str, console: Console) -> None:
     console.print()
-    # A piped console is wide enough for every table, and therefore wider than a heading needs.
+    # If the output goes to a pipe, the console is wide enough for every table, and much wider than a heading needs.
     heading = Rule(f"[bold]{plain(title)}[/bold]", align="left")
     console.print(heading, width=min(console.width, _HEADING_WIDTH))
 
@@ -197,7 +203,7 @@ def _print_tables(tables: Sequence[TableView], console: Console) -> None:
 
 
 def print_block(block: Block, console: Console) -> None:
-    """Print a table or a list of remarks, below its title."""
+    """Print a table or a list of remarks below its title."""
     if isinstance(block, TableView):
         print_table(block, console, title_style="bold")
         return
@@ -215,12 +221,12 @@ def print_block(block: Block, console: Console) -> None:
 
 
 def _wrap(text: str, console: Console, indent: int) -> list[str]:
-    """Return a text in lines of whole words. The first line is highlighted."""
+    """Return a text in lines without breaking words. The first line is highlighted."""
     return wrap_words(drop_controls(text), console.width, indent=indent, hanging=indent + _HANGING)
 
 
 def _in_lines(command: str, width: int) -> list[str]:
-    """Return a command in lines of whole words, in a form that a shell reads as one command."""
+    """Return a command in lines without breaking words. A shell reads these lines as one command."""
     if len(command) <= width:
         return [command] if command else []
     lines = wrap(command, width - 2, break_long_words=False, break_on_hyphens=False)
@@ -230,9 +236,15 @@ def _in_lines(command: str, width: int) -> list[str]:
 def print_table(table: TableView, console: Console, *, title_style: str = "") -> None:
     """Print a table.
 
-    If the table is too wide, the first of these layouts that fits is chosen: rows and columns are swapped; labels are
-    broken into lines of whole words; labels and other words are; the cells of each row are listed below its label. A
-    list (``priorities``) omits columns instead. Output that does not go to a terminal is as wide as the table.
+    If a table is too wide, the first layout that fits is used:
+
+    1. Rows and columns are swapped.
+    2. Labels are broken into lines between words.
+    3. Labels and other cells with words are broken into lines between words.
+    4. The cells of each row are listed below the label of the row.
+
+    If a list (``priorities``) is too wide, columns are omitted instead. Output that does not go to a terminal is as
+    wide as the table.
     """
     width = console.width
     if console.soft_wrap:
@@ -262,7 +274,7 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
     for number, (name, *cells) in enumerate(zip(table.columns, *table.rows, strict=True)):
         is_label = number < table.labels
         head, kept = plain(name), not is_label and (whole or (headed and numeric[number]))
-        if kept and not is_list:  # the column is as wide as its head, so that no cell is broken
+        if kept and not is_list:  # The column is as wide as its heading, so that no cell is broken.
             head = "\n".join(wrap(head, max(map(len, (*cells, *head.split())))))
         named = is_label and (not headed or any(map(str.isalpha, "".join(cells))))
         words = named or not numeric[number]
@@ -309,7 +321,7 @@ def _print_end_of_table(table: TableView, console: Console) -> None:
 
 
 def _indent(label: str) -> Padding | str:
-    """Return a label whose lines all have the same distance from the edge."""
+    """Return a label. If it has several lines, all lines have the same indent."""
     words = label.lstrip("\N{NO-BREAK SPACE}")
     return Padding(words, (0, 0, 0, len(label) - len(words))) if words != label else label
 
@@ -319,8 +331,8 @@ def choose_columns(table: TableView, width: int, changing: Sequence[int | None] 
     first.
 
     Args:
-        changing: fixed width of each column whose cells change from second to second; None: the cells determine the
-            width.
+        changing: fixed width of each column whose cells change from second to second; None for a column whose cells
+            determine its width.
     """
     columns = range(len(table.columns))
     fixed = changing or [None] * len(columns)
@@ -341,13 +353,13 @@ def print_notes(table: TableView, console: Console) -> None:
 
 
 def colour(cell: str, level: NoteLevel | None) -> str:
-    """Return a cell's text as markup, in the colour of what it shows."""
+    """Return the text of a cell as markup. The colour shows the level of the cell's content."""
     text = plain(typeset(cell))
     return text if level is None else f"[bold {LEVEL_STYLES[level]}]{text}[/]"
 
 
 class _Breaks(Enum):
-    """Which cells of a table may take several lines, apart from its heads."""
+    """Cells of a table that may be broken into several lines. Headings may always be broken."""
 
     NONE = auto()
     LABELS = auto()
@@ -355,8 +367,10 @@ class _Breaks(Enum):
 
 
 def measure_width(table: TableView, *, breaks: _Breaks = _Breaks.NONE) -> int:
-    """Return the least width of a table. A column of cells that may take several lines is as wide as the longest word,
-    and at least ``_LEAST_WORDS`` characters if its cells have as many.
+    """Return the smallest possible width of a table.
+
+    A column of cells that may be broken is as wide as its longest word. If its cells are long enough, the column has at
+    least ``_LEAST_WORDS`` characters.
     """
     numeric = table.numeric
     width = 0
@@ -401,15 +415,15 @@ def _print_facts(blocks: FactBlocks, console: Console) -> None:
             console.print(drawn)
 
 
-# Largest number of claims that are listed below a run; failed claims are first.
+# Greatest number of claims that are listed below a run. Failed claims are listed first.
 _MOST_LINES = 10
 
 
 def print_check(view: ReportView, console: Console, *, brief: bool = False) -> None:
-    """Print the page of a check: the verdict, a table, and what a reader must know.
+    """Print the page of a check: the verdict, a table, and the facts that a reader must know.
 
     Args:
-        brief: if the table is too wide for the terminal, show only the cautions and failures of each row.
+        brief: whether to show only the cautions and failures of each row if the table is too wide for the terminal.
     """
     print_verdict(view.verdict, console)
     for banner in view.banners:
@@ -425,7 +439,7 @@ def print_check(view: ReportView, console: Console, *, brief: bool = False) -> N
 
 
 def _print_blocks(table: TableView, console: Console, *, brief: bool) -> None:
-    """Print the name and the first cell of each row on a line, and the other cells below.
+    """Print the name and the first cell of each row on one line, and the other cells below this line.
 
     Rows with the same text share a block. On a brief page, rows without cautions and failures share the last block.
     """
@@ -448,7 +462,7 @@ def _print_blocks(table: TableView, console: Console, *, brief: bool) -> None:
 def _describe_cells(
     columns: Sequence[str], cells: Sequence[str], levels: Sequence[NoteLevel | None], *, brief: bool
 ) -> list[str]:
-    """Return a line for each cell, failures first. Unless the page is brief, all cells are on one line."""
+    """Return a line for each cell, with failures first. If the page is not brief, all cells are on one line."""
     named = [
         (level, f"{plain(column)}: {colour(cell, level)}")
         for column, cell, level in zip(columns, cells, levels, strict=True)
@@ -464,13 +478,13 @@ def _describe_cells(
     return lines
 
 
-# Longest path on the narrowest terminal.
+# Greatest length of a path on the narrowest terminal.
 _LEAST_PATH = 20
 
 
 def print_status(view: ReportView, console: Console) -> None:
-    """Print the runs: on a terminal with short paths and the columns that fit, otherwise with all columns, on lines of
-    any length.
+    """Print the runs. On a terminal, paths are short and only the columns that fit are shown. Other output contains all
+    columns, and its lines may have any length.
     """
     if console.is_terminal:
         most = max(_LEAST_PATH, console.width // 4)
@@ -479,7 +493,9 @@ def print_status(view: ReportView, console: Console) -> None:
 
 
 def _shorten(block: Block, most: int) -> Block:
-    """Shorten paths at their beginning, because their ends distinguish runs. Commands find a run without the suffix."""
+    """Shorten paths at their beginning, because the end of a path distinguishes runs. The suffix of the file is also
+    left out, because commands find a run without it.
+    """
     if not isinstance(block, TableView):
         return block
     rows = ((row[0].removesuffix(RUN_FILE_SUFFIX), *row[1:]) for row in block.rows)

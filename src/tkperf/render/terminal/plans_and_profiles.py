@@ -1,4 +1,6 @@
-"""Plans, estimates, workloads and profiles in the terminal: phases, time, amount and cost of a run; keys explained."""
+"""Print plans, workloads and profiles in the terminal: the phases, time, amount and cost of a run, and explanations of
+keys.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +41,13 @@ _CLOCK = "%a %d %b %Y %H:%M"
 
 
 def print_plan(estimate: RunEstimate) -> None:
-    """Print the page of a plan: its verdict, the time and amount of tests and phases, then the conditions."""
+    """Print the page of a plan: its verdict, the time and amount of tests and phases, and the conditions."""
     _print_page(_build(estimate))
 
 
 def print_batch_plan(estimate: BatchEstimate) -> None:
-    """Print the page of a batch's plan: its verdict, a row for each drive, the links that they share,
-    the conditions.
+    """Print the page of a batch's plan: its verdict, a row for each drive, the links that drives share, and the
+    conditions.
     """
     is_timed = not all(one.simulated for one in estimate.estimates)
     ends = _describe_end(estimate.bounds_s) if is_timed else ""
@@ -58,8 +60,9 @@ def _print_page(page: ReportView) -> None:
 
 
 def print_plan_on_stderr(estimate: RunEstimate) -> None:
-    """Show the verdict and the conditions of a plan on stderr, before the question. A stderr that nobody reads must not
-    end a run.
+    """Print the verdict and the conditions of a plan on stderr, before tkperf asks for consent.
+
+    If nobody reads stderr any more, the run still continues.
     """
     page = _build(estimate)
     with suppress(OSError):
@@ -81,12 +84,14 @@ def _describe_end(bounds_s: tuple[float, float]) -> str:
 
 
 def print_plan_warnings(warnings: Iterable[RunNote]) -> None:
-    """Show the reasons not to trust the result, and the checks that were not possible, before the question."""
+    """Print on stderr the reasons not to trust the result, and the checks that were not possible, before tkperf asks
+    for consent.
+    """
     print_facts((("warning", warning.text) for warning in warnings), style="yellow")
 
 
 def print_workload(file: Path, profile: str, as_json: bool) -> None:
-    """Print what the test of a workload file would do."""
+    """Print the steps that the test of a workload file would run."""
     with_workload = with_workloads(load_profile(profile), "ssd", (str(file.absolute()),))
     (test,) = own_tests(with_workload)
     lines = test.describe(with_workload, Circumstances())
@@ -119,7 +124,7 @@ def list_keys() -> None:
 
 
 def list_profiles(*, as_json: bool) -> None:
-    """List the built-in profiles with their tests, and the commands that use them by default."""
+    """List the built-in profiles with their tests, and the commands that use each profile by default."""
     shipped = [load_profile(name) for name in built_in_profiles()]
     if as_json:
         listed = [
@@ -149,7 +154,7 @@ def print_profile_text(name: str) -> None:
 
 
 def explain_profile(name: str, *, as_json: bool) -> None:
-    """Explain one profile key by key, and the steps of each of its tests."""
+    """Explain one profile key by key, with the steps of each of its tests."""
     profile = load_profile(name)
     needs = find_needs(profile)
     if as_json:
@@ -185,7 +190,7 @@ def _print_keys(profile: Profile, console: Console) -> None:
     for key, table in profile.tables.items():
         console.print(f"\n[bold]\\[{key}][/bold] {plain(table.source)}", highlight=False)
         drawn = Table(box=SIMPLE_HEAD, show_edge=False)
-        # Breaks a list of cells rather than the words that explain the list.
+        # With this limit, a long list of values is broken into lines, but the text that explains the list is not.
         for column, widest in (("key", None), ("value", 40), ("meaning", None)):
             drawn.add_column(column, overflow="fold", max_width=widest)
         values = data[key]
@@ -198,7 +203,7 @@ def _print_keys(profile: Profile, console: Console) -> None:
 
 
 def _tests(profile: Profile) -> dict[str, list[Test]]:
-    """Return the tests that a profile defines for each suite. A RAID set has the tests of an SSD."""
+    """Return the tests that a profile defines for each suite. A RAID set has the same tests as an SSD."""
     by_suite: dict[str, list[Test]] = {}
     for suite, tests in SUITES.items():
         defined = [test for test in tests.values() if test.is_in(profile)]

@@ -1,4 +1,4 @@
-"""Progress of a run as lines of a terminal, and the time of its end according to the host's clock."""
+"""Draw the progress of a run as lines of a terminal, and compute the time of its end according to the host's clock."""
 
 from __future__ import annotations
 
@@ -36,15 +36,18 @@ _LABEL = 8
 _WIDEST_BAR = 40
 _GAP = 2
 _STREAM_COLUMNS = ("stream", "IOPS", "offered", "MB/s", "mean", "p99")
-# Least widths of these columns, so that the columns do not move from second to second.
+# Smallest widths of these columns. With these widths, the columns do not move from second to second.
 _STREAM_WIDTHS = (_LABEL, 9, 9, 9, 9, 9)
-# Number of lines of the chart of seconds. If fewer lines than the least are available, the seconds are a sparkline.
+# Smallest and greatest number of lines of the chart of seconds. If fewer lines are available, a sparkline shows the
+# seconds.
 _LEAST_CHART, _TALLEST_CHART = 3, 20
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Lines that belong together. If there is no room, the parts with the highest ``rank`` are left out first."""
+    """Lines that belong together. If there is not enough room, the parts with the highest ``rank`` are left out
+    first.
+    """
 
     rank: int
     lines: Sequence[Text]
@@ -53,8 +56,10 @@ class _Part:
 def render_lines(
     progress: ProgressView, *, width: int, height: int, now: datetime, encoding: str | None = "utf-8", footer: str = ""
 ) -> list[Text]:
-    """Return the view: at most ``height`` lines of at most ``width`` columns. The lines that cells and remarks do not
-    need are used for a chart of the seconds, and for the sections that the run has finished.
+    """Return the view of a run: at most ``height`` lines of at most ``width`` columns.
+
+    Lines that cells and remarks do not need are used for a chart of the seconds and for the sections that the run has
+    finished.
 
     Args:
         now: time of the host's clock, from which the time of the end is computed.
@@ -66,7 +71,7 @@ def render_lines(
         if len(part.lines) <= left:
             taken.add(id(part))
             left -= len(part.lines)
-    # The newest warning gets at least one line. The cells get the remaining lines first.
+    # The newest warning has at least one line. The cells have priority for all other lines.
     cells = drawing.cells(left - progress.warned)
     remarks = drawing.remarks(left - len(cells))
     free = left - len(cells) - len(remarks)
@@ -106,7 +111,7 @@ class _Drawing:
         ]
 
     def below(self, footer: str) -> list[_Part]:
-        """Return the parts of the view below the cells, the footer last."""
+        """Return the parts of the view below the cells. The footer is last."""
         progress = self._progress
         disturbed = [Text(progress.disturbed, style="yellow")] if progress.disturbed else []
         return [
@@ -162,7 +167,9 @@ class _Drawing:
         return text
 
     def _streams(self) -> Iterator[Text]:
-        """Yield a line for each stream of a combination and its flushes, below a line with the heads of columns."""
+        """Yield a line for each stream of a combination and for its flushes, below a line with the headings of the
+        columns.
+        """
         streams = self._progress.streams
         if not streams:
             return
@@ -192,15 +199,17 @@ class _Drawing:
             yield line
 
     def _seconds(self) -> Text:
-        """Draw the IOPS of each second, the newest at the right; a new second moves the others to the left."""
+        """Draw the IOPS of each second. The newest second is at the right, and a new second moves the others to the
+        left.
+        """
         room = self._width - _LABEL
         shown = self._progress.seconds_iops[-room:]
         label = f"{len(shown)} s" if shown else "seconds"
         return self._labelled(label, Text(sparkline(shown, self.blocks), style="cyan"))
 
     def chart(self, more_lines: int) -> list[Text]:
-        """Draw the IOPS of each second on as many additional lines as are available. If only a sparkline fits, draw no
-        chart.
+        """Draw the IOPS of each second on as many additional lines as are available. If there is only room for a
+        sparkline, return no lines.
         """
         room = self._width - _LABEL
         shown = self._progress.seconds_iops[-room:]
@@ -212,7 +221,9 @@ class _Drawing:
         return [self._labelled(label, Text(bar, style="cyan")) for label, bar in zip(labels, bars, strict=True)]
 
     def left_sections(self, most_lines: int) -> list[Text]:
-        """Return a line for each section that the run has finished. If there are too many, return the newest."""
+        """Return a line for each section that the run has finished. If there are too many sections, return the newest
+        sections.
+        """
         count = len(self._progress.left)
         shown = self._progress.left[count - min(count, max(0, most_lines)) :]
         names = max((cell_len(name) for name, _ in shown), default=0)
@@ -223,7 +234,7 @@ class _Drawing:
         return lines
 
     def cells(self, most_lines: int) -> list[Text]:
-        """Draw the history of each cell, with as many rows as fit."""
+        """Draw the history of each cell with as many rows as fit."""
         cells = self._progress.cells
         if cells is None:
             return []
@@ -239,8 +250,8 @@ class _Drawing:
         return [text, *map(Text, lines)]
 
     def remarks(self, most_lines: int) -> list[Text]:
-        """Return notices and the last warnings, distinguished by indents. They are complete if there is room, otherwise
-        each has one line.
+        """Return notices and the last warnings. Indents show where a text begins. If there is not enough room, each
+        text is cut to one line.
         """
         texts = self._progress.remarks
         whole = [line for text in texts for line in self._wrapped(text)]
@@ -254,14 +265,16 @@ class _Drawing:
 
 
 def format_end(now: datetime, shortest_s: float, longest_s: float) -> str:
-    """Format the earliest and the latest end of a run according to the host's clock: ``18:05 to Tue 02:10``."""
+    """Return the earliest and the latest end of a run according to the host's clock: ``18:05 to Tue 02:10``."""
     local = now.astimezone()
     ends = (_clock(local, local + timedelta(seconds=left_s)) for left_s in (shortest_s, longest_s))
     return " to ".join(dict.fromkeys(ends))
 
 
 def _clock(now: datetime, then: datetime) -> str:
-    """Format a time of day. On another day, add the weekday; from a week on, add the date."""
+    """Return a time of day. If the time is on another day, the weekday is added. If it is at least a week away, the
+    date is added.
+    """
     days = (then.date() - now.date()).days
     if days == 0:
         return f"{then:%H:%M}"
@@ -269,8 +282,8 @@ def _clock(now: datetime, then: datetime) -> str:
 
 
 TURN_EVERY_S = 5.0
-"""Time that a page is shown."""
-# Name and counts, head of the table, a few drives.
+"""Time in seconds for which one page of the view is shown."""
+# These lines are: the name and the counts, the heading of the table, and a few drives.
 _FEWEST_LINES = 6
 
 
@@ -284,11 +297,11 @@ def render_batch_lines(
     encoding: str | None = "utf-8",
     footer: str = "",
 ) -> list[Text]:
-    """Return the view: at most ``height`` lines of at most ``width`` columns.
+    """Return the view of a batch: at most ``height`` lines of at most ``width`` columns.
 
     Args:
         now: time of the host's clock, from which the time of the end is computed.
-        passed_s: time since the view was opened, which turns the pages.
+        passed_s: time since the view was opened. This time decides which page is shown.
     """
     blocks = blocks_for(encoding)
     head = list(_head(view, width, now, blocks))
@@ -297,7 +310,7 @@ def render_batch_lines(
     pages = count > room
     turn = int(passed_s / TURN_EVERY_S)
     remarks = list(view.remarks[: max(0, room - count - 1)])
-    if pages and view.remarks:  # one after the other, below the page
+    if pages and view.remarks:  # The remarks are shown one after the other, below the page.
         remarks = [view.remarks[turn % len(view.remarks)]]
     shown, words = _choose_rows(view, room - 1 - len(remarks) if pages else count, turn)
     table = choose_columns(view.table, width, view.widths)
@@ -320,7 +333,7 @@ def render_batch_lines(
 
 
 def _head(view: BatchProgressView, width: int, now: datetime, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield the name and the counts, then the remaining time and what all drives have in common."""
+    """Yield the name and the counts, followed by the remaining time and the facts that all drives share."""
     title = Text(f"{blocks.line * 2} ", style="dim")
     title.append(view.name, style="bold not dim").append(" ")
     title.append(blocks.line * max(0, width - title.cell_len), style="dim")
@@ -335,10 +348,10 @@ def _head(view: BatchProgressView, width: int, now: datetime, blocks: BlockLette
 
 
 def _choose_rows(view: BatchProgressView, room: int, turn: int) -> tuple[list[int], str]:
-    """Return the rows of the page shown now and, if there are several pages, the text that says which page it is.
+    """Return the rows of the current page. If there are several pages, also return a text with the number of the page.
 
-    Drives with problems are on each page, but take at most half of it. If there are more of them, the rest is paged
-    like all other drives.
+    Drives with problems are on each page, but use at most half of the page. If there are more drives with problems, the
+    others are distributed over the pages like all other drives.
     """
     count = len(view.levels)
     if count <= room:
@@ -361,7 +374,7 @@ def _style(view: BatchProgressView, number: int) -> str:
 
 
 def _rows(table: TableView) -> list[str]:
-    """Return the heads and each row as a line."""
+    """Return the headings and each row as a line."""
     drawn: list[list[str]] = []
     columns = zip(table.columns, *table.rows, strict=True)
     for right, cells in zip(table.numeric, columns, strict=True):
