@@ -86,7 +86,8 @@ class WatchedBatch:
     """A batch and the state of each running run.
 
     Attributes:
-        news: the events that the last look found. Of a run that already ran at the first look, only its place.
+        news: the events that the last look found. For a run that already ran at the first look, the first events show
+            only the present place of the run.
 
     Args:
         path: the path of the ledger, or a function that returns its present path.
@@ -121,8 +122,8 @@ class WatchedBatch:
         return dict(self._runs)
 
     def look(self) -> bool:
-        """Look for changes, and return whether the batch has changed. Look at each run once in ``each_every_s``, and at
-        most at ``looks_a_second`` runs each second.
+        """Look for changes, and return whether the batch has changed. The function looks at each run once in
+        ``each_every_s``, and at no more than ``looks_a_second`` runs each second.
         """
         self.news = []
         self.path = self._find_path()
@@ -135,7 +136,7 @@ class WatchedBatch:
             self._follow_ends(before)
         running = [one for one in self.state.drives if one.stage is DriveStage.RUNNING]
         rate = min(self._looks_a_second, len(running) / self._each_every_s)
-        # After a pause, no look is repeated to make up for the pause.
+        # The limit prevents a burst of looks after a pause.
         self._due = min(self._due + rate * (now_s - self._followed_s), max(1.0, rate))
         self._followed_s = now_s
         while self._due >= 1:
@@ -167,7 +168,7 @@ class WatchedBatch:
                 seen = events if number not in self._earlier else list(find_place_events(events))
             else:
                 events = seen = file.new_events()
-        except RunFileError:  # not begun yet, or moved: the batch continues
+        except RunFileError:  # the file does not exist yet, or was moved
             return
         run, record = self._runs[number], file.record
         for event in events:

@@ -34,7 +34,7 @@ class Turns:
             of another group runs any more, so that each drive has the same neighbours all the time.
         parts: names of the links that each drive shares with others; none: not known.
         stagger_s: least time between the starts of two drives that share a link, or may share a link.
-        simulated: drives that use no CPU for steps; they begin at once.
+        simulated: drives whose steps use no CPU. They begin without waiting for other drives.
     """
 
     groups: Sequence[Sequence[int]]
@@ -127,8 +127,8 @@ class Conductor:
         return self._ledger.path
 
     def read_together(self, on_read: Callable[[int, float], None]) -> None:
-        """Read the drives of each group alone and together, if all of them contain data. Reads of empty places prove
-        nothing.
+        """Read the drives of each group alone and together, if all of them contain data. Reads of places without data
+        prove nothing, because an SSD answers them without reading its flash.
 
         Args:
             on_read: called before a group with its drives and the seconds that it takes.

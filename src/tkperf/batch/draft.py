@@ -34,7 +34,8 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
 class DraftedDrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A drive as the user named it, with the keys of a batch file. A text alone is the key ``drive``.
+    """A drive as the user named it, with the keys of a batch file. In a batch file, a text in place of a table means
+    the key ``drive``.
 
     ``size``: the drive is a file of this size, which is created. ``host``: the name that is passed to SSH. ``facts``:
     facts that are added to those of all drives.
@@ -170,7 +171,7 @@ class BatchDraft:
 
 
 def _find_elsewhere(drive: DraftedDrive) -> FoundDrive:
-    """Return a drive of another host with nothing but its name, for the name of its run."""
+    """Return a drive of another host. Only its name is known, from which the name of its run is made."""
     name = drive.drive
     fault = None
     if "/" in name and not name.startswith(("/", SIMULATED)):

@@ -34,7 +34,7 @@ from tkperf.model.sharing import DrivePath
 from tkperf.model.units import format_count
 from tkperf.system.process import fork_early
 
-# A socket accepts longer messages at once. The sender shortens a message that exceeds this length.
+# Greatest length of a message. A socket accepts such a message in one piece, and the sender shortens longer messages.
 MOST_BYTES = 150_000
 
 
@@ -166,7 +166,7 @@ def make_channels() -> tuple[Channel, Channel]:
 # Longest time for looking at a drive before consent. The drive may have to wake up, and the remains of a purge may have
 # to be cleared.
 LOOK_LIMIT_S = 180.0
-# A process whose channel has ended ends as well.
+# Time in s that a process has to end after its channel was closed.
 _LAST_MOMENT_S = 10.0
 KINDS: Mapping[int, type[TkperfError]] = {
     kind.exit_code: kind for kind in (UsageError, RefusedError, DeviceError, EngineError, RunFileError, Interrupted)

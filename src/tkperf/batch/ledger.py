@@ -38,10 +38,10 @@ FORMAT = 1
 MOST_BYTES = 64 << 20
 _MODE = 0o600
 _BEGINNING = b'\n{"type":"batch"'
-# The field starttime in proc(5), after pid and name.
+# Index of the field starttime in /proc/PID/stat (proc(5)), counted after pid and name.
 _STARTED = 19
 _WAITED = "it waited for its turn when the batch ended; nothing was touched, and 'tkperf resume' asks again"
-# No batch has so many drives.
+# Less free space than this counts as a full disk.
 _LEAST_ROOM_BYTES = 1 << 20
 _KEPT_STATUSES = 1024
 
@@ -114,7 +114,9 @@ class Ledger:
     """The ledger of a batch that this process writes. ``keeps_up``: whether its last line could be written."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
-        """Keep the open file, and open it once more for the lock. The lock lets other processes find this process."""
+        """Store the open file, and open the file once more for the lock. Through the lock, other processes find this
+        process.
+        """
         self.path = path
         self.keeps_up = True
         self._descriptor = descriptor
@@ -262,9 +264,9 @@ def _write_durably(descriptor: int, content: bytes) -> None:
 
 
 def append_end(path: Path, ended: DriveEnded) -> None:
-    """Append the end of a drive's run, from its own process. Never raises, because the run file also has the end. If a
-    pipe, a second name of another file, or another text has taken the ledger's name meanwhile, nothing is written to
-    it.
+    """Append the end of a drive's run, in the drive's own process. The function never raises an error, because the run
+    file also contains the end. If the ledger's name now belongs to a pipe, to a file with several names, or to a file
+    that is not a ledger, nothing is written.
     """
     # The file is opened without blocking, because a pipe with this name would block.
     flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -348,7 +350,7 @@ def _parse(content: bytes) -> Iterator[Line]:
     """Yield the lines that can be read. An incomplete line is omitted."""
     for line in content.split(b"\n"):
         if line.strip():
-            with suppress(msgspec.DecodeError, UsageError):  # also for a value that does not fit
+            with suppress(msgspec.DecodeError, UsageError):  # UsageError: a value is not valid
                 yield _DECODER.decode(line)
 
 
@@ -467,7 +469,7 @@ def find_elsewhere(
     if report is None:
         if followed:
             stage, text = DriveStage.WAITING, ""
-        elif confirmed:  # the host may have begun
+        elif confirmed:  # the host may have received the consent
             stage, text = DriveStage.WAITING, f"no word from {shown.host} since consent"
         else:
             stage, text = DriveStage.CONSENT_ENDED, _WAITED

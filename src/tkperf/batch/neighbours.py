@@ -1,4 +1,4 @@
-"""The drives of a batch that are measured at the same time: the things that they share, their CPUs, and whether they
+"""The drives of a batch that are measured at the same time: the links that they share, their CPUs, and whether they
 slow each other down.
 """
 
@@ -19,7 +19,8 @@ from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup, PathGap, Read
 
 
 def find_neighbours(request: BatchRequest, held: Sequence[Held]) -> Neighbours:
-    """Return the drives of a batch in groups, for the CPUs that this process may use.
+    """Return the drives of a batch, divided into groups that are measured at the same time. The CPUs of the drives are
+    those that this process may use.
 
     Raises:
         RefusedError: the batch is strict, and the drives exceed the budget of a link.
@@ -35,7 +36,7 @@ class Neighbours:
 
     Attributes:
         allowed: CPUs that this process may use.
-        cores: the CPUs of the core of each CPU.
+        cores: for each CPU, the CPUs that share its core.
         reads: the reads of each drive alone and together, if they were compared.
     """
 
@@ -62,7 +63,7 @@ class Neighbours:
 
     @property
     def numbers(self) -> tuple[tuple[int, ...], ...]:
-        """The groups, with the numbers of the drives."""
+        """The groups, each as the numbers of its drives in the batch."""
         return tuple(tuple(one.shown.number for one in group) for group in self._held_by_group)
 
     @property
@@ -81,7 +82,7 @@ class Neighbours:
 
     @property
     def parts(self) -> dict[int, frozenset[str]]:
-        """The parts that each drive shares with others, by its number."""
+        """The names of the links that each drive shares with other drives, by the number of the drive."""
         shared: dict[str, set[str]] = {one.way.drive: set() for one in self.held}
         for budget in build_budgets([one.way for one in self.held]):
             for name in budget.drives:

@@ -151,7 +151,9 @@ class BatchQuestion:
 
 
 def _name(drive: DriveShown) -> str:
-    """Return a drive with the text that confirms it: ``/dev/sdb PHYH850500YA``. For a file, the text says so."""
+    """Return the name of a drive with the text that confirms its erasure, such as ``/dev/sdb PHYH850500YA``. For a
+    file, the text begins with the word ``file``.
+    """
     serial = "" if drive.confirm_id == drive.path else f" {drive.confirm_id}"
     return drop_controls(f"{'file ' * drive.is_file}{drive.path}{serial}")
 
@@ -211,13 +213,13 @@ def find_faults(text: str, shown: Sequence[DriveShown]) -> Iterator[str]:
 
 
 def _without_comment(line: str) -> str:
-    """Return a line without a comment, which begins the line or follows a space."""
+    """Return a line without its comment. A comment begins at the start of the line or after a space."""
     words = f" {line}".replace("\t", " ").partition(" #")[0]
     return words.strip()
 
 
 def _hint(words: str, shown: Sequence[DriveShown]) -> str:
-    """Return the remedy if a line contains the path of a drive that its serial number confirms."""
+    """Return the remedy if a line contains the path of a drive, although only the serial number confirms this drive."""
     serials = (drive.confirm_id for drive in shown if words == drive.path)
     return next((f"; it is confirmed by its serial number, {serial}" for serial in serials), "")
 

@@ -66,7 +66,7 @@ def combine_loads(document: Mapping[str, Any], loads: Sequence[LoadAtOnce]) -> t
 
 
 def _find_place(options: Options, jobname: str) -> _Place | None:
-    """Return what names the files of a load; None: the options are not known, or name several files."""
+    """Return the options that name the files of a load; None: the options are not known, or they name several files."""
     if not options or _SEVERAL_FILES.search(str(options.get("filename", ""))):
         return None
     # Without filename, a job whose name is the path of a device uses that device (``add_job`` in fio's init.c).
@@ -77,7 +77,8 @@ def _find_place(options: Options, jobname: str) -> _Place | None:
 def _is_combination(document: Mapping[str, Any], loads: Sequence[LoadAtOnce], results: Sequence[Result]) -> bool:
     if not 1 < len(loads) <= MOST_STREAMS or len(results) < len(loads):
         return False
-    # A load that prepares the drive is no neighbour whose effect anybody wants to know.
+    # The effect of a load that only prepares the drive is of no interest, so such a load is not combined with other
+    # loads.
     if len({result.series_key.prepares for result in results}) > 1:
         return False
     return have_one_duration(document, [load.clones for load in loads])
@@ -100,7 +101,7 @@ def _combine(results: Sequence[Result], elsewhere: str) -> Result:
     """Return the combination of results.
 
     Args:
-        elsewhere: the loads that ran at the same time on other drives, in words; empty: there was none.
+        elsewhere: the loads that ran at the same time on other drives, in words; empty: no load ran on another drive.
     """
     names = _name_streams(results)
     streams = [Stream(name=name, workload=one.workload) for name, one in zip(names, results, strict=True)]
@@ -136,7 +137,7 @@ def _combine_keys(names: Sequence[str], keys: Sequence[SeriesKey], elsewhere: st
         job=" + ".join(names),
         runtime_s=max(runtimes_s, default=None),
         conditions=tuple(sorted([*common, *own])),
-        # The key of the neighbours is that of all loads, so it also contains the options of each stream.
+        # The key of the neighbours describes all loads, so it also contains the options of each stream.
         beside=replace(first.beside, own=" + ".join(key.beside.own for key in keys), words=elsewhere),
         cautions=tuple(caution for caution in LoadCaution if caution in cautions),
     )
@@ -156,7 +157,7 @@ def _combine_measurements(names: Sequence[str], measurements: Sequence[Measureme
     has_bins = all(side.histogram.total for side in sides)
 
     def add(stats: Sequence[IoStats]) -> IoStats:
-        # A mean or a percentile of some streams is none of the total.
+        # A mean or a percentile that covers only some of the streams is not a value of the total.
         total = add_all(stats)
         if not has_latencies:
             total = IoStats(ios=total.ios, bytes=total.bytes, histogram=total.histogram)

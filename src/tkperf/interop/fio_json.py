@@ -1,7 +1,7 @@
-"""fio's own JSON and json+ results as a run: one file or thousands, from fio 2.x and 3.x.
+"""Importer of fio's JSON and json+ results: one or thousands of files from fio 2.x and 3.x become one run.
 
-Files are read one by one, and only their results stay in memory. Unusable parts are left out with a
-reason; the import fails only if nothing remains.
+Files are read one by one, and only their results remain in memory. Unusable parts are left out with a reason. The
+import fails only if nothing remains.
 """
 
 from __future__ import annotations
@@ -47,29 +47,29 @@ from tkperf.model.errors import InputFileError, UsageError
 # share.
 SUM_TOLERANCE = 0.01
 
-# The largest numbers of sections (MOST_SECTIONS in runfile/limits.py) and of steps (MOST_ROWS
-# there) in a run file.
+# The greatest number of sections (MOST_SECTIONS in runfile/limits.py) and the greatest number of steps (MOST_ROWS in
+# the same module) in a run file.
 MOST_SECTIONS = 1000
 MOST_RESULTS = 61_000
 
 
 class FioResults:
-    """Collect the results of fio's files, which come in the natural order of their names.
+    """Collector of the results of fio's files.
 
-    The order in which a user gives them therefore changes nothing.
+    The files are added in the natural order of their names, so the order in which a user gives them has no effect.
     """
 
     def __init__(self) -> None:
         self.remarks = Remarks()
         self._names: list[str] = []
         self._results: list[Result] = []
-        # The place where the results of a document begin, found by values that differ between runs
-        # of fio.
+        # The keys are values that differ between runs of fio. The value of a key is the place where the results of a
+        # document begin.
         self._places: dict[object, int] = {}
         self._at_once: dict[str, str] = {}
 
     def add(self, file: str, text: str, file_bytes: int | None = None) -> None:
-        """Add the usable results of a file with this size in bytes; leave out unusable results."""
+        """Add the usable results of a file, and leave out unusable results. ``file_bytes`` is the size of the file."""
         documents, taken = Documents(text, file_bytes), 0
         unusable: list[Unusable] = []
         self._names.append(file)
@@ -167,8 +167,8 @@ class FioResults:
             self._at_once.setdefault(jobname, file)
 
     def _keep_one(self, place: int, again: Sequence[Result]) -> None:
-        """Of two equal results, keep the result of the file with the shorter name: ``copy of
-        r1.json`` is longer.
+        """Keep one of two equal results: the result from the file with the shorter name. The name of a copy, such as
+        ``copy of r1.json``, is longer.
         """
         kept = self._results[place : place + len(again)]
 
@@ -188,10 +188,9 @@ class FioResults:
     def _of_document(self, document: Mapping[str, Any], source: int, number: int) -> list[Result]:
         """Return the jobs of a document.
 
-        Clones (numjobs) ran at the same time and count as one job; jobs that waited for each other
-        do not. Loads that ran at the same time on one drive are a combination. If such loads remain apart
-        and have the same workload on the same file, they are left out: they are neither rounds nor one
-        known load.
+        Clones (numjobs) that ran at the same time count as one job, unlike jobs that waited for each other. Loads that
+        ran at the same time on one drive are a combination. If such loads cannot be combined, and have the same
+        workload on the same file, they are left out, because they are neither rounds nor one known load.
         """
         file, results = self._names[source], []
         groups = group_jobs(document)
@@ -228,7 +227,9 @@ class FioResults:
         options: Mapping[str, Any] | None = None,
         beside: LoadsBeside = ALONE,
     ) -> list[Result]:
-        """Return the result of clones, with their own options or the given ones; none if it is unusable."""
+        """Return the result of clones, with their own options or the given options. The list is empty if the result is
+        unusable.
+        """
         file, jobname = self._names[place[0]], job_name(clones[0])
         options = options_of(document, clones[0]) if options is None else options
         try:
@@ -315,7 +316,7 @@ class FioResults:
             why = Unusable("fio's sum over all clients is one of several workloads")
             self.remarks.leave_out_job(file, ALL_CLIENTS, why)
             return []
-        # The sum has no options: they are those of each host.
+        # fio reports no options for the sum, because each host has its own options.
         threads = sum(result.workload.jobs for result in results)
         options = options_of(document, document["jobs"][0]) | {"numjobs": threads}
         last = *place, len(document["jobs"])
@@ -329,7 +330,9 @@ class FioResults:
         return taken
 
     def _profile(self) -> dict[str, object]:
-        """Return threads and depth if all results agree; otherwise each section has its own."""
+        """Return thread count and queue depth if they are the same in all results. Otherwise only the sections contain
+        these numbers.
+        """
         demands = {(result.workload.jobs, result.workload.io_depth) for result in self._results}
         profile: dict[str, object] = {"title": "fio results"}
         # The demand of a combination consists of bounds.
@@ -341,7 +344,7 @@ class FioResults:
 
 
 def _name_parts(series: Sequence[CellSeries], names: Sequence[str]) -> str:
-    """Return the folders that divide the results, with the number of series of each."""
+    """Return the folders that divide the results, each with the number of its series."""
     paths = [names[one.rounds[0].source].replace("\\", "/").split("/")[:-1] for one in series]
     shared = 0
     while len({tuple(path[: shared + 1]) for path in paths}) == 1 and shared < min(map(len, paths)):
@@ -372,8 +375,8 @@ def _compare_sum(total: Result, hosts: Sequence[Result]) -> Unusable | None:
 
 
 def _compare_mean(total: Result, hosts: Sequence[Result]) -> Unusable | None:
-    """Return how the mean latency of fio's sum contradicts the hosts; None: it lies between the
-    latencies of the hosts, or a latency is not known.
+    """Return how the mean latency of fio's sum contradicts the hosts; None: the mean latency lies between the latencies
+    of the hosts, or a latency is not known.
     """
     mean_us = total.measurement.latency_mean_us
     known_us = [one for host in hosts if (one := host.measurement.latency_mean_us) is not None]
@@ -407,7 +410,7 @@ def _fingerprint(result: Result) -> tuple[object, ...]:
 
 
 def _shared_load(at_once: Mapping[str, str]) -> str:
-    """Describe jobs that did not wait for each other, for the reader."""
+    """Describe jobs that did not wait for each other, in words for the reader of the result."""
     names = [one_line(name) for name in sorted(at_once, key=natural_key)]
     listed = ", ".join(names[:MOST_LISTED]) + ", ..." * (len(names) > MOST_LISTED)
     first = one_line(min(at_once.values(), key=natural_key))

@@ -1,8 +1,8 @@
 """fio's own notation: numbers with units, times, and the block sizes of each direction.
 
-Sizes (HOWTO, "Parameter types", and tests with fio 3.33): with ``kb_base=1024``, the default, ``k``
-and ``kB`` are 1,024 and ``KiB`` is 1,000, for the sake of old job files; with ``kb_base=1000`` they are
-1,000 and 1,024. Case does not matter, and text after the unit is ignored.
+Sizes follow fio's HOWTO, "Parameter types", and tests with fio 3.33. With ``kb_base=1024``, the default, ``k`` and
+``kB`` mean 1,024 bytes, and ``KiB`` means 1,000 bytes, which keeps old job files valid. With ``kb_base=1000``, ``k``
+and ``kB`` mean 1,000 bytes, and ``KiB`` means 1,024 bytes. Case does not matter, and text after the unit is ignored.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def options_of(document: Options, job: Options) -> dict[str, Any]:
 
 
 def _of_server(entries: Sequence[object], job: Options) -> dict[str, Any]:
-    """Return the global options of the server that ran a job; empty if that server got none.
+    """Return the global options of the server that ran a job; empty if this server received none.
 
-    From 3.39 on, fio's client writes a list if it has several servers: an entry for each server with global options
-    (``client.c``, commit 6f771553). ``find_server_fault`` tells whether the list is clear.
+    Since fio 3.39, fio's client writes a list if it uses several servers, with an entry for each server with global
+    options (``client.c``, commit 6f771553). ``find_server_fault`` tells whether the list is clear.
     """
     place = [job.get(name) for name in SERVER]
     for entry in entries:
@@ -119,7 +119,7 @@ def parse_time_s(value: object) -> float | None:
 def is_rate_set(value: object) -> bool:
     """Return whether a limit on a rate limits anything, because fio reads ``0``, ``0,0`` and ``,0`` as no limit.
 
-    Limits may differ by direction, as in ``rate=1m,500k,``. Text that is no number counts as a limit.
+    Limits may differ by direction, as in ``rate=1m,500k,``. Text that is not a number counts as a limit.
     """
     parts = (part.strip() for part in str(value).split(","))
     return any(part and parse_number(part) != 0 for part in parts)

@@ -1,8 +1,8 @@
 """Result of a job in fio's JSON: its measurement, and its workload from the options, which are checked against the
 measurement.
 
-fio 2.x counts latencies in us, fio 3.x in ns. ``io_bytes`` was KiB at first; since versions such as 2.21,
-which write ``io_kbytes`` next to it, it is bytes. ``bw`` is KiB/s in all versions.
+fio 2.x reports latencies in us, and fio 3.x in ns. In early versions, ``io_bytes`` is in KiB. In versions that also
+write ``io_kbytes``, such as 2.21, ``io_bytes`` is in bytes. ``bw`` is in KiB/s in all versions.
 """
 
 from __future__ import annotations
@@ -32,27 +32,28 @@ Job = Mapping[str, Any]
 SIDES = ("read", "write")
 # FIO_JOBNAME_SIZE in fio's stat.h, without the final NUL. A character of several bytes may be cut, too.
 LONGEST_JOB_NAME_BYTES = 127
-# No result of fio has larger numbers: ten million I/Os a second for 115 days, an exabyte, 11 days in ns, 31 years in
-# ms.
+# No result of fio contains larger numbers. In order: ten million I/Os a second for 115 days, an exabyte, 11 days in ns,
+# 31 years in ms.
 LARGEST_IOS, LARGEST_BYTES, LONGEST_NS, LONGEST_MS = 1e14, 1e18, 1e15, 1e12
 LARGEST_BLOCK_BYTES = 1 << 40
-# Shorter runtimes are too coarse in whole ms to check a rate.
+# Shortest runtime in ms for which a rate is checked. fio reports whole ms, which are too coarse for shorter runtimes.
 SHORTEST_CHECKED_MS = 100.0
 # Difference between bytes and I/Os, as a share of all I/Os. 4,000 and 4,096 differ by more.
 SIZE_TOLERANCE = 0.01
 # Difference between the I/Os in latency bins and all I/Os, as a share of all I/Os.
 BINS_TOLERANCE = 0.01
-# Mixes of specifications are multiples of this; measured ones vary around them by chance.
+# Specifications use mixes in multiples of this percentage. A measured mix varies around the nominal mix by chance.
 USUAL_MIX_STEP = 5
-# In percent of all I/Os, and in standard deviations of a randomly drawn mix.
+# Largest difference between the nominal and the measured mix: in percent of all I/Os, and in standard deviations of a
+# randomly drawn mix.
 MIX_TOLERANCE_PERCENT, MIX_TOLERANCE_SIGMA = 5.0, 6.0
 _LIKELY_SIZES = tuple(512 << power for power in range(16))
 # The option that the importer itself adds to fio's sum over its servers.
 _ADDED = frozenset({"numjobs"})
-# fio's levels of its depth distribution; each reaches up to the next.
+# Levels of the distribution of queue depths that fio reports. Each level extends to the next one.
 _DEPTH_LEVELS = ("1", "2", "4", "8", "16", "32", ">=64")
-# Number of fio's latency bins (FIO_IO_U_PLAT_NR in its stat.h), and the largest number that is
-# read: in memory, a bin takes 20 times the size of its text.
+# Number of fio's latency bins (FIO_IO_U_PLAT_NR in its stat.h). The second number is the largest number of bins that
+# tkperf reads, because a bin in memory needs 20 times the size of its text.
 _FIO_BINS = 1856
 _MOST_BINS = 10 * _FIO_BINS
 
@@ -79,15 +80,15 @@ def job_name(job: Job) -> str:
 
 
 def shorten_value(value: object) -> str:
-    """Return a value from the file for an error message, shortened."""
+    """Return a value of the file in shortened form, for an error message."""
     return readable(str(value)[:40])
 
 
 def read_result(
     jobs: Sequence[Job], options: Options, file: str, remarks: Remarks
 ) -> tuple[Workload, Measurement, str | None]:
-    """Return the workload and the measurement of a job and its clones: their I/Os over the longest runtime, as in
-    fio's own groups.
+    """Return the workload and the measurement of a job and its clones. The rate is the sum of their I/Os over the
+    longest runtime, as in fio's own groups.
 
     The third value contains the times of the clones if the clones ended at different times; otherwise it is None.
     """
@@ -145,7 +146,7 @@ def _require_plain(jobs: Sequence[Job], options: Options) -> None:
 
 
 def _is_named(job: Job, name: str) -> bool:
-    """Return whether a job has the name in its options: fio cuts ``jobname``, but not the option."""
+    """Return whether the options of a job contain the name. fio shortens ``jobname``, but not the option ``name``."""
     listed = job_name(job)
     cut = len(listed.encode(errors="replace")) >= LONGEST_JOB_NAME_BYTES - 3
     return listed == name or (cut and name.startswith(listed.rstrip("\N{REPLACEMENT CHARACTER}")))
@@ -173,8 +174,8 @@ def _require_io(clones: Sequence[_Clone]) -> None:
 
 
 def _require_one_job(clones: Sequence[_Clone], options: Options) -> None:
-    """Refuse a group of several jobs if the result reveals the group: it read and wrote, but its
-    options name one direction.
+    """Refuse a result that covers a group of several jobs, if this is evident: the job read and wrote, but its options
+    name only one direction.
     """
     side = pattern_of(options).removeprefix("rand")
     if side in SIDES and any(clone.read.ios and clone.write.ios for clone in clones):
@@ -229,7 +230,7 @@ def _read_side(direction: object, side: str) -> tuple[IoStats, float]:
 
 
 def _with_latency(direction: Mapping[str, Any], side: str, ios: int, moved: int) -> IoStats:
-    # fio 3.x: lat_ns; fio 2.x: lat, in us.
+    # fio 3.x writes lat_ns. fio 2.x writes lat, which is in us.
     name, scale = ("lat_ns", 1) if "lat_ns" in direction else ("lat", 1000)
     latency = direction.get(name)
     latency = latency if isinstance(latency, dict) else {}
@@ -278,7 +279,7 @@ def _histogram(bins: object, place: str) -> Histogram:
 
 
 def _bounded(value: object, largest: float, place: str) -> float:
-    """Return a number from 0 to ``largest``, 0 for None."""
+    """Return a number from 0 to ``largest``. None counts as 0."""
     if value is None:
         return 0.0
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -330,7 +331,7 @@ def _access(clones: Sequence[_Clone], options: Options, file: str) -> Access:
 
 
 def _mix(clones: Sequence[_Clone], options: Options) -> int:
-    """Return the share of reads: the nominal share, or without options the measured share."""
+    """Return the share of reads in percent: the nominal share, or the measured share if the options are not known."""
     reads, writes = (sum(clone.read.ios for clone in clones), sum(clone.write.ios for clone in clones))
     if not writes or not reads:
         return 100 if reads else 0
@@ -339,7 +340,7 @@ def _mix(clones: Sequence[_Clone], options: Options) -> int:
         usual = USUAL_MIX_STEP * round(100 * share / USUAL_MIX_STEP)
         is_near = 0 < usual < 100 and abs(100 * share - usual) <= 1
         return usual if is_near else min(99, max(1, round(100 * share)))
-    # The later of the two shares counts.
+    # If both options are given, the later one counts.
     names = [name for name in options if name in ("rwmixread", "rwmixwrite")] or ["rwmixread"]
     given = _option(options, names[-1], 50, most=100, least=0)
     nominal = given if names[-1] == "rwmixread" else 100 - given
@@ -353,7 +354,9 @@ def _mix(clones: Sequence[_Clone], options: Options) -> int:
 
 
 def _block_size(clones: Sequence[_Clone], options: Options, demand: int, file: str, remarks: Remarks) -> int:
-    """Return the single size of the I/Os, from the options if bytes and I/Os agree with it."""
+    """Return the single size of the I/Os in bytes. The size in the options is used if the measured bytes and I/Os agree
+    with this size.
+    """
     sides = [side for side in SIDES if any(getattr(clone, side).ios for clone in clones)]
     if not is_size_given(options):
         return _measured_size(clones, demand)
@@ -412,7 +415,7 @@ def _measured_size(clones: Sequence[_Clone], demand: int) -> int:
 
 
 def _is_of_size(clones: Sequence[_Clone], size: int, demand: int) -> bool:
-    """Return whether bytes and I/Os agree, except for I/Os that were outstanding at the end."""
+    """Return whether bytes and I/Os agree with this block size, except for I/Os that were outstanding at the end."""
     for clone in clones:
         for side, stats in zip(SIDES, (clone.read, clone.write), strict=True):
             short = clone.job[side].get("short_ios") if stats.ios else None
@@ -424,11 +427,13 @@ def _is_of_size(clones: Sequence[_Clone], size: int, demand: int) -> bool:
 
 
 def _threads(clones: Sequence[_Clone], options: Options, file: str, remarks: Remarks) -> int:
-    """Return the number of clones: as listed, or as stated. For a group, the total runtime gives the number."""
+    """Return the number of clones: the number in the list, or the number in the options. For a group, the number
+    follows from the total runtime.
+    """
     stated = _option(options, "numjobs", 1)
     total_ms = clones[0].total_ms
     if len(clones) > 1 or total_ms is None:
-        # Two jobs with one name are also clones, for any value of numjobs.
+        # Two jobs with the same name are also clones, whatever value numjobs has.
         return max(stated, len(clones))
     ran = total_ms / clones[0].runtime_ms
     if stated == 1 and 1.5 < ran <= LARGEST_DEMAND and abs(ran - round(ran)) < 0.05 * ran:
@@ -471,7 +476,7 @@ def _io_depth(job: Job, options: Options, file: str, remarks: Remarks) -> int:
 
 
 def _option(options: Options, name: str, default: int, *, least: int = 1, most: int = LARGEST_DEMAND) -> int:
-    """Return a whole number from a job's options; fio writes them as text."""
+    """Return a whole number from a job's options. fio writes the values of options as text."""
     if name not in options:
         return default
     number = parse_number(options[name], kb_base_of(options))

@@ -1,4 +1,4 @@
-"""Result of an importer in tkperf's records: what was taken, what was left out, and remarks."""
+"""Result of an importer in tkperf's records: the imported results, the omissions, and remarks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROUND_WORDS = (
 )
 # Job names contain other numbers, too, so only full words count rounds there.
 _JOB_ROUND = re.compile(r"(?<![a-z])(round|pass|loop|cycle|iter|iteration)([-_ ]?)\d+", re.IGNORECASE)
-# More words before a number that does not distinguish conditions: "result3", "day2".
+# Further words for which the number that follows does not distinguish conditions, as in "result3" and "day2".
 _COUNTED = frozenset(
     {
         *ROUND_WORDS,
@@ -175,8 +175,8 @@ _DATES = re.compile(
     r"|(?-i:(?<![0-9A-Za-z.])(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{6,}(?![0-9A-Za-z]))",
     re.IGNORECASE,
 )
-# World-wide names as in /dev/disk/by-id or without their prefix (64 bits), and PCI addresses, whose
-# parts look like times; then serial numbers: capitals and digits mixed.
+# Names in which digits do not count rounds. First: world-wide names (64 bits) as in /dev/disk/by-id, with or without
+# their prefix, and PCI addresses, parts of which look like times. Then: serial numbers, which mix capitals and digits.
 _WORLD_WIDE = re.compile(
     r"(?<![a-z0-9])(eui\.|wwn-|naa\.|0x)[0-9a-fx]+"
     r"|(?<![a-z0-9])(?=[0-9]*[a-f])[0-9a-f]{16}(?![a-z0-9])"
@@ -206,7 +206,7 @@ _KEPT_DIGITS = {ord(str(digit)): chr(0xE000 + digit) for digit in range(10)}
 def without_round(job: str) -> str:
     """Return a job's name without the number of a round.
 
-    Such a number follows a word for rounds; any other number may count drives.
+    Such a number follows a word for rounds. Any other number remains, because it may count drives.
     """
     return _JOB_ROUND.sub(r"\1\2", job)
 
@@ -253,7 +253,7 @@ def _distinguishes(match: re.Match[str], is_folder: bool) -> bool:
     if words & _COUNTED:
         return False
     if words & _CONDITIONS:
-        # 7op-1, 16qd_2: the word belongs to the number before it.
+        # In 7op-1 and 16qd_2, the word belongs to the number before the word.
         return is_attached or not before[: found.start(1)][-1:].isdigit()
     if not is_attached:
         return False
@@ -267,8 +267,9 @@ def _distinguishes(match: re.Match[str], is_folder: bool) -> bool:
 def find_rounds(file: str, job: str) -> dict[tuple[str, str], int]:
     """Return the numbers that count rounds, by their place and the word before them: ``("file", "round"): 12``.
 
-    If a word occurs several times at a place, its last number counts rounds, and the other numbers
-    have separate places: ``r70_r3.json`` is round 3 of a mix, ``r3_r70.json`` may be.
+    If a word occurs several times at a place, its last number counts rounds, and the other numbers have separate
+    places. ``r70_r3.json`` is therefore round 3 of a mix with 70 % reads. In ``r3_r70.json``, it is not certain which
+    number counts rounds.
     """
     folder, name = split_path(file)
     places = [("file", name), ("job", "".join(match[0] + " " for match in _JOB_ROUND.finditer(job)))]
@@ -297,7 +298,7 @@ def find_numbers(file: str) -> tuple[int, ...]:
     return tuple(int(digits) for digits in re.findall(r"\d{1,18}", text))
 
 
-# Largest number of threads, and queue depth: a file with more is damaged or invented.
+# Largest number of threads, and largest queue depth. A file with a larger number is damaged or invented.
 LARGEST_DEMAND = 65_536
 # Largest integer of a run file.
 LARGEST_COUNT = 2**63 - 1
@@ -305,13 +306,12 @@ LARGEST_COUNT = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedRun:
-    """Records of an imported run; facts that the other tool did not keep are None.
+    """Records of an imported run. Facts that the other tool did not record are None.
 
     Attributes:
-        date: the day, as the file has it.
-        written_s: time at which the first file was written, after its steps, in seconds since 1970.
-        profile: tables of a profile, as far as the file has their numbers.
-        notices: notices of the file itself.
+        date: the day, in the form in which the file contains it. written_s: time at which the other tool wrote the
+            first file, after its steps, in seconds since 1970. profile: those tables of a profile, and those numbers in
+            them, that the file contains. notices: notices that the file itself contains.
     """
 
     name: str
@@ -337,7 +337,9 @@ def imported_test(
     sections: Sequence[SectionOutcome],
     plan: TestPlan | None = None,
 ) -> TestRecord:
-    """Return a complete test from elsewhere; without ``plan`` it is shown like a test of tkperf."""
+    """Return a complete test from the records of an importer. Without ``plan``, reports show the test like a test of
+    tkperf with this name.
+    """
     return TestRecord(
         name=name,
         status=RunStatus.COMPLETE,
@@ -352,7 +354,9 @@ def imported_test(
 
 
 def describe_rounds(rounds: int, files: str, verdict: SteadyStateVerdict) -> str:
-    """Return the reason why a section ended; views themselves explain missing verdicts."""
+    """Return the reason why a section ended, in words. The reason does not mention a missing verdict, because views
+    explain missing verdicts themselves.
+    """
     counted = f"{rounds} round{'s' * (rounds > 1)} in the imported {files}"
     if not verdict.judged:
         return counted
@@ -361,7 +365,7 @@ def describe_rounds(rounds: int, files: str, verdict: SteadyStateVerdict) -> str
 
 
 def require_room(steps: Sequence[StepRecord], *, place: str) -> None:
-    """Refuse amounts that a run file, or a sum over its rounds, cannot hold."""
+    """Refuse amounts that are too large for a run file, or for a sum over its rounds."""
     seen = [step.measurement for step in steps]
     sides = [side for one in seen for side in (one.read, one.write)]
     for quantity, largest in (
@@ -384,13 +388,13 @@ def one_line(text: str) -> str:
     return " ".join(readable(text).split())
 
 
-# Number of names from a long list.
+# Number of names that a message shows from a long list.
 MOST_LISTED = 5
-# A limit keeps many odd files from filling the run file with warnings.
+# Limit of the warnings, so that many unusable files do not fill the run file with warnings.
 MOST_WARNINGS = 50
 _FILE_LEFT_OUT, _JOB_LEFT_OUT = "file-left-out", "job-left-out"
 
-# Control characters but tab and line feed, and surrogates.
+# Control characters except tab and line feed, and surrogates.
 _UNREADABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 NaturalKey: TypeAlias = tuple[tuple[object, ...], str]
 
@@ -398,7 +402,7 @@ NaturalKey: TypeAlias = tuple[tuple[object, ...], str]
 class Unusable(Exception):  # noqa: N818 - a finding about a file, not a fault of ours
     """A result that cannot be imported.
 
-    ``kind`` is the reason that all results of this kind share; ``detail`` describes this result.
+    ``kind`` is the reason that many results can share, and ``detail`` describes this result.
     """
 
     def __init__(self, kind: str, detail: str = "") -> None:
@@ -407,17 +411,17 @@ class Unusable(Exception):  # noqa: N818 - a finding about a file, not a fault o
 
 
 def natural_key(name: str) -> NaturalKey:
-    """Return a sort key in which numbers count as numbers: ``r2`` before ``r10``."""
+    """Return a sort key in which digits count as numbers, so that ``r2`` precedes ``r10``."""
     pieces = re.split(r"(\d+)", name)
     key = tuple((len(piece.lstrip("0")), piece.lstrip("0")) if at % 2 else piece for at, piece in enumerate(pieces))
     return key, name
 
 
 class Remarks:
-    """Collect omissions and remarks, for the run file and the command line."""
+    """Collector of omissions and remarks, for the run file and the command line."""
 
     def __init__(self) -> None:
-        # By code and reason: file, job (empty: the whole file) and detail.
+        # Each key is a code with a reason. Its values are file, job (empty: the whole file) and detail.
         self._entries: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
 
     def leave_out_file(self, file: str, why: Unusable) -> None:
@@ -428,14 +432,18 @@ class Remarks:
         self._entries.setdefault((_JOB_LEFT_OUT, why.kind), []).append(entry)
 
     def say(self, code: str, text: str, file: str, detail: str = "") -> None:
-        """Remark on a file; ``text`` is common to all of its kind."""
+        """Add a remark on a file. ``text`` is the same in all remarks of one kind, and ``detail`` describes
+        this file.
+        """
         self._entries.setdefault((code, text), []).append((file, "", detail))
 
     def has(self, code: str) -> bool:
         return any(entry_code == code for entry_code, _ in self._entries)
 
     def warnings(self) -> tuple[RunNote, ...]:
-        """Return the warnings, omissions first: each reason once, with its number and its first place."""
+        """Return the warnings, omissions first. Each reason appears once, with the number of its occurrences and the
+        place of the first one.
+        """
         omissions = _FILE_LEFT_OUT, _JOB_LEFT_OUT
         kinds = sorted(self._entries, key=lambda kind: (kind[0] not in omissions, kind))
         warnings = [
@@ -469,7 +477,7 @@ def _describe(code: str, text: str, entries: Sequence[tuple[str, str, str]]) -> 
 
 
 def list_readable_names(names: Sequence[str]) -> str:
-    """List the first few names, and the number of others."""
+    """List the first few names, and the number of the other names."""
     unique = list(dict.fromkeys(names))
     more = len(unique) - MOST_LISTED
     listed = ", ".join(readable(name) for name in unique[:MOST_LISTED])

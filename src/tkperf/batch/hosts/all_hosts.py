@@ -39,10 +39,10 @@ from tkperf.model.units import format_count, format_duration, format_durations
 from tkperf.system.host import now_utc
 
 _MOST_NEWS = 2000
-# Each model of a host may be read for ten seconds.
+# Time limit in s for the plan of a host, which may read one drive of each model for ten seconds.
 PLAN_LIMIT_S = 600.0
 _MOST_PIECES = 1000
-# A smaller difference between clocks is not shown.
+# Smallest difference in s between clocks that is shown.
 _CLOCK_S = 2.0
 
 
@@ -121,7 +121,7 @@ class BatchHosts:
         return self._folder / f"{run}{RUN_FILE_SUFFIX}"
 
     def look(self) -> tuple[Held, ...]:
-        """Have each host look at its drives and hold them. Return the drives that need consent.
+        """Order each host to look at its drives and hold them. Return the drives that need consent.
 
         Raises:
             TkperfError: a host or a drive has a fault; the message names all of them.

@@ -210,7 +210,7 @@ class HostWork:
             while (order := self._take_order(HEARTBEAT_S)) is None:
                 if outlined is not None:
                     connection.send(StillHere())
-                    # The end of the connection is detected here.
+                    # Receiving also detects the end of the connection.
                     if (word := connection.receive(0.0)) is not None:
                         raise _unexpected(self.host, word)
             if order is not _Order.ANSWER:
@@ -383,7 +383,7 @@ class HostWork:
         assert self._connected is not None
         order = Fetch(run=run, host=self.host, ahead_s=self._connected.ahead_s)
         path = self.folder / f"{run}{RUN_FILE_SUFFIX}"
-        # The name is always the same, so that files of killed processes do not accumulate.
+        # The temporary name is always the same, so that files of killed processes do not accumulate.
         new = path.with_name(f".{path.name}.new")
         try:
             new.unlink(missing_ok=True)
@@ -473,7 +473,7 @@ def _unexpected(host: str, message: object) -> TkperfError:
 
 
 def _utc(at_s: float | None, connected: ConnectedHost) -> str | None:
-    """Convert a time on a host's clock to the clock of this host."""
+    """Convert a time on a host's clock to a time on the clock of this machine, as text; None if there is no time."""
     if at_s is None:
         return None
     try:

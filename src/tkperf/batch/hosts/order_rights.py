@@ -22,19 +22,16 @@ from tkperf.model.input_files import is_toml_path
 # A file in the folder of a batch on a host. It contains the number of the user who began the batch with sudo.
 BEGUN_BY = "begun-by-uid"
 _INPUT = re.compile(r"input-[0-9a-f]{16}\.toml")
-# The environment variables that a program needs. All others could misdirect root's programs:
-# TMPDIR, TKPERF_..., PYTHON..., LD_..., XDG_...
+# The environment variables that a program needs. Other variables, such as TMPDIR, TKPERF_..., PYTHON..., LD_... and
+# XDG_..., could misdirect root's programs.
 _KEPT_VARIABLES = re.compile(r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|LANG|LANGUAGE|LC_[A-Z]+|SUDO_[A-Z]+")
-# Value for a user whose number is not known. No user has this number, and root does not have it
-# either.
+# Value for a user whose number is not known. No user has this number, not even root.
 _UNKNOWN_UID = -1
 _PATH_OF_ROOT = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def name_input(text: str) -> str:
-    """Return the name of an input file in the batch's folder on a host; the content decides the
-    name.
-    """
+    """Return the name of an input file in the batch's folder on a host. The name depends only on the content."""
     return f"input-{hashlib.sha256(text.encode()).hexdigest()[:16]}.toml"
 
 
@@ -42,8 +39,8 @@ def find_caller_uid() -> int:
     """Return the number of the user for whom tkperf runs: the user who called sudo, doas or pkexec,
     otherwise the user of this process.
 
-    Each of these programs sets its own variable, and may pass on another such variable that the
-    user set. Therefore any named user other than root counts.
+    Each of these programs sets its own variable, but may pass on the variable of another such program that the user
+    set. Therefore, if any of these variables names a user other than root, this user counts.
     """
     named = [os.environ[name] for name in ("SUDO_UID", "PKEXEC_UID") if name in os.environ]
     uids = [int(text) if text.isdecimal() else _UNKNOWN_UID for text in named]
@@ -56,8 +53,8 @@ def find_caller_uid() -> int:
 
 
 def drop_caller_environment() -> int:
-    """Drop the environment variables and the current folder that the caller chose; return the
-    number of the calling user.
+    """Drop the environment variables and the current folder that the caller chose. Return the number of the calling
+    user.
 
     The user who calls sudo chooses the folder, and some sudoers files let the user pass variables.
     """
@@ -92,7 +89,7 @@ def require_sent_inputs(request: BatchRequest, files: Mapping[str, str]) -> None
     A path of the host would be read with root's rights, and an error about the file quotes the file.
 
     Raises:
-        RefusedError: one of them is a path, or the name of a file does not follow from its content.
+        RefusedError: a profile or workload is a path, or the name of a file does not follow from its content.
     """
     for name, text in files.items():
         if _INPUT.fullmatch(name) is None or name != name_input(text):

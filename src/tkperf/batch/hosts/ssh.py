@@ -34,7 +34,8 @@ COMMAND = "on-host"
 HOSTS_FOLDER = Path("/var/lib/tkperf")
 """Folder of the batches on each host, with a folder for each batch."""
 CONNECT_LIMIT_S = 60.0
-# No forwarding, so that a host under test cannot use anything of the user. A broken connection ends after 15 s.
+# Forwarding is off, so that a host under test cannot use the user's keys or displays. A broken connection ends after 15
+# s.
 SSH = (
     "ssh",
     "-T",
@@ -55,7 +56,8 @@ SSH = (
 )
 # The exit status of a shell that does not find a command, in any language.
 COMMAND_NOT_FOUND = 127
-# The errors of sudo begin with its name. A refusal of sudo does not begin with the name; a refusal of sudo-rs does.
+# Texts that show that sudo refused. The errors of sudo begin with its name. A refusal by sudo does not begin with the
+# name, but a refusal by sudo-rs does.
 SUDO_REFUSES = ("sudo:", "sorry, user", "is not in the sudoers file", "is not allowed to run sudo")
 _WORDS_BYTES = 8192
 _GRACE_S = 2.0
@@ -86,7 +88,7 @@ class RemoteHost:
         """Return the error for a connection without a first line. ``words``: the output of ssh and of the host on
         stderr.
         """
-        # sudo only warns of this and continues.
+        # sudo only warns that it cannot resolve the host name, and continues.
         words = "\n".join(line for line in words.splitlines() if "unable to resolve" not in line)
         said = words.lower()
         name = self.host.rpartition("@")[2]
@@ -271,7 +273,7 @@ class SshConnection:
 
 
 class HostRefusedError(DeviceError):
-    """The tkperf of a host refuses. ``exit_code`` is the exit code that it gave."""
+    """The tkperf of a host refuses. ``exit_code`` is the exit code that the host reported."""
 
     def __init__(self, host: str, refused: Refused) -> None:
         super().__init__(f"{host}: {refused.text}")
