@@ -1,8 +1,8 @@
 """tkperf measures block devices according to the SNIA Performance Test Specification.
 
 From Python, ``tkperf.make_plan`` and ``tkperf.run`` measure, and ``tkperf.load`` reads results. ``tkperf.headlines``
-and ``tkperf.findings`` return what a report opens with. docs/reference/python-api.md has examples. Only the names in
-this module are public; modules below it may change.
+and ``tkperf.findings`` return the figures and the findings at the top of a report. docs/reference/python-api.md
+contains examples. Only the names in this module are public; modules below it may change.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tkperf.procedures.profiles.profile_tables import Profile
     from tkperf.runner.events import Event, Judged, StepEnded
 
-# The module that has each public name.
+# The module that defines each public name.
 _HOMES = {
     "RunResult": "tkperf.analysis.results",
     "RaidConfig": "tkperf.device.raid.config",
@@ -89,7 +89,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load the Python API when it is first used: the command line starts faster without it."""
+    """Load a name of the Python API when it is first used, because the command line starts faster without the API."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

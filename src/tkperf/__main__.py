@@ -1,4 +1,4 @@
-"""python -m tkperf."""
+"""Entry point of ``python -m tkperf``."""
 
 from tkperf.cli.main import main
 

@@ -1,1 +1,1 @@
-"""The command line: a thin layer, and the only code that prints, asks and exits."""
+"""The command line. It is a thin layer over the Python API, and the only code that prints, asks and exits."""

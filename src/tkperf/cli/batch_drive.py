@@ -1,8 +1,8 @@
-"""The process of one drive of a batch: it examines its drive, holds it, waits for consent and for its turn, and
-measures.
+"""The process of one drive of a batch. The process examines and holds its drive, waits for consent and for its turn,
+and measures.
 
 Until the process is told to begin, it ends together with the process of the batch, because the consent also ends.
-Afterwards it needs no other process and no terminal.
+Afterwards the process needs no other process and no terminal.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _measure(task: DriveTask, gate: _Gate) -> None:
 
 
 def _require_meant(drive: BatchDrive, identity: DeviceIdentity) -> None:
-    """Raise DeviceError if another drive now has the path of the requested drive."""
+    """Raise DeviceError if the path of the requested drive now leads to another drive."""
     if drive.serial is not None and identity.serial != drive.serial:
         raise DeviceError(
             f"{identity.path} now has the serial number {identity.serial}, but the requested drive has the serial "

@@ -1,4 +1,4 @@
-"""Results of a batch on the command line: print them, write them to files, check them."""
+"""Results of a batch on the command line, which tkperf prints, writes to files, and checks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A batch on the command line: print its plan; or examine all drives, ask once, show the progress, and print the
-answer.
+"""A batch on the command line. tkperf prints only its plan, or examines all drives, asks once, shows the progress, and
+prints the results.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class BatchPrompt(Protocol):
     """Shows a batch to the user, who confirms it."""
 
     def show(self, selection: DriveSelection, neighbours: Neighbours) -> None:
-        """Before the question, show the findings of the processes about the drives."""
+        """Show what the processes found about the drives. The question follows."""
 
     def ask(self, processes: DriveProcesses) -> None:
         """Ask once for all drives.
@@ -173,7 +173,7 @@ def _conduct(
             with shown_in_thread(options, lambda: WatchedBatch(conductor.find_ledger)):
                 while conductor.go_on(LOOK_EVERY_S):
                     pass
-                conductor.note_ends()  # before the views look for the last time
+                conductor.note_ends()  # before the last look of the views
     except KeyboardInterrupt:
         processes.stop()
         wait_for_ends(lambda: processes.has_gone, processes.listen, options.path)

@@ -1,4 +1,4 @@
-"""Views of a running batch, and its answer at the end."""
+"""Views of a running batch, and its results at the end."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBat
             return
         try:
             view(watched)
-        except Exception as error:  # of any kind: the drives continue
+        except Exception as error:  # any error, because the drives must continue
             view = None
             with suppress(OSError):
                 complain(f"tkperf: progress is no longer shown: {reason_of(error)}")
@@ -274,7 +274,7 @@ def print_batch_result(state: BatchState, options: BatchOptions) -> int:
 
     try:
         batch_result = end_batch(state, options)
-    except (TkperfError, KeyboardInterrupt) as error:  # all runs are in their files
+    except (TkperfError, KeyboardInterrupt) as error:  # the run files already contain all results
         reason = f"no results are shown: {error or 'stopped by the user'}"
         complain(f"tkperf: {reason}")
         notify_of_batch(options, state, (f"{state.name}: {describe_outcome(state)}", reason))

@@ -1,4 +1,6 @@
-"""Calls of commands: options under headings, and the usage after the message about a wrong call."""
+"""Command classes of the command line. Their help lists options under headings, and the message about a wrong call ends
+with the usage.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from tkperf.model.errors import InputFileError, UsageError, guess
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# Set by the scripts that 'tkperf completion' prints.
+# Environment variable that the scripts of 'tkperf completion' set.
 ASKED_TO_COMPLETE = "_TKPERF_COMPLETE"
 # Minimum similarity at which a word is a misspelt option with one dash, and not several short options in one word: -ssd
 # for -ssdt, but not -qd for -q -d.
@@ -123,7 +125,7 @@ def options_by_heading(command: click.Command, ctx: click.Context) -> dict[str, 
     listed: list[tuple[str, str]] = []
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
-        # Newer versions of click list arguments, too. The text of the help already explains them.
+        # Newer versions of click also list arguments. The text of the help already explains the arguments.
         if record is None or isinstance(param, click.Argument):
             continue
         heading = param.heading if isinstance(param, HeadedOption) else Heading.COMMON
@@ -147,7 +149,7 @@ def _with_usage(ctx: click.Context, given: Sequence[str] = ()) -> Iterator[None]
         yield
     except click.NoSuchOption as error:
         where = error.ctx or ctx
-        # For -nj, click names -n, which is the first letter that it does not know.
+        # For a wrong option such as -nj, click names only -n, the first letter that is not an option.
         typed = (word.partition("=")[0] for word in given if word.startswith(error.option_name))
         name = next(typed, error.option_name)
         text = f"there is no option {name[:40]}{guess(name, _options_of(where))}"
@@ -190,8 +192,8 @@ def _refuse_slips(ctx: click.Context, words: Sequence[str]) -> None:
 def _refuse_device_as_name(
     command: click.Command, ctx: click.Context, given: Sequence[str], error: click.MissingParameter
 ) -> None:
-    """Say that NAME is missing if the only argument is a device. click uses this argument as NAME, and reports that
-    DEVICE is missing.
+    """Raise an error that NAME is missing if the only argument is a device. Without this check, click would use the
+    argument as NAME, and report that DEVICE is missing.
     """
     if error.param is None or error.param.name != "device":
         return

@@ -20,7 +20,8 @@ from tkperf.render.terminal.console import print_facts
 from tkperf.render.terminal.plans_and_profiles import print_plan_on_stderr, print_plan_warnings
 
 WAY = "--yes-destroy"
-# Number of repetitions of the question. By then, a user who means another device notices the mistake.
+# Number of times that the question is repeated after a wrong answer. By then, a user who means another device notices
+# the mistake.
 ASKED_AGAIN = 2
 
 
@@ -31,7 +32,7 @@ def show_plan(options: RunOptions, estimate: RunEstimate) -> None:
         if (cost := warn_of_cost(estimate)) is not None:
             print_facts([("warning", cost)], style="yellow")
         return
-    print_plan_on_stderr(replace(estimate, asks=False))  # the question follows
+    print_plan_on_stderr(replace(estimate, asks=False))  # the question itself is the next output
 
 
 def show_resumption(options: RunOptions, resumed: ResumePlan) -> None:
@@ -53,7 +54,7 @@ def show_resumption(options: RunOptions, resumed: ResumePlan) -> None:
 
 
 def consent_of(options: RunOptions) -> Consent:
-    """Return the consent of the user: given in advance, by --force, or by typing."""
+    """Return the way in which the user consents: in advance, with --force, or by typing an answer."""
     return Consent(confirm=options.yes_destroy, force=options.force, ask=ask_on_terminal, way=WAY)
 
 
@@ -73,7 +74,7 @@ def ask_on_terminal(question: Question) -> str:
 
 
 def type_answer(asked: str, expected: str, is_confirmed: Callable[[str], bool]) -> str:
-    """Ask for a text until it confirms, up to three times, and return the last answer."""
+    """Ask for a text until an answer confirms, up to three times, and return the last answer."""
     answer = _type_in(asked)
     for _ in range(ASKED_AGAIN):
         if is_confirmed(answer):

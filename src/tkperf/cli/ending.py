@@ -1,7 +1,7 @@
 """The end of a run, after its device was released: write the report and notify.
 
-Nothing in this module changes the outcome of the run. A failure is a line on stderr, and Ctrl-C ends only the current
-work of this module.
+Nothing in this module changes the outcome of the run. A failure only prints a line on stderr, and Ctrl-C ends only the
+current step, such as sending the mail.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def describe_going_on(record: RunRecord, log: Sequence[LogEntry]) -> str:
 
 
 def describe_ended(path: Path, record: RunRecord) -> tuple[str, ...]:
-    """Describe how a run without a writer ended, and which commands can follow: lines with markup."""
+    """Describe how a run without a writer ended, and which commands can follow. The lines contain markup."""
     name, file = plain(record.info.name), plain(path)
     results = f"results: tkperf show {file}; as a page: tkperf report {file}"
     if record.info.imported:
@@ -117,7 +117,7 @@ def print_ended(path: Path) -> None:
 
 def _read_short_streams(result: RunResult, record: RunRecord, read: Read) -> dict[str, Sequence[Seconds]]:
     """Return the seconds of those tests that contain a stream with too few slices to draw. Reading the seconds of all
-    tests takes longest.
+    tests would take much longer.
     """
     short = {
         test.name for test in result.tests if any(0 < len(section.slices) < FEW_SLICES for section in test.sections)
@@ -125,18 +125,18 @@ def _read_short_streams(result: RunResult, record: RunRecord, read: Read) -> dic
     return {test.name: read(test) for test in record.tests if test.name in short}
 
 
-# Text in the first bytes of each page that tkperf writes.
+# Text near the beginning of each page that tkperf writes. It identifies such pages.
 OWN_PAGE = b'<meta name="generator" content="tkperf'
 _WITHIN_BYTES = 4096
 WRITING = "writing the report; Ctrl-C skips it"
 SMTP_LIMIT_S = 60.0
 COMMAND_LIMIT_S = 300.0
-# Servers usually refuse mails above 20-25 MB, a third of which is encoding.
+# Servers usually refuse mails above 20 to 25 MB. The encoding of attachments adds a third to their size.
 MOST_ATTACHED_BYTES = 14_000_000
 PORTS = {"none": 25, "starttls": 587, "tls": 465}
 
 Page = str | Exception
-"""A report, or the reason why there is none."""
+"""A report, or the error because of which no report exists."""
 
 
 class Ending:
@@ -171,14 +171,14 @@ class Ending:
                 notify(options, result, page)
 
     def say_where(self) -> None:
-        """Print the path of the report, if there is one."""
+        """Print the path of the report, if a report was written."""
         if self.report is not None:
             print_lines(f"report:   {plain(self.report)}")
 
 
 @contextmanager
 def concluded() -> Iterator[Ending]:
-    """Conclude a run that begins in this context when it is over."""
+    """Yield an object that writes the report and notifies when a run that begins in this context is over."""
     ending = Ending()
     try:
         yield ending
@@ -215,7 +215,7 @@ def _is_own_page(path: Path) -> bool:
 
 
 def _read(options: RunOptions) -> tuple[RunResult, Page]:
-    """Return the results with their findings, and the page."""
+    """Return the results of the run with their findings, and the report page."""
     with RunFile(options.run_path) as opened, _transient(WRITING):
         record = opened.record()
         result = find_results(opened, record)
@@ -278,7 +278,7 @@ def build_mail(options: RunOptions, result: RunResult, page: Page) -> EmailMessa
     ):
         try:
             content = read()
-        except Exception as error:  # of any kind: the mail goes out
+        except Exception as error:  # any error, because the mail must still be sent
             missing.append(f"{name} is not attached: {reason_of(error)}")
             continue
         if len(content) > left_bytes:
@@ -354,7 +354,7 @@ def _log_in(server: smtplib.SMTP, user: str, password: str) -> None:
 
 
 def run_notify_command(command: str, values: Mapping[str, str]) -> None:
-    """Run the user's command, with values in place of its placeholders."""
+    """Run the user's command. ``values`` replace the placeholders in it."""
     words = shlex.split(command)
     for placeholder, value in values.items():
         words = [word.replace(placeholder, value) for word in words]

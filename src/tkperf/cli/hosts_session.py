@@ -1,5 +1,5 @@
-"""A batch over hosts from the command line: each host examines its drives, and this machine asks one question, shows
-one view, and prints one answer.
+"""A batch over hosts from the command line. Each host examines its drives. This machine asks one question for all
+hosts, shows one view, and prints the results together.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class TextOf(click.ParamType[str]):
         self._what = what
 
     def convert(self, value: str, param: object, ctx: click.Context | None) -> str:
-        if ctx is not None and ctx.resilient_parsing:  # the file is not read at each Tab, because it may be a pipe
+        if ctx is not None and ctx.resilient_parsing:  # completion does not read the file, because it may be a pipe
             return ""
         content = read_input(Path(value), what=self._what, limit_bytes=TEXT_BYTES)
         return content.decode(errors="replace")
@@ -185,8 +185,8 @@ def _candidates(given: str) -> Iterator[str]:
 
 
 def _is_run_file(path: str) -> bool:
-    """Return whether a file with another name is a database. The function never waits, for example for a file under
-    /proc.
+    """Return whether a file whose name does not end in .tkperf has the first bytes of a run file. The function never
+    waits, for example for a file under /proc.
     """
     try:
         if not os.path.isfile(path) or not os.path.getsize(path):  # noqa: PTH113, PTH202

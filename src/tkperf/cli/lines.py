@@ -131,7 +131,7 @@ class PlainLines:
         else:
             place = "slice" if step.kind is StepKind.CONTINUOUS else step.kind.value
             text = f"{event.test}: {step.section}, {place} {step.number}, {step.workload}: "
-            # The total of different loads says little.
+            # The total of different loads is hardly useful.
             total = [] if step.workload.is_combination else [_describe_figures(measurement)]
             text += "; ".join((*total, *map(_describe_stream, step.parts[1:])))
         return f"{text}\n{step.job_file}" if self._jobs else text
@@ -202,7 +202,7 @@ class JsonLines:
             phase = drop_unused(msgspec.to_builtins(event.phase))
             fields["phase"] = {"kind": type(event.phase).__name__, **phase}
         if isinstance(event, TestStarted):
-            del fields["plan"]  # the presentation of the test in reports is in the run file
+            del fields["plan"]  # only reports use it, and the run file contains it
         self.write(type(event).__name__, fields)
 
     def write(self, event: str, fields: Mapping[str, object]) -> None:
@@ -222,7 +222,9 @@ def _figures_of(measurement: Measurement) -> dict[str, object]:
 
 
 def _sample_fields(sample: Sample) -> dict[str, object]:
-    """Return a second. If streams run together, each stream has the same fields under its name."""
+    """Return the fields of one second of measurement. If streams run together, each stream has the same fields under
+    its name.
+    """
     fields = _fields_of(sample)
     if sample.streams:
         fields["streams"] = {part.name: _fields_of(sample.of_stream(part.name)) for part in sample.streams}

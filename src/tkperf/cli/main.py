@@ -1,4 +1,4 @@
-"""Entry point: the group of commands. Every error becomes one line and an exit code."""
+"""Entry point of the command line, with the group of all commands. Every error becomes one line and an exit code."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class _Commands(CommandGroup):
                 formatter.write_dl(rows)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # The commands are first; a group of click lists them after its options.
+        # The help lists the commands first. A group of click would list them after its options.
         self.format_commands(ctx, formatter)
         click.Command.format_options(self, ctx, formatter)
 
@@ -100,7 +100,7 @@ class _Commands(CommandGroup):
         return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def make_context(self, *args: Any, **settings: Any) -> click.Context:
-        with _output_trouble():  # --help and --version print here
+        with _output_trouble():  # click prints the texts of --help and --version here
             return super().make_context(*args, **settings)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -116,7 +116,7 @@ def _output_trouble() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        # click would begin a line first, which fails if a lost terminal ended the command.
+        # click would first print a line end, which fails if a lost terminal ended the command.
         complain("")
         raise click.exceptions.Abort from None
     except BrokenPipeError:

@@ -88,7 +88,7 @@ def write_output(
 
     Args:
         inputs: input files of the command, which are not overwritten.
-        makes_folder: make the file's folder, in one that exists.
+        makes_folder: create the folder of the file if it does not exist. The parent of this folder must exist.
     """
     if path == STDOUT:
         for piece in _pieces(content):
@@ -108,8 +108,8 @@ def say_path(path: Path) -> None:
 
 
 def open_log(path: Path) -> int:
-    """Open a log for appending, and return the descriptor. Another user may have replaced the log by another kind of
-    file.
+    """Open a log for appending, and return the descriptor. The function refuses other kinds of files, because another
+    user may have replaced the log.
     """
     # The log is opened without blocking, because a pipe with this name would block.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
@@ -137,7 +137,7 @@ def open_log_or_null(path: Path) -> int:
     """
     try:
         return open_log(path)
-    except Exception:  # of any kind
+    except Exception:  # any error, because a run does not need its log
         return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
 
 

@@ -111,7 +111,7 @@ def serve() -> None:
             case _:
                 raise RefusedError("no order came")
     except HostSilentError:
-        raise  # nobody listens
+        raise  # the other side has ended, so no message can reach it
     except TkperfError as error:
         with suppress(HostSilentError):
             _say(Refused(exit_code=error.exit_code, text=short(str(error))))
@@ -146,7 +146,7 @@ def _ledger_of(name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _RemoteConsent:
-    """Consent that another machine asks for."""
+    """Consent of the user, who answers on the machine that conducts the batch."""
 
     lines: Lines[ToHost]
 
@@ -207,7 +207,7 @@ def _begin(order: Begin, lines: Lines[ToHost], caller_uid: int) -> None:
         resume_batch(options, without=order.without, prompt=prompt)
         return
     if order.has_begun:
-        # If a run began again, it would replace the earlier measurements.
+        # A second beginning of the same run would replace the earlier measurements.
         raise RunFileError(
             f"{ledger} no longer exists, so the runs of this batch cannot be resumed. The last snapshots of these "
             "runs are on the machine that started the batch. Measure these drives in a new batch"
@@ -295,8 +295,10 @@ class _LastEvent:
 
 
 def _follow(order: Follow, lines: Lines[ToHost], caller_uid: int) -> None:
-    """Report the progress of the batch until the other side has ended, and execute its orders during this time."""
-    # A drive of this host is measured.
+    """Report the progress of the batch until the other side has ended. During this time, execute the orders of the
+    other side.
+    """
+    # This process has the lowest priority, because a drive of this host is being measured.
     os.nice(19)
     ledger = _ledger_of(order.name)
     if not ledger.exists():
@@ -363,7 +365,9 @@ def _describe(drive: DriveState, brief: Brief | None) -> DriveReport:
 
 
 def _still(seen: DriveReport, before: DriveReport) -> DriveReport:
-    """Return new states with the times and temperatures of the previous states, because these always change."""
+    """Return the new report with the times and temperatures of the previous report. Times and temperatures always
+    change, so only other differences count as news.
+    """
     if seen.brief is None or before.brief is None:
         return seen
     was = before.brief

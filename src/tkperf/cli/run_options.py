@@ -33,8 +33,8 @@ class CallOptions:
     """Options of a call that measures a run or a batch: folder, views, estimate and end.
 
     Raises:
-        UsageError: NAME cannot be a file name, options contradict each other, or the notification asked for is
-            not possible.
+        UsageError: NAME cannot be a file name, options contradict each other, or the requested notification is not
+            possible.
     """
 
     kind: ClassVar[str] = "run"
@@ -105,7 +105,9 @@ class RunOptions(CallOptions):
 
 
 def _check_notification(options: CallOptions) -> None:
-    """Check the notification now, so that a mistake does not appear only after 30 hours."""
+    """Check the options of the notification before the run, because a mistake would otherwise appear only after 30
+    hours.
+    """
     for option, address in (("--mail", options.mail), ("--mail-from", options.mail_from)):
         if address is not None and not _is_mail_address(address):
             raise UsageError(f"{option} '{address}' is not a mail address")
@@ -144,7 +146,7 @@ def read_options(suite: str, options: dict[str, Any]) -> tuple[RunRequest, RunOp
 
 
 def rating_of(options: CallOptions) -> Rating | None:
-    """Return the endurance rating of the drive from the options; None: no rating was given."""
+    """Return the endurance rating of the drive from the options; None: the options contain no rating."""
     return None if options.rated is None else parse_rating(options.rated, options.warranty_years)
 
 
@@ -163,7 +165,7 @@ def estimate_of(options: RunOptions, plan: RunPlan) -> RunEstimate:
 
 
 def smtp_login() -> tuple[str, str] | None:
-    """Return user and password for the mail server, if both are given."""
+    """Return user and password for the mail server, if both are set; otherwise None."""
     user, password = (os.environ.get(f"TKPERF_SMTP_{key}") for key in ("USER", "PASSWORD"))
     return (user, password) if user and password else None
 
@@ -174,7 +176,7 @@ def _is_mail_address(text: str) -> bool:
         return False
     try:
         EmailMessage()["To"] = text
-    except Exception:  # the parser raises several kinds, also AttributeError
+    except Exception:  # the parser raises several kinds of errors, including AttributeError
         return False
     return True
 
@@ -217,8 +219,8 @@ class BatchOptions(CallOptions):
             parse_rate(self.rate)
 
     def of_run(self, name: str) -> RunOptions:
-        """Return the options of the run on one drive: it has no terminal, and its report is written with
-        the batch's.
+        """Return the options of the run on one drive. The run has no terminal, and the batch writes the report of the
+        run together with its own report.
         """
         return RunOptions(
             name=name,

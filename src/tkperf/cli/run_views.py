@@ -45,8 +45,8 @@ from tkperf.runner.events import (
     find_place_events,
 )
 
-# Largest number of events that are kept for a view that accepts none: ten minutes of samples, and more steps than a day
-# has.
+# Largest numbers of events that are kept for a view that accepts no events: ten minutes of samples, and more steps than
+# a day contains.
 MOST_SAMPLES = 600
 MOST_EVENTS = 5_600
 # Time that a view has at the end of a run to show the rest.
@@ -75,8 +75,8 @@ class InBackground:
         self._open_view = open_view
         self._name = name
         self._on_note = on_note
-        # The ``put`` method uses no lock of Python, because Ctrl-C at the wrong moment could leave such a lock held
-        # forever.
+        # A SimpleQueue is used because its ``put`` method uses no lock of Python. Ctrl-C at the wrong moment could
+        # leave such a lock held forever.
         self._waiting = SimpleQueue[tuple[Event, datetime] | None]()
         self._missing = _NONE_MISSING
         self._abandoned = False
@@ -172,7 +172,9 @@ class DirectText(io.TextIOBase):
 
 
 def direct(stream: TextIO) -> TextIO:
-    """Return a standard stream for a thread that may block in it; the same stream if it has no descriptor."""
+    """Return a stream without a buffer for a thread that may block while it writes. If the given stream has no
+    descriptor, return the given stream.
+    """
     try:
         stream.flush()
         return cast(TextIO, DirectText(stream.fileno(), stream.encoding))
@@ -229,7 +231,9 @@ def _in_background(open_view: OpenView, name: str, on_note: Observer) -> Iterato
 
 @contextmanager
 def _simulation(open_view: OpenView, *_: object) -> Iterator[Observer]:
-    """Call the view directly, because no device waits for it, and simulated time is faster than any view."""
+    """Call the view directly in a simulated run. No device waits for the view, and simulated time is faster than any
+    view.
+    """
     with open_view() as view:
         yield lambda event: view(event, datetime.now(UTC))
 
@@ -281,7 +285,7 @@ def until_lost(open_view: OpenView, on_note: Observer = lambda _: None) -> OpenV
             if view is not None:
                 try:
                     view(event, at)
-                except Exception as error:  # of any kind: the measurement can continue
+                except Exception as error:  # any error, because the measurement can continue
                     give_up(error)
 
         with ExitStack() as stack:
@@ -313,7 +317,7 @@ def _new_events(followed: FollowedFile) -> Iterator[list[Event]]:
 
 
 def _write(followed: FollowedFile, view: View) -> None:
-    """Show lines or JSON. Of the earlier events, they show only the current place of the run."""
+    """Write lines or JSON about a followed run. Of the earlier events, only the current place of the run is written."""
     for event in find_place_events(followed.first_events()):
         view(event, datetime.now(UTC))
     for events in _new_events(followed):
@@ -322,8 +326,8 @@ def _write(followed: FollowedFile, view: View) -> None:
 
 
 def time_of(event: Event, record: RunRecord) -> datetime:
-    """Return the time of an event if the file contains it, otherwise the present time. Seconds of some minutes arrive
-    together.
+    """Return the time of an event if the file contains this time, otherwise the present time. The present time would be
+    wrong for seconds of measurement, because the seconds of several minutes arrive together.
     """
     now = datetime.now(UTC)
     clock_s = find_clock_s(record, now)
@@ -360,7 +364,7 @@ class LiveView:
     """A view that draws on stderr, so that the results on stdout are not mixed with it."""
 
     def __init__(self, console: Console | None = None, *, footer: str = "") -> None:
-        """Store ``footer``, the last line, which is read again for each drawing."""
+        """Create the view. ``footer`` is the last line that the view draws."""
         self.footer = footer
         self._frame = RedrawnLines(console or OutputConsole(stderr=True))
         self._state = RunState()

@@ -1,4 +1,6 @@
-"""A run on the command line: plan, show the plan, ask, execute with views, show the results."""
+"""A run on the command line. tkperf makes and shows the plan, asks, executes the run with its views, and shows the
+results.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,7 @@ def run_session(request: RunRequest, options: RunOptions) -> None:
             description=options.description,
             feature_matrix=options.feature_matrix,
         )
-        # From here on, settings of the device change. They are restored whatever ends the run.
+        # From this point, settings of the device change. They are restored in every case, however the run ends.
         with plan.dut.open(plan.fitted, consent_of(options)) as equipment:
             departure.leave_terminal()
             run_to_file(
@@ -152,7 +154,7 @@ def show_results(options: RunOptions, ending: Ending) -> None:
     ending.say_where()
 
 
-# The waiting process passes these signals on, so they also end a run that has not begun.
+# The waiting process passes these signals on to the run. They therefore also end a run that has not begun.
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BEGUN = b"begun"
 
@@ -253,8 +255,8 @@ ANSWER_S = 5.0
 def kept_awake(name: str, *, on_note: Observer) -> Iterator[None]:
     """Block sleep, suspend and the lid switch until the end. ``on_note`` receives a note after a failure.
 
-    A child process of systemd-inhibit lives as long as the lock is necessary. The kernel ends both processes when
-    tkperf dies. A failure of this function never ends a run.
+    systemd-inhibit holds the lock until its child process ends. The kernel ends both processes when tkperf dies. A
+    failure of this function never ends a run.
     """
     process: Process | None = None
     try:

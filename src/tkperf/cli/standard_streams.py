@@ -53,8 +53,8 @@ def warning_of(what: str) -> Iterator[None]:
 
 def prepare_streams() -> None:
     """Make the streams accept any text, and open missing streams on the null device. Otherwise the next opened file,
-    such as a run file, would receive the number of a missing stream. A path may contain bytes that are not characters;
-    such bytes are escaped.
+    such as a run file, would receive the number of a missing stream. A path may contain bytes that are not characters.
+    Such bytes are escaped.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -88,9 +88,9 @@ def ended_by_signals(*, once: bool) -> Iterator[None]:
     """Raise KeyboardInterrupt on each of these signals; with ``once`` only on the first signal, so that the run ends in
     order.
 
-    With ``once``, later signals are ignored until the process has ended. A terminal and the process that waits for this
-    one may both send the same Ctrl-C, and the second one must not interrupt the last message. Under nohup, which
-    already ignores SIGHUP, a lost terminal has no effect.
+    With ``once``, later signals are ignored until the process has ended. The terminal and the waiting parent process
+    may both pass on the same Ctrl-C. The second signal must not interrupt the last message. Under nohup, which already
+    ignores SIGHUP, a lost terminal has no effect.
     """
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:

@@ -370,7 +370,7 @@ class SuiteCommand(Command):
 
 
 class _TestNames(click.ParamType[tuple[str, ...]]):
-    """Names of a suite's tests and workload files, with commas between them."""
+    """Names of a suite's tests and paths of workload files, separated by commas."""
 
     name = "tests"
 
@@ -389,7 +389,7 @@ class _TestNames(click.ParamType[tuple[str, ...]]):
 
 
 def _complete_tests(names: Collection[str], incomplete: str, given: Collection[str] = ()) -> list[CompletionItem]:
-    """Return completions: tests that the list does not have yet, else workload files."""
+    """Return completions: the tests that the list does not contain yet, or workload files if no test matches."""
     before, comma, begun = incomplete.rpartition(",")
     taken = {*given, *before.split(",")}
     left = [name for name in names if name not in taken]

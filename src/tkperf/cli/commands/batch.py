@@ -1,4 +1,6 @@
-"""tkperf batch: many drives, one question, a run and a run file for each, one answer."""
+"""tkperf batch: measure many drives after one question, each with its own run and run file, and print the results
+together.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from tkperf.model.choices import NO_BATCH_OF_SETS
 
 FILE = "BATCH.toml"
 _GIVEN = f"{__name__}.file"
-# A batch has its own form of these options, or none. The other options are the same for many drives.
+# Options of a run that a batch does not have, or has in another form. All other options apply to every drive of a
+# batch.
 _OF_ONE_RUN = ("name", "device", "force", "yes_destroy", "strict", "mail", "notify_command")
 _OF_ALL = (
     common(
@@ -125,11 +128,13 @@ _WORDS_OF_PLAN = {
 _EXAMPLES = {"ssd": "-ssdt iops lat -iod 32", "hdd": "-hddt tp"}
 
 Act = Callable[[str, str | None, dict[str, Any]], None]
-"""What a call does: with the batch's name, the suite or None for a batch file, and the options."""
+"""Function that executes a call. Its arguments are the batch's name, the suite (None for a batch file), and the
+options.
+"""
 
 
 class BatchGroup(CommandGroup):
-    """The forms of a batch after its NAME: a suite and its drives, or a batch file."""
+    """Group of the words that may follow the NAME of a batch: a suite with its drives, or a batch file."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if len(args) == 1 and not args[0].startswith("-") and not ctx.resilient_parsing:
@@ -164,13 +169,13 @@ class BatchGroup(CommandGroup):
 
 
 def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] = ()) -> BatchGroup:
-    """Return the group of a batch's forms.
+    """Return the group of the words that may follow the NAME of a batch.
 
     Args:
-        act: called with what was given.
-        run: the words of the command before ``batch``, as ``plan ``.
-        text: the help.
-        own: options of this command alone.
+        act: function that executes the call.
+        run: the words of the command before ``batch``, such as ``plan ``.
+        text: the help text.
+        own: options that only this command has.
     """
 
     words = _WORDS_OF_RUN if run == "" else _WORDS_OF_PLAN
@@ -213,7 +218,7 @@ def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] 
     return group
 
 
-# Help of options that do more in a batch than in a run.
+# Help of options that have a further meaning in a batch.
 _HELP_OF_OPTIONS = {
     "folder": "Folder for all files. Default: current folder.",
     "no_report": "Do not write NAME.html and the reports of the drives when the batch has ended.",
@@ -242,7 +247,7 @@ _OF_CALL = (
 
 
 def _shared(suite: click.Command) -> list[click.Parameter]:
-    """Return the options of a suite that are the same for many drives, with help about the batch."""
+    """Return the options of a suite that apply to all drives of a batch, with help about the batch."""
     return [_reword(param) for param in suite.params if param.name not in _OF_ONE_RUN]
 
 
@@ -256,7 +261,7 @@ def _reword(param: click.Parameter) -> click.Parameter:
 
 
 def _complete_devices(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return completions of one more drive, or of a list of tests that may go on."""
+    """Return completions for a further drive, or for a list of tests that the user may continue."""
     assert isinstance(ctx.command, SuiteCommand)
     return [*ctx.command.complete_list(ctx, incomplete), *Device().shell_complete(ctx, param, incomplete)]
 

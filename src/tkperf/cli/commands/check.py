@@ -36,8 +36,8 @@ within_us = { "99" = 500, "99.9" = 900 } claims that 99 % of the I/Os complete w
 
 
 class _CheckCommand(Command):
-    """The command ``check``. It says which file a call lacks, because click takes a single word for
-    the claims file.
+    """The command ``check``. It reports which file is missing in a call with a single word, because click would treat
+    this word as the claims file.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -58,7 +58,9 @@ def _describe_missing(word: object) -> str:
 
 
 def _require_claims_file(claims_file: Path) -> None:
-    """Refuse a run file or a batch in place of the claims file, such as one of many that the shell listed."""
+    """Refuse a run file or a batch in place of the claims file. The user may have forgotten the claims file after a
+    pattern such as ``*.tkperf``.
+    """
     run_file = find_run_file_instead(str(claims_file))
     if run_file is not None:
         kind = "batch" if run_file.endswith(BATCH_SUFFIX) else "run file"
@@ -133,7 +135,7 @@ def check(
 
 
 class _Work(NamedTuple):
-    """Claims to check, and the outputs of the answer."""
+    """Claims to check, and the outputs of the result."""
 
     claims_file: Path
     as_json: bool

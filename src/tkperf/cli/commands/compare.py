@@ -34,7 +34,7 @@ _NAMES = {
     "json": "comparison.json",
     "markdown": "comparison.md",
 }
-# Names from the analysis, written out so that --help does not load it.
+# Names from the analysis, repeated in this module so that --help does not load the analysis.
 ARRANGEMENTS = ("runs", "cohort", "history")
 
 
@@ -96,7 +96,8 @@ def compare(
     in_folder = files_in(folder, _NAMES.values())
     wanted_files += list(zip(_NAMES, in_folder, strict=False))
     packed = files_in(folder, ["comparison.zip"]) if zipped else []
-    # Checked now, as the rest takes long, and again when the names of the pictures are known.
+    # The outputs are checked now, because the comparison takes long. They are checked again when the names of the
+    # pictures are known.
     planned = Outputs([*(path for _, path in wanted_files), *packed], inputs=run_files, folders=[folder])
     results, unreadable = [], []
     for path in run_files:
@@ -104,7 +105,7 @@ def compare(
             results.append(load(path))
         except RunFileError as error:
             unreadable.append(error)
-    if unreadable:  # all at once: of 24 files, nobody wants to find the bad ones one by one
+    if unreadable:  # one message names all files, because there may be many
         for other in unreadable[1:]:
             unreadable[0].add_note(str(other))
         raise unreadable[0]
@@ -125,7 +126,7 @@ def compare(
 
 
 def _print(comparison: Comparison, console: Console, *, beside_files: bool) -> None:
-    """Print what decides, on one screen."""
+    """Print the most important part of the comparison on one screen."""
     from tkperf.page.comparison.build_page import build_comparison_page
     from tkperf.page.words.conditions import find_flaws
     from tkperf.render.terminal.comparison_text import print_comparison
@@ -140,7 +141,7 @@ def _print_all(comparison: Comparison, console: Console) -> None:
 
     most_across = max(2, (console.width - _LABELS) // _COLUMN)
     view = build_comparison_page(comparison, most_across)
-    if len(comparison.names) > most_across:  # a row for each run would be too wide
+    if len(comparison.names) > most_across:  # the part of the overview about each run would be too wide
         view = replace(view, overview=view.overview[:1])
     print_page(view, console)
 

@@ -1,4 +1,4 @@
-"""tkperf completion: print the script that lets a shell complete tkperf's words; answer bash at each Tab."""
+"""tkperf completion: print the script with which a shell completes tkperf's words, and answer bash at each Tab."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(kind(context.find_root().command, {}, "tkperf", "_TKPERF_COMPLETE").source())
 
 
-# click's script passes words as bash has cut them. bash cuts at colons, too: ``sim:sa`` would arrive as three words.
-# This script passes the line itself, and then removes the part before the colon. It also marks file names, so that
-# bash quotes them: else a blank cuts a name in two, and bash would run ``$(...)`` or ``;`` in the name of a foreign
-# file.
+# click's script passes the words into which bash divides the line. bash also divides at colons, so ``sim:sa`` would
+# arrive as three words. The script in this module passes the line itself, and then removes the part before the colon.
+# It also marks file names, so that bash quotes them. Without quotes, a blank would divide a name, and bash would
+# execute ``$(...)`` or ``;`` in the name of a file from someone else.
 _SCRIPT = """\
 %(complete_func)s() {
     local type value word kept
@@ -63,7 +63,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 
 @add_completion_class
 class LineComplete(BashComplete):
-    """Completion for bash that gets the line."""
+    """Completion for bash that receives the whole line instead of words."""
 
     name = "bash"
     source_template = _SCRIPT

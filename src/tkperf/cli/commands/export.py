@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Outcome(StrEnum):
-    """What happened to a run file, in words for the last line."""
+    """Outcome of the export of one run file, in words for the last line of the output."""
 
     EXPORTED = "exported"
     UNCHANGED = "unchanged"
@@ -85,7 +85,7 @@ def export(runs: tuple[Path, ...], dataset_folder: Path, no_seconds: bool) -> No
 
 
 def _export(path: Path, dataset: Dataset, *, seconds: bool) -> _Outcome:
-    """Export a run file unless the data set has its state already."""
+    """Export a run file, unless the data set already contains the present state of the file."""
     from tkperf.analysis.comparing.run_figures import build_run_figures
     from tkperf.analysis.drive_telemetry import place_readings
     from tkperf.model.errors import reason_of
@@ -109,7 +109,7 @@ def _export(path: Path, dataset: Dataset, *, seconds: bool) -> _Outcome:
             return _Outcome.UNDER_WAY
         run = ExportedRun(
             run_id=find_run_id(record.info),
-            file=path.name.encode(errors="replace").decode(),  # a name need not be text in UTF-8
+            file=path.name.encode(errors="replace").decode(),  # a file name may not be valid UTF-8
             stamp=opened.state,
             digest=opened.digest().hex(),
             entries=len(opened.log()),
@@ -134,9 +134,10 @@ def _export(path: Path, dataset: Dataset, *, seconds: bool) -> _Outcome:
 
 
 def _replaces(run: ExportedRun, former: ExportedRun) -> bool:
-    """Return whether a run replaces the exported state of it: by a later state, or by other tables of the same state.
+    """Return whether the tables of a run must replace its exported tables. They must if they contain a later state of
+    the run, or if the exported tables of the same state were made by another version or with other options.
 
-    A state is later if it is that of the same file, or if its log has more entries.
+    A state is later if it is a changed state of the same file, or if its log contains more entries.
     """
     if run.digest == former.digest:
         return run.made_by != former.made_by

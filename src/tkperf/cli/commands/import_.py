@@ -10,7 +10,7 @@ from tkperf.cli.calling import Command
 from tkperf.cli.kinds import OUTPUT_FOLDER, InputFile
 from tkperf.cli.standard_streams import complain
 
-# Kinds of warnings that the command line shows; the run file contains all warnings.
+# Number of kinds of warnings that the command line shows. The run file contains all warnings.
 MOST_SHOWN = 12
 
 

@@ -41,7 +41,7 @@ def plan() -> None:
 
 
 def _add(command: click.Command, device: str) -> None:
-    """Add a command to ``plan``, with its own options and the options of plans."""
+    """Add a command to ``plan``, with the command's own options and the options of plans."""
     suite = str(command.name)
 
     def look(*, no_probe: bool, as_json: bool, **options: object) -> None:
@@ -58,7 +58,7 @@ def _add(command: click.Command, device: str) -> None:
         made = plan_run(request, look_only=True)
         rates = given_rates(run_options, made)
         if rates is None:
-            # Reports an impossible plan before the ten seconds of reading.
+            # This call reports an impossible plan before the device is read for ten seconds.
             estimate_run(made, ASSUMED, rating)
             rates = ASSUMED if no_probe else probe_rates(made.dut)
         estimate = estimate_run(made, rates, rating)

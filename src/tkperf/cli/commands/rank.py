@@ -18,7 +18,8 @@ from tkperf.model.errors import RunFileError, UsageError, guess
 if TYPE_CHECKING:
     from tkperf.analysis.comparing.run_figures import RunFigures
 
-# What a drive or a run may be chosen by, names from the analysis that --help need not load.
+# Facts by which drives or runs can be selected. The names are repeated from the analysis, so that --help does not load
+# the analysis.
 FACTS = ("model", "firmware", "capacity", "interface", "form", "profile")
 
 
@@ -108,12 +109,14 @@ def rank(
     elif not outputs.on_stdout:
         from dataclasses import replace
 
-        # A terminal has no folded parts: the list of the runs would repeat all of them.
+        # The overview is omitted, because a terminal cannot fold it, and it would list all runs a second time.
         print_page(replace(view, overview=()), open_console())
 
 
 def _read(run_files: Sequence[Path]) -> list[RunFigures]:
-    """Return the figures of the runs. A file that cannot be read does not hide the others."""
+    """Return the figures of the runs. A file that cannot be read produces a warning, and the other files are still
+    ranked.
+    """
     from tkperf.pipeline.result_cache import read_figures
 
     found: list[RunFigures] = []
@@ -167,7 +170,7 @@ def _show_fact(run: RunFigures, name: str) -> str:
 
 
 def _compact(text: str) -> str:
-    """Return a text without blanks and capitals: ``960 GB`` and ``960gb`` are equal."""
+    """Return a text in small letters without blanks, so that ``960 GB`` equals ``960gb``."""
     return "".join(text.split()).casefold()
 
 

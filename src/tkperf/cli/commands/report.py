@@ -164,13 +164,13 @@ def report(
         html_file = run_file.with_suffix(".html")
     with ExitStack() as stack:
         stack.enter_context(without_garbage_collection())
-        # Everything that may fail comes first, so that nothing is written then.
+        # All steps that may fail precede the first output, so that nothing is written if one of them fails.
         if html_file is not None or pdf_file is not None:
             require_packages()
         if parquet_folder is not None:
             require_parquet()
         opened = stack.enter_context(RunFile(run_file))
-        # Early: it loads Vega while the results are read.
+        # The printer starts early, so that it loads Vega while the results are read.
         printer = stack.enter_context(start_printer()) if pdf_file else None
         record = opened.record()
         result = find_results(opened, record)
@@ -192,7 +192,7 @@ def report(
         view = None
         if paged:
             view = build_run_view(opened, record, result, checked, selections, user_facts)
-        elif markdown_file is not None:  # has no charts, so no second need be read
+        elif markdown_file is not None:  # Markdown has no charts, so no seconds are read
             view = build_view(result, checked, user_facts=user_facts)
         xml = None if xml_file is None else _render_xml(result)
         began_s = require_time(result) if any(series_files) else 0.0
@@ -235,7 +235,9 @@ def _render_xml(result: RunResult) -> TkperfXml:
 
 
 def _refuse_tables_of_others(folder: Path, files: Sequence[Path], run_id: str) -> None:
-    """Refuse a folder with the tables of another run, or with a data set: this run would replace the other one."""
+    """Refuse a folder that contains the tables of another run, or a data set, because the tables of this run would
+    replace the existing files.
+    """
     from tkperf.render.dataset import MARKER
     from tkperf.render.parquet import is_of_run
 
@@ -254,7 +256,7 @@ def require_time(result: RunResult) -> float:
     began = None
     with suppress(ValueError):
         began = datetime.fromisoformat(result.info.started_utc or "")
-    if began is None or began.tzinfo is None:  # a day, or a time without its time zone
+    if began is None or began.tzinfo is None:  # imported runs may have only a day, or no time zone
         raise UsageError(
             f"{result.info.name} has no series over time, because the start of the run is not known. For example, the "
             "start of an imported run is not known. Use --csv to write the tables of the run"

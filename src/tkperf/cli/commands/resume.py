@@ -110,7 +110,7 @@ def resume(run_file: Path, **options: Any) -> None:
 
 
 def _resume_batch(path: Path, options: dict[str, Any]) -> NoReturn:
-    """Go on with a batch."""
+    """Continue a batch, and exit."""
     from tkperf.batch.ledger import read_log
     from tkperf.cli.batch_session import resume_batch
     from tkperf.cli.run_options import BatchOptions

@@ -63,7 +63,8 @@ def attach(run_file: Path, progress: str, verbose: bool) -> None:
     print_lines(*describe_ended(run_file, followed.record))
 
 
-# A verdict needs all steps of a run: more runs take too long, unless they are named.
+# Greatest number of runs that are judged if the user names no run. A verdict requires all steps of a run, so more runs
+# would take too long.
 MOST_JUDGED = 24
 
 
@@ -114,7 +115,7 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     paths = [
         path for path in paths if path.suffix != BATCH_SUFFIX and (run_files or path.resolve() not in runs_of_batches)
     ]
-    if run_files and as_json:  # a batch that is named has its runs under way, too
+    if run_files and as_json:  # for a named batch, also list the runs that are under way
         under_way = [
             Path(drive.run_file) for batch in batches for drive in batch.drives if drive.stage is DriveStage.RUNNING
         ]
@@ -146,7 +147,7 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
             else f"its run file {writer.path} cannot be reached from here"
         )
         complain(f"tkperf: process {writer.pid} of user {writer.user or 'not known'} runs tkperf, too; {why}")
-    # Damage to one file does not hide the others.
+    # Errors of damaged files are printed after the rows, so that a damaged file does not hide the other runs.
     for damage in failed[:-1] if run_files else failed:
         complain(f"tkperf: {damage}")
     if failed and run_files:
@@ -157,7 +158,7 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
 
 @contextmanager
 def _hint_at_sudo(command: str, path: Path) -> Iterator[None]:
-    """Name the command that root may use, if the user may not read the run file."""
+    """If the user may not read the run file, add the command with sudo to the error."""
     try:
         yield
     except RunFileError as error:
@@ -190,7 +191,8 @@ def _as_json(
 
 
 _LOOK_EVERY_S = 0.2
-# Longer than a run takes to end, unless a purge has to finish first or its disk is full.
+# Time in s after which the reason for the wait is printed. A run usually ends sooner, unless a purge must finish first
+# or the disk of the run file is full.
 _EXPLAIN_AFTER_S = 5.0
 
 
@@ -230,7 +232,7 @@ def stop(run_file: Path, no_wait: bool) -> None:
 
 
 def _stop_batch(path: Path, *, no_wait: bool) -> None:
-    """Ask the batch's process to end, which ends all its runs; without one, each run itself."""
+    """Ask the process of the batch to end all its runs. If this process does not exist, ask each run to end."""
     from tkperf.batch.ledger import ask_batch_to_end, read_batch
     from tkperf.cli.batch_view import describe_batch_end
     from tkperf.model.batch_state import DriveStage

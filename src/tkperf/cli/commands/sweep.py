@@ -15,7 +15,7 @@ from tkperf.model.workload import Access
 
 
 class _Values(click.ParamType[tuple[float, ...]]):
-    """Values with commas between them; the table of the test decides which ones are valid."""
+    """Values that are separated by commas. The table of the test decides which values are valid."""
 
     name = "list"
 

@@ -95,7 +95,7 @@ def from_fio(
     if output != STDOUT and output.exists() and not force:
         raise UsageError(f"{output} exists already. Pass --force to replace the file")
     outputs.write(output, written)
-    if output != STDOUT:  # the workload file on stdout has them as comments
+    if output != STDOUT:  # on stdout, the workload file contains the same lines as comments
         for line in options:
             click.echo(line)
 
