@@ -21,7 +21,9 @@ ROOT = Path(__file__).parents[2]
 # The reference of commands contains the help of each command, which tests/cli checks.
 _OTHERS = {"adr", "examples", "commands.md"}
 PAGES = (ROOT / "README.md", *sorted(each for each in (ROOT / "docs").rglob("*.md") if not _OTHERS & {*each.parts}))
-_BLOCK = re.compile(r"^```(?:sh|console)?\n(.*?)^```|^((?: {4,}[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
+# Blocks of other languages match too, so that the end of such a block is not mistaken for the start of a block.
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```|^((?: {4,}[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
+_SHELL = ("", "sh", "console", None)
 _CALL = re.compile(r"(?:^|[\s/(])tkperf ((?:[a-z-]+|--\w+)\b.*)")
 _SYNOPSIS = re.compile(r"[\[…]|\.\.\. |\|(?=[A-Z-])")
 
@@ -29,7 +31,9 @@ _SYNOPSIS = re.compile(r"[\[…]|\.\.\. |\|(?=[A-Z-])")
 def find_calls(text: str) -> Iterator[str]:
     """Yield the text after the word tkperf for each line of a code block that begins with a command."""
     for block in _BLOCK.finditer(text):
-        content = (block[1] or block[2]).replace("\\\n", " ")
+        if block[1] not in _SHELL:
+            continue
+        content = (block[2] or block[3]).replace("\\\n", " ")
         for line in content.splitlines():
             if re.match(r"\s*(?:sudo |ssh \S+ |if |! |\$ )*(?:\S*/)?tkperf ", line):
                 found = _CALL.search(line)
@@ -48,6 +52,8 @@ def open_command(words: list[str]) -> tuple[click.Command, list[str]]:
     """Return the command of a call, and the words after the name of the command."""
     command: click.Command = cli
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        if any(isinstance(one, click.Argument) for one in command.params):
+            break  # The name of a batch precedes the subcommand.
         found = command.get_command(click.Context(command), words[0])
         assert found is not None, f"there is no command {words[0]}"
         command, words = found, words[1:]
