@@ -18,12 +18,13 @@ from tests.runfile.runs import a_step
 from tkperf.analysis.workload_axes import name_stream
 from tkperf.cli.run_views import LiveView, RedrawnLines
 from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
+from tkperf.model.figures import FigureKind, SectionPlan, TestPlan, drawn
 from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample, StreamPart
 from tkperf.model.phases import Fill, Round
 from tkperf.model.record import RunNote, StepKind
 from tkperf.model.steady_state import judge
 from tkperf.model.telemetry.drive_reading import Reading
-from tkperf.model.workload import ActiveRange, Step, Stream, Workload, combine
+from tkperf.model.workload import ActiveRange, Step, Stream, Workload, combine, list_loads
 from tkperf.page.progress import build_progress
 from tkperf.pipeline.run_state import RunState
 from tkperf.render.terminal.progress_lines import format_end, render_lines
@@ -166,6 +167,49 @@ def test_each_stream_has_a_history() -> None:
     state.take(StepEnded(test="iops", record=record))
     values = {name_stream(workload): values for workload, values in state.histories.items() if workload.together}
     assert values == {"all": [2390.0], "reader": [1990.0], "log": [400.0], "log, flushes": [100.0]}
+
+
+GRID_PLAN = TestPlan(
+    title="Grid",
+    sections=(SectionPlan(name="IOPS", quantities=("iops",), figures=(drawn(FigureKind.INTERFERENCE, "p99_us"),)),),
+)
+
+
+def test_a_grid_of_reads_and_writes_shows_read_latencies() -> None:
+    """In a section about reads next to writes, each cell is the mean latency of the reads. The offered reads determine
+    the row and the offered writes determine the column. The heading fits a terminal of 80 columns.
+    """
+    state = in_a_round()
+    state.take(TestStarted(test="iops", at_s=0, plan=GRID_PLAN))
+    latencies_ns = {(1000.0, 500.0): 120_000, (2000.0, 500.0): 150_000, (2000.0, None): 90_000}
+    for (read_iops, write_iops), latency_ns in latencies_ns.items():
+        reads = replace(work(100), offered_iops=read_iops)
+        load, measured = reads, Measurement(duration_s=1.0, read=io_stats([latency_ns] * 10), write=NO_IO)
+        if write_iops is not None:
+            writes = replace(work(block_size_bytes=128 * 1024), offered_iops=write_iops)
+            load = combine((Stream(name="reader", workload=reads), Stream(name="writer", workload=writes)))
+            slow = io_stats([9_000_000] * 10)
+            parts = (StreamPart(name="reader", read=measured.read), StreamPart(name="writer", write=slow))
+            measured = replace(measured, write=slow, streams=parts)
+        state.take(StepEnded(test="iops", record=replace(a_step(6), workload=load, measurement=measured)))
+    lines = lines_of(state, 80, 30)
+    head = next(number for number, line in enumerate(lines) if line.startswith("Reads, mean latency (µs)"))
+    assert lines[head] == "Reads, mean latency (µs); read IOPS down, MB/s of writes across"
+    assert [line.split() for line in lines[head + 1 : head + 4]] == [
+        ["0", "65.5"],
+        ["2,000", "90.0", "150"],
+        ["1,000", "120"],
+    ]
+
+
+def test_streams_of_a_combination_are_named_in_their_rows() -> None:
+    """The rows of the histories have the names of the streams, and not the parameters that the streams differ in."""
+    state = in_a_round()
+    state.take(TestStarted(test="iops", at_s=0))
+    for load in list_loads(COMBINATION):
+        state.histories[load] = [1000.0]
+    lines = [line.strip().split("  ")[0] for line in lines_of(state, 80, 30)]
+    assert {"all", "reader", "log", "log, flushes"} <= set(lines)
 
 
 def after_sections(count: int) -> RunState:

@@ -23,8 +23,9 @@ from tkperf.model.units import (
     format_window,
     unit_for_people,
 )
-from tkperf.model.workload import Workload, list_loads
+from tkperf.model.workload import Workload, key_of_stream, list_loads
 from tkperf.page.findings.section_findings import say_value
+from tkperf.page.naming import name_figure
 from tkperf.pipeline.run_state import MOST_VALUES, LeftSection, RunState
 from tkperf.runner.events import StepStarted, describe_phase
 
@@ -64,6 +65,21 @@ class Now:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CellArrangement:
+    """Rows and columns of the cells of loads at the same time, whose own parameters would not distinguish them.
+
+    Attributes:
+        at: the load of each cell, by row; None: the cell is not measured.
+    """
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    at: tuple[tuple[Workload | None, ...], ...]
+    row_title: str = ""
+    column_title: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CellHistories:
     """Values of the section's main quantity for each cell. ``current`` is the cell that tkperf measures now.
 
@@ -72,6 +88,7 @@ class CellHistories:
         unit: unit of the values.
         most: greatest number of values that are kept for a cell. If a cell has this many values, earlier values may be
             missing.
+        arrangement: the rows and columns of loads at the same time; None: the parameters of the loads determine them.
     """
 
     title: str
@@ -80,6 +97,7 @@ class CellHistories:
     part: str = "round"
     unit: str = ""
     most: int = MOST_VALUES
+    arrangement: CellArrangement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +216,8 @@ def _step(state: RunState) -> Share | None:
 
 def _describe_share(state: RunState, step: StepStarted, done: float) -> str:
     if step.planned_bytes is None:
-        return format_duration(step.planned_s or 0.0)
+        planned_s = step.planned_s or 0.0
+        return f"{planned_s:.2g} s" if planned_s < 1 else format_duration(planned_s)
     text = format_capacity(step.planned_bytes)
     passed_s = state.at_s - step.at_s
     if 0 < done < 1 and passed_s > 0:
@@ -238,13 +257,83 @@ def _cells(state: RunState) -> CellHistories | None:
     phase = state.progress.phase
     in_areas = isinstance(phase, Round) and phase.areas
     several = "slice" if isinstance(phase, Continuous) else "area" if in_areas else "round"
+    title = f"{state.quantity.title}, {several} by {several}"
+    shown, current, arrangement = state.histories, state.current_cell, None
+    if state.compares_reads:
+        title = f"Reads, {state.quantity.title.lower()}"
+        shown = {_read_key(load): state.histories.get(_read_key(load), []) for load in state.histories if _reads(load)}
+        current = None if current is None else _read_key(current)
+        arrangement = _arrange_by_rates(tuple(shown)) or _arrange_by_names(tuple(shown), of_reads=True)
+    elif any(load.together for load in shown):
+        arrangement = _arrange_by_names(tuple(shown))
     return CellHistories(
-        title=f"{state.quantity.title}, {several} by {several}",
-        values=state.histories,
-        current=state.current_cell,
+        title=title,
+        values=shown,
+        current=current,
         part=several,
         unit=unit_for_people(state.quantity.unit),
+        arrangement=arrangement,
     )
+
+
+def _reads(load: Workload) -> bool:
+    """Return whether a load alone, or a stream of a combination, reads."""
+    return _read_key(load).read_percent == 100 and not _read_key(load).is_combination
+
+
+def _read_key(load: Workload) -> Workload:
+    """Return the key of the first stream of a combination that only reads; otherwise the load itself."""
+    reader = next((stream for stream in load.together if stream.workload.read_percent == 100), None)
+    return load if reader is None else key_of_stream(load, reader.name)
+
+
+def _arrange_by_rates(loads: Sequence[Workload]) -> CellArrangement | None:
+    """Arrange combinations of offered reads and offered writes: the reads downwards from the highest rate, the writes
+    to the right from the lowest rate. None: the loads are not such combinations.
+    """
+    if not any(load.together for load in loads):
+        return None
+    at: dict[tuple[float, float], Workload] = {}
+    for load in loads:
+        others = [stream.workload for stream in load.together if stream.name != load.stream]
+        rates = [other.offered_iops for other in others]
+        if load.offered_iops is None or len(others) > 1 or None in rates:
+            return None
+        written = sum(other.mean_block_bytes * (other.offered_iops or 0.0) for other in others) / 1e6
+        at[load.offered_iops, written] = load
+    if len(at) != len(loads):
+        return None
+    downwards, across = sorted({read for read, _ in at}, reverse=True), sorted({written for _, written in at})
+    return CellArrangement(
+        rows=tuple(map(format_number, downwards)),
+        columns=tuple(map(format_number, across)),
+        at=tuple(tuple(at.get((read, written)) for written in across) for read in downwards),
+        row_title="read IOPS",
+        column_title="MB/s of writes",
+    )
+
+
+def _arrange_by_names(loads: Sequence[Workload], *, of_reads: bool = False) -> CellArrangement:
+    """Arrange the loads in one column, each row with the name of a stream or of the other streams of its combination.
+
+    Args:
+        of_reads: each load is the reader of a combination, or the reader alone.
+    """
+    several = len({load.together for load in loads}) > 1
+    return CellArrangement(
+        rows=tuple(_name_row(load, several=several, of_reads=of_reads) for load in loads),
+        columns=("",),
+        at=tuple((load,) for load in loads),
+    )
+
+
+def _name_row(load: Workload, *, several: bool, of_reads: bool) -> str:
+    others = " + ".join(stream.name for stream in load.together if not of_reads or stream.name != load.stream)
+    if of_reads:
+        return f"next to {others}" if others else "alone"
+    if not load.together:
+        return name_figure(load)
+    return f"{others}: {name_stream(load)}" if several else name_stream(load)
 
 
 def _window(verdict: SteadyStateVerdict) -> WindowSoFar:

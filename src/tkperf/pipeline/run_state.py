@@ -9,10 +9,10 @@ from typing import Annotated
 import msgspec
 
 from tkperf.model.disturbance.io import find_doubtful
-from tkperf.model.figures import TestPlan
+from tkperf.model.figures import FigureKind, TestPlan
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.phases import Round
-from tkperf.model.quantity import IOPS, Quantity, Window, find_quantities
+from tkperf.model.quantity import IOPS, LATENCY_MEAN, Quantity, Window, find_quantities
 from tkperf.model.record import StepRecord, key_of, kind_of
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.telemetry.drive_reading import Reading
@@ -185,6 +185,8 @@ class RunState:
         histograms.
         """
         plan = None if self.plan is None else self.plan.section(section)
+        if self.compares_reads:
+            return LATENCY_MEAN
         keys = () if plan is None else plan.quantities
         asked = find_quantities(keys)
         return next((quantity for quantity in asked if quantity.of_rounds), IOPS)
@@ -201,8 +203,11 @@ class RunState:
             value = value_of(self.quantity, part.workload, part.measurement)
             values.append(value)
             del values[:-MOST_VALUES]
-            if value is not None and part.workload == step.workload:
-                self.newest = Newest(step.workload, self.quantity, value)
+            # The mean latency of all streams together says nothing about the reads.
+            quantity = IOPS if self.compares_reads else self.quantity
+            newest = value_of(quantity, part.workload, part.measurement)
+            if newest is not None and part.workload == step.workload:
+                self.newest = Newest(step.workload, quantity, newest)
 
     def _take_reading(self, reading: Reading) -> None:
         if reading.temperature_c is not None:
@@ -212,6 +217,13 @@ class RunState:
             self._readings[reading.drive] = reading
             if any(find_throttling((before, reading))):
                 self.throttled.add(reading.drive)
+
+    @property
+    def compares_reads(self) -> bool:
+        """Return whether the section measures the read latency next to other loads."""
+        plan = None if self.plan is None else self.plan.section(self.section)
+        kinds = FigureKind.INTERFERENCE, FigureKind.NEIGHBOURS
+        return plan is not None and any(map(plan.draws, kinds))
 
     @property
     def current_cell(self) -> Workload | None:

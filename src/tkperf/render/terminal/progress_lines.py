@@ -22,8 +22,10 @@ from tkperf.render.terminal.console import LEVEL_STYLES
 from tkperf.render.terminal.histories import (
     ASCII,
     BlockLetters,
+    Grid,
     blocks_for,
     columns,
+    draw_grid,
     draw_histories,
     format_short,
     share_bar,
@@ -238,6 +240,29 @@ class _Drawing:
         cells = self._progress.cells
         if cells is None:
             return []
+        if cells.arrangement is not None:
+            arranged = cells.arrangement
+            places = ((row, column) for row, loads in enumerate(arranged.at) for column, _ in enumerate(loads))
+            current = next((at for at in places if arranged.at[at[0]][at[1]] == cells.current), None)
+            grid = Grid(
+                rows=arranged.rows,
+                columns=arranged.columns,
+                values=tuple(
+                    tuple(None if load is None else cells.values[load] for load in row) for row in arranged.at
+                ),
+                row_title=arranged.row_title,
+                column_title=arranged.column_title,
+                is_of_numbers=len(arranged.columns) > 1,
+            )
+            return draw_grid(
+                cells.title,
+                grid,
+                self._width,
+                most_lines=most_lines,
+                current=None if cells.current is None else current,
+                blocks=self.blocks,
+                newest=True,
+            )
         return draw_histories(
             cells.title, cells.values, self._width, most_lines=most_lines, current=cells.current, blocks=self.blocks
         )
