@@ -1,4 +1,5 @@
-// A comparison shows its decision; a select shows one of the other parts of the page below it.
+// A comparison first shows only its decision. With a select element, the reader shows one other part of the page
+// below.
 
 const chooser = document.getElementById("chapter");
 const chapters = [...document.querySelectorAll("[data-chapter]")];
@@ -14,7 +15,7 @@ chooser?.addEventListener("change", () => {
   document.getElementById(chooser.value)?.scrollIntoView();
 });
 
-// The part that has what a link leads to.
+// Shows the part of the page that contains the target of a link.
 function showChapterOf(target) {
   const chapter = target?.closest("[data-chapter]");
   if (!chapter || chapter.classList.contains("shown")) return;

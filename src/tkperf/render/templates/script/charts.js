@@ -1,7 +1,8 @@
-// How a chart is drawn: by Vega, whose bundle comes before this and makes vegaEmbed global, as wide as
-// the place that it is given. Its colours on light and dark pages and on paper are the style sheet's.
+// Draws a chart with Vega, as wide as its element. Vega's bundle runs before this script and defines vegaEmbed as a
+// global function. The style sheet sets the colours on light pages, on dark pages and on paper.
 
-// What a narrow screen would cut off: a long title or line below it gets lines, a legend on top fewer columns.
+// On a narrow screen, a long title and a long subtitle are broken into lines, and a legend at the top has fewer
+// columns. Otherwise the edge of the screen would cut them off.
 const TITLE_LETTER_PX = 8.5, SUBTITLE_LETTER_PX = 7, LEGEND_LETTER_PX = 7, LEGEND_PX = 30, AXIS_PX = 60, NARROW_PX = 480;
 
 function inColumns(channel, width) {
@@ -42,7 +43,7 @@ function mapNamed(layers, change) {
 const withColumns = (layers, width) => mapNamed(layers, (channel) =>
   channel.legend?.columns || channel.legend?.orient === "bottom" ? inColumns(channel, width) : channel);
 
-// On a phone a legend on top, in place of names next to the plot or of a legend there.
+// On a phone, a legend at the top replaces the names or the legend next to the plot.
 function withLegend(layers, width) {
   const isName = ({ name }) => name?.startsWith("end-");
   const hasNames = layers.some(isName);
@@ -53,10 +54,10 @@ function withLegend(layers, width) {
   });
 }
 
-// ``saved``: the file name and the source of the picture that it can be saved as.
+// ``saved`` contains the file name and the source for the picture that a reader can save.
 async function draw(element, unfitted, saved) {
   const spec = fit(unfitted, element.clientWidth || 600);
-  // Its marks are no words for screen readers: they have the table of the data, which can be read.
+  // The marks of a chart have no texts for screen readers, because the table of the data contains the values.
   const drawn = await vegaEmbed(element, { ...spec, config: { ...spec.config, aria: false } }, {
     actions: false, // pictures.js saves them
     renderer: "svg",

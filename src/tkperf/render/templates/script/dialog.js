@@ -1,4 +1,5 @@
-// The dialog behind a figure: it opens what the figure is made of, and goes on to the other parts of its cell.
+// The dialog that a click on a figure opens. It shows the data from which the figure was computed, and lets the reader
+// select other parts of the cell.
 
 const dialog = document.getElementById("cell");
 const inDialog = (selector) => dialog.querySelector(selector);
@@ -10,7 +11,7 @@ async function show(address, by = document.activeElement) {
   const cell = await open(key);
   if (mine !== turn) return;
   fillCell(key, cell);
-  // The browser's way back closes the dialog, also a phone's button, whatever parts were looked at.
+  // The Back button of the browser or of a phone closes the dialog, no matter how many parts the reader has looked at.
   if (fromAddress() !== address) {
     history[dialog.open ? "replaceState" : "pushState"](null, "", `#${address}`);
     pushed ||= !dialog.open;
@@ -23,7 +24,7 @@ async function show(address, by = document.activeElement) {
   await showScope(key, cell, scopeOf(cell, part), mark);
 }
 
-// What is the same for every part of it.
+// Fills in the contents that are the same for every part of the cell.
 function fillCell(key, cell) {
   if (dialog.dataset.cell === key) return;
   dialog.dataset.cell = key;
@@ -44,7 +45,7 @@ function fillCell(key, cell) {
   inDialog(".shown").hidden = select.options.length < 2;
 }
 
-// In the unit that suits it, as format_latency in units.py.
+// Returns a latency with the unit that suits the value, like format_latency in units.py.
 function sayLatency(us) {
   const [length, unit] = us >= 1e6 ? [1e6, "s"] : us >= 1e3 ? [1e3, "ms"] : [1, "µs"];
   return `${(us / length).toLocaleString("en", { maximumSignificantDigits: 4 })} ${unit}`;
@@ -62,7 +63,7 @@ async function showScope(key, cell, scope, mark) {
   }));
   const select = inDialog("#cell-scope");
   select.value = scope.key;
-  // Not disabled in earnest: whoever steps to the end by keyboard would lose the focus.
+  // The buttons only look disabled. A button that is really disabled would lose the focus of a keyboard user.
   inDialog("#cell-before").ariaDisabled = select.selectedIndex === 0;
   inDialog("#cell-after").ariaDisabled = select.selectedIndex === select.options.length - 1;
   const us = scope.latencies[mark];
@@ -70,7 +71,7 @@ async function showScope(key, cell, scope, mark) {
   inDialog("#cell-clicked").hidden = !clicked.length;
   inDialog("#cell-clicked").textContent = clicked.length ? `Marked in the histogram: ${mark}, ${sayLatency(us)}` : "";
   dialog.dataset.mark = clicked.length ? mark : "";
-  // Places of all charts first: each takes the width that it finds.
+  // The elements of all charts are created first, because each chart is as wide as its element at this moment.
   const plots = inDialog("#cell-plots");
   plots.replaceChildren();
   const places = [add(plots), add(plots), add(plots), add(plots)];
@@ -118,7 +119,7 @@ async function drawHistograms(cell, scope, clicked, places, wanted) {
   }
 }
 
-// The file name and the source of the picture of a chart in the dialog.
+// Returns the file name and the source for the picture of a chart in the dialog.
 function pictureOf(cell, scope, name) {
   const { file, source, cell: key } = dialog.dataset;
   const part = scope.key && scope.key !== cell.scopes[0].key ? `-${scope.key}` : "";
@@ -143,7 +144,7 @@ function fillTable(details, shown) {
   rove(table);
 }
 
-// The first text of a row names a round, area or slice, which can be shown.
+// The first text of a row names a round, an area or a slice. A click on this text shows the part.
 function rowOf(texts, scope) {
   const row = document.createElement("tr");
   texts.forEach((text, i) => {
@@ -165,7 +166,7 @@ function buttonOf(text) {
   return button;
 }
 
-// ---- to another part of the cell, and back to the page
+// ---- selection of another part of the cell, and return to the page
 
 const showPart = (part) => show(addressOf(dialog.dataset.cell, part, dialog.dataset.mark));
 
@@ -197,7 +198,7 @@ if (dialog) {
     const button = target.closest("button[data-part]");
     if (button) showPart(button.dataset.part);
   });
-  // An open dialog would hide the values of a point, unless they are within it.
+  // The tooltip with the values of a point is moved into the open dialog. Otherwise the dialog would hide the tooltip.
   const bring = () => {
     const tip = document.getElementById("vg-tooltip-element"), place = dialog.open ? dialog : document.body;
     if (tip && tip.parentNode !== place) place.append(tip);

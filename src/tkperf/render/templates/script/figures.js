@@ -1,8 +1,8 @@
-// The figures of the page: each drawn, its data as a table, its points opened by a click.
+// Draws each figure of the page, shows its data as a table, and opens the cell of a point after a click.
 
 const figures = [...document.querySelectorAll("figure[data-chart]")];
 
-// One drawing of a figure at a time: of two views selected quickly, the last one stays.
+// A figure is drawn only once at a time. If a reader selects two views quickly, the last selected view is drawn last.
 const drawings = new WeakMap();
 function redraw(figure) {
   const before = drawings.get(figure) ?? Promise.resolve();
@@ -19,7 +19,7 @@ async function drawFigure(figure) {
   chart.style.minHeight = `${spec.height}px`;
   const { view, finalize } = await draw(chart, spec, shown.dataset);
   finish.set(figure, finalize);
-  // A point of a chart opens the level, round or slice that it is.
+  // A click on a point opens the level, the round or the slice of the point.
   view.addEventListener("click", (_, item) => {
     const address = behind(item?.datum ?? {});
     if (address) show(address);
@@ -32,7 +32,8 @@ async function drawFigure(figure) {
   showData(figure);
 }
 
-// What a point is made of. A curve named as a latency is, such as p99.9, is marked in the histogram.
+// Returns the address of the data from which a point was computed. If the name of the curve is the name of a latency,
+// such as p99.9, the address also contains this latency, and the histogram shows it as a mark.
 function behind({ cell, series }) {
   const { key, part } = parse(cell ?? ""), found = key && allCells()[key];
   if (!found) return "";
@@ -40,14 +41,14 @@ function behind({ cell, series }) {
   return addressOf(key, part, mark);
 }
 
-// The data as a table, of the view that is shown, where it is asked for.
+// Shows the data of the selected view as a table if the reader has opened the table.
 async function showData(figure) {
   const details = figure.querySelector(":scope > details"), { key } = viewOf(figure).dataset;
   if (!details?.open || details.dataset.of === key) return;
   details.dataset.of = key;
   const holder = details.querySelector("div");
   const spec = await specOf(figure);
-  // Meanwhile another view may have been chosen.
+  // The reader may have selected another view while the data were unpacked.
   if (details.dataset.of !== key) return;
   holder.replaceChildren();
   fillTables(spec, holder);
@@ -67,7 +68,8 @@ function fillTables(spec, holder) {
     }
     for (const row of rows) {
       const texts = columns.map(({ field }) => format(row[field]));
-      // Layers share data, and all corners of a 3-D bar have the same texts.
+      // Rows that were already seen are skipped, because layers share data, and all corners of a 3-D bar have the same
+      // texts.
       const text = titles + texts.join("|");
       if (seen.has(text)) continue;
       seen.add(text);
@@ -77,7 +79,8 @@ function fillTables(spec, holder) {
   }
 }
 
-// A heat map has a row for each time slice, with the I/Os of its bands; the table has a row for each band.
+// The data of a heat map have a row for each time slice, with the I/Os of all bands. The table has a row for each
+// band.
 function rowsOf({ datasets, usermeta }, name) {
   const edges = usermeta?.edges_us;
   if (!edges) return datasets[name];
@@ -105,9 +108,10 @@ function addTable(holder, columns) {
 const format = (value) =>
   typeof value === "number" ? value.toLocaleString("en", { maximumSignificantDigits: 6 }) : value ?? "-";
 
-// One after the other, what is seen before what is not, so that the page answers while others are drawn.
+// Figures are drawn one after the other, and visible figures are drawn first. The page therefore remains responsive
+// while other figures are drawn.
 async function drawAll() {
-  // Vega measures its texts before it draws them: not in another font.
+  // Vega measures texts before it draws them, so the fonts must be loaded first.
   await Promise.allSettled(["12px Inter", "bold 12px Inter"].map((font) => document.fonts.load(font)));
   const waiting = new Set(figures), seen = new Set();
   const watch = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => {

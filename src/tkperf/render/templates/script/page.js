@@ -1,4 +1,5 @@
-// The page as a whole: where the reader is, what addresses open, and the beginning of it all.
+// The page as a whole: marks the current part in the navigation, opens the targets of addresses, and starts all
+// drawing.
 
 document.addEventListener("click", ({ target }) => {
   const button = target.closest("button[data-cell]");
@@ -16,7 +17,8 @@ addEventListener("popstate", () => {
   }
 });
 
-// The part of the page that is read is marked in the navigation, which on a phone follows it.
+// The part of the page at the reader's position is marked in the navigation. On a phone, the navigation scrolls to
+// this part.
 const links = [...document.querySelectorAll("nav a[href^='#']")];
 const linked = links.map((link) => document.getElementById(link.hash.slice(1))).filter(Boolean);
 function markHere() {
@@ -34,7 +36,7 @@ function markHere() {
 addEventListener("scroll", () => requestAnimationFrame(markHere), { passive: true });
 markHere();
 
-// What a link leads into is opened.
+// Opens the folded part of the page that contains the target of a link.
 function unfold() {
   const target = document.getElementById(fromAddress());
   showChapterOf(target);

@@ -1,5 +1,6 @@
-// Saves a chart as a picture for a publication: 16:9, white, with drive, load and date below its title. A PNG has
-// twice the resolution. The data and the part that is shown are those of the chart on the page.
+// Saves a chart as a picture for a publication. The picture has the format 16:9, a white background, and drive, load
+// and date below its title. A PNG has twice the resolution. The picture shows the same data and the same zoomed part
+// as the chart on the page.
 
 const PICTURE_WIDTH_PX = 960, PICTURE_HEIGHT_PX = 540, PICTURE_SCALE = 2, PICTURE_PADDING_PX = 16;
 
@@ -15,7 +16,7 @@ function offerPicture(element, spec, view, picture) {
     button.addEventListener("click", () => savePicture(kind, spec, view, picture).catch(reportError));
     row.append(button, " ");
   }
-  // The one of the view before goes.
+  // The buttons of the previous view are replaced.
   const before = element.nextElementSibling;
   if (before?.classList.contains("save")) before.replaceWith(row);
   else element.after(row);
@@ -27,7 +28,8 @@ async function drawPicture(spec, shown, { source }) {
                   autosize: { type: "fit", contains: "padding" } };
   const fitted = fit(sized, PICTURE_WIDTH_PX);
   const { view } = await vegaEmbed(document.createElement("div"), fitted, { actions: false, renderer: "none", ast: true });
-  // Seconds come with the page's zoom, the rest with the specification.
+  // The seconds depend on the zoom of the page, so they are copied from the chart on the page. The specification
+  // contains all other data.
   for (const name of Object.keys(spec.datasets ?? {})) {
     try { view.data(name, shown.data(name)); } catch { /* a layer that this width leaves out */ }
   }

@@ -1,7 +1,8 @@
-// What of a cell is shown: the window, all of it, reads or writes, or one round, area or slice.
-// Each has facts, the seconds from first to last, buckets of its histogram, and what is marked in it.
+// Scopes: the parts of a cell that the dialog can show. A scope is the window, the whole cell, the reads, the writes,
+// or a single round, area or slice. Each scope has facts, a first and a last second, the buckets of its histogram, and
+// marks.
 
-// KEY, KEY/PART, KEY/PART/MARK or KEY//MARK, as address in naming.py makes it.
+// An address has the form KEY, KEY/PART, KEY/PART/MARK or KEY//MARK. The function address in naming.py creates it.
 function parse(address) {
   const [key, part = "", mark = ""] = address.split("/");
   return { key, part, mark };
@@ -42,7 +43,8 @@ function partScope(cell, place) {
   };
 }
 
-// Seconds by their places, which are exact, and times in ms: of parts that lie apart from the first to the last.
+// Returns the indexes of the seconds, which are exact, and the times in ms. If the parts do not follow each other
+// directly, the result extends from the first part to the last part.
 function stretch({ apart }, from, to) {
   if (!apart) return {};
   return {
@@ -57,7 +59,7 @@ const asRows = (columns) =>
   Array.from(columns.count, (_, i) =>
     Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values[i]])));
 
-// The histograms of these rows, stretch by stretch, as one.
+// Returns the sum of the histograms in these stretches of rows.
 function addUp(apart, stretches) {
   if (!apart?.counts.length) return [];
   const { lower, upper, counts } = apart, width = lower.length;
@@ -72,7 +74,8 @@ function addUp(apart, stretches) {
 function marksOf({ marks, mark_names: names }, row) {
   const found = names.map((mark, i) => ({ mark, us: marks[row * names.length + i], label: mark }))
     .filter(({ us }) => us > 0).sort((one, other) => one.us - other.us);
-  // Marks too close to distinguish share one label, at the last of them, as in page/figures/curves.py.
+  // Marks that are too close to distinguish share one label, at the last of these marks, like in
+  // page/figures/curves.py.
   for (let i = 0; i + 1 < found.length; i++) {
     if (found[i + 1].us > found[i].us * 1.05) continue;
     found[i + 1].label = `${found[i].label.split(" ... ")[0]} ... ${found[i + 1].mark}`;
@@ -81,7 +84,7 @@ function marksOf({ marks, mark_names: names }, row) {
   return found;
 }
 
-// What of a stretched mark, such as the window, lies within the scope.
+// Returns the parts of shades, such as the window, that lie within the scope.
 const within = (shades, { from = -Infinity, to = Infinity }) =>
   shades.filter(({ begin, end }) => end > from && begin < to)
     .map(({ begin, end, text }) => ({ from: Math.max(begin, from), to: Math.min(end, to), flag: text }));

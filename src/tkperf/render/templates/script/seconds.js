@@ -1,13 +1,13 @@
-// Every second of a cell, reduced to what the width can show, and what else lies behind it, unpacked.
+// Unpacks the data of a cell, and reduces its seconds to as many points as the width can show.
 
-// More columns than a screen has pixels across would only take time.
+// With more columns than a screen has pixels across, drawing would only become slower.
 const MOST_COLUMNS = 1200;
 
 const read = (id) => {
   const script = document.getElementById(id);
   return script ? JSON.parse(script.textContent) : {};
 };
-// Those of days are megabytes: parsed when they are asked for.
+// The cells of a run that lasted days are megabytes of text, so they are parsed only when a reader opens a cell.
 let parsed;
 const allCells = () => parsed ??= read("cells");
 const cellCharts = read("cell-charts");
@@ -19,7 +19,7 @@ async function unzip(text) {
   return new Response(stream);
 }
 
-// As pack, pack_single and pack_integers in cell_dialog.py have packed it.
+// Unpacks numbers that pack, pack_single or pack_integers in cell_dialog.py packed.
 async function unpack(text) {
   if (!text) return new Float64Array();
   const [, kind, stride, divisor, packed] = text.match(/^(?:([fsi])(?:,(\d+),(\d+))?:)?(.*)$/);
@@ -63,8 +63,8 @@ function open(key) {
   return opened[key];
 }
 
-// As reduce_to_columns in seconds.py: minimum, mean and maximum of each part of the time, so that
-// no spike is lost. Times in ms.
+// Returns minimum, mean and maximum for each part of the time, like reduce_to_columns in seconds.py. No spike is lost.
+// Times are in ms.
 function reduceToColumns(start_s, values, from, to, columns) {
   const known = [];
   for (let i = 0; i < start_s.length; i++) {
@@ -89,7 +89,7 @@ function reduceToColumns(start_s, values, from, to, columns) {
   return parts.map(({ sum, count, ...part }) => ({ ...part, mean: sum / count }));
 }
 
-// The seconds of a scope, which is a stretch of the cell's columns; without one, all.
+// Returns the seconds of a scope, which is a stretch of the cell's columns. Without a scope, returns all seconds.
 function secondsRows({ columns }, series, width, { first = 0, last = columns.start_s.length } = {}, from = -Infinity, to = Infinity) {
   const start_s = columns.start_s.subarray(first, last);
   return series.flatMap(([name, column]) =>
@@ -98,7 +98,8 @@ function secondsRows({ columns }, series, width, { first = 0, last = columns.sta
         ({ x: t, series: name, low, high, value: column === "latency_max_us" ? high : mean })));
 }
 
-// The columns of the page's own width first; zooming in makes them finer, down to single seconds.
+// First draws as many columns as the chart is wide. When the reader zooms in, a column covers less time, down to a
+// single second.
 async function refine(view, cell, series, width, scope) {
   await view.data("curves", secondsRows(cell, series, width, scope)).runAsync();
   let waiting = false;
@@ -108,7 +109,7 @@ async function refine(view, cell, series, width, scope) {
     requestAnimationFrame(() => {
       waiting = false;
       const range = Object.values(view.signal("zoom"))[0];
-      // A little more than is seen, so that the curve reaches the edges.
+      // The data cover slightly more than the visible range, so that the curve reaches both edges.
       const margin = range ? (range[1] - range[0]) / 20 : 0;
       const [from, to] = range ? [range[0] - margin, range[1] - margin * -1] : [-Infinity, Infinity];
       view.data("curves", secondsRows(cell, series, width, scope, from, to)).runAsync();

@@ -1,4 +1,4 @@
-// Tables by keyboard: one tab stop each; arrow keys, Home and End go from figure to figure.
+// Keyboard control of tables. Each table is one tab stop. Arrow keys, Home and End move from figure to figure.
 
 const MOVES = {
   ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0],
@@ -14,13 +14,13 @@ function goTo(table, button) {
   for (const other of table.querySelectorAll("button[tabindex='0']")) other.tabIndex = -1;
   button.tabIndex = 0;
   button.focus();
-  // What is pinned at the left must not lie on it.
+  // The fixed first column must not cover the figure.
   const scroll = table.closest(".scroll"), pinned = button.closest("tr").querySelector("th");
   const hidden = (pinned?.getBoundingClientRect().right ?? 0) - button.getBoundingClientRect().left;
   if (scroll && button.closest("td") && hidden > 0) scroll.scrollLeft -= hidden;
 }
 
-// The next figure that way; cells without one, and rows that are not shown, are passed over.
+// Returns the next figure in this direction. Cells without a figure and hidden rows are skipped.
 function next(button, [down, right]) {
   const rows = [...button.closest("table").rows];
   let y = rows.indexOf(button.closest("tr")), x = button.closest("td, th").cellIndex;
@@ -46,7 +46,7 @@ document.addEventListener("keydown", (event) => {
   if (MOVES[event.key] || found) event.preventDefault();
   if (found) goTo(button.closest("table"), found);
 });
-// A click, too, makes its figure the one that Tab comes back to.
+// After a click on a figure, the Tab key returns to this figure.
 document.addEventListener("focusin", ({ target }) => {
   const table = target.closest?.("table[role='grid']");
   if (!table || target.tabIndex === 0) return;
@@ -56,7 +56,7 @@ document.addEventListener("focusin", ({ target }) => {
 
 document.querySelectorAll("table[role='grid']").forEach(rove);
 
-// Tables without figures to open are a stop only where they scroll.
+// A table without figures that can be opened is a tab stop only if it can be scrolled.
 const scrolled = new ResizeObserver((seen) => {
   for (const { target } of seen) {
     if (target.scrollWidth > target.clientWidth || target.scrollHeight > target.clientHeight) target.tabIndex = 0;

@@ -1,5 +1,6 @@
-// The views of a chart: which of them is shown, and the switches that choose it.
-// Each is a script of its figure: its chart, and as data its key, its name for each switch, and its text.
+// The views of a chart, and the switches with which a reader selects a view. Each view is a script element of its
+// figure. The element contains the chart, and its data attributes contain the key, the name for each switch, and the
+// text.
 
 const selected = new WeakMap();
 const viewsOf = (figure) => [...figure.querySelectorAll(":scope > script")];
@@ -7,7 +8,7 @@ const viewOf = (figure) => selected.get(figure) ?? viewsOf(figure)[0];
 const specOf = async (figure) => JSON.parse(await (await unzip(JSON.parse(viewOf(figure).textContent))).text());
 const namesOf = (view) => JSON.parse(view.dataset.choice);
 
-// The position of a switch, and of the views that have it the one that agrees most with the others.
+// Returns the view that has this name at this switch, and that agrees with the present view at most other switches.
 function findView(figure, at, name) {
   const before = namesOf(viewOf(figure));
   const agreement = (view) => namesOf(view).filter((each, i) => i !== at && each === before[i]).length;
@@ -16,8 +17,9 @@ function findView(figure, at, name) {
     .reduce((best, view) => (agreement(view) > agreement(best) ? view : best));
 }
 
-// From the third switch on hides the names that no view has together with the choices before them: block sizes are no
-// choice of a chart over block sizes. The second switch changes the first one instead, if they do not agree.
+// Hides the names of the third and later switches that no view has together with the choices of the preceding
+// switches. For example, a chart over block sizes has no choice of a block size. The second switch hides nothing. If
+// its choice does not agree with the first switch, the first switch changes.
 function hideImpossible(figure) {
   const now = namesOf(viewOf(figure));
   const all = viewsOf(figure).map(namesOf);
@@ -29,7 +31,7 @@ function hideImpossible(figure) {
   }
 }
 
-// Shows and marks the selected view; returns the figures to draw.
+// Selects the view, and returns the figures that must be drawn.
 function choose(figure, view) {
   selected.set(figure, view);
   namesOf(view).forEach((name, at) => {
@@ -43,7 +45,7 @@ function choose(figure, view) {
   figure.querySelector(":scope > details > div").setAttribute("aria-label", `Data of: ${text}`);
   const drawn = [figure];
   if (figure.classList.contains("below")) return drawn;
-  // What has the time axis of the chart above it would be below another axis.
+  // A chart that uses the time axis of the chart above is hidden if the chart above shows another axis.
   const hidden = !("aligned" in view.dataset);
   let next = figure.nextElementSibling;
   while (next?.classList.contains("below")) {
@@ -54,7 +56,7 @@ function choose(figure, view) {
   return drawn;
 }
 
-// The figure and the view that an address names, also of one that a switch hides.
+// Returns the figure and the view that an address names, even if a switch hides the view.
 function findLinked(key) {
   const view = document.querySelector(`figure > script[data-key="${CSS.escape(key)}"]`);
   return view && { figure: view.parentElement, view };
