@@ -1,1 +1,1 @@
-"""The device under test: its identity, the checks before it is erased, and its purge."""
+"""The device under test: its identity, the checks before tkperf erases the device, and the purge."""

@@ -1,4 +1,4 @@
-"""Marks of the content of a device or file.
+"""Marks that show whether the content of a device or file has changed.
 
 The marks differ after the content has changed, even if libblkid does not recognise the data.
 """
@@ -30,18 +30,18 @@ from tkperf.model.errors import DeviceError, EngineError
 from tkperf.model.units import MIB, format_capacity, on_one_line
 from tkperf.system.process import Completed, find_program, run_command
 
-# A file is read only up to this amount, which takes at most a minute on a hard disk.
+# At most this amount of a file is read. Reading this amount takes at most a minute on a hard disk.
 READ_LIMIT_BYTES = 4 << 30
 READ_BYTES = 4 * MIB
 # File systems whose map (SEEK_DATA and SEEK_HOLE, see lseek(2)) lists all data that this machine
-# wrote. Other file systems have no map, pass on the map of another machine or program, or had
+# wrote. Other file systems have no map, return the map of another machine or program, or had
 # faults in the map. On these file systems, tkperf reads the whole file.
 MAPPING_FILE_SYSTEMS = frozenset({"ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "tmpfs"})
 _ZEROS = bytes(READ_BYTES)
 
 
 class PartContent(StrEnum):
-    """The content of a part of a file."""
+    """The kinds of content that a part of a file can have."""
 
     NOTHING = "nothing but zeros"
     DATA = "data"
@@ -49,18 +49,18 @@ class PartContent(StrEnum):
 
 
 def look_for_written_data(descriptor: int, *, start_bytes: int, end_bytes: int, file_system: str | None) -> PartContent:
-    """Read all written data of a part of a file, up to the first byte that is not zero.
+    """Read all written data in a part of a file, up to the first byte that is not zero.
 
-    No samples are taken: a part of the file is left out only if the file system reports that it was never written.
-    Reading ends after ``READ_LIMIT_BYTES``.
+    The function does not rely on samples. It skips a part of the file only if the file system reports that this part
+    was never written. Reading ends after ``READ_LIMIT_BYTES``.
 
     Args:
-        file_system: type of the file system; None if not known.
+        file_system: the type of the file system; None: not known.
     """
-    # Only after this call does the map list data that other programs wrote and for which the file
-    # system has allocated no place yet.
+    # If another program has written data and the file system has not allocated a place for the data
+    # yet, the map lists the data only after this call.
     sync(descriptor)
-    # Reading puts bytes into the page cache, and some file systems take cached bytes for data.
+    # Reading puts bytes into the page cache, and some file systems list cached bytes as data.
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     left_bytes = READ_LIMIT_BYTES
     buffer = memoryview(bytearray(READ_BYTES))
@@ -72,11 +72,11 @@ def look_for_written_data(descriptor: int, *, start_bytes: int, end_bytes: int, 
             wanted = min(READ_BYTES, extent_end - place, left_bytes)
             count = os.preadv(descriptor, [buffer[:wanted]], place)
             if not count:
-                # Another program has shortened the file during the search.
+                # Another program has shortened the file while this function read it.
                 break
             if buffer[:count] != _ZEROS[:count]:
                 return PartContent.DATA
-            # The page cache should keep the user's files rather than these zeros.
+            # Remove these zeros from the page cache, so that the cache has room for the user's files.
             os.posix_fadvise(descriptor, place, count, os.POSIX_FADV_DONTNEED)
             place += count
             left_bytes -= count
@@ -84,8 +84,8 @@ def look_for_written_data(descriptor: int, *, start_bytes: int, end_bytes: int, 
 
 
 def sync(descriptor: int) -> None:
-    """Make the kernel write out what other programs wrote to a file or device, so that no later
-    write-out changes the file or device.
+    """Make the kernel write out the data that other programs wrote to a file or device. Afterwards, the
+    kernel cannot change the file or device with such data any more.
 
     Raises:
         OSError: the data cannot be written out.
@@ -98,7 +98,7 @@ def sync(descriptor: int) -> None:
 
 
 def _extents(descriptor: int, start_bytes: int, end_bytes: int, file_system: str | None) -> Iterator[tuple[int, int]]:
-    """Yield the parts that may hold data."""
+    """Yield the start and the end of the parts that may contain data."""
     if file_system not in MAPPING_FILE_SYSTEMS:
         yield start_bytes, end_bytes
         return
@@ -107,7 +107,7 @@ def _extents(descriptor: int, start_bytes: int, end_bytes: int, file_system: str
         try:
             data = os.lseek(descriptor, place, os.SEEK_DATA)
         except OSError as error:
-            # The file contains no data from there to its end.
+            # The error means that the file contains no data between this place and its end.
             if error.errno == errno.ENXIO:
                 return
             raise
@@ -120,28 +120,29 @@ def _extents(descriptor: int, start_bytes: int, end_bytes: int, file_system: str
 FIRST_BYTES, SAMPLE_BYTES = 1 << 20, 4096
 # A hard disk needs about 10 ms for each sample.
 SAMPLES, SAMPLES_OF_HARD_DISK = 1024, 256
-# A worn drive may have one or two bad blocks. A drive that is failing needs many seconds for each
-# error.
+# A worn drive may have one or two bad blocks. A failing drive needs many seconds for each error, so
+# sampling stops after this number.
 MOST_BAD_SAMPLES = 3
-# Fields of /sys/block/DEVICE/stat (Documentation/block/stat.rst of Linux 6.1), from 0.
+# Numbers of two fields of /sys/block/DEVICE/stat (Documentation/block/stat.rst of Linux 6.1), counted from 0.
 _WRITTEN_SECTORS, _DISCARDED_SECTORS = 6, 13
-# Readings of counters until no program writes to another partition during a reading; 0.1 s at most.
+# The greatest number of attempts to read counters while no program writes to another partition. They take at most 0.1
+# s.
 _MOST_READINGS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteMarks:
-    """Values that the kernel counts or records when a program writes. Reading these values costs nothing.
+    """Values that the kernel counts or records when a program writes. Reading these values takes almost no time.
 
     Attributes:
         written_bytes: bytes written to the device, and to the devices that a loop device uses,
-            since the kernel created them; discarded bytes count, too. For a partition, they include
-            bytes written through the node of the whole disk and to overlapping partitions. None for
-            a file, or if the kernel does not count them.
-        size_and_mtime: size and time of the last write (ns) of the file, or of the file behind a
-            loop device; None if no file exists, or if its name no longer leads to the file.
-        change_time_ns: its ctime, which a new name or owner also changes, and which no program can
-            set.
+            since the kernel created them. Discarded bytes are included. For a partition, the number
+            includes bytes written through the node of the whole disk and to overlapping partitions.
+            None: the target is a file, or the kernel does not count these bytes.
+        size_and_mtime: the size of the file, or of the file behind a loop device, and the time of
+            its last write (ns). None: there is no such file, or its name leads to another file.
+        change_time_ns: the ctime of this file, which a new name or owner also changes. No program
+            can set the ctime.
     """
 
     written_bytes: int | None
@@ -151,13 +152,13 @@ class WriteMarks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """Readings of the content of a device or file.
+    """The content of a device or file, as samples and marks showed it.
 
     Attributes:
         digest: a digest of the beginning, of samples from the whole device, and of the end.
-        is_zero: the beginning and all samples read as zeros; a place that cannot be read may
-            contain data.
-        marks: the marks, which are read before the samples, so that a change during the sampling is detected, too.
+        is_zero: whether the beginning and all samples read as zeros. If a place cannot be read, the
+            value is False, because this place may contain data.
+        marks: the write marks. They are read before the samples, so that a change during the sampling is detected.
     """
 
     digest: str
@@ -166,14 +167,14 @@ class Content:
 
 
 def read_content(descriptor: int, identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT) -> Content:
-    """Read samples and marks of a held device or file.
+    """Return samples and marks of a held device or file.
 
     Raises:
-        OSError: more than a few places cannot be read.
+        OSError: more places are unreadable than ``MOST_BAD_SAMPLES`` allows.
     """
     marks = read_write_marks(descriptor, identity, sys_root=sys_root)
-    # A program that reaches the drive in another way (SCSI generic, a second path) bypasses the
-    # page cache.
+    # The page cache may be outdated, because a program that accesses the drive in another way (SCSI
+    # generic, a second path) bypasses it.
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     size_bytes = identity.capacity_bytes
     samples = SAMPLES_OF_HARD_DISK if identity.rotational else SAMPLES
@@ -197,15 +198,15 @@ def read_content(descriptor: int, identity: DeviceIdentity, *, sys_root: Path = 
 
 
 def read_samples(descriptor: int, places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, bytes | OSError]]:
-    """Read samples of a device or file, and yield the offset of each with its content, or with the
+    """Read samples of a device or file. Yield the offset of each sample with its content, or with the
     error of the read.
 
     Args:
-        descriptor: may be open with ``O_DIRECT``. Then the offsets and counts are multiples of a
-            logical block.
-        places: offset and number of bytes of each sample, at most ``FIRST_BYTES``.
+        descriptor: the descriptor may be open with ``O_DIRECT``. In this case, all offsets and counts
+            must be multiples of a logical block.
+        places: the offset and the number of bytes of each sample, at most ``FIRST_BYTES``.
     """
-    # O_DIRECT needs memory at the beginning of a page.
+    # With O_DIRECT, the memory must start at the beginning of a page.
     memory = memoryview(mmap.mmap(-1, FIRST_BYTES))
     for offset, count in places:
         try:
@@ -217,8 +218,8 @@ def read_samples(descriptor: int, places: Iterable[tuple[int, int]]) -> Iterator
 
 
 def read_write_marks(descriptor: int, identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT) -> WriteMarks:
-    """Read the kernel's counters and times of a held device or file."""
-    # The kernel counts writes to the page cache of a device only when it writes them out.
+    """Return the kernel's counters and times for a held device or file."""
+    # The kernel counts writes to a device's page cache only when the kernel writes them out.
     sync(descriptor)
     status = os.fstat(descriptor)
     if not stat.S_ISBLK(status.st_mode):
@@ -238,8 +239,8 @@ def _sync_other_nodes(target: TargetNodes, held: os.stat_result) -> None:
     """Make the kernel write out data that was written through other nodes of the drive: its
     partitions, or the whole disk.
 
-    Each node has its own page cache. Data in that cache is not on the drive yet, so a reading
-    through another node does not find the data.
+    Each node has a page cache of its own. Data in the cache of one node is not on the drive yet, so
+    a reading through another node does not show the data.
     """
     for device in target.nodes.keys() - {held.st_rdev}:
         descriptor = open_device(DEV_ROOT / target.nodes[device].name, device)
@@ -251,8 +252,8 @@ def _sync_other_nodes(target: TargetNodes, held: os.stat_result) -> None:
 
 
 def describe_write(before: WriteMarks, now: WriteMarks) -> str | None:
-    """Describe how another program has written to a device between two readings; None: no program
-    has.
+    """Return a text about how another program has written to a device between two readings; None: no
+    program has written to the device.
     """
     if before.written_bytes is not None:
         if now.written_bytes is None:
@@ -268,7 +269,7 @@ def describe_write(before: WriteMarks, now: WriteMarks) -> str | None:
 
 
 def describe_change(before: Content, now: Content) -> str | None:
-    """Describe the change between two readings; None if nothing shows a change."""
+    """Return a text about the change between two readings; None: nothing shows a change."""
     if before.digest != now.digest:
         return "the content of some samples has changed"
     written = describe_write(before.marks, now.marks)
@@ -289,14 +290,14 @@ def _marks_of_file(status: os.stat_result | None, *, written_bytes: int | None) 
 
 def _written_bytes(node: Path, sys_root: Path) -> int | None:
     """Return the bytes that may have been written to or discarded on a device or partition, through
-    any node of the drive; None if the kernel does not count them.
+    any node of the drive; None: the kernel does not count them.
 
-    The kernel counts a write through the node of the whole disk for the disk only, although the
-    write may reach a partition. All writes therefore count, except writes that the kernel counted
-    for a partition elsewhere on the disk.
+    If a program writes through the node of the whole disk, the kernel counts the write only for the
+    disk, although the write may reach a partition. All writes therefore count, except writes that the
+    kernel counted for a partition elsewhere on the disk.
     """
     disk = find_disk(node)
-    # A disk without a node in /dev is one of the paths of a multipath drive, and no program writes to it.
+    # A disk without a node in /dev is a path of a multipath drive. No program can write to such a node.
     paths = [path for path in find_other_paths(disk, sys_root) if device_number(path) is not None]
     sectors = 0
     for path in (disk, *paths):
@@ -308,9 +309,9 @@ def _written_bytes(node: Path, sys_root: Path) -> int | None:
 
 
 def _count_sectors(disk: Path, without: tuple[Path, ...]) -> int | None:
-    """Return the sectors written to or discarded on a disk, without those of some partitions.
+    """Return the sectors written to or discarded on a disk, except those of the partitions in ``without``.
 
-    A partition may be in use. If its counters change during a reading, the function reads again.
+    Programs may use these partitions. If their counters change during a reading, the function reads again.
     """
     if number(disk / "queue/iostats") == 0:
         return None
@@ -325,18 +326,18 @@ def _count_sectors(disk: Path, without: tuple[Path, ...]) -> int | None:
 
 
 def _read_sectors(folder: Path) -> int | None:
-    """Return the sectors that the kernel counts as written to or discarded on a disk or partition."""
+    """Return the number of sectors written to or discarded on a disk or partition, according to the kernel."""
     fields = (text(folder / "stat") or "").split()
     if len(fields) <= _WRITTEN_SECTORS:
         return None
-    # Before Linux 4.18 discards counted as writes.
+    # Before Linux 4.18, the kernel counted discards as writes.
     return sum(int(fields[place]) for place in (_WRITTEN_SECTORS, _DISCARDED_SECTORS) if place < len(fields))
 
 
 CONTENT_LIMIT_S = 60.0
-# Characters of a text from a device or file that a question shows.
+# The number of characters of a text from a device or file that are shown in a question.
 _MOST_CHARACTERS = 200
-# Names of libblkid for parts of larger wholes; erasing one may cost the whole.
+# libblkid's names for members of sets. If one member is erased, the data of the whole set may be lost.
 MEMBER_TYPES = {
     "LVM2_member": "LVM physical volume",
     "LVM1_member": "LVM physical volume",
@@ -349,7 +350,7 @@ MEMBER_TYPES = {
     "VMFS_volume_member": "VMFS member",
 }
 RAID_SUFFIX = "_raid_member"
-# Superblock of btrfs: 64 KiB from the start, number of devices at byte 0x88 of it.
+# The superblock of btrfs is 64 KiB from the start. The number of devices is at byte 0x88 of the superblock.
 BTRFS_DEVICES_OFFSET = 0x10000 + 0x88
 
 
@@ -368,10 +369,10 @@ class Signature:
 
 
 def find_signatures(places: Mapping[str, str]) -> tuple[Signature, ...]:
-    """Find all signatures that libblkid knows, on a disk and its partitions, or in a file.
+    """Return all signatures that libblkid finds on a disk and its partitions, or in a file.
 
     Args:
-        places: the name for people and the path to read, for each place.
+        places: the path to read for each place, by the name of the place in messages.
     """
     signatures: list[Signature] = []
     for name, path in places.items():
@@ -387,7 +388,7 @@ def find_signatures(places: Mapping[str, str]) -> tuple[Signature, ...]:
             raise DeviceError(
                 f"tkperf cannot check whether {name} contains data, because wipefs did not print a list of signatures"
             ) from None
-        # A partition table has several signatures with one meaning.
+        # A partition table has several signatures with the same meaning, so they are merged.
         kinds = {str(entry["type"]): entry.get("label") for entry in listed}
         signatures += [
             Signature(
@@ -402,10 +403,10 @@ def find_signatures(places: Mapping[str, str]) -> tuple[Signature, ...]:
 
 
 def describe_unknown_data(name: str, path: str) -> tuple[Signature, ...]:
-    """Describe data that libblkid does not recognise. The program ``file`` may recognise it.
+    """Return a description of data that libblkid does not recognise. The program ``file`` may recognise the data.
 
     Args:
-        name: the name of the device or file for people.
+        name: the name of the device or file for messages.
         path: the path to read.
     """
     kind = "data of no known kind"
@@ -425,7 +426,7 @@ def describe_unknown_data(name: str, path: str) -> tuple[Signature, ...]:
 def _quote(text: str) -> str:
     """Return a text from a device or file as one short line that can be printed.
 
-    Strangers may have written the labels and titles, and the user of ``on-host`` may have no right
+    Other people may have written the labels and titles, and the user of ``on-host`` may have no right
     to read the file.
     """
     return on_one_line(text)[:_MOST_CHARACTERS]

@@ -1,9 +1,9 @@
-"""Mappings through the kernel's device-mapper interface (``linux/dm-ioctl.h``), which leave nothing behind.
+"""Mappings through the kernel's device-mapper interface (``linux/dm-ioctl.h``). tkperf leaves no mapping behind.
 
-tkperf marks a mapping for removal as soon as the mapping is open. The kernel then removes it when its last descriptor
-closes. The mapping of a killed tkperf therefore ends together with tkperf and with the fio that wrote through it.
-tkperf also prevents udev from reading the mapping. Otherwise udev would read the mapping each time that a program that
-wrote to it closes it. ``dmsetup`` has no option for this.
+As soon as a mapping is open, tkperf marks the mapping for removal. The kernel then removes the mapping when its last
+descriptor is closed. If tkperf is killed, its mapping therefore ends together with tkperf and with the fio process that
+writes through the mapping. tkperf also prevents udev from reading the mapping. Otherwise udev would read the mapping
+each time that a program closes it after writing. ``dmsetup`` has no option for this purpose.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from typing import NamedTuple
 from tkperf.model.errors import DeviceError, reason_of
 
 CONTROL, NODES = Path("/dev/mapper/control"), Path("/dev")
-# Beginning of the names and UUIDs of tkperf's mappings.
+# The names and UUIDs of tkperf's mappings begin with these texts.
 NAME_PREFIX, UUID_PREFIX = "tkperf-", "TKPERF-"
 
 # struct dm_ioctl: version (3 numbers), data_size, data_start, target_count, open_count, flags, event_nr, padding, dev,
 # name, uuid.
 _HEADER = struct.Struct("=3I3IiIIIQ128s129s7x")
-# struct dm_target_spec: sector_start, length, status, next, target_type; its parameters follow.
+# struct dm_target_spec: sector_start, length, status, next, target_type. The parameters of the target follow.
 _TARGET = struct.Struct("=QQiI16s")
 _VERSION = (4, 0, 0)
 _GET_VERSION, _DEV_CREATE, _DEV_REMOVE, _DEV_SUSPEND, _DEV_STATUS, _TABLE_LOAD, _TABLE_STATUS = (0, 3, 4, 6, 7, 9, 12)
 _STATUS_TABLE, _BUFFER_FULL, _DEFERRED_REMOVE = 1 << 4, 1 << 8, 1 << 17
-# The upper half of an event number is for udev's rules (libdevmapper.h): this switches off the subsystem, disk
-# and other rules, and marks tkperf as the source. The lower half is 0: nothing waits for udev.
+# The upper half of an event number is for udev's rules (libdevmapper.h). These bits switch off the subsystem, disk
+# and other rules, and mark tkperf as the source. The lower half is 0, because nothing waits for udev.
 _LEFT_ALONE = (0x02 | 0x04 | 0x08 | 0x40) << 16
-# Kind of target that fails every I/O and lies on no device.
+# The kind of target that fails every I/O and uses no device.
 _NOTHING = "error"
 
 
 class Target(NamedTuple):
-    """A part of a mapping: ``length`` sectors from ``start`` on, with the parameters of its kind."""
+    """A part of a mapping: ``length`` sectors from sector ``start`` on, with the parameters of the target's kind."""
 
     start: int
     length: int
@@ -50,7 +50,9 @@ class Target(NamedTuple):
 
 @dataclass(slots=True)
 class Mapping:
-    """A mapping that tkperf made. ``descriptor`` keeps it open; the kernel removes it when it is no longer open."""
+    """A mapping that tkperf created. ``descriptor`` keeps the mapping open. When it is closed, the kernel removes
+    it.
+    """
 
     name: str
     number: str
@@ -65,7 +67,7 @@ class Mapping:
 
 
 class _Answer(NamedTuple):
-    """Fields of struct dm_ioctl as the kernel fills it in; ``device`` in the kernel's packing."""
+    """The fields of struct dm_ioctl that the kernel returns. ``device`` has the kernel's encoding of device numbers."""
 
     target_count: int
     flags: int
@@ -77,16 +79,16 @@ def require_device_mapper() -> None:
     """Check that this user can use the device-mapper.
 
     Raises:
-        DeviceError: the device-mapper is missing or not permitted. The message contains only the reason.
+        DeviceError: the device-mapper is missing, or this user may not use it. The message contains only the reason.
     """
     _call(_GET_VERSION)
 
 
 def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
-    """Create a mapping, which then claims every device on which it lies. Nothing is written.
+    """Create a mapping, which then claims every device that it uses. Nothing is written.
 
-    The mapping lies on no device until it is marked for removal, so a killed tkperf never leaves
-    anything on a device.
+    The mapping uses no device until it is marked for removal, so a killed tkperf never leaves a claim on a
+    device.
     """
     _remove_leftover(name)
     _call(_DEV_CREATE, name, uuid=f"{UUID_PREFIX}{name}")
@@ -101,7 +103,7 @@ def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
     try:
         _call(_DEV_REMOVE, name, flags=_DEFERRED_REMOVE, event=_LEFT_ALONE)
         _load(name, targets)
-        _call(_DEV_SUSPEND, name, event=_LEFT_ALONE)  # without the flag: resume
+        _call(_DEV_SUSPEND, name, event=_LEFT_ALONE)  # without the suspend flag, this call resumes
         if tuple(read_table(name)) != tuple(targets):
             raise DeviceError(f"the kernel's table of the mapping {name} differs from the requested table")
     except BaseException:
@@ -111,8 +113,8 @@ def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
 
 
 def _remove_leftover(name: str) -> None:
-    """Remove the mapping of a tkperf that was killed before it marked the mapping. Such a mapping lies on no device.
-    Raises DeviceError.
+    """Remove the mapping of a tkperf that was killed before it marked the mapping. Such a mapping uses no device.
+    Raise DeviceError if the kernel refuses.
     """
     try:
         answer, _ = _call(_DEV_STATUS, name)
@@ -152,9 +154,9 @@ def _load(name: str, targets: Sequence[Target]) -> None:
 
 
 def _open(name: str) -> Mapping:
-    """Open a mapping by the node that the kernel creates, after a check that the node is the right one."""
+    """Open a mapping through the node that the kernel creates. First check that the node belongs to the mapping."""
     number = _call(_DEV_STATUS, name)[0].device
-    # The kernel's own packing of a device number; it equals the C library's except for huge numbers.
+    # The kernel's own encoding of a device number. The C library's encoding differs only for very large numbers.
     major, minor = number >> 8 & 0xFFF, number & 0xFF | number >> 12 & 0xFFF00
     node = NODES / f"dm-{minor}"
     try:
@@ -178,7 +180,7 @@ def _call(
     data: bytes = b"",
     room: int = 0,
 ) -> tuple[_Answer, bytes]:
-    """Call the interface once. Return the header and the data of the answer. Raises DeviceError."""
+    """Call the interface once. Return the header and the data of the answer. Raise DeviceError if the call fails."""
     size = _HEADER.size + max(len(data), room)
     header = _HEADER.pack(*_VERSION, size, _HEADER.size, count, 0, flags, event, 0, 0, name.encode(), uuid.encode())
     buffer = bytearray(header + data.ljust(max(len(data), room), b"\0"))

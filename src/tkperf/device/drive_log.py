@@ -1,8 +1,8 @@
-"""The log of a drive, read with the tool for its bus (nvme-cli, smartctl), and its thermometer. Only this drive is
-read.
+"""The log of a drive, which is read with the tool for its bus (nvme-cli, smartctl), and its thermometer. No other drive
+is read.
 
-The tool receives the kernel's node of the disk. tkperf checks the node and the drive before and after the call, and
-compares the serial number in the log with that of the kernel.
+The tool receives the kernel's node of the disk. tkperf checks the node and the drive before and after the call. tkperf
+also compares the serial number in the log with the serial number from the kernel.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from tkperf.model.telemetry import drive_reading, smartctl
 from tkperf.model.telemetry.drive_reading import DriveFacts, LogDocument, Reading, read_temperature
 from tkperf.system.process import PACKAGES, Completed, RunTool, find_program, run_command
 
-# A healthy drive answers within milliseconds, a busy disk within a second or two.
+# A healthy drive answers within milliseconds, and a busy disk within a second or two.
 DRIVE_LOG_LIMIT_S = 10.0
 Clock = Callable[[], float]
 
 
 def _find_sensors(disk: Path) -> Iterator[Path]:
-    """Yield the hwmon folders of a disk. The first one contains the composite temperature.
+    """Yield the hwmon folders of a disk. The first folder contains the composite temperature.
 
-    For NVMe, older kernels have them below the PCI function, newer ones below the controller.
+    For NVMe, the folders are below the PCI function in older kernels, and below the controller in newer kernels.
     """
     places = [disk / "device"]
     controller = find_nvme_controller(disk)
@@ -42,9 +42,9 @@ def _find_sensors(disk: Path) -> Iterator[Path]:
 
 
 class UnreadError(Exception):
-    """A drive's log cannot be read at the moment; the message gives the reason.
+    """The log of a drive cannot be read at the moment. The message contains the reason.
 
-    ``for_good``: the log cannot be read later, either. ``usual``: drives of this kind have no log.
+    ``for_good``: later attempts will fail as well. ``usual``: drives of this kind have no log.
     """
 
     def __init__(self, text: str, *, for_good: bool = False, usual: bool = False) -> None:
@@ -57,8 +57,8 @@ class DriveLog:
     """The log and the thermometer of one drive."""
 
     def __init__(self, identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: RunTool = run_command) -> None:
-        """Find the tool and the thermometer of a disk, or of the disk of a partition. No command is sent to the drive
-        yet.
+        """Find the tool and the thermometer of a disk, or of the disk that contains a partition. No command is sent to
+        the drive yet.
         """
         assert identity.major_minor is not None, "files have no log"
         self._disk = find_disk(find_node(identity.major_minor, sys_root))
@@ -66,10 +66,10 @@ class DriveLog:
         self._device = device_number(self._disk)
         self._marks = self._read_marks()
         self._sensor = next(_find_sensors(self._disk), None)
-        # The kernel's driver of the thermometer: drivetemp or nvme.
+        # The name of the kernel driver for the thermometer: drivetemp or nvme.
         self._sensor_name = self._sensor and text(self._sensor / "name")
         self._tool, self.missing = _choose_tool(self._disk, self.name, run)
-        # Behind a USB bridge, the serial number may be that of the bridge.
+        # Behind a USB bridge, the serial number may belong to the bridge.
         self._serial = None if identity.interface == "USB" else identity.serial
         gap = "" if self._tool else self.missing or "such devices keep no log that can be read"
         self.facts = DriveFacts(drive=self.name, gaps=(gap,) if gap else ())
@@ -80,13 +80,13 @@ class DriveLog:
 
     @property
     def is_silent(self) -> bool:
-        """Return whether neither a tool nor a thermometer can read the drive."""
+        """Return whether the drive can be read neither with a tool nor with a thermometer."""
         return self._tool is None and self._sensor_name is None
 
     def look_first(self, now_s: Clock) -> Reading | None:
-        """Find the drive's facts and return its first reading, before the run.
+        """Read the drive's facts, and return the first reading before the run; None: there is no tool.
 
-        After an error, the tool is not used again, and ``facts`` contain the reason. None: there is no tool.
+        After an error, the tool is not used again, and ``facts`` contains the reason.
 
         Raises:
             UnreadError: the tool does not end or prints no log, or the log belongs to another drive.
@@ -106,7 +106,9 @@ class DriveLog:
         return reading
 
     def _with_thermometer(self, facts: DriveFacts) -> DriveFacts:
-        """Return the facts with the thermometer as a source. It provides the limits that the log lacks."""
+        """Return the facts with the thermometer as a source. The thermometer provides limits that the log does not
+        contain.
+        """
         source = (f"hwmon ({self._sensor_name})",) if self._sensor_name else ()
         warning_c, critical_c = facts.warning_c, facts.critical_c
         return replace(
@@ -134,7 +136,7 @@ class DriveLog:
         return reading
 
     def read_temperature(self, now_s: Clock) -> Reading | None:
-        """Read the kernel's thermometer; None if no thermometer answers."""
+        """Read the kernel's thermometer; None: no thermometer answers."""
         at_s, celsius = now_s(), self._read_celsius("temp1_input")
         if celsius is None:
             return None
@@ -145,7 +147,7 @@ class DriveLog:
         self._tool = None
 
     def _checked_node(self) -> str:
-        """Return the kernel's node of the disk after a check."""
+        """Return the kernel's node of the disk. First check that the node belongs to the disk."""
         try:
             status = Path(self.name).lstat()
         except OSError as error:
@@ -158,7 +160,7 @@ class DriveLog:
         return self.name
 
     def _require_same(self, found: DriveFacts | None) -> None:
-        """Raise UnreadError if the drive is now a different one, or if its log has another serial number."""
+        """Raise UnreadError if the drive is now a different drive, or if its log contains another serial number."""
         if self._read_marks() != self._marks:
             raise UnreadError(f"{self.name} is now another drive", for_good=True)
         if found is None or not found.serial or not self._serial:
@@ -172,7 +174,7 @@ class DriveLog:
             )
 
     def _read_marks(self) -> tuple[object, ...]:
-        """Read values that would differ for another drive with the same name."""
+        """Return values that would differ if another drive had the same name."""
         device = self._disk / "device"
         return (
             device_number(self._disk),
@@ -183,7 +185,9 @@ class DriveLog:
 
 
 class NvmeTool:
-    """nvme-cli: three short commands to the admin queue, which do not stop I/O. All reads raise UnreadError."""
+    """nvme-cli. It sends three short commands to the admin queue, which do not stop I/O. All reads raise
+    UnreadError.
+    """
 
     def __init__(self, drive: str, run: RunTool) -> None:
         self._drive, self._run = drive, run
@@ -215,7 +219,7 @@ class NvmeTool:
         return replace(reading, power_state=drive_reading.parse_power_state(power.stdout))
 
     def _ask_ocp(self, node: str) -> LogDocument:
-        """Read the OCP log; empty if the drive, or this version of nvme-cli, does not support it."""
+        """Return the OCP log; empty: the drive or this version of nvme-cli does not support this log."""
         try:
             return _read_json(self._run, ["nvme", "ocp", "smart-add-log", "-o", "json", node])
         except UnreadError as error:
@@ -229,17 +233,17 @@ class NvmeTool:
 
 
 class SmartctlTool:
-    """smartctl. Its commands to an ATA drive wait until no other command is running."""
+    """smartctl. On an ATA drive, each of its commands waits until no other command is running."""
 
     def __init__(self, drive: str, run: RunTool) -> None:
         self._drive, self._run = drive, run
         self._logs: tuple[str, ...] = ("-l", "devstat", "-l", "error", "-l", "ssd")
 
     def find_facts(self, node: str) -> DriveFacts:
-        """Read the drive's facts, and choose the logs to read during the run.
+        """Return the drive's facts, and choose the logs to read during the run.
 
         For an ATA drive, the statistics log is read only if no attribute counts the writes of the host, or if the
-        statistics contradict the attribute. A SCSI drive reports the used share of its life in the log of solid state
+        statistics contradict the attribute. A SCSI drive reports the used share of its life in the log for solid state
         drives.
         """
         document = self._ask(node)
@@ -263,7 +267,7 @@ class SmartctlTool:
         return smartctl.parse(self._ask(node), at_s=at_s, drive=self._drive)
 
     def _ask(self, node: str) -> LogDocument:
-        # Some bits of its exit status only mean that the drive has seen errors.
+        # Some bits of smartctl's exit status only mean that the drive has recorded errors.
         document = _read_json(self._run, ["smartctl", "--json", "-i", "-A", *self._logs, node], any_status=True)
         if failure := smartctl.find_failure(document):
             usual = failure == smartctl.NO_SMART or smartctl.UNKNOWN_BRIDGE in failure
@@ -272,7 +276,7 @@ class SmartctlTool:
 
 
 def _choose_tool(disk: Path, name: str, run: RunTool) -> tuple[NvmeTool | SmartctlTool | None, str | None]:
-    """Return the tool for the bus of the drive. If the tool could be installed, return how."""
+    """Return the tool for the bus of the drive. If no tool is installed, return how the user can install one."""
     is_nvme = find_nvme_controller(disk) is not None
     if is_nvme and find_program("nvme") is not None:
         return NvmeTool(name, run), None
@@ -289,7 +293,7 @@ def _call(run: RunTool, argv: list[str]) -> Completed:
         return run(argv, timeout_s=DRIVE_LOG_LIMIT_S)
     except EngineError as error:
         raise UnreadError(str(error), for_good=True) from error
-    except RuntimeError as error:  # no more threads: the machine's limit, not the tool's fault
+    except RuntimeError as error:  # no more threads: this is a limit of the machine, not a fault of the tool
         raise UnreadError(f"'{argv[0]}' cannot be read: {error}") from error
 
 
@@ -302,7 +306,7 @@ def _read_json(run: RunTool, argv: list[str], *, any_status: bool = False) -> Lo
         document = None
     if isinstance(document, dict) and (any_status or done.exit_status == 0):
         return document
-    # nvme-cli 3.0 prints a warning on stderr, and the reason on stdout.
+    # If a command fails, nvme-cli 3.0 prints a warning on stderr and the reason on stdout.
     said = " ".join((done.stdout or done.stderr).split())[:120]
     wrong = f"ended with status {done.exit_status}" if done.exit_status else "printed no JSON object"
     raise UnreadError(f"'{' '.join(argv)}' {wrong}" + (f": {said}" if said else ""))

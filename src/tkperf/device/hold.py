@@ -1,8 +1,8 @@
-"""Hold on a device or file from consent to the last write. During this time, names no longer matter.
+"""The hold on a device or file, from the user's consent to the last write. During the hold, names no longer matter.
 
-tkperf opens the device once by its name, without following a link, and checks that it is the device that was shown to
-the user. Afterwards, everything (the search for data, fio, purge tools, each recheck) uses the held descriptor, as
-``/proc/PID/fd/N``. If the name later leads to another device, tkperf neither reads nor writes that device.
+tkperf opens the device once by its name, without following a link. It then checks that this device is the device that
+was shown to the user. All later actions (the search for data, fio, purge tools, each recheck) use the held descriptor,
+as ``/proc/PID/fd/N``. If the name later leads to another device, tkperf neither reads nor writes that device.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from tkperf.device.usage.target_nodes import find_file_ranges
 from tkperf.model.errors import DeviceError, RefusedError, reason_of
 from tkperf.model.units import format_capacity
 
-# udev locks a device while it reads it.
+# The longest wait for the lock. udev locks a device while udev reads the device.
 LOCK_LIMIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handle:
-    """A device in the form in which its hold passes it to a program that changes the device.
+    """A device in the form in which a hold passes it to a program that changes the device.
 
-    ``name`` is its name for people. ``path`` leads to the held device. The program inherits
-    ``descriptors``, so that the lock lasts as long as it writes.
+    ``name`` is the name of the device in messages. ``path`` leads to the held device. The program
+    inherits ``descriptors``, so that the lock lasts as long as the program writes.
     """
 
     name: str
@@ -55,20 +55,20 @@ class Handle:
 class Hold:
     """A device or file that is open exclusively and locked.
 
-    The lock belongs to a separate descriptor, the anchor. The anchor stays open while the exclusive
-    descriptor is closed for a program that needs the device for itself. Programs that write inherit
-    the anchor, so the lock lasts as long as they run, even if tkperf is killed. ``data`` has the
-    signatures found on the device before the first write, and ``content`` has the first reading,
-    against which later readings show a change; None before that reading. ``exclusive`` is negative
-    while the exclusive descriptor is closed for another program.
+    The lock belongs to a separate descriptor, the anchor. If another program needs the device for
+    itself, the exclusive descriptor is closed, but the anchor stays open. ``exclusive`` is negative
+    during this time. Programs that write inherit the anchor, so the lock lasts as long as they run,
+    even if tkperf is killed. ``data`` contains the signatures that were found on the device before the
+    first write. ``content`` is the first reading of the content, with which later readings are
+    compared; None: the content has not been read yet.
     """
 
     def __init__(self, identity: DeviceIdentity) -> None:
-        """Open the device once by its name, compare it with ``identity``, and lock it.
+        """Open the device once by its name, compare the device with ``identity``, and lock it.
 
         Raises:
             DeviceError: the name now leads to another device.
-            RefusedError: the device is in use by others, cannot be opened for writing, or is gone.
+            RefusedError: another program uses the device, the device cannot be opened for writing, or it is gone.
         """
         self.identity = identity
         self.anchor = self.exclusive = -1
@@ -93,27 +93,29 @@ class Hold:
 
     @property
     def path(self) -> str:
-        """A path to the held device, for this process and its children."""
+        """The path to the held device, for this process and its children."""
         return f"/proc/{os.getpid()}/fd/{self.anchor}"
 
     @property
     def handle(self) -> Handle:
-        """A handle for a program that changes the device."""
+        """The handle for a program that changes the device."""
         return Handle(name=self.identity.path, path=self.path, descriptors=self.descriptors)
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """The descriptors that a writing program inherits: the lock and, unless it was lent, the exclusive claim."""
+        """The descriptors that a writing program inherits: the lock and, unless the device was lent, the exclusive
+        claim.
+        """
         return tuple(descriptor for descriptor in (self.anchor, self.exclusive) if descriptor >= 0)
 
     def require_same(self) -> None:
-        """Check that the held device is the device that was shown to the user; otherwise raise DeviceError."""
+        """Check that the held device is the device that was shown to the user. Otherwise raise DeviceError."""
         require_shown(identify(self.anchor, Path(self.identity.path), again=True), self.identity)
 
     def kernel_name(self) -> str | None:
-        """Return the kernel's node of the held block device; None if the node is missing or belongs to another device.
+        """Return the kernel's node of the held block device; None: the node is missing or belongs to another device.
 
-        The owner of another folder could exchange a node in it.
+        Only the kernel's node is used, because the owner of another folder could replace a node in that folder.
         """
         held = os.fstat(self.anchor)
         path = Path("/dev") / find_node(major_minor_of(held.st_rdev)).name
@@ -125,7 +127,7 @@ class Hold:
         return str(path) if same else None
 
     def look(self) -> None:
-        """Read the content of the device before the question.
+        """Read the content of the device before the user is asked.
 
         Raises:
             DeviceError: the device cannot be read, so tkperf does not know which data would be lost.
@@ -134,7 +136,7 @@ class Hold:
         self.data = self.find_data()
 
     def read_content(self) -> Content:
-        """Read samples and the kernel's counters of writes, to compare them with a later reading.
+        """Return samples and the kernel's counters of writes, for a comparison with a later reading.
 
         Raises:
             DeviceError: the device cannot be read.
@@ -145,13 +147,13 @@ class Hold:
             raise self._unreadable(error) from error
 
     def describe_write(self) -> str | None:
-        """Describe how another program has written to the device since the first reading; None: no
-        program has.
+        """Return a text about how another program has written to the device since the first reading; None: no
+        program has written to the device.
 
-        This method uses only the kernel's counters. Call it before tkperf's own first write.
+        This method uses only the kernel's counters. Call the method before tkperf's own first write.
 
         Raises:
-            DeviceError: the kernel cannot write out the data that was written to the device.
+            DeviceError: the kernel cannot write out the data that is still in its cache.
         """
         if self.content is None:
             return None
@@ -162,7 +164,8 @@ class Hold:
         return describe_write(self.content.marks, now)
 
     def find_data(self) -> tuple[Signature, ...]:
-        """Find data on the device: file systems, partition tables, members of sets, or data of any other kind.
+        """Return the data found on the device: file systems, partition tables, members of sets, or data of any other
+        kind.
 
         Raises:
             DeviceError: the device cannot be read, so tkperf does not know which data would be lost.
@@ -179,14 +182,14 @@ class Hold:
                 descriptor = None if number is None else open_device(node, number)
                 if descriptor is not None:
                     opened.callback(os.close, descriptor)
-                    # The path names this process: wipefs runs as another process, so its /proc/self
-                    # would show its own descriptors.
+                    # The path contains the number of this process. wipefs is another process, so /proc/self would
+                    # show the descriptors of wipefs.
                     places[str(node)] = f"/proc/{os.getpid()}/fd/{descriptor}"
             signatures = find_signatures(places)
         return signatures or self._find_unknown_data()
 
     def _find_unknown_data(self) -> tuple[Signature, ...]:
-        """Find data of an unknown kind: in samples of a block device, or in the files behind loop
+        """Return data of an unknown kind, found in samples of a block device, or in the files behind loop
         devices.
         """
         identity = self.identity
@@ -209,7 +212,7 @@ class Hold:
         return ()
 
     def _find_written(self, descriptor: int, start_bytes: int, end_bytes: int, name: str) -> tuple[Signature, ...]:
-        """Find written data of any kind in a part of a file."""
+        """Return written data of any kind, found in a part of a file."""
         try:
             written = look_for_written_data(
                 descriptor,
@@ -230,12 +233,12 @@ class Hold:
         return DeviceError(f"tkperf cannot check whether {self.identity.path} contains data: {reason_of(error)}")
 
     def lend(self) -> None:
-        """Give up the exclusive claim, but keep the lock."""
+        """Give up the exclusive claim on the device, but keep the lock."""
         os.close(self.exclusive)
         self.exclusive = -1
 
     def take_back(self) -> None:
-        """Claim the device again, with the help of the anchor.
+        """Claim the device exclusively again, through the anchor.
 
         Raises:
             RefusedError: the device cannot be opened exclusively, for example because another program has opened it.
@@ -250,7 +253,7 @@ class Hold:
         self.anchor = self.exclusive = -1
 
     def _lock(self) -> None:
-        """Acquire the lock that udev respects, so that udev does not read the device at each close."""
+        """Acquire the lock that udev respects. Otherwise udev would read the device each time that it is closed."""
         if not wait_until(self._try_lock, limit_s=LOCK_LIMIT_S, every_s=0.05):
             openers = ", ".join(find_openers(PROC_ROOT, os.fstat(self.anchor)))
             raise RefusedError(
@@ -267,7 +270,7 @@ class Hold:
 
 
 def require_shown(now: DeviceIdentity, shown: DeviceIdentity) -> None:
-    """Check that two readings belong to one device; otherwise raise DeviceError."""
+    """Check that two readings belong to the same device. Otherwise raise DeviceError."""
     if not is_same_device(now, shown):
         raise DeviceError(
             f"{shown.path} is no longer the device that tkperf showed (now {_who(now)}, previously {_who(shown)}), so "
@@ -288,8 +291,8 @@ def _who(identity: DeviceIdentity) -> str:
 
 
 def _open_exclusively(path: Path, identity: DeviceIdentity) -> int:
-    """Open for writing. A block device is opened with O_EXCL, so that it cannot be mounted in the meantime. Raises
-    RefusedError.
+    """Open a device for writing. A block device is opened with O_EXCL, so that nobody can mount it in the meantime.
+    Raise RefusedError if this fails.
     """
     block = identity.kind is TargetKind.BLOCK
     flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if block else os.O_NONBLOCK)

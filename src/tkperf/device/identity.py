@@ -1,8 +1,8 @@
-"""Identity of a device from the kernel's facts (stat, sysfs and udev's database): its numbers, the other disks of this
-host that report the same serial number, and the drives and files that it uses.
+"""The identity of a device according to the kernel (stat, sysfs and udev's database). The identity contains the numbers
+of the device, the other disks of this host with the same serial number, and the drives and files that the device uses.
 
-The drives and files that a loop device, RAID set or mapping uses are described by properties that a boot does not
-change.
+The drives and files that a loop device, RAID set or mapping uses are identified by properties that stay the same after
+a reboot.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from tkperf.model.same_device import When, find_differences, is_unique_name
 
 
 def read_serial(disk: Path, properties: dict[str, str]) -> str | None:
-    """Return the serial number from NVMe, virtio, the SCSI page of the unit serial number, udev, or the UUID of an MD
-    set.
+    """Return the serial number of a disk. The sources are NVMe, virtio, the SCSI page with the unit serial number,
+    udev, and the UUID of an MD set, in this order.
     """
     page = binary(disk / "device/vpd_pg80")[4:]
     return (
@@ -56,7 +56,7 @@ def read_serial(disk: Path, properties: dict[str, str]) -> str | None:
 
 
 def read_wwn(disk: Path, properties: dict[str, str]) -> str | None:
-    """Return the world-wide name from NVMe, SCSI, or udev."""
+    """Return the world-wide name of a disk from NVMe, SCSI or udev, in this order."""
     return text(disk / "wwid") or text(disk / "device/wwid") or properties.get("ID_WWN")
 
 
@@ -78,13 +78,13 @@ def read_unit(disk: Path) -> str | None:
 
 
 def find_distinction(disk: Path, *, sys_root: Path = SYS_ROOT) -> str | None:
-    """Return what an answer must contain besides the serial number of a disk, so that the answer fits no other disk of
-    this host.
+    """Return what an answer must contain in addition to the serial number of a disk, so that the answer fits no other
+    disk of this host.
 
-    This is the unit, if no other disk with that serial number has the same unit, otherwise the
-    world-wide name, otherwise the kernel's name of the disk. Return None if the serial number is
-    enough: no other disk reports it, or the other disks are units of the drive, each of which has
-    its own distinction.
+    If no other disk with this serial number has the same unit, the result is the unit. Otherwise it is the
+    world-wide name, or, if this is not unique, the kernel's name of the disk. The result is None if the
+    serial number is sufficient: no other disk reports it, or the other disks are units of this drive and each
+    of them has a distinction of its own.
     """
     own = udev_properties(text(disk / "dev") or "")
     serial, unit, wwn = read_serial(disk, own), read_unit(disk), read_wwn(disk, own)
@@ -100,7 +100,7 @@ def find_distinction(disk: Path, *, sys_root: Path = SYS_ROOT) -> str | None:
         properties = udev_properties(device)
         if read_serial(other, properties) == serial:
             others.append((read_unit(other), read_wwn(other, properties)))
-    # The same unit on another path of the drive contains the same data.
+    # If another path leads to the same unit of the drive, both disks contain the same data.
     others = [pair for pair in others if pair != (unit, wwn) or not is_unique_name(wwn)]
     if not others:
         return None
@@ -115,17 +115,18 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _AT_EMPTY_PATH = 0x1000
 _STATX_BTIME = 0x800
 _STATX_BYTES = 256
-# struct statx of linux/stat.h: stx_mask is its first field; stx_btime follows 80 bytes later, in s (64 bits) and ns (32
-# bits).
+# struct statx in linux/stat.h: stx_mask is the first field. stx_btime begins 80 bytes later and consists of s (64 bits)
+# and ns (32 bits).
 _MASK, _BIRTH, _BIRTH_AT = struct.Struct("=I"), struct.Struct("=qI"), 80
 _NS_A_SECOND = 1_000_000_000
 
 
 def read_birth_time_ns(descriptor: int) -> int | None:
-    """Return when an open file was made, in ns since 1970; None if the file system or this C
-    library does not report the time.
+    """Return when an open file was created, in ns since 1970; None: the file system or this C library
+    does not report the time.
 
-    File systems with 32-bit inodes reuse a number as soon as it is free, so the inode alone does not identify a file.
+    File systems with 32-bit inodes reuse a number as soon as the number is free. The inode alone does therefore not
+    identify a file.
     """
     statx = getattr(_LIBC, "statx", None)  # glibc 2.28 or newer
     if statx is None:
@@ -140,11 +141,11 @@ def read_birth_time_ns(descriptor: int) -> int | None:
 
 
 def find_birth_time_ns(path: Path, file: tuple[int, int]) -> int | None:
-    """Return when the file of this path was made; None if the time is not known, or if the path
-    leads to another file.
+    """Return when the file at this path was created, in ns since 1970; None: the time is not known, or
+    the path leads to another file.
 
     Args:
-        file: device and inode that the file must have.
+        file: the device and the inode that the file must have.
     """
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -158,8 +159,8 @@ def find_birth_time_ns(path: Path, file: tuple[int, int]) -> int | None:
         os.close(descriptor)
 
 
-# Largest number of devices on top of each other, such as a mapping on a mapping on a set. No host
-# has this many.
+# The greatest number of devices in layers, such as a mapping on a mapping on a set. No host has this
+# many layers.
 _MOST_LAYERS = 16
 
 
@@ -168,11 +169,11 @@ def describe_underlying(
 ) -> tuple[str, ...]:
     """Return a text for each drive or file that a whole device uses, in alphabetical order.
 
-    The texts contain no device numbers, and no names that the kernel assigns in the order of
-    discovery, unless a device reports nothing else.
+    The texts contain no device numbers. They contain names that the kernel assigns in the order of discovery only if a
+    device reports no other property.
 
     Args:
-        disk: the sysfs folder of the device.
+        disk: the folder of the device in sysfs.
         backing: the file or device behind a loop device, as the loop driver reported it.
     """
     return tuple(sorted(set(_describe(disk, backing, sys_root, _MOST_LAYERS))))
@@ -203,8 +204,8 @@ def _describe_backing(disk: Path, backing: LoopBacking, sys_root: Path, layers_l
 
 
 def _describe_node(node: Path, sys_root: Path, layers_left: int) -> Iterator[str]:
-    """Describe a drive or partition by its numbers. Describe a RAID set, mapping or loop device by
-    the devices that it uses.
+    """Yield a text about a drive or partition with its numbers. For a RAID set, mapping or loop device,
+    yield the texts about the devices that it uses.
     """
     disk = find_disk(node)
     part = ""
@@ -233,7 +234,7 @@ FILE_BLOCK_BYTES = 512
 
 
 class TargetKind(StrEnum):
-    """Kind of a target. Every result says so if the target is a file."""
+    """Kind of a target. If the target is a file, every result states this."""
 
     BLOCK = "block device"
     FILE = "file"
@@ -242,16 +243,16 @@ class TargetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceIdentity:
-    """Facts of a device; None means not known.
+    """Facts about a device. None means that a fact is not known.
 
-    ``path`` is the path after all links are resolved. ``major_minor`` identifies a block device,
-    ``inode`` (device, inode) a file. ``birth_time_ns`` is when a file was made, in ns since 1970.
-    ``unit`` is the namespace, LUN or boot area of a drive. ``distinction`` distinguishes a disk
-    from other disks of this host that report the same serial number. ``backing`` is the name of the
-    file behind a loop device, or the file system of a file. ``loop_backing`` identifies the file
-    behind a loop device, and the part of the file that is used, by the kernel's numbers.
-    ``beneath`` identifies the drives and files that a RAID set, mapping or loop device uses, by
-    properties that a boot does not change.
+    ``path`` is the path after all links are resolved. ``major_minor`` identifies a block device, and
+    ``inode`` (device, inode) identifies a file. ``birth_time_ns`` is the time at which a file was
+    created, in ns since 1970. ``unit`` is the namespace, LUN or boot area of a drive. ``distinction``
+    distinguishes a disk from other disks of this host that report the same serial number. ``backing``
+    is the name of the file behind a loop device, or the file system that contains a file.
+    ``loop_backing`` identifies the file behind a loop device, and the used part of this file, by the
+    kernel's numbers. ``beneath`` identifies the drives and files that a RAID set, mapping or loop
+    device uses, by properties that stay the same after a reboot.
     """
 
     path: str
@@ -283,12 +284,12 @@ class DeviceIdentity:
 
     @property
     def confirm_id(self) -> str:
-        """The text that the user types as consent to erase: the serial number or the path.
+        """The text that the user types as consent to erase the device: the serial number or the path.
 
         For a whole drive, the text is the serial number. For a partition, the text is the path, because a
-        serial number would not identify the partition. A device without a serial number is also identified
-        by its path. If several disks of this host report the
-        serial number, the text names the namespace, LUN or world-wide name, too.
+        serial number would not identify the partition. For a device without a serial number, the text is also
+        the path. If several disks of this host report the serial number, the text also contains the namespace,
+        the LUN or the world-wide name.
         """
         if self.partition or not self.serial:
             return self.path
@@ -300,22 +301,22 @@ class DeviceIdentity:
 
 
 def is_same_device(a: DeviceIdentity, b: DeviceIdentity) -> bool:
-    """Return whether two readings within a run are of the same device, including the kernel's
-    numbers.
+    """Return whether two readings during a run are of the same device. The kernel's numbers must also be
+    the same.
     """
     return not any(find_differences(a.facts(), b.facts(), When.WITHIN_RUN))
 
 
 def read_identity(path: str | Path) -> DeviceIdentity:
-    """Identify a block device or a regular file, through any links.
+    """Return the identity of a block device or a regular file. Links are followed.
 
     Raises:
         DeviceError: the path does not exist, is neither a block device nor a regular file, is
-            empty, or cannot be opened; or the resolved path leads elsewhere.
+            empty, or cannot be opened. The error is also raised if the resolved path leads elsewhere.
     """
     try:
         real = Path(os.path.realpath(path))
-        status = os.stat(path)  # noqa: PTH116 - as the user gave it
+        status = os.stat(path)  # noqa: PTH116 - the path exactly as the user gave it
     except FileNotFoundError:
         raise DeviceError(f"there is no device or file {path}. List the devices with 'lsblk'") from None
     except OSError as error:
@@ -334,19 +335,19 @@ def read_identity(path: str | Path) -> DeviceIdentity:
 def require_named(path: str | Path, real: Path, status: os.stat_result) -> None:
     """Check that the resolved path leads to the device, file or folder that ``status`` describes.
 
-    The links in /proc/PID (root, cwd, fd) lead to files of other mount namespaces and to files
+    The links in /proc/PID (root, cwd, fd) may lead to files of other mount namespaces and to files
     without a name. The text of such a link is a path that may belong to another file in tkperf's
     own mount namespace.
 
     Raises:
-        DeviceError: the resolved path leads elsewhere, or nowhere.
+        DeviceError: the resolved path leads to something else, or to nothing.
     """
     try:
         named = real.stat()
     except OSError:
         same = False
     else:
-        # Every node with the device number of a block device is a name of that device.
+        # Every node with the device number of a block device is a name of this device.
         same_device = stat.S_ISBLK(status.st_mode) and named.st_rdev == status.st_rdev
         same = same_device or os.path.samestat(named, status)
     if not same:
@@ -357,7 +358,7 @@ def require_named(path: str | Path, real: Path, status: os.stat_result) -> None:
 
 
 def open_target(real: Path, flags: int) -> int:
-    """Open the resolved path ``real``. If a link has taken its place in the meantime, the link is not followed."""
+    """Open the resolved path ``real``. If a link has replaced the file in the meantime, the link is not followed."""
     try:
         return os.open(real, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
     except PermissionError:
@@ -369,14 +370,14 @@ def open_target(real: Path, flags: int) -> int:
 
 
 def identify(descriptor: int, path: Path, *, again: bool = False) -> DeviceIdentity:
-    """Identify an open device or file, even if its path now leads elsewhere.
+    """Return the identity of an open device or file, even if its path now leads elsewhere.
 
     Args:
         path: the name of the device or file, with all links resolved.
-        again: whether this descriptor was identified before, so that the device had a capacity at that time.
+        again: whether this descriptor was identified before. The device then had a capacity at that time.
 
     Raises:
-        DeviceError: it is neither a block device nor a regular file, is empty, or was removed.
+        DeviceError: the target is neither a block device nor a regular file, is empty, or was removed.
     """
     status = os.fstat(descriptor)
     if stat.S_ISBLK(status.st_mode):
@@ -454,7 +455,7 @@ def _identify_block_device(descriptor: int, real: Path, status: os.stat_result, 
         partition=partition,
         partition_start_bytes=None if start is None else start * SECTOR_BYTES,
         unit=read_unit(disk),
-        # The answer was compared with the first reading, and later readings need no answer.
+        # The user's answer was compared with the first reading, so later readings need no distinction.
         distinction=None if again or partition else find_distinction(disk),
         mapping_uuid=text(disk / "dm/uuid"),
         mapping_name=text(disk / "dm/name"),
@@ -466,16 +467,16 @@ def _identify_block_device(descriptor: int, real: Path, status: os.stat_result, 
 
 
 def file_system_of(path: Path) -> str | None:
-    """Return the type of the file system that contains a path, such as ``ext4``; None if its mount is not visible."""
+    """Return the type of the file system that contains a path, such as ``ext4``; None: its mount is not visible."""
     place = find_mounted_path(path, [*read_mounts(PROC_ROOT / "self", None)], PROC_ROOT)
     return None if place is None else place.mount.kind
 
 
 def find_interface(disk: Path, properties: dict[str, str] | None = None) -> str | None:
-    """Return the bus according to the kernel's device tree. A SATA drive on a SAS adapter is still SATA.
+    """Return the bus of a disk according to the kernel's device tree. A SATA drive on a SAS adapter counts as SATA.
 
     Args:
-        properties: the properties of udev; None: the function reads them.
+        properties: udev's properties of the disk; None: the function reads the properties.
     """
     if properties is None:
         properties = udev_properties(text(disk / "dev") or "")

@@ -1,7 +1,7 @@
-"""All facts about a device and its ATA security, each with its source.
+"""All facts about a device and about its ATA security, each with its source.
 
-The kernel is the first source (sysfs, udev), followed by the tool for the bus (nvme-cli, hdparm, smartctl). The first
-source that contains a fact counts. If a tool is missing, does not end or prints unexpected text, facts that only this
+The kernel (sysfs, udev) is asked first, and then the tool for the bus (nvme-cli, hdparm, smartctl). The first source
+that contains a fact is used. If a tool is missing, does not end or prints unexpected text, the facts that only this
 tool reports stay "not known", and ``gaps`` contains the reason.
 """
 
@@ -23,10 +23,10 @@ TOOL_LIMIT_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtaSecurity:
-    """State of the security feature set, with the erase commands that the drive supports according to its identify
+    """State of the ATA security feature set, and the erase commands that the drive supports according to its identify
     data.
 
-    ``enabled`` means that a password is set. The minutes are estimates of the drive.
+    ``enabled`` means that a password is set. The minutes are the drive's estimates for an erase.
     """
 
     supported: bool
@@ -39,7 +39,7 @@ class AtaSecurity:
     sanitize: frozenset[str] = frozenset()
 
     def describe(self) -> str:
-        """Return the state in the usual technical terms."""
+        """Return the state with the terms of the ATA standard."""
         if not self.supported:
             return "ATA security not supported"
         password = "password set" if self.enabled else "no password"
@@ -48,15 +48,15 @@ class AtaSecurity:
 
 
 def read_security(path: str, *, run: RunTool = run_command) -> AtaSecurity:
-    """Read the security state of an ATA drive."""
+    """Return the security state of an ATA drive."""
     done = run(["hdparm", "-I", path], timeout_s=TOOL_LIMIT_S)
     return parse_identify(done.stdout, path=path)
 
 
 def parse_identify(printed: str, *, path: str) -> AtaSecurity:
     """Parse the security section and the sanitize commands of ``hdparm -I``."""
-    # For a device that is not an ATA drive, hdparm prints "ATA device" and zeros, without a model,
-    # and ends with 0.
+    # For a device that is not an ATA drive, hdparm prints "ATA device" and zeros, but no model, and exits
+    # with 0.
     if "ATA device" not in printed or "Model Number:" not in printed:
         raise EngineError(f"'hdparm -I {path}' printed no identify data of an ATA drive")
     sanitize = frozenset(
@@ -67,7 +67,7 @@ def parse_identify(printed: str, *, path: str) -> AtaSecurity:
     section = re.search(r"^Security:\s*\n((?:[ \t]+.*\n?)*)", printed, re.MULTILINE)
     if section is None:
         return AtaSecurity(supported=False, sanitize=sanitize)
-    # Each line is "\t[not]\t<word>"; the word of a state is alone on its line.
+    # Each line is "\t[not]\t<word>". If a line contains a single word, this word is a state.
     lines = [line.split() for line in section[1].splitlines()]
     true_words = {" ".join(words) for words in lines if words and words[0] != "not"}
     minutes = re.search(r"(\d+)min(?: or more)? for SECURITY ERASE UNIT", section[1])
@@ -86,14 +86,14 @@ def parse_identify(printed: str, *, path: str) -> AtaSecurity:
 
 @dataclass(slots=True)
 class DeviceFacts:
-    """Facts about a device: values and sources by name. ``gaps`` contains reasons for missing facts."""
+    """Facts about a device: values and sources by the name of the fact. ``gaps`` contains reasons for missing facts."""
 
     values: dict[str, object] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     gaps: list[str] = field(default_factory=list)
 
     def add(self, source: str, **facts: object) -> None:
-        """Add those facts of a source that are known and not yet present."""
+        """Add the facts of a source that are known and that no earlier source has provided."""
         for name, value in facts.items():
             if value is not None and value != "" and self.values.get(name) is None:
                 self.values[name] = value
@@ -105,14 +105,14 @@ class DeviceFacts:
 
 
 def inspect_device(identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: RunTool = run_command) -> DeviceFacts:
-    """Return all facts about a device. The function never raises an error: a fact that cannot be read stays not
+    """Return all facts about a device. The function never raises an error. If a fact cannot be read, it stays not
     known.
     """
     facts = DeviceFacts()
     kernel = identity.facts()
     source = {TargetKind.BLOCK: "kernel", TargetKind.FILE: "file system"}
     facts.add(source.get(identity.kind, "simulation"), **kernel)
-    # Every result contains these names, whether the facts are known or not.
+    # Every result contains these names, even if the facts are not known.
     for name in (
         *kernel,
         "vendor",
@@ -153,7 +153,7 @@ def _ask_sysfs(facts: DeviceFacts, disk: Path) -> None:
     function = find_pci_function(disk)
     if function is not None:
         node = number(function / "numa_node")
-        # -1: the machine has a single node, or the firmware does not report it.
+        # The value -1 means that the machine has a single node, or that the firmware does not report the node.
         facts.add(f"sysfs {function.name}/numa_node", numa_node=node if node != -1 else None)
         driver = (function / "driver").resolve().name if (function / "driver").exists() else ""
         adapter = f"{function.name} {text(function / 'vendor')}:{text(function / 'device')} {driver}"
@@ -180,7 +180,7 @@ def _ask_nvme(facts: DeviceFacts, path: str, run: RunTool) -> None:
 
 
 def _ask_smartctl(facts: DeviceFacts, path: str, run: RunTool) -> None:
-    """Add the facts of smartctl, which reads the serial number behind USB bridges, too."""
+    """Add the facts from smartctl, which can also read the serial number behind USB bridges."""
     report = read_json_object(["smartctl", "--info", "--json", path], timeout_s=TOOL_LIMIT_S, run=run)
     rotation = report.get("rotation_rate")
     facts.add(

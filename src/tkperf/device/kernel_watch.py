@@ -1,4 +1,4 @@
-"""Facts from the kernel about a device during a run: the counts of I/O, which a separate thread reads, and the log."""
+"""Facts from the kernel about a device during a run: the log, and the I/O counters, which a separate thread reads."""
 
 from __future__ import annotations
 
@@ -16,48 +16,50 @@ from tkperf.device.identity import DeviceIdentity
 from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_disk
 from tkperf.model.disturbance.io import Counts, DeviceLook
 
-# tkperf compares fio's documents with the counters of the same moment. A fiftieth of a second is exact enough.
+# tkperf compares fio's documents with the counters at the same moment. An interval of 0.02 s is exact enough.
 LOOK_EVERY_S = 0.02
-# Inside a step, an event matters if it lasts a fiftieth of the step. Each look takes a CPU from a load that uses up
-# all of them: at 16 I/Os outstanding per thread, fifty looks a second reach nearly a thousandth of the I/Os, and so
-# the 99.9th percentile. A look takes a sixth of a millisecond of CPU time, because
-# its data are not in the CPU's caches.
+# Inside a step, an event matters only if it lasts a fiftieth of the step. Each look takes a CPU from a load that uses
+# all CPUs. With 16 outstanding I/Os per thread, fifty looks a second delay nearly a thousandth of the I/Os, and so
+# change the 99.9th percentile. A look takes a sixth of a millisecond of CPU time, because its data are not in the
+# CPU's caches.
 SELDOM_SHARE = 0.02
 LEAST_SELDOM_S, MOST_SELDOM_S = 0.1, 0.2
-# Users change the setting by hand, so it changes rarely.
+# Only users change this setting, so a check at this interval is enough.
 ASK_EVERY_S = 1.0
-# During a purge of hours no looks are used; afterwards, only the latest can matter.
+# During a purge of several hours, looks are not needed. After the purge, only the latest looks can matter.
 MOST_DEVICE_LOOKS = 30_000
-# Seventeen numbers of up to twenty digits need less.
+# Seventeen numbers of up to twenty digits need less than this.
 LONGEST_STAT_BYTES = 1024
 KMSG = Path("/dev/kmsg")
-# Documentation/ABI/testing/dev-kmsg: each read returns one record.
+# Each read of the kernel log returns one record of at most this size (Documentation/ABI/testing/dev-kmsg).
 MOST_RECORD_BYTES = 8192
-# A driver that logs without end must not make tkperf read without end.
+# A driver may log without end. This limit prevents tkperf from reading without end.
 MOST_RECORDS = 2000
 LONGEST_LINE = 200
 _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 _SCSI = re.compile(r"\d+:\d+:\d+:\d+")
 _NAMED = re.compile(r"(ata|nvme|host|mmc|virtio|usb)\d+|\d+-[\d.]+")
-# The PCI function of the device and the port above it.
+# Two PCI names are searched for: the PCI function of the device, and the port above this function.
 MOST_PCI = 2
 
 
 def seldom_every_s(from_s: float, until_s: float) -> float:
-    """Return the seconds between looks inside a step that begins and ends at these times."""
+    """Return the interval in seconds between looks inside a step that begins and ends at these times."""
     return min(max(SELDOM_SHARE * (until_s - from_s), LEAST_SELDOM_S), MOST_SELDOM_S)
 
 
 def look_again_s(at_s: float, from_s: float, until_s: float) -> float:
-    """Return the seconds to wait after a look. The inside of a step is from ``from_s`` to ``until_s``."""
+    """Return the seconds to wait after a look at ``at_s``. The inside of a step is from ``from_s`` to ``until_s``."""
     every_s = seldom_every_s(from_s, until_s)
     return every_s if from_s <= at_s < until_s - every_s else LOOK_EVERY_S
 
 
 class StatFiles:
-    """The kernel's counters of devices, which stay open. A look needs one system call for each file.
+    """The kernel's files with the counters of devices. The files stay open, so that a look needs one system call for
+    each.
 
-    To open, read and parse the files at each look would change the 99.9th percentile of a load that uses up the CPUs.
+    If tkperf opened, read and parsed the files at each look, this would change the 99.9th percentile of a load that
+    uses all CPUs.
     """
 
     def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:
@@ -65,9 +67,9 @@ class StatFiles:
         self._open: list[int] = []
 
     def read(self) -> tuple[bytes, ...]:
-        """Return the texts that the kernel writes; empty if one of them cannot be read.
+        """Return the texts of the kernel's files; empty: one of the files cannot be read.
 
-        For a single partition, the text of its disk follows.
+        For a single partition, the text of its disk is added.
         """
         try:
             if not self._open:
@@ -76,7 +78,7 @@ class StatFiles:
                 return (os.pread(self._open[0], LONGEST_STAT_BYTES, 0),)
             return tuple(os.pread(stat, LONGEST_STAT_BYTES, 0) for stat in self._open)
         except OSError:
-            self.close()  # a RAID set made again is another device with the same number
+            self.close()  # a RAID set that was created again is another device with the same number
             return ()
 
     def _open_all(self) -> None:
@@ -86,9 +88,9 @@ class StatFiles:
             self._open.append(os.open(self._nodes[0].resolve().parent / "stat", os.O_RDONLY))
 
     def counts(self, texts: Sequence[bytes]) -> Counts | None:
-        """Add up the texts that ``read`` returned; None if there are none.
+        """Return the sum of the texts that ``read`` returned; None: there are no texts.
 
-        For a single partition, ``others_bytes`` is the traffic of the rest of its disk.
+        For a single partition, ``others_bytes`` is the traffic on the rest of its disk.
         """
         devices = len(self._nodes)
         fields = [parse_stat(text) for text in texts]
@@ -102,7 +104,7 @@ class StatFiles:
             read_bytes=SECTOR_BYTES * whole[2],
             write_bytes=SECTOR_BYTES * whole[6],
             discard_bytes=SECTOR_BYTES * whole[13] if len(whole) > 13 else 0,
-            # Includes I/Os merged into others, so that none is missed.
+            # The sum includes I/Os that the kernel merged into others, so that no I/O is missing.
             ios=whole[0] + whole[1] + whole[4] + whole[5],
             in_flight=whole[8],
             others_bytes=others_bytes,
@@ -110,14 +112,14 @@ class StatFiles:
         )
 
     def close(self) -> None:
-        """Close the files. The next ``read`` opens them again."""
+        """Close the files. The next call of ``read`` opens the files again."""
         while self._open:
             os.close(self._open.pop())
 
 
 class CountingFiles:
-    """The kernel's settings that decide whether it counts the I/O of devices. The files stay open,
-    as in ``StatFiles``.
+    """The kernel's settings that decide whether the kernel counts the I/O of devices. The files of these
+    settings stay open, as in ``StatFiles``.
     """
 
     def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:
@@ -125,7 +127,7 @@ class CountingFiles:
         self._open: list[int] = []
 
     def read(self) -> bool | None:
-        """Return whether the kernel counts for all devices; None if one setting cannot be read."""
+        """Return whether the kernel counts the I/O of all devices; None: a setting cannot be read."""
         try:
             if not self._open:
                 for node in self._nodes:
@@ -137,15 +139,15 @@ class CountingFiles:
         return all(asked) if asked else None
 
     def close(self) -> None:
-        """Close the files. The next ``read`` opens them again."""
+        """Close the files. The next call of ``read`` opens the files again."""
         while self._open:
             os.close(self._open.pop())
 
 
 def parse_stat(stat: bytes) -> list[int]:
-    """Parse a stat file (Documentation/block/stat.rst); empty if it contains anything except numbers.
+    """Return the numbers in a stat file (Documentation/block/stat.rst); empty: the file contains other text as well.
 
-    Fields: reads, merged, sectors, ms; writes, ...; in flight; ...; discards ...
+    The fields are: reads, merged, sectors, ms; the same for writes; in flight and times; the same for discards.
     """
     try:
         return [int(field) for field in stat.split()]
@@ -153,8 +155,8 @@ def parse_stat(stat: bytes) -> list[int]:
         return []
 
 
-class _Look(NamedTuple):  # made faster than a frozen dataclass
-    """A look whose counts are not parsed yet; this can wait until ``take``."""
+class _Look(NamedTuple):  # a NamedTuple is created faster than a frozen dataclass
+    """A look whose counts are parsed later, in ``take``."""
 
     at_s: float
     suspended_s: float
@@ -163,15 +165,15 @@ class _Look(NamedTuple):  # made faster than a frozen dataclass
 
 
 class DeviceCounters:
-    """Reads the counters of devices until it is closed. Without devices, it only measures time, to notice when
-    tkperf itself was stopped.
+    """Reader of the counters of devices, which works until it is closed. Without devices, it only measures time, to
+    notice when tkperf itself was stopped.
     """
 
     def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:
         self._stat_files = StatFiles(majors_minors, sys_root)
         self._counting_files = CountingFiles(majors_minors, sys_root)
         self._looks: deque[_Look] = deque(maxlen=MOST_DEVICE_LOOKS)
-        # Keeps the looks in the order of time.
+        # The lock keeps the looks in the order of time.
         self._looking = threading.Lock()
         self._closed = False
         self._seldom_from_s = self._seldom_until_s = 0.0
@@ -225,7 +227,7 @@ class DeviceCounters:
 
 @contextmanager
 def watching(*identities: DeviceIdentity) -> Iterator[DeviceCounters]:
-    """Yield counters of devices and close them after the block. A file has no counters."""
+    """Yield the counters of devices, and close them after the ``with`` block. A file has no counters."""
     names = [identity.major_minor for identity in identities if identity.major_minor]
     counters = DeviceCounters(names)
     try:
@@ -235,7 +237,7 @@ def watching(*identities: DeviceIdentity) -> Iterator[DeviceCounters]:
 
 
 class KernelLog:
-    """Reader of the records that the kernel logs after the log was opened."""
+    """Reader of the records that the kernel logs after this reader has opened the log."""
 
     def __init__(self, majors_minors: Sequence[str], *, sys_root: Path = SYS_ROOT, kmsg: Path = KMSG) -> None:
         names = {name for node in majors_minors for name in find_names(sys_root / "dev/block" / node)}
@@ -253,7 +255,7 @@ class KernelLog:
     def read(self) -> tuple[str, ...] | None:
         """Return the lines about the devices since the last call.
 
-        None: tkperf may not read the log, or searches for no device.
+        None: tkperf is not allowed to read the log, or there is no device to search for.
         """
         if self._file is None or self._about is None:
             return None
@@ -265,13 +267,13 @@ class KernelLog:
             self._file = None
 
     def _records(self, file: int) -> Iterator[str]:
-        """Yield the text of each record. A record consists of ``priority,sequence,us,flags;text`` and further lines."""
+        """Yield the text of each record. A record consists of ``priority,sequence,us,flags;text`` and more lines."""
         for _ in range(MOST_RECORDS):
             try:
                 record = os.read(file, MOST_RECORD_BYTES)
             except BlockingIOError:
                 return
-            except BrokenPipeError:  # some were overwritten before they could be read
+            except BrokenPipeError:  # the kernel overwrote some records before they could be read
                 continue
             except OSError:
                 return
@@ -282,7 +284,7 @@ class KernelLog:
 
 
 def find_names(node: Path) -> Iterator[str]:
-    """Yield the names under which the kernel may log a device; for a set or mapping, also those of its members."""
+    """Yield the names that the kernel may use for a device in its log. For a set or mapping, include its members."""
     try:
         place = node.resolve(strict=True)
     except OSError:
@@ -297,7 +299,9 @@ def find_names(node: Path) -> Iterator[str]:
 
 
 def _of_path(parts: Sequence[str]) -> Iterator[str]:
-    """Yield the names in a sysfs path: ``sdb``, ``2:0:0:0``, ``ata3``, ``0000:00:1f.2``; for a partition, its disk."""
+    """Yield the names in a sysfs path, such as ``sdb``, ``2:0:0:0``, ``ata3`` and ``0000:00:1f.2``. For a partition,
+    include its disk.
+    """
     yield parts[-1]
     if "block" in parts[:-2]:
         yield parts[parts.index("block") + 1]

@@ -1,5 +1,5 @@
-"""Links of drives and bridges according to the kernel: the negotiated link, the fastest possible link, and its
-bandwidth.
+"""Links of drives and bridges according to the kernel: the negotiated link, the fastest possible link, and the
+bandwidth of the link.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tkperf.device.sysfs import binary, find_nvme_controller, find_pci_function, number, text
 
-# PCIe by the transfer rate of a lane in GT/s: generation, and the share of bits that are data after line encoding
-# (PCI Express base specifications: 8b/10b, 128b/130b, flits of 256 bytes with 236 of packets).
+# Generations of PCIe by the transfer rate of a lane in GT/s. The second value is the share of bits that are data after
+# line encoding (PCI Express base specifications: 8b/10b, 128b/130b, flits of 256 bytes with 236 bytes of packets).
 PCIE_GENERATIONS = {
     "2.5": (1, 8 / 10),
     "5.0": (2, 8 / 10),
@@ -19,13 +19,13 @@ PCIE_GENERATIONS = {
     "32.0": (5, 128 / 130),
     "64.0": (6, 236 / 256),
 }
-# If a link is not known, some bridges show 0, 63 or 255 lanes.
+# If the width of a link is not known, some bridges report 0, 63 or 255 lanes.
 _PCIE_WIDTHS = (1, 2, 4, 8, 12, 16, 32)
-# SATA and SAS use 8b/10b; SAS at 22.5 Gbit/s 128b/150b (SAS-4, SPL-4).
+# SATA and SAS use the line encoding 8b/10b. SAS at 22.5 Gbit/s uses 128b/150b (SAS-4, SPL-4).
 _SAS_4_GBPS = 22.5
 # Offset of the identify data in the ATA information VPD page (89h, SAT-3).
 IDENTIFY_OFFSET = 60
-# Identify word 76, bits 1-3: SATA generations that the drive supports (ACS-3).
+# Bits 1 to 3 of word 76 of the identify data contain the SATA generations that the drive supports (ACS-3).
 SATA_CAPABILITIES_WORD = 76
 SATA_SPEEDS_GBPS = (1.5, 3.0, 6.0)
 
@@ -34,7 +34,7 @@ SATA_SPEEDS_GBPS = (1.5, 3.0, 6.0)
 class Link:
     """A link. ``fastest`` is the fastest link that the drive supports. None means not known.
 
-    ``bytes_per_s``: the bandwidth in one direction after line encoding, including the headers of packets.
+    ``bytes_per_s`` is the bandwidth in one direction after line encoding. It includes the headers of packets.
     """
 
     negotiated: str
@@ -45,7 +45,7 @@ class Link:
 
 
 def read_link(disk: Path) -> Link | None:
-    """Return the link of a whole disk, given its sysfs folder; None if the kernel reports no link."""
+    """Return the link of a whole disk. ``disk`` is the disk's folder in sysfs. None: the kernel reports no link."""
     controller = find_nvme_controller(disk)
     if controller is not None:
         function = find_pci_function(controller)
@@ -61,9 +61,9 @@ def read_link(disk: Path) -> Link | None:
 
 
 def find_narrower_bridge(disk: Path) -> Link | None:
-    """Return the narrowest PCIe link toward the CPU whose bandwidth is less than that of the drive or its adapter.
+    """Return the narrowest PCIe link towards the CPU if its bandwidth is less than that of the drive or its adapter.
 
-    ``source`` names its bridge. None: there is no such link, or the kernel does not report it.
+    ``source`` names the bridge of this link. None: there is no such link, or the kernel does not report it.
     """
     function = find_pci_function(find_nvme_controller(disk) or disk)
     if function is None:
@@ -79,13 +79,13 @@ def find_narrower_bridge(disk: Path) -> Link | None:
 
 
 def _carried(function: Path) -> float:
-    """Return the transfer rate of all lanes together, in GT/s; 0 means not known."""
+    """Return the transfer rate of all lanes together, in GT/s; 0: not known."""
     width = text(function / "current_link_width") or ""
     return _gts(text(function / "current_link_speed")) * (int(width) if width.isdigit() else 0)
 
 
 def read_pcie_link(function: Path) -> Link | None:
-    """Return the PCIe link of a function or bridge; None if the kernel reports no link."""
+    """Return the PCIe link of a function or bridge; None: the kernel reports no link."""
     speed, width = (text(function / f"current_link_{what}") for what in ("speed", "width"))
     fastest_speed, widest = (text(function / f"max_link_{what}") for what in ("speed", "width"))
     negotiated, fastest = _pcie_name(speed, width), _pcie_name(fastest_speed, widest)
@@ -105,7 +105,7 @@ def read_pcie_link(function: Path) -> Link | None:
 
 
 def _pcie_name(speed: str | None, width: str | None) -> str | None:
-    """Return ``PCIe gen 4 x4`` for ``16.0 GT/s PCIe`` and ``4``."""
+    """Return a name such as ``PCIe gen 4 x4``. The kernel's texts for this link are ``16.0 GT/s PCIe`` and ``4``."""
     if speed is None or width is None or not width.isdigit() or int(width) == 0:
         return None
     known = PCIE_GENERATIONS.get(f"{_gts(speed):.1f}")
@@ -128,7 +128,7 @@ def _gts(speed: str | None) -> float:
 
 
 def _sata(port: Path, disk: Path) -> Link | None:
-    """Return a SATA link. The kernel names the n-th port ata<n> and its link link<n>."""
+    """Return a SATA link. The kernel names the n-th port ata<n>, and the link of this port link<n>."""
     speed = text(port / f"link{port.name[3:]}/ata_link/link{port.name[3:]}/sata_spd")
     if speed is None or not speed[0].isdigit():
         return None
@@ -147,13 +147,15 @@ def _sata(port: Path, disk: Path) -> Link | None:
 
 
 def _serial_bytes_per_s(gbps: float) -> int | None:
-    """Return the data rate of a SATA link or a SAS phy; None: the rate is not known."""
+    """Return the data rate of a SATA link or a SAS phy, in bytes per second; None: the rate is not known."""
     encoded = 128 / 150 if gbps == _SAS_4_GBPS else 8 / 10
     return round(gbps * 1e9 * encoded / 8) or None
 
 
 def read_sas_link(device: Path) -> Link | None:
-    """Return the SAS link of an end device or expander, with all phys of its port. A wide port has several phys."""
+    """Return the SAS link of an end device or expander. If its port has several phys (a wide port), all are
+    included.
+    """
     phys = sorted(device.parent.glob("phy-*/sas_phy/phy-*"))
     rates = [_gts(text(phy / "negotiated_linkrate")) for phy in phys]
     fastest = [_gts(text(phy / "maximum_linkrate")) for phy in phys]
@@ -170,7 +172,7 @@ def read_sas_link(device: Path) -> Link | None:
 
 
 def read_usb_link(device: Path) -> Link | None:
-    """Return the USB link of a device or hub; None if the kernel reports no link."""
+    """Return the USB link of a device or hub; None: the kernel reports no link."""
     mbps = number(device / "speed")
     if mbps is None:
         return None
@@ -185,6 +187,9 @@ def read_usb_link(device: Path) -> Link | None:
 
 
 def _usb_bytes_per_s(mbps: int) -> int:
-    """Return the bandwidth of a USB link: no line encoding up to 480 Mbit/s, 8b/10b at 5 Gbit/s, 128b/132b above."""
+    """Return the bandwidth of a USB link in bytes per second.
+
+    Up to 480 Mbit/s there is no line encoding. At 5 Gbit/s, USB uses 8b/10b, and at higher rates 128b/132b.
+    """
     encoded = 1.0 if mbps < 5000 else 8 / 10 if mbps == 5000 else 128 / 132
     return round(mbps * 1e6 * encoded / 8)

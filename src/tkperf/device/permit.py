@@ -1,8 +1,8 @@
-"""The permit to erase. Without a permit, nothing destructive happens.
+"""The permit to erase a device. Without a permit, no destructive act happens.
 
-plan -> show -> permit -> execute. Only this module makes permits, after the safety check, and each permit is for one
-device identity that the user confirmed. A permit holds the device exclusively, and is checked again just before each
-act. The permit for a RAID set follows from the permits of its members.
+The order is: plan, show, permit, execute. Only this module creates permits. It creates a permit after the safety check,
+for the identity of one device that the user confirmed. A permit holds the device exclusively, and tkperf checks the
+permit again just before each destructive act. The permit for a RAID set is derived from the permits of its members.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MADE_HERE = object()
 
 
 class ErasePermit:
-    """The right to erase one device during one run. Only ``grant_permit`` makes one."""
+    """The right to erase one device during one run. Only ``grant_permit`` creates such a permit."""
 
     def __init__(self, held: Hold, *, made_by: object) -> None:
         if made_by is not _MADE_HERE:
@@ -30,7 +30,7 @@ class ErasePermit:
             )
         self._held = held
         self._redeemed = False
-        # The kernel's name of the set or mapping that tkperf made from the device.
+        # The kernel's name of the set or mapping that tkperf created from the device.
         self.lent_to: str | None = None
         self._shared = False
         self._has_begun = False
@@ -41,7 +41,7 @@ class ErasePermit:
 
     @property
     def descriptor(self) -> int:
-        """Descriptor of the exclusively opened device, for ioctls."""
+        """The descriptor of the exclusively opened device, for ioctls."""
         self._require_at_hand()
         if self._held.is_lent:
             raise RefusedError(f"{self.identity.path} is not held exclusively by tkperf at the moment")
@@ -49,23 +49,25 @@ class ErasePermit:
 
     @property
     def path(self) -> str:
-        """A path to the held device, for programs that take a path."""
+        """The path to the held device, for programs that accept a path."""
         self._require_at_hand()
         return self._held.path
 
     @property
     def handle(self) -> Handle:
-        """A handle for a program that erases the device."""
+        """The handle for a program that erases the device."""
         self.require_in_use()
         return self._held.handle
 
     @property
     def locks(self) -> tuple[int, ...]:
-        """The descriptors that a load generator inherits: they keep the device locked while it runs."""
+        """The descriptors that a load generator inherits. These descriptors keep the device locked while the
+        generator runs.
+        """
         return (self._held.anchor,) if self._held.is_open else ()
 
     def redeem(self) -> Self:
-        """Use the permit for a run.
+        """Mark the permit as used for this run, and return it.
 
         Raises:
             RefusedError: the permit was used or released before.
@@ -92,8 +94,8 @@ class ErasePermit:
     def recheck(self) -> None:
         """Check the held device again, just before a destructive act.
 
-        Before the first act of a run, this check includes writes of other programs since the first
-        reading.
+        Before the first act of a run, the method also checks whether other programs have written to the
+        device since the first reading.
 
         Raises:
             DeviceError: the device was removed, or is not the confirmed device.
@@ -110,7 +112,7 @@ class ErasePermit:
     def require_kernel_name(self) -> str:
         """Return the kernel's own node of the device, for programs that use names.
 
-        The kernel gives this name to no other device while the permit holds this one.
+        While the permit holds the device, the kernel gives this name to no other device.
 
         Raises:
             DeviceError: the node is missing or belongs to another device.
@@ -126,7 +128,7 @@ class ErasePermit:
     def named_handle(self) -> Handle:
         """Return a handle with the kernel's node, for programs that use names.
 
-        For a file, return the same as ``handle``.
+        For a file, the result is the same as ``handle``.
 
         Raises:
             DeviceError: the node is missing or belongs to another device.
@@ -136,20 +138,20 @@ class ErasePermit:
         return replace(self.handle, path=self.require_kernel_name())
 
     def lend(self, *, shared: bool = False) -> None:
-        """Give up the exclusive hold for a borrower that needs the device: mdadm, a vendor's tool, a mapping.
+        """Give up the exclusive hold for another user of the device: mdadm, a vendor's tool, or a mapping.
 
         Args:
-            shared: whether the borrower excludes others, and lets tkperf write to the device itself.
+            shared: whether the other user keeps programs away, but lets tkperf write to the device itself.
 
-        Raises as ``recheck``.
+        Raise the same errors as ``recheck``.
         """
         self.recheck()
         self._held.lend()
         self._shared = shared
 
     def take_back(self) -> None:
-        """Hold the device exclusively again. It must be the same device and must be free. Raises the same errors as
-        ``recheck``.
+        """Hold the device exclusively again. It must be the same device, and no other program may use it. Raise the
+        same errors as ``recheck``.
         """
         if self._held.is_lent:
             self.lent_to, self._shared = None, False
@@ -162,16 +164,16 @@ class ErasePermit:
 
 
 class SetPermit(ErasePermit):
-    """The right to write to a RAID set or mapping that tkperf makes from permitted drives. Each set needs a new
+    """The right to write to a RAID set or mapping that tkperf creates from permitted drives. Each set needs a new
     permit.
     """
 
     def __init__(self, identify: Callable[[], DeviceIdentity], *, made_by: object) -> None:
-        """Hold the set.
+        """Create a permit for a set. The permit then holds the set.
 
         Args:
-            identify: reads the identity of the set, and raises an error unless the set consists of the permitted
-                drives.
+            identify: a function that returns the identity of the set. The function raises an error unless the set
+                consists of the permitted drives.
         """
         super().__init__(self._hold_set(identify), made_by=made_by)
         self._identify = identify
@@ -179,7 +181,7 @@ class SetPermit(ErasePermit):
 
     @property
     def is_made(self) -> bool:
-        """Return whether tkperf has made the set and holds it."""
+        """Return whether tkperf has created the set and holds it."""
         return self._held.is_open
 
     def made(self) -> None:
@@ -204,10 +206,10 @@ class SetPermit(ErasePermit):
 
 
 class ControllerPermit:
-    """The right to erase drives behind a RAID controller, which the kernel does not see.
+    """The right to erase drives behind a RAID controller. The kernel does not show these drives.
 
-    Only ``grant_controller_permit`` makes one. ``serials`` has the serial number of each drive by
-    its address on the controller.
+    Only ``grant_controller_permit`` creates such a permit. ``serials`` contains the serial number of each
+    drive by the drive's address on the controller.
     """
 
     def __init__(self, serials: Mapping[str, str], *, made_by: object) -> None:
@@ -216,7 +218,7 @@ class ControllerPermit:
         self.serials = dict(serials)
 
     def require(self, serials: Mapping[str, str | None]) -> None:
-        """Check that these are the confirmed drives; otherwise raise DeviceError."""
+        """Check that these drives are the confirmed drives. Otherwise raise DeviceError."""
         if dict(serials) != self.serials:
             raise DeviceError(
                 f"the drives of the RAID set are no longer the confirmed drives. They are now {serials}, and they "
@@ -225,10 +227,10 @@ class ControllerPermit:
 
 
 def grant_controller_permit(serials: Mapping[str, str | None], *, confirmed_id: str) -> ControllerPermit:
-    """Return the permit for drives behind a RAID controller that the user confirmed by serial numbers.
+    """Return the permit for drives behind a RAID controller. The user has confirmed the drives by their serial numbers.
 
     Raises:
-        RefusedError: the numbers are wrong, or a drive has no serial number.
+        RefusedError: the confirmed numbers are wrong, or a drive has no serial number.
     """
     serial_of = {address: serial for address, serial in serials.items() if serial}
     if len(serial_of) < len(serials):
@@ -245,9 +247,9 @@ def grant_controller_permit(serials: Mapping[str, str | None], *, confirmed_id: 
 
 
 def hold_target(identity: DeviceIdentity) -> Hold:
-    """Check for objections to erasing a device, and hold it exclusively.
+    """Check for objections to erasing a device, and hold the device exclusively.
 
-    The held device is checked again, so that nothing can happen between the check and the hold.
+    The held device is checked again, because its state may have changed between the check and the hold.
 
     Raises:
         DeviceError: the device was removed, or is now a different device.
@@ -270,15 +272,15 @@ def hold_target(identity: DeviceIdentity) -> Hold:
 
 
 def grant_permit(held: Hold, *, confirmed_id: str) -> ErasePermit:
-    """Return the permit for a held device, if the user confirmed exactly this device. Release the device after an
-    error.
+    """Return the permit for a held device if the user confirmed exactly this device. After an error, release the
+    device.
 
     Args:
-        confirmed_id: the device to erase as the user named it; must be its ``confirm_id``.
+        confirmed_id: the device to erase, as the user named it. The text must equal the device's ``confirm_id``.
 
     Raises:
         DeviceError: the device was removed, or is now a different device.
-        RefusedError: the name is wrong, or other programs use the device now.
+        RefusedError: ``confirmed_id`` is wrong, or other programs use the device now.
     """
     identity = held.identity
     try:
@@ -288,8 +290,8 @@ def grant_permit(held: Hold, *, confirmed_id: str) -> ErasePermit:
                 "Nothing was touched"
             )
         held.require_same()
-        # Check again for users: an exclusive hold does not prevent ordinary writes, and the answer may have taken
-        # hours.
+        # Check for users of the device again. An exclusive hold does not prevent ordinary writes, and the user may have
+        # needed hours to answer.
         refuse_objections(identity, held=held.anchor, ask_processes=True)
     except BaseException:
         held.release()
@@ -298,13 +300,13 @@ def grant_permit(held: Hold, *, confirmed_id: str) -> ErasePermit:
 
 
 def grant_set_permit(find_path: Callable[[], str], members: Sequence[ErasePermit]) -> SetPermit:
-    """Return the permit for a set or mapping that was just made from drives whose permits are in use.
+    """Return the permit for a set or mapping that was just created from drives whose permits are in use.
 
     Args:
-        find_path: returns its node, which may change each time that a mapping is made.
+        find_path: a function that returns the node of the set, which may change each time that a mapping is created.
 
     Raises:
-        RefusedError: the set or mapping lies on other drives, or other programs use it.
+        RefusedError: the set or mapping uses other drives, or other programs use it.
     """
 
     def identify() -> DeviceIdentity:
@@ -322,13 +324,14 @@ def grant_set_permit(find_path: Callable[[], str], members: Sequence[ErasePermit
 
 
 def grant_virtual_drive_permit(path: str, find_naa: Callable[[], str | None]) -> SetPermit:
-    """Return the permit for a virtual drive that the controller has just made from permitted drives.
+    """Return the permit for a virtual drive that the controller has just created from permitted drives.
 
     Args:
-        find_naa: asks the controller for the drive's world-wide name.
+        path: the path of the virtual drive, as the user gave it.
+        find_naa: a function that asks the controller for the world-wide name of the virtual drive.
 
     Raises:
-        RefusedError: DEVICE is another drive, or other programs use it.
+        RefusedError: ``path`` leads to another drive, or other programs use the virtual drive.
     """
 
     def identify() -> DeviceIdentity:
@@ -348,7 +351,7 @@ def refuse_written(identity: DeviceIdentity, sign: str | None, *, begun: bool = 
     reading.
 
     Args:
-        sign: the evidence of the write in words; None if there is no evidence.
+        sign: a text about the evidence of the write; None: there is no evidence.
         begun: the same as in ``refuse_objections``.
     """
     if sign is not None:
@@ -365,11 +368,11 @@ def refuse_objections(
     ask_processes: bool = False,
     begun: bool = False,
 ) -> None:
-    """Raise RefusedError with all objections to erasing a device, if there are objections.
+    """Raise RefusedError if there are objections to erasing a device. The message contains all objections.
 
     Args:
         held, use_only, used_by_us, ask_processes: the same as in ``find_objections``.
-        begun: whether the run has begun, so that it may already have written to the device.
+        begun: whether the run has begun, so that the run may already have written to the device.
     """
     objections = find_objections(
         identity, held=held, use_only=use_only, used_by_us=used_by_us, ask_processes=ask_processes
