@@ -405,7 +405,10 @@ _FORGOTTEN_BITS = 8
 
 
 def build_cell_charts() -> dict[str, AnyChart]:
-    """Return the charts of a cell by name, without data. The page inserts the data of the cell that was clicked."""
+    """Return the charts of a cell without data, with their names as the keys.
+
+    The page inserts the data of the cell that was clicked.
+    """
     seconds = {IOPS.key: (IOPS,), THROUGHPUT.key: (THROUGHPUT,), "latency": LATENCIES_OF_SECONDS}
     charts: dict[str, AnyChart] = {
         "histogram": _any_distribution("Response time histogram"),
@@ -519,7 +522,7 @@ def _shorten(values: NDArray[np.float64]) -> NDArray[np.float32]:
     bits = values.astype(np.float32).view(np.uint32)
     half = np.uint32(1 << (_FORGOTTEN_BITS - 1))
     kept = (bits + half) >> _FORGOTTEN_BITS << _FORGOTTEN_BITS
-    # NaN means "not measured" and has to stay NaN.
+    # NaN means "not measured" and must remain NaN.
     return np.where(np.isnan(values), np.float32(np.nan), kept.view(np.float32))
 
 

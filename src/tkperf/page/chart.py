@@ -350,7 +350,7 @@ class Distribution(Picture):
 
 
 class Slice(NamedTuple):
-    """A column of a heat map: its start and its end on the axis, and the I/Os of each band."""
+    """A column of a heat map: its start and end on the time axis, and the number of I/Os in each band."""
 
     begin: float
     end: float

@@ -271,7 +271,7 @@ def build_claims_page(checked: Checked) -> ReportView:
 
 
 def _describe_claims_title(checked: Checked) -> str:
-    """Return ``3 of 8 claims are missed, 1 is not judged``."""
+    """Return the title of a page of claims: ``3 of 8 claims are missed, 1 is not judged``."""
     claims = format_count(len(checked.by_title), "claim")
     counts = {kind: checked.count(kind) for kind in ClaimKind}
     parts = [

@@ -26,7 +26,7 @@ NOT_CHECKED = "could not be checked"
 _SMALLEST_MARGIN = 0.05  # in percent
 _GREATEST_MARGIN = 100_000  # in percent; only a limit close to 0 leads to a larger distance
 _MOST_SIGMAS = 10  # a larger number adds no information
-_MOST_FINER = 6  # most digits in addition to the usual ones, to show that a value differs from its limit
+_MOST_FINER = 6  # digits in addition to the usual digits, to show that a value differs from its limit
 WITHIN_UNCERTAINTY = "within the uncertainty"
 
 

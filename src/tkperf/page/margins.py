@@ -218,7 +218,7 @@ def _count_missed(missed: Sequence[int]) -> str:
 
 
 def _count_open(known: Sequence[Checked], what: str) -> Iterator[str]:
-    """Yield ``2 claims of 2 drives were not measured``, ``6 claims of 1 drive are not judged``."""
+    """Yield texts about claims without a verdict: ``2 claims of 2 drives were not measured``."""
     counts: Counter[str] = Counter()
     runs: dict[str, set[int]] = {}
     for number, checked in enumerate(known):

@@ -163,7 +163,7 @@ class DecisionView:
 
     @property
     def has_charts_first(self) -> bool:
-        """Return whether the charts precede the matrix, because the matrix alone is higher than the screen."""
+        """Return whether the charts are above the matrix, because the matrix alone is higher than the screen."""
         return len(self.rows) > MOST_ON_SCREEN
 
     @property

@@ -26,7 +26,8 @@ _FIGURE = re.compile(r"-$|$|[(]?[-+\N{MINUS SIGN}<>≤≥]?\s?[0-9]")
 
 MOST_ROWS, FEW_MORE = 10, 4
 """A long table of steps first shows this many rows. A table that has only a few more rows shows all rows."""
-# A sweep has at most 1,024 rows (MOST_COMBINATIONS in procedures/workload_sweep.py).
+# All rows of a sweep are shown at once: a sweep has at most 1,024 rows (MOST_COMBINATIONS in
+# procedures/workload_sweep.py).
 MOST_ROWS_AT_ONCE = 1200
 
 

@@ -95,7 +95,7 @@ def render_json(result: RunResult) -> str:
 # the memory of the text.
 _LISTS_OF_A_SECTION = ("verdicts", "cells", "rounds", "slices", "timelines", "characteristics")
 _LISTS_OF_A_TEST = ("steps",)
-# Number of spaces before the elements of these lists.
+# Number of spaces before the elements of the long lists, in a section and in a test.
 _IN_A_SECTION, _IN_A_TEST = 12, 8
 # An element may be a round with 1,000 workloads, so only a few elements are converted at once.
 _ELEMENTS_AT_ONCE = 10

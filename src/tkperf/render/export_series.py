@@ -165,7 +165,7 @@ def build_second(sample: Sample, workload: Workload, labels: Labels, step_s: flo
 
 
 def build_reading(reading: Reading, run: Labels, at_s: float) -> SeriesPoint:
-    """Return the point of a reading of a drive."""
+    """Return the point that contains a reading of a drive."""
     values = {name: getattr(reading, attribute) for name, (_, attribute) in READINGS.items()}
     used = values["tkperf_drive_used_ratio"]
     values["tkperf_drive_used_ratio"] = None if used is None else used / 100

@@ -163,7 +163,7 @@ def _describe_life(found: RunEstimate) -> str:
 
 
 def _build_links(estimate: BatchEstimate) -> TableView:
-    """Return the parts that the drives of one group share, with their budgets."""
+    """Return a table of the links that the drives of one group share, with the budget of each link."""
     of_groups = [(number, one) for number, group in enumerate(estimate.groups, start=1) for one in group.budgets]
     columns: list[Column[tuple[int, PartBudget]]] = [
         Column("Group", lambda row: str(row[0])),

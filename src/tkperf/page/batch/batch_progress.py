@@ -23,7 +23,7 @@ from tkperf.page.page import Cell, Column, Note, NotesView, ReportView, TableVie
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 from tkperf.pipeline.run_state import Brief, RunState
 
-# Fewest characters of a serial number that are shown.
+# Smallest number of characters that are shown of a serial number.
 _END_OF_SERIAL = 6
 Runs = Mapping[int, RunState] | Mapping[int, Brief]
 
@@ -87,7 +87,7 @@ class _Line:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Return the reasons to look at a running drive."""
+        """Return the reasons for which a user should look at a running drive."""
         run = self.run
         if self.drive.stage is not DriveStage.RUNNING:
             return ()

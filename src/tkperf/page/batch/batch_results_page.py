@@ -198,7 +198,7 @@ def _measured_again(batch_result: BatchResult) -> NotesView | None:
 
 
 def _build_figures(batch_result: BatchResult) -> Iterator[TestView]:
-    """Yield the part with the headline figures of each model: a strip for each figure, and its distribution."""
+    """Yield a part with the headline figures of each model. Each figure has a strip and a distribution."""
     for number, group in enumerate(batch_result.groups):
         table = build_headline_table(group.compared)
         if table is None:

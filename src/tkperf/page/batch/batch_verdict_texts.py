@@ -196,7 +196,7 @@ def _describe_open_claims(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
 
 
 def _describe_outlier(one: BatchDriveResult, batch_result: BatchResult) -> str:
-    """Return ``slot 7 (S4510-17) is unlike the others: 4 KiB random read: IOPS 12 % lower and 3 more figures``."""
+    """Describe an outlier: ``slot 7 (S4510-17) is unlike the others: 4 KiB random read: IOPS 12 % lower``."""
     # Compare the drives by number: the drives of the page contain their reports, and the drives of the group do not.
     (group,) = (group for group in batch_result.groups if one.number in (other.number for other in group.drives))
     names, found = name_headlines(group.compared), batch_result.outliers[one.number]

@@ -221,8 +221,8 @@ MEANING_OF_CLAIM_LIMITS = "The dashed line is the limit of the claim; values in 
 
 
 def choose_cohort_figures(comparison: Comparison, most: int) -> tuple[CohortValue, ...]:
-    """Return the most important figures of a cohort: those with outliers, then the first figure of each test, then the
-    others.
+    """Return the most important figures of a cohort: first the figures with outliers, then the first figure of each
+    test, and then all other figures.
     """
     figures = () if comparison.cohort is None else comparison.cohort.figures
     by_place = {figure.row.place: figure for figure in figures}

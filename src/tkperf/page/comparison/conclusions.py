@@ -272,7 +272,7 @@ def _distance(entry: Entry) -> float:
 
 
 def _ratio_sentence(row: ComparedRow, loads: _Names, first: str, second: str, *, place: int = 1) -> str:
-    """Return ``4 KiB random write, settled: B has 8.70 × the IOPS of A (8.52 to 8.88), beyond noise.``"""
+    """Describe a ratio: ``4 KiB random write, settled: B has 8.70 × the IOPS of A (8.52 to 8.88), beyond noise.``"""
     entry = row.entries[place]
     assert entry.ratio is not None
     interval = ""
@@ -433,7 +433,7 @@ def _of_last_run(comparison: Comparison) -> Iterator[str]:
 
 
 def describe_days(days: float) -> str:
-    """Return ``12 days``, ``9 h``, ``5 min``."""
+    """Return a number of days in the unit that suits it: ``12 days``, ``9 h``, ``5 min``."""
     hours = 24 * days
     if hours < 2:
         return f"{60 * hours:.0f} min"
@@ -441,7 +441,7 @@ def describe_days(days: float) -> str:
 
 
 def describe_trend(figure: HistoryValue, history: History) -> str:
-    """Return ``-1.2 % per 30 days (-2.0 to -0.4)``."""
+    """Return the trend of a figure with its interval: ``-1.2 % per 30 days (-2.0 to -0.4)``."""
     trend = figure.trend
     if trend is None:
         return "not known"

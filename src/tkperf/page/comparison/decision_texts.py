@@ -280,7 +280,7 @@ def format_times(ratio: float) -> str:
 
 
 def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
-    """Return ``A (210,000 IOPS), then B (4.4 × less), C (29 × less); not ranked: D (7,310 IOPS, not steady)``."""
+    """Return a ranking in words: ``A (210,000 IOPS), then B (4.4 × less); not ranked: D (7,310 IOPS, not steady)``."""
     if len(figure.measured) == 1:
         (run,) = figure.measured
         return f"only {called[run]} was measured ({', '.join(_facts_of(figure, run))})"

@@ -104,7 +104,7 @@ def number_rows(comparison: Comparison) -> dict[tuple[object, ...], str]:
 
 
 def build_headline_table(comparison: Comparison, most_across: int = MOST_ACROSS) -> TableView | None:
-    """Return a row for each headline figure, or None if there are none."""
+    """Return a table with a row for each headline figure, or None if there are no headline figures."""
     if not comparison.headlines:
         return None
     loads = describe_loads(comparison)

@@ -74,7 +74,7 @@ def sort_headlines(comparison: Comparison) -> list[ComparedRow]:
             for figure in comparison.history.figures
             if figure.trend is not None and figure.change in BEYOND_NOISE
         }
-        # Even without a trend, the last run may differ from the first.
+        # Even if a figure has no trend, the last run may differ from the first run.
         headlines = sorted(headlines, key=lambda row: -row.entries[-1].beyond_noise)
     return sorted(headlines, key=lambda row: -weights.get(row.place, 0.0))
 

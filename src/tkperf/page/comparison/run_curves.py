@@ -144,7 +144,7 @@ def _find_others(comparison: Comparison, test: str) -> Iterator[ChartView]:
 
 
 def _find_fills(comparison: Comparison, test: str) -> Iterator[ChartView]:
-    """Yield charts of streams of random writes over the amount written, in multiples of each drive's capacity."""
+    """Yield charts of random-write streams. The x axis is the amount written, in multiples of each drive's capacity."""
     for sections in find_sections(comparison, test).values():
         streams = {run: section for run, section in sections.items() if len(section.slices) > 1}
         works = [section.slices[0].values.workload for section in streams.values()]
@@ -193,7 +193,7 @@ def _in_both_measures(figure: Figure) -> Iterator[Figure]:
         return
     (key,) = figure.quantities
     for axis, words in (("block_size", "over block size"), ("read_percent", "over mix")):
-        # The measure of the test is shown first.
+        # The test's own measure is the first view.
         for quantity in find_quantities((key, *(rate for rate in _RATES if key in _RATES and rate != key))):
             yield replace(
                 figure, quantities=(quantity.key,), axis=axis, log=True, title="", view=(quantity.short, words)
@@ -341,7 +341,7 @@ _WORDS = {
 
 
 def _find_axes(comparison: Comparison, streams: Sections, kind: FigureKind) -> dict[str, StreamAxis]:
-    """Return the axis of each run. For the amount written, return only the axes of runs whose amount is known."""
+    """Return the axis of each run. If the axis shows the amount written, runs without a known amount are left out."""
     if kind is FigureKind.OVER_TIME:
         time = over_time(max((section.slices[-1].end_s for section in streams.values()), default=0.0))
         return dict.fromkeys(streams, time)

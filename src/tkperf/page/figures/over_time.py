@@ -202,7 +202,7 @@ def _draw_over_rounds(
     )
 
 
-# The axis always includes the lines that are drawn at 90 % and 110 %, so that a nearly constant curve looks flat.
+# The axis always includes the lines at 90 % and 110 %. A nearly constant curve therefore looks flat.
 _OF_MEAN = (90.0, 110.0)
 
 

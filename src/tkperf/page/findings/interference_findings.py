@@ -21,8 +21,8 @@ from tkperf.model.units import NOT_MEASURED, format_block_size_kib, format_numbe
 from tkperf.page.words.uncertainty import describe_flags
 from tkperf.procedures.interference import FIRST_CELL_AGAIN
 
-# Largest ratio of the ends of an interval around 1 with which a factor counts as 1. The interval of a wider factor
-# also contains effects that a user would notice.
+# If the interval of a factor contains 1, and the ratio of its ends is at most this value, the factor counts as 1. A
+# wider interval also contains effects that a user would notice.
 NARROW_INTERVAL = 1.1
 
 
@@ -162,7 +162,7 @@ def describe_neighbours(section: SectionResult) -> str:
 
 
 def _describe_effect(effect: NeighbourEffect) -> str:
-    """Return the factor next to a neighbour in words, or that the latency is not measurably changed next to it."""
+    """Return the factor next to a neighbour in words, or that the neighbour does not measurably change the latency."""
     known = effect.uncertainty
     ends = None if known is None or known.low is None or known.high is None else (known.low, known.high)
     if ends is not None and ends[0] <= 1 <= ends[1] <= NARROW_INTERVAL * ends[0]:

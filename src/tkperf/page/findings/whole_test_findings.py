@@ -135,7 +135,7 @@ def _find_firsts(test: TestResult) -> dict[str, str]:
 
 
 def _describe_shares(test: TestResult, firsts: dict[str, str]) -> str:
-    """Return ``Random 4 KiB writes run at 98.1 % (State 1) to 132 % (State 10) of the 27,000 IOPS of ...``."""
+    """Describe shares of a rate: ``Random 4 KiB writes run at 98.1 % (State 1) to 132 % (State 10) of the ...``."""
     shares = {
         section.name: share.value
         for section in test.sections
@@ -171,7 +171,7 @@ def _several_alike(test: TestResult, sections: Sequence[SectionResult]) -> str:
 
 
 def _from_to(cells: Sequence[CellResult], quantity: Quantity) -> str:
-    """Return ``run at 510 MB/s with 1024 KiB blocks and 12.3 MB/s with 0.5 KiB``."""
+    """Return the first and the last value: ``run at 510 MB/s with 1024 KiB blocks and 12.3 MB/s with 0.5 KiB``."""
     ordered = sorted(cells, key=lambda cell: -cell.workload.mean_block_bytes)
     largest, smallest = ordered[0], ordered[-1]
     words = f"run at {quantity.text(largest.value(quantity))} with {name_blocks(largest.workload)} blocks"

@@ -232,8 +232,8 @@ def describe_over(section: SectionResult, quantity: Quantity) -> str:
 
 
 def build_matrix(shown: ShownSection, quantity: Quantity) -> TableView:
-    """Build a table of one quantity for all cells of a section, arranged by the fields in which their workloads
-    differ.
+    """Build a table of one quantity for all cells of a section. The fields in which the workloads differ determine rows
+    and columns.
     """
     section = shown.section
     layout = arrange(cell.workload for cell in section.cells)

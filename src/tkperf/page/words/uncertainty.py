@@ -34,7 +34,7 @@ MEANING_OF_RATIO = (
 )
 _AT_LEAST = "at least"
 _MOST_PERCENT = 100  # Above this value, a percentage only shows that the figure is not known.
-# Values are shown with three or four digits: a smaller percentage lies below the last digit.
+# Values are shown with three or four digits, so a smaller percentage would lie below the last digit.
 _LEAST_PERCENT = 0.05
 # The two ends of an interval are shown if the middle of the interval is farther from the value than this share of the
 # half-width.
@@ -92,7 +92,7 @@ def add_interval(value: float | None, uncertainty: Uncertainty | None, digits: i
 def describe_share(percent: float, *, at_least: bool = False) -> str:
     """Return ``± 0.35 %``, or ``at least ± 0.35 %`` for a lower limit. From 100 % on, return ``at least ± 100 %``.
 
-    A percentage below the digits of the value reads ``± < 0.05 %``.
+    For a percentage below the digits of the value, return ``± < 0.05 %``.
     """
     if percent >= _MOST_PERCENT:
         percent, at_least = _MOST_PERCENT, True
@@ -109,7 +109,7 @@ def is_below_digits(percent: float) -> bool:
 
 
 def is_lopsided(value: float, uncertainty: Uncertainty) -> bool:
-    """Return whether an interval reaches so much further to one side that its half-width would mislead a reader."""
+    """Return whether an interval extends much further to one side, so that its half-width would mislead a reader."""
     low, high, half = uncertainty.low, uncertainty.high, uncertainty.expanded
     return (
         low is not None and high is not None and half is not None and abs(low + high - 2 * value) / 2 > _LOPSIDED * half
@@ -117,7 +117,10 @@ def is_lopsided(value: float, uncertainty: Uncertainty) -> bool:
 
 
 def describe_ends(uncertainty: Uncertainty, digits: int | None = None) -> str:
-    """Return ``12.1 to 14.9``, a lower limit ``12.1 to 14.9 or wider``, without an upper end ``above 12.1``."""
+    """Return the ends of an interval: ``12.1 to 14.9``.
+
+    If the width is only a lower limit, return ``12.1 to 14.9 or wider``. Without an upper end, return ``above 12.1``.
+    """
     assert uncertainty.low is not None
     wider = _OR_WIDER if uncertainty.at_least else ""
     if uncertainty.high is None:

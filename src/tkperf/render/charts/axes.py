@@ -124,7 +124,7 @@ def linear_axis(values: Iterable[object], *, zero: bool = True) -> Spec:
 
 
 def linear_ticks(low: float, high: float) -> list[float]:
-    """Return ticks from a tick below the values to a tick above them. An end at exactly 0 remains at 0."""
+    """Return ticks from a tick below all values to a tick above all values. An end at exactly 0 remains at 0."""
     step = _round_step((high - low) / MOST_TICKS)
     beyond = _LEAST_BEYOND * (high - low)
     first = 0 if low == 0 else math.floor((low - beyond) / step)

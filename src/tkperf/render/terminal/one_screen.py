@@ -24,9 +24,9 @@ MOST_LINES = 40
 _USUAL_WIDTH = 80
 _GAP = 2
 _HANGING = 2
-# A longer verdict, such as a list of disturbances, is printed once for all figures that have it.
+# Length in characters. A longer verdict, such as a list of disturbances, is printed once for all figures that share it.
 _LONGEST_VERDICT = 24
-# The least width of the labels next to a column of tests.
+# Smallest width of the labels, in characters, if the table has a column of tests.
 _LEAST_LABEL = 30
 
 # The name of a note, its text, and its style.

@@ -294,8 +294,9 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
 
 
 def _list_cells(table: TableView, console: Console) -> None:
-    """Print the first label of each row on a line of its own, and the row's other cells below, each after the head of
-    its column.
+    """Print the label of each row on a separate line. Below this line, print the other cells of the row.
+
+    The heading of a cell's column is in front of the cell.
     """
     for number in table.lead:
         label, *cells = table.rows[number]
@@ -313,7 +314,7 @@ def _list_cells(table: TableView, console: Console) -> None:
 
 
 def _print_end_of_table(table: TableView, console: Console) -> None:
-    """Print how many rows were left out, and the notes."""
+    """Print the number of rows that were left out, and the notes."""
     if more := len(table.rows) - len(table.lead):
         where = "between them" if table.stepwise else "after them"
         console.print(f"{format_count(more, 'row')} {where}: in the report", style="dim")

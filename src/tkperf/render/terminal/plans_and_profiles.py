@@ -149,7 +149,7 @@ def list_profiles(*, as_json: bool) -> None:
 
 
 def print_profile_text(name: str) -> None:
-    """Print the TOML file of a profile without any change."""
+    """Print the TOML file of a profile unchanged."""
     click.echo(read_profile_text(name), nl=False)
 
 
