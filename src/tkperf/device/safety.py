@@ -1,6 +1,6 @@
-"""Reasons not to erase a device. They follow from facts of the kernel, never from a comparison of names.
+"""Objections to erasing a device. They are derived from facts of the kernel, never from a comparison of names.
 
-tkperf identifies everything by major:minor or inode, so links and aliases make no difference.
+tkperf identifies each device or file by major:minor or inode, so links and aliases make no difference.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tkperf.device.usage.processes import How, describe_process, is_ours
 from tkperf.model.errors import DeviceError, reason_of
 from tkperf.model.units import on_one_line
 
-# Makers of device-mapper devices by the beginning of dm/uuid.
+# The programs that create device-mapper devices, by the beginning of dm/uuid.
 DM_OWNERS = {
     "LVM-": "LVM volume",
     "CRYPT-": "encryption",
@@ -46,7 +46,7 @@ DM_OWNERS = {
 
 
 class Reason(StrEnum):
-    """Stable codes of objections."""
+    """Codes of objections. The codes do not change between versions of tkperf."""
 
     MOUNTED = "mounted"
     SWAP = "swap"
@@ -72,7 +72,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """A reason not to erase a device, with its sentence for people."""
+    """An objection to erasing a device, with a sentence for users."""
 
     reason: Reason
     text: str
@@ -88,15 +88,16 @@ def find_objections(
     used_by_us: str | None = None,
     ask_processes: bool = False,
 ) -> tuple[Objection, ...]:
-    """Find the objections to erasing a device. The result is empty if there are none.
+    """Return the objections to erasing a device. The result is empty if there are none.
 
     Args:
         held: the descriptor with which tkperf itself holds the device exclusively, if it does. In this case, this claim
             does not count, and the data was searched for when the hold began.
-        use_only: ignore the data on the device, because it cannot be read, or because tkperf created the device (a RAID
-            set).
-        used_by_us: name of the RAID set or mapping that tkperf made from the device. This holder is not an objection.
-        ask_processes: also search for processes that write to a held block device.
+        use_only: whether to ignore the data on the device. The data cannot be read, or tkperf created the device (a
+            RAID set).
+        used_by_us: the name of the RAID set or mapping that tkperf created from the device. This user of the device is
+            not an objection.
+        ask_processes: whether to search also for processes that write to a held block device.
     """
     quick = held is not None or use_only
     files_only = quick and not ask_processes
@@ -121,7 +122,7 @@ def find_objections(
 
 
 def find_data(identity: DeviceIdentity) -> tuple[Signature, ...]:
-    """Find file systems and partition tables that are not in use. The user must see and confirm them.
+    """Return file systems and partition tables that are not in use. The user must see and confirm them.
 
     Raises:
         DeviceError: the device cannot be read.
@@ -137,11 +138,11 @@ def find_data(identity: DeviceIdentity) -> tuple[Signature, ...]:
 def find_view_objections(proc_root: Path = PROC_ROOT, root: Path = Path("/")) -> Iterator[Objection]:
     """Yield the objection to any block device if tkperf cannot see the processes and mounts of the whole machine.
 
-    Only the first PID namespace shows all processes. Its process 1 has the mounts of the machine. A file is not refused
-    for this reason, because the kernel grants a lease on a file only if nobody else has the file open.
+    Only the first PID namespace shows all processes. Process 1 of this namespace has the mounts of the machine. A file
+    is not refused for this reason, because the kernel grants a lease on a file only if nobody else has the file open.
 
     Args:
-        root: the folder in which container managers leave their marks.
+        root: the folder in which container managers create their marks.
     """
     if not sees_all_processes(proc_root):
         sentence = (
@@ -158,7 +159,7 @@ def find_view_objections(proc_root: Path = PROC_ROOT, root: Path = Path("/")) ->
 
 
 def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objection]:
-    """Yield uses of a block device or of a layer below it, except uses by processes."""
+    """Yield objections for uses of a block device or of a layer below it, except uses by processes."""
     nodes = survey.target_nodes
     names = {major_minor_of(device): node.name for device, node in nodes.nodes.items()}
     for mount in survey.mounts:
@@ -190,7 +191,7 @@ def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objec
 
 
 def _hidden_objections(survey: Survey) -> Iterator[Objection]:
-    """Yield uses that no process shows: swap space, loop devices and the kernel's exports."""
+    """Yield objections for uses that no process shows: swap space, loop devices and the kernel's exports."""
     nodes = survey.target_nodes
     for swap in survey.swaps:
         if swap.stat is not None and (what := nodes.name_of(swap.stat)):
@@ -215,13 +216,15 @@ def _hidden_objections(survey: Survey) -> Iterator[Objection]:
 
 
 def _it(what: str, survey: Survey) -> str:
-    """Return ``it`` for the target itself, or the name of a layer or part of the target."""
+    """Return ``it`` if ``what`` is the target itself. Otherwise return the name of the layer or part of the target."""
     exact = survey.target_nodes.exact
     return "it" if exact and survey.target_nodes.nodes[exact[0]].name == what else what
 
 
 def _process_objections(survey: Survey) -> Iterator[Objection]:
-    """Yield processes that have opened, mapped or executed a file of the target, or that write to a device."""
+    """Yield objections for processes that have opened, mapped or executed a file of the target, or write to a
+    device.
+    """
     ways = {
         How.RUNNING: (Reason.RUNNING, "is running as"),
         How.OPEN: (Reason.OPEN, "is open in"),
@@ -271,7 +274,7 @@ def _busy_objections(identity: DeviceIdentity, survey: Survey) -> Iterator[Objec
         return
     claimed = False
     try:
-        # Read-only: closing what was open for writing would make udev probe the device.
+        # Open read-only. When a device that was open for writing is closed, udev would read the device.
         os.close(os.open(identity.path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
     except OSError as error:
         claimed = error.errno == errno.EBUSY
@@ -303,7 +306,7 @@ def _is_claimed(path: Path, device: int) -> bool:
 
 
 def _file_objections(identity: DeviceIdentity, survey: Survey, held: int | None) -> Iterator[Objection]:
-    # The descriptor is used if there is one, because the name may now lead to another file.
+    # If there is a descriptor, it is used, because the name may now lead to another file.
     path = identity.path if held is None else f"/proc/self/fd/{held}"
     if not os.access(path, os.W_OK):
         yield Objection(Reason.READ_ONLY, "you have no permission to write to the file")
@@ -320,7 +323,7 @@ def _file_objections(identity: DeviceIdentity, survey: Survey, held: int | None)
 
 
 def _hard_link_objections(survey: Survey) -> Iterator[Objection]:
-    """Yield files with other names: a file target, or a file behind a loop device."""
+    """Yield objections for files that have other names: a file target, or a file behind a loop device."""
     for file, path in survey.target_nodes.paths.items():
         status = stat_named(path, file)
         if status is not None and status.st_nlink > 1:
@@ -329,10 +332,10 @@ def _hard_link_objections(survey: Survey) -> Iterator[Objection]:
 
 
 def _backing_file_objections(survey: Survey) -> Iterator[Objection]:
-    """Yield files behind loop devices if the kernel's name for the file does not lead to that file.
+    """Yield objections for files behind loop devices if the kernel's name for the file does not lead to the file.
 
-    Such a file may still have another name. The link count does not show this: if the name given to
-    the loop device was removed and one other name remains, the count is 1.
+    Such a file may still have another name. The link count does not show the other name: if the name that the loop
+    device was given was removed, and one other name remains, the count is 1.
     """
     for file, path in survey.target_nodes.paths.items():
         if stat_named(path, file) is None:
@@ -345,8 +348,8 @@ def _backing_file_objections(survey: Survey) -> Iterator[Objection]:
 
 
 def _state_objections(survey: Survey, reasons: set[Reason]) -> Iterator[Objection]:
-    """Yield the kernel's facts about a file as a whole that no other objection reports."""
-    # The users found already have it open, so counting gives nothing new.
+    """Yield objections from the kernel's facts about a file as a whole that no other objection reports."""
+    # If users of the file were found, they have it open. Counting the openers would then show nothing new.
     state = survey.ask_file_state(count=not reasons)
     if state.swap and Reason.SWAP not in reasons:
         yield Objection(Reason.SWAP, "the file is in use as swap space")

@@ -1,4 +1,4 @@
-"""Survey of everything that may use a target. Objections and blind spots are derived from it."""
+"""The survey of everything that may use a target. Objections and blind spots are derived from the survey."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ from tkperf.device.usage.target_nodes import TargetNodes, find_target_nodes
 from tkperf.model.units import on_one_line
 from tkperf.system.host import FileLock, read_locks, require_descriptors
 
-# Number of files that the checks open at the same time. Before anything is erased, the number also
-# includes files for fio and the run file.
+# The number of files that the checks open at the same time. Before an erase, the number also includes files
+# for fio and the run file.
 FREE_DESCRIPTORS_TO_LOOK, FREE_DESCRIPTORS_TO_START = 12, 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """Results of one survey.
+    """The results of one survey.
 
     Attributes:
-        mounted: the place of a file target; None for devices, or if it cannot be found.
-        places: the place of each file of the target to which its name leads.
+        mounted: the place of a file target; None: the target is a device, or the place cannot be found.
+        places: the place of each file of the target, if the name of the file leads to the file.
     """
 
     identity: DeviceIdentity
@@ -69,11 +69,11 @@ class Survey:
     processes: ProcessSurvey
 
     def name_of_export(self, export: Export) -> str | None:
-        """Return the name of the exported part of the target; None if no part is exported, or if its path leads
-        nowhere.
+        """Return the name of the exported part of the target; None: no part of the target is exported, or the path of
+        the export leads nowhere.
 
-        The path of a mounted file may be relative to an unknown folder; then a file of the same name counts, to be
-        safe.
+        The path of a mounted file may be relative to an unknown folder. To be safe, a file with the same name then
+        counts as exported.
         """
         if export.device is not None:
             return self.target_nodes.name_of_device(export.device)
@@ -89,11 +89,10 @@ class Survey:
         return None
 
     def find_possible_mounts(self) -> Iterator[tuple[str, Export]]:
-        """Yield files behind loop devices that hold an erofs, each with a mount that may use the file.
+        """Yield files behind loop devices that contain an erofs file system, each with a mount that may use the file.
 
-        A mount keeps the name that its file had when it was mounted, even if the file has another
-        name now. The kernel does not report the file itself. For a file target, the lease shows
-        such a user.
+        A mount keeps the name that its file had when the file was mounted, even if the file has another name
+        now. The kernel does not report the file itself. For a file target, the lease shows such a user.
         """
         mounts = [export for export in self.exports if export.superblock is not None]
         if self.identity.kind is TargetKind.FILE or not mounts:
@@ -110,10 +109,10 @@ class Survey:
                 os.close(descriptor)
 
     def _may_have_moved(self, export: Export) -> bool:
-        """Return whether the name of a mounted file may lead to another file than the mounted one.
+        """Return whether the name of a mounted file may lead to a file other than the mounted file.
 
-        The mounted file contains an erofs, the kernel has the file open, and no other mount has the
-        same name.
+        This is the case if the mounted file contains an erofs file system, the kernel has the file open, and no
+        other mount has the same name.
         """
         others = {
             other.superblock for other in self.exports if other.path == export.path and other.superblock is not None
@@ -127,7 +126,7 @@ class Survey:
             return True
         named = (status.st_dev, status.st_ino)
         if named in self.target_nodes.files:
-            # An objection reports this use already.
+            # Another objection already reports this use.
             return False
         descriptor = open_named(Path(path), named)
         if descriptor is None:
@@ -140,26 +139,26 @@ class Survey:
 
     @property
     def lost_swaps(self) -> tuple[str, ...]:
-        """Swap files whose names lead nowhere."""
+        """The swap files whose names lead nowhere."""
         return tuple(swap.name for swap in self.swaps if swap.stat is None and swap.is_file)
 
     def ask_file_state(self, *, count: bool) -> FileUse:
-        """Query the kernel about a file target as a whole. For a device, everything is not known."""
+        """Return the kernel's answers about a file target as a whole. For a device, all values are not known."""
         if self.identity.inode is None:
             return FileUse()
         return ask_file_state(
             self.identity.path,
             self.identity.inode,
-            # If tkperf itself has opened the file, the kernel grants no lease.
+            # The kernel grants no lease on a file that tkperf itself has opened.
             count=count and not self.processes.own,
             swap=bool(self.lost_swaps),
             file_system=self.mounted.mount.kind if self.mounted else None,
         )
 
     def find_locks(self) -> tuple[tuple[str, FileLock], ...]:
-        """Find locks on the files of the target, with the name of each file.
+        """Return locks on the files of the target, each with the name of the file.
 
-        Locks on btrfs are not found, because the kernel's numbers there differ from those of stat.
+        Locks on btrfs are not found, because the kernel's numbers for these files differ from the numbers of stat.
         """
         files = self._files_by_kernel_number()
         return tuple((files[lock.file], lock) for lock in read_locks(self.proc_root) if lock.file in files)
@@ -170,7 +169,7 @@ class Survey:
         return [name for file, name in self._files_by_kernel_number().items() if file in opened]
 
     def _files_by_kernel_number(self) -> dict[FileId, str]:
-        """Return the names of the files for which the kernel's lists have the numbers of stat."""
+        """Return the names of the files for which the kernel's lists contain the same numbers as stat."""
         return {
             file: name
             for file, name in self.target_nodes.files.items()
@@ -178,9 +177,9 @@ class Survey:
         }
 
     def find_overlays(self) -> Iterator[tuple[str, Mount, bool]]:
-        """Yield the files of the target with overlays, and whether the file is certainly part of each.
+        """Yield the files of the target with each overlay, and whether the file is certainly part of the overlay.
 
-        False: the folders of the overlay cannot be reached, so the file may be part of it.
+        False: the folders of the overlay cannot be reached, so the file may be part of the overlay.
         """
         for file, path in self.target_nodes.paths.items():
             overlays: dict[int, tuple[Mount, bool]] = {}
@@ -204,14 +203,14 @@ def make_survey(
     held: int | None = None,
     files_only: bool = False,
 ) -> Survey:
-    """Find everything that may use a target.
+    """Return everything that may use a target.
 
     Args:
-        held: a descriptor of a file target, so that the survey inspects the held file and not its
-            name.
-        files_only: search only for processes that use files, not for uses of devices.
+        held: a descriptor of a file target, so that the survey examines the held file and not the file with
+            this name.
+        files_only: whether to search only for processes that use files, and not for uses of devices.
     """
-    # Without a free descriptor the survey would find nothing, as if nobody used the device.
+    # If no descriptor were free, the survey would find nothing, as if nobody used the device.
     few = FREE_DESCRIPTORS_TO_START if held is None else FREE_DESCRIPTORS_TO_LOOK
     require_descriptors(few, purpose=f"measuring {identity.path}")
     path = Path(identity.path) if held is None else Path(f"/proc/self/fd/{held}")
@@ -255,7 +254,7 @@ def make_survey(
 
 
 def _files_in_upper_layers(nodes: TargetNodes, places: Mapping[FileId, MountedPath]) -> dict[FileId, str]:
-    """Return the files in the upper layers of overlays for the files that were reached through overlays."""
+    """Return the files in the upper layers of overlays that correspond to files reached through overlays."""
     upper_files = {}
     for file, place in places.items():
         if place.mount.kind != "overlay":
@@ -271,10 +270,10 @@ def _files_in_upper_layers(nodes: TargetNodes, places: Mapping[FileId, MountedPa
 
 
 def _mounts_of_others(processes: ProcessSurvey, own_mounts: tuple[Mount, ...], proc_root: Path) -> Iterator[Mount]:
-    """Yield the mounts of each mount namespace other than tkperf's own, and those that only process 1 sees.
+    """Yield the mounts of each mount namespace other than tkperf's own, and mounts that only process 1 sees.
 
-    If tkperf runs in a chroot, the kernel shows it only the mounts below its own root, although process 1 has the same
-    mount namespace.
+    If tkperf runs in a chroot, the kernel shows to tkperf only the mounts below tkperf's own root, although process 1
+    has the same mount namespace.
     """
     try:
         own = os.readlink(proc_root / "self/ns/mnt")
@@ -291,18 +290,18 @@ def _mounts_of_others(processes: ProcessSurvey, own_mounts: tuple[Mount, ...], p
                 yield mount
 
 
-# The number that the first PID namespace always has (PROC_PID_INIT_INO of linux/proc_ns.h).
+# The number of the first PID namespace, which is the same on every machine (PROC_PID_INIT_INO in linux/proc_ns.h).
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
-# Bit of CapEff in /proc/PID/status: permits looking into any process.
+# Bit of CapEff in /proc/PID/status. A process with this capability may look into any process.
 CAP_SYS_PTRACE = 19
 _HIDING = ("hidepid=1", "hidepid=2", "hidepid=noaccess", "hidepid=invisible", "subset=pid")
-# File systems that other machines may use, too: this kernel's count does not include their uses.
+# File systems that other machines may use as well. This kernel does not count uses by other machines.
 _SHARED = ("nfs", "nfs4", "cifs", "smb3", "fuse", "9p", "virtiofs", "ceph", "gfs2", "ocfs2")
 _CONTAINER_FILES = {".dockerenv": "Docker", "run/.containerenv": "Podman"}
 
 
 class BlindSpotCode(StrEnum):
-    """Stable codes of blind spots."""
+    """Codes of blind spots. The codes do not change between versions of tkperf."""
 
     PID_NAMESPACE = "pid-namespace"
     HIDDEN_PROCESSES = "hidden-processes"
@@ -317,7 +316,7 @@ class BlindSpotCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BlindSpot:
-    """A place where tkperf cannot see users. ``text`` is one sentence."""
+    """A kind of use that tkperf cannot see. ``text`` is one sentence."""
 
     code: BlindSpotCode
     text: str
@@ -326,21 +325,21 @@ class BlindSpot:
 def find_blind_spots(
     identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, proc_root: Path = PROC_ROOT, root: Path = Path("/")
 ) -> tuple[BlindSpot, ...]:
-    """Return the places where users of a target may exist that tkperf cannot see; empty if there are none.
+    """Return the blind spots: kinds of use of a target that tkperf cannot see. The result is empty if there are none.
 
-    Call it before the target is held. If the kernel says that no other process has a file open, only uses
-    that could begin later or need no open file remain.
+    Call the function before the target is held. If the kernel reports that no other process has a file open, only
+    such blind spots remain as concern uses that begin later or need no open file.
 
     Args:
-        root: the folder in which container managers leave their marks.
+        root: the folder in which container managers create their marks.
     """
     if identity.kind is TargetKind.SIMULATED:
         return ()
     survey = make_survey(identity, sys_root=sys_root, proc_root=proc_root)
-    # ``fuse.sshfs`` counts as ``fuse``.
+    # The type ``fuse.sshfs`` is treated as ``fuse``.
     file_system = survey.mounted.mount.kind.partition(".")[0] if survey.mounted else "not known"
     alone = survey.ask_file_state(count=True).open_elsewhere is False
-    # The kernel counts elsewhere the uses of an overlay's file that do not go through the overlay.
+    # If a file of an overlay is used directly and not through the overlay, the kernel counts this use for another file.
     alone = alone and file_system not in (*_SHARED, "overlay", "not known")
     spots = [*_unseen_processes(survey, root, alone=alone)]
     spots += _unseen_machines(survey)
@@ -353,7 +352,7 @@ def find_blind_spots(
 
 
 def _unseen_processes(survey: Survey, root: Path, *, alone: bool) -> Iterator[BlindSpot]:
-    """Yield at most one blind spot about processes: the one that hides most of them."""
+    """Yield at most one blind spot about processes: the blind spot that hides most processes."""
     target = on_one_line(survey.identity.path)
     now = "; nothing else has it open now" if alone else ""
     if not sees_all_processes(survey.proc_root):
@@ -378,7 +377,9 @@ def _unseen_processes(survey: Survey, root: Path, *, alone: bool) -> Iterator[Bl
 
 
 def _unseen_machines(survey: Survey) -> Iterator[BlindSpot]:
-    """Yield files, the target or behind a loop device, on file systems that other machines share."""
+    """Yield blind spots for files on file systems that other machines share: the target, or a file behind a loop
+    device.
+    """
     for file, place in survey.places.items():
         kind = place.mount.kind.partition(".")[0]
         if kind in _SHARED:
@@ -406,7 +407,7 @@ def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
     if lost:
         sentence = f"what is used by {', '.join(dict.fromkeys(lost))} cannot be found by that name"
         yield BlindSpot(BlindSpotCode.EXPORTS, sentence)
-    # The kernel claims a block device that is swap space, so the claim shows the use anyway.
+    # If swap space is a block device, the kernel claims the device, so the claim already shows the use.
     files = [on_one_line(name) for name in survey.lost_swaps]
     if files and survey.target_nodes.files and survey.ask_file_state(count=False).swap is None:
         sentence = f"the swap file {', '.join(files)} cannot be found by that name"
@@ -434,9 +435,10 @@ def _unseen_overlays(survey: Survey) -> Iterator[BlindSpot]:
 
 
 def sees_all_processes(proc_root: Path) -> bool:
-    """Return whether /proc belongs to the first PID namespace: only that has kernel threads.
+    """Return whether /proc belongs to the first PID namespace. Only this namespace contains kernel threads.
 
-    If they are hidden, tkperf must be in that namespace, and /proc must number processes as it does.
+    If kernel threads are hidden, tkperf itself must be in this namespace, and /proc must contain the same process
+    numbers as the namespace.
     """
     if is_kernel_thread(proc_root / "2"):
         return True
@@ -467,7 +469,7 @@ def _status(proc_root: Path, key: str) -> str:
 
 
 def describe_container(proc_root: Path, root: Path = Path("/")) -> str:
-    """Return words for the container or namespace in which tkperf runs."""
+    """Return a description of the container or namespace in which tkperf runs."""
     name = text(root / "run/systemd/container")
     for file, manager in _CONTAINER_FILES.items():
         if name is None and (root / file).exists():

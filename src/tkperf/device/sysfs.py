@@ -11,15 +11,15 @@ from time import monotonic, sleep
 
 SYS_ROOT = Path("/sys")
 PROC_ROOT = Path("/proc")
-# The kernel's unit of sizes and places, whatever the sector size of the device is.
+# The unit of the kernel's sizes and offsets, whatever the sector size of the device is.
 SECTOR_BYTES = 512
-# Values of ``queue/zoned`` (Documentation/ABI/stable/sysfs-block of Linux 6.1): a disk whose zones take only
-# sequential writes, and a disk that accepts any writes, but may be slow with them.
+# Values of ``queue/zoned`` (Documentation/ABI/stable/sysfs-block of Linux 6.1). The zones of a host-managed disk accept
+# only sequential writes. A host-aware disk accepts any writes, but may be slow with them.
 HOST_MANAGED, HOST_AWARE = "host-managed", "host-aware"
 
 
 def text(path: Path) -> str | None:
-    """Return an attribute without white space around it; None if it is missing, unreadable or empty."""
+    """Return an attribute without surrounding white space; None: it is missing, unreadable or empty."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip(" \n\0") or None
     except OSError:
@@ -27,7 +27,7 @@ def text(path: Path) -> str | None:
 
 
 def number(path: Path) -> int | None:
-    """Return an attribute as a whole number; None if it is missing or not a whole number."""
+    """Return an attribute as an integer; None: it is missing or not an integer."""
     try:
         return int(text(path) or "")
     except ValueError:
@@ -35,7 +35,7 @@ def number(path: Path) -> int | None:
 
 
 def binary(path: Path) -> bytes:
-    """Return a binary attribute, such as a VPD page; empty if it is missing."""
+    """Return a binary attribute, such as a VPD page; empty: the attribute is missing."""
     try:
         return path.read_bytes()
     except OSError:
@@ -43,13 +43,13 @@ def binary(path: Path) -> bytes:
 
 
 def exact_text(path: Path) -> str | None:
-    """Return an attribute that is a path, byte for byte without its line end; None if it is missing or empty."""
+    """Return an attribute that is a path, unchanged except for the final line break; None: it is missing or empty."""
     return os.fsdecode(binary(path)).removesuffix("\n") or None
 
 
 def find_selected(words: str | None) -> str | None:
-    """Return the word in brackets: ``none`` for ``mq-deadline [none]``. A text without brackets is returned
-    unchanged.
+    """Return the word in brackets, such as ``none`` in ``mq-deadline [none]``. If there are no brackets, return the
+    text unchanged.
     """
     if words is None or "[" not in words:
         return words
@@ -57,20 +57,20 @@ def find_selected(words: str | None) -> str | None:
 
 
 def device_number(folder: Path) -> int | None:
-    """Return the device number of a node's folder; None if it has none."""
+    """Return the device number in a node's folder; None: the folder contains no number."""
     major, _, minor = (text(folder / "dev") or "").partition(":")
     return os.makedev(int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
 
 
 def major_minor_of(device: int) -> str:
-    """Return a device number in the kernel's form: ``259:0``."""
+    """Return a device number in the kernel's form, such as ``259:0``."""
     return f"{os.major(device)}:{os.minor(device)}"
 
 
 def process_fields(process: Path) -> list[str]:
-    """Return the fields of ``/proc/PID/stat`` from the third on (proc(5)); empty if there is no such process.
+    """Return the fields of ``/proc/PID/stat`` from the third field on (proc(5)); empty: there is no such process.
 
-    The command in parentheses before these fields may contain spaces and parentheses.
+    The fields before the third are omitted, because the command may contain spaces and parentheses.
     """
     return (text(process / "stat") or "").rpartition(")")[2].split()
 
@@ -81,19 +81,19 @@ def find_node(major_minor: str, sys_root: Path = SYS_ROOT) -> Path:
 
 
 def find_disk(node: Path) -> Path:
-    """Return the sysfs folder of the whole disk to which a node (perhaps a partition) belongs."""
+    """Return the sysfs folder of the whole disk to which a node belongs. The node may be a partition."""
     resolved = node.resolve()
     return resolved.parent if (resolved / "partition").exists() else resolved
 
 
 def find_parts(node: Path) -> tuple[Path, ...]:
-    """Return a node and, for a whole disk, its partitions."""
+    """Return a node. If the node is a whole disk, also return its partitions."""
     resolved = node.resolve()
     return (resolved, *sorted(entry.parent for entry in resolved.glob("*/partition")))
 
 
 def find_zone_model(node: Path) -> str | None:
-    """Return how the disk of a node is zoned: ``none``, ``host-aware`` or ``host-managed``; None if not known."""
+    """Return how the disk of a node is zoned: ``none``, ``host-aware`` or ``host-managed``; None: not known."""
     return text(find_disk(node) / "queue/zoned")
 
 
@@ -103,14 +103,14 @@ def takes_discards(node: Path) -> bool:
 
 
 def takes_flushes(node: Path) -> bool:
-    """Return whether the kernel sends flushes to the disk of a node. A cache that writes through receives none
+    """Return whether the kernel sends flushes to the disk of a node. A disk with a write-through cache receives none
     (Documentation/block/writeback_cache_control.rst in Linux).
     """
     return text(find_disk(node) / "queue/write_cache") != "write through"
 
 
 def find_pci_function(node: Path) -> Path | None:
-    """Return the nearest PCI function above a disk: the NVMe drive itself, or the host adapter."""
+    """Return the nearest PCI function above a disk, which is the NVMe drive itself or the host adapter."""
     for folder in (node.resolve(), *node.resolve().parents):
         if (folder / "class").exists() and (folder / "subsystem").resolve().name == "pci":
             return folder
@@ -118,7 +118,7 @@ def find_pci_function(node: Path) -> Path | None:
 
 
 def find_nvme_controller(disk: Path) -> Path | None:
-    """Return the folder of the controller of an NVMe namespace; with multipath, that of its first path."""
+    """Return the folder of an NVMe namespace's controller. With multipath, return the controller of the first path."""
     device = (disk / "device").resolve()
     if (device / "transport").exists():
         return device
@@ -127,7 +127,7 @@ def find_nvme_controller(disk: Path) -> Path | None:
 
 
 def udev_properties(major_minor: str) -> dict[str, str]:
-    """Return the properties that udev's rules found for a device; empty without udev."""
+    """Return the properties that udev's rules determined for a device; empty: udev has no data about the device."""
     try:
         database = Path(f"/run/udev/data/b{major_minor}").read_text("utf-8", errors="replace")
     except OSError:
@@ -139,10 +139,10 @@ def udev_properties(major_minor: str) -> dict[str, str]:
 def wait_until(
     is_done: Callable[[], bool], *, limit_s: float, every_s: float, progress: Callable[[], object] = lambda: None
 ) -> bool:
-    """Ask repeatedly until the condition is true. Return False if this takes longer than the limit.
+    """Call ``is_done`` repeatedly until the result is True. Return False if this takes longer than the limit.
 
     Args:
-        progress: a function that is called after ``is_done``. The limit starts again whenever its result changes.
+        progress: a function that is called after ``is_done``. Whenever its result changes, the time limit starts again.
     """
     last, since_s = progress(), monotonic()
     while not is_done():

@@ -1,8 +1,8 @@
-"""A drive with its permit, or segments of a drive, from the point of view of the runner.
+"""A drive with its permit, or segments of a drive, as the target of a run.
 
 On some drives, tkperf measures only segments (docs/adr/0027). A linear mapping joins the segments. All I/O of fio to
-the mapping therefore falls into the segments, and each place in them is equally likely. While the mapping exists, it
-has the kernel's claim on the drive. During this time, preconditioning writes to the drive itself.
+the mapping therefore reaches the segments, and each place in them is equally likely. While the mapping exists, the
+mapping has the kernel's claim on the drive. During this time, preconditioning writes to the drive itself.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from tkperf.model.segments import Segments
 from tkperf.model.units import MIB, format_capacity
 
 NOT_PURGED = PurgeResult(method=NO_PURGE, note="--no-purge")
-# udev may have opened a mapping for a moment. The kernel then removes the mapping by itself.
+# The longest wait until a mapping is gone. udev may keep the mapping open for a moment. The kernel then removes it.
 GONE_LIMIT_S = 30.0
 
 
 class DriveTarget:
-    """A drive or file during one run."""
+    """A drive or file as the target of one run."""
 
     def __init__(self, permit: ErasePermit, method: PurgeMethod | None, cache: WriteCache) -> None:
-        """Use a permit. ``method`` is None if the user wants no purge."""
+        """Use the permit for this run. ``method`` is None if the user wants no purge."""
         self._permit = permit
         self._method = method
         self._cache = cache
 
     @property
     def can_purge(self) -> bool:
-        """Return whether a purge has any effect."""
+        """Return whether a purge of this target has any effect."""
         return self._method is not None
 
     def recheck(self) -> None:
@@ -59,13 +59,13 @@ class DriveTarget:
             return NOT_PURGED
         watch = PurgeWatch(progress=on_progress, note=on_note)
         verified = run_purge(self._permit, self._method, watch=watch)
-        # The erase may have reset the drive, including its settings.
+        # The erase may have reset the settings of the drive, so the write cache is set again.
         self._cache.apply()
         return PurgeResult(method=self._method.title, note=verified)
 
 
 class SegmentMapping:
-    """Creates and removes the mapping of the segments of a permitted drive."""
+    """The mapping of the segments of a permitted drive. This class creates and removes the mapping."""
 
     def __init__(self, drive: ErasePermit, segments: Segments) -> None:
         self.drive = drive
@@ -74,16 +74,16 @@ class SegmentMapping:
         self._name = mapping_name(drive.identity)
 
     def find_path(self) -> str:
-        """Return the node of the present mapping."""
+        """Return the device node of the current mapping."""
         if self._mapping is None:
             raise DeviceError(f"{self.drive.identity.path}: the segments are not mapped at the moment")
         return str(self._mapping.node)
 
     def create(self) -> None:
-        """Map the segments. The exclusive hold of the drive passes to the mapping. Nothing is written.
+        """Map the segments. The exclusive hold on the drive passes to the mapping. Nothing is written.
 
-        Some milliseconds lie between the two holds. If another user takes the drive in them, the
-        kernel makes no mapping of it.
+        Between the two holds there are some milliseconds. If another program claims the drive in this time, the
+        kernel refuses to create the mapping.
 
         Raises:
             RefusedError: other programs use the drive.
@@ -101,7 +101,7 @@ class SegmentMapping:
         self.drive.lent_to = self._mapping.node.name
 
     def remove(self) -> None:
-        """Remove the mapping, if there is one.
+        """Remove the mapping if it exists.
 
         Raises:
             DeviceError: another program keeps the mapping open.
@@ -120,12 +120,12 @@ class SegmentMapping:
 
 
 def mapping_name(drive: DeviceIdentity) -> str:
-    """Return the mapping's name from the kernel's name of the drive: ``tkperf-segments-nvme0n1``."""
+    """Return the name of the mapping, which contains the kernel's name of the drive: ``tkperf-segments-nvme0n1``."""
     return f"{NAME_PREFIX}segments-{find_node(drive.major_minor or '').name}"
 
 
 def build_table(segments: Segments, major_minor: str) -> tuple[Target, ...]:
-    """Return the table, in sectors, that joins a device's segments in their order."""
+    """Return the table, in sectors, that joins the segments of a device in their order."""
     length = segments.length_bytes // SECTOR_BYTES
     return tuple(
         Target(number * length, length, "linear", f"{major_minor} {start // SECTOR_BYTES}")
@@ -134,10 +134,11 @@ def build_table(segments: Segments, major_minor: str) -> tuple[Target, ...]:
 
 
 class SegmentsTarget:
-    """Segments as a target. The drive is purged as a whole; the segments are mapped for preconditioning and
+    """The segments of a drive as a target. The whole drive is purged. The segments are mapped for preconditioning and
     measurement.
 
-    Nothing has to be created between these two, so the load that waits for the end of a fill starts at once.
+    Nothing has to be created between preconditioning and measurement, so a load that waits for the end of a fill can
+    start at once.
     """
 
     def __init__(self, mapping: SegmentMapping, drive: DriveTarget) -> None:
@@ -161,15 +162,15 @@ class SegmentsTarget:
             self.permit.recheck()
 
     def make_ready_to_fill(self) -> None:
-        """Map the segments, also for the steps after the fill."""
+        """Map the segments. The mapping remains for the steps after the fill."""
         self._map()
 
     def make_ready(self, *, on_progress: OnProgress) -> None:
-        """Map the segments."""
+        """Map the segments, unless the mapping already exists."""
         self._map()
 
     def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
-        """Purge the whole drive, which tkperf itself holds during the purge."""
+        """Purge the whole drive. During the purge, tkperf itself holds the drive."""
         if self._drive.can_purge and self.permit.is_made:
             self.take_away()
             self._mapping.drive.take_back()
@@ -195,10 +196,10 @@ _STAT_BLOCK_BYTES = 512
 
 
 def plan_file_target(path: Path) -> int:
-    """Check that a scratch file can be created. Return its smallest block for direct I/O in bytes.
+    """Check that a scratch file can be created. Return the smallest block for direct I/O on this file, in bytes.
 
-    The check creates a small file without a name in the same folder, so no file remains even if
-    tkperf is killed.
+    The check creates a small file without a name in the same folder, so no file remains even if tkperf is
+    killed.
 
     Raises:
         DeviceError: the name is in use, or no file of this kind can be created in the folder.
@@ -222,10 +223,10 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
         written: whether to fill the blocks with random data. Reads of blocks that are only allocated cause no I/O.
 
     Returns:
-        Device and inode, because another file may have the name later.
+        The device and the inode of the file, because another file may have the same name later.
 
     Raises:
-        DeviceError: the file exists or cannot be created, or the disk is too full.
+        DeviceError: the file already exists or cannot be created, or the file system has too little free space.
     """
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
@@ -254,8 +255,8 @@ def find_shortage(path: Path) -> tuple[int, int] | None:
     """Return the number of bytes that are necessary to write a whole file, and the smaller number of free bytes in its
     file system.
 
-    Holes of a sparse file are not allocated before they are written. None: there is room enough, or the file
-    system cannot be asked, or the path is not a regular file.
+    The holes of a sparse file are allocated only when they are written. None: there is enough space, the file system
+    does not report its free space, or the path is not a regular file.
     """
     try:
         status = path.stat()
@@ -284,12 +285,12 @@ def is_dangling(path: Path) -> bool:
 
 
 def describe_dangling(path: Path) -> str:
-    """Describe a dangling link and its missing target."""
+    """Return a text about a dangling link and its missing target."""
     return f"{path} is a link to {path.readlink()}, which does not exist"
 
 
 def remove_file_target(path: Path, inode: tuple[int, int] | None) -> None:
-    """Remove a scratch file that tkperf created, unless another file has taken its name."""
+    """Remove a scratch file that tkperf created, unless another file now has its name."""
     with suppress(OSError):
         status = path.lstat()
         if (status.st_dev, status.st_ino) == inode:
@@ -300,17 +301,17 @@ def find_direct_io_block_bytes(path: str, *, called: str | None = None) -> int:
     """Return the smallest block for direct I/O on a file: 512 bytes, or 4096 on a 4Kn drive.
 
     Args:
-        called: name of the file for messages, if that is not its path.
+        called: the name of the file in messages, if the name differs from the path.
 
-    Raises:
-        DeviceError: the file system has no direct I/O, or the read fails.
+        Raises:
+            DeviceError: the file system does not support direct I/O, or the read fails.
     """
     reason = ""
     for block_bytes in (512, 4096):
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
             try:
-                # An anonymous map is aligned to a page, as direct I/O needs it.
+                # An anonymous map is aligned to a page, which direct I/O requires.
                 page = memoryview(mmap.mmap(-1, mmap.PAGESIZE))
                 os.preadv(descriptor, [page[:block_bytes]], 0)
             finally:

@@ -1,4 +1,4 @@
-"""A thread that reads the logs of drives at intervals, and on request. No other thread waits for it for long."""
+"""The thread that reads the logs of drives at intervals and on request. Other threads never wait for it for long."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tkperf.device.drive_log import DriveLog, UnreadError
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.model.telemetry.drive_reading import DriveFacts, Reading
 
-# docs/explanation/telemetry.md states the cost of these readings, which bench/telemetry.py measured.
+# docs/explanation/telemetry.md describes how these readings affect the I/O, as measured with bench/telemetry.py.
 TEMPERATURE_EVERY_S = 10.0
 LOG_EVERY_S = 60.0
-# Longest time for which a purge, or the end of a run, waits for a running reading. A tool that does not end is killed
-# earlier.
+# The longest time for which a purge, or the end of a run, waits until the current reading has ended. A tool that does
+# not end is killed earlier.
 PAUSE_LIMIT_S = 20.0
 FINISH_LIMIT_S = 15.0
-# After so many consecutive failures, tkperf stops reading the log of a drive.
+# After this number of consecutive failures, tkperf stops reading the log of a drive.
 MOST_FAILURES = 3
 
 T = TypeVar("T")
@@ -30,14 +30,14 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Stop:
-    """An order to stop reading. ``over`` is the event after which reading continues; None if the thread should end."""
+    """An order to stop reading. After the event ``over``, reading continues. None: the thread must end."""
 
     reached: threading.Event = field(default_factory=threading.Event)
     over: threading.Event | None = field(default_factory=threading.Event)
 
 
 class TelemetryWatch:
-    """Reads the logs of some drives until it is closed. Its clock is ``time.monotonic``."""
+    """Reader of the logs of several drives, which works until it is closed. Its clock is ``time.monotonic``."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class TelemetryWatch:
         log_every_s: float = LOG_EVERY_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Read each drive once in the calling thread, and then start the thread."""
+        """Read each drive once in the calling thread. Then start the thread that reads repeatedly."""
         self._clock = clock
         self._every_s = (temperature_every_s, log_every_s)
         self._readings: deque[Reading] = deque()
@@ -55,10 +55,10 @@ class TelemetryWatch:
         self._failures: dict[str, int] = {}
         self._read_s = clock()
         self._drives = [drive for drive in drives if self._look_first(drive)]
-        # The facts include those of drives whose logs cannot be read.
+        # The facts include the facts of drives whose logs cannot be read.
         self.facts = tuple(drive.facts for drive in drives)
         self._late = threading.Event()
-        # A time: that of a request for a reading.
+        # A number in the queue is the time at which a reading was requested.
         self._orders: SimpleQueue[float | _Stop] = SimpleQueue()
         self._thread = threading.Thread(target=self._read_on, name="telemetry", daemon=True)
         if self._drives:
@@ -91,7 +91,7 @@ class TelemetryWatch:
         self._end(FINISH_LIMIT_S)
 
     def close(self) -> None:
-        """Stop reading, without waiting for a running reading."""
+        """Stop reading. Do not wait until the current reading has ended."""
         self._end(0.0)
 
     def _end(self, limit_s: float) -> None:
@@ -101,7 +101,7 @@ class TelemetryWatch:
             stop.reached.wait(limit_s)
 
     def _look_first(self, drive: DriveLog) -> bool:
-        """Make the first reading of a drive. Return whether any part of it could be read."""
+        """Make the first reading of a drive. Return whether any part of the reading succeeded."""
         if drive.missing is not None:
             self._troubles.append(f"no log of {drive.name} is read: {drive.missing}")
         try:
@@ -116,7 +116,7 @@ class TelemetryWatch:
         return not drive.is_silent
 
     def _read_on(self) -> None:
-        """Read until the order to end. A defect in this thread does not end a run, but is reported as a trouble."""
+        """Read until the order to end. A defect in this thread does not end the run, but is reported as a trouble."""
         try:
             self._go_on()
         except Exception as error:
@@ -139,7 +139,7 @@ class TelemetryWatch:
                 order.over.wait()
                 continue
             now_s = self._clock()
-            # A reading answers all requests that arrived before it began.
+            # A reading answers all requests that were made before the reading began.
             wanted = order is not None and order > log_s
             if wanted or now_s >= log_s + log_every_s:
                 log_s = temperature_s = now_s
@@ -149,10 +149,10 @@ class TelemetryWatch:
                 self._read_temperatures(self._drives)
 
     def _read_logs(self) -> None:
-        """Read the log of each drive, or its temperature if it has no log."""
+        """Read the log of each drive. If a drive has no log, read its temperature."""
         for drive in self._drives:
             if self._late.is_set():
-                return  # a purge has begun meanwhile: leave the other drives alone
+                return  # a purge has begun in the meantime, so do not read the other drives
             if not drive.has_log:
                 self._read_temperatures([drive])
                 continue
@@ -169,7 +169,9 @@ class TelemetryWatch:
                 self._readings.append(reading)
 
     def _count_failure(self, drive: DriveLog, error: UnreadError) -> None:
-        """Report the first failure. Stop using the tool after some consecutive failures, or after a lasting failure."""
+        """Report the first failure. After several consecutive failures, or after a permanent failure, stop using the
+        tool.
+        """
         before = self._failures.get(drive.name)
         self._failures[drive.name] = (before or 0) + 1
         if error.for_good or self._failures[drive.name] >= MOST_FAILURES:
@@ -188,13 +190,13 @@ def _emptied(items: deque[T]) -> Iterator[T]:
 
 
 def open_logs(*identities: DeviceIdentity) -> list[DriveLog]:
-    """Return the logs of block devices. Files have none."""
+    """Return the logs of the block devices. Files have no log."""
     return [DriveLog(identity) for identity in identities if identity.kind is TargetKind.BLOCK]
 
 
 @contextmanager
 def reading_logs(*identities: DeviceIdentity, wanted: bool = True) -> Iterator[TelemetryWatch]:
-    """Yield the telemetry of drives, and close it after the block. If it is not ``wanted``, there are no drives."""
+    """Yield the telemetry of drives, and close it after the ``with`` block. If not ``wanted``, no drive is read."""
     watch = TelemetryWatch(open_logs(*identities) if wanted else ())
     try:
         yield watch
@@ -203,10 +205,10 @@ def reading_logs(*identities: DeviceIdentity, wanted: bool = True) -> Iterator[T
 
 
 def look_at_telemetry(identity: DeviceIdentity) -> tuple[DriveFacts | None, Reading | None]:
-    """Return the facts that a drive reports during a run, and its first reading; None for files."""
+    """Return the facts that a run would read from a drive, and the first reading of the drive; None for files."""
     for drive in open_logs(identity):
         reading = None
-        with suppress(UnreadError):  # the gaps say why
+        with suppress(UnreadError):  # the facts contain the reason as a gap
             reading = drive.look_first(time.monotonic)
         if reading is None:
             reading = drive.read_temperature(time.monotonic)

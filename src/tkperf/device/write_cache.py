@@ -1,7 +1,8 @@
-"""The volatile write cache of a drive: set for a run, verified, and restored afterwards.
+"""The volatile write cache of a drive, which is set for a run, verified, and restored after the run.
 
-The PTS wants it off for enterprise and on for client drives (PTS User Guide, section 7).
-NVMe: feature 06h; SCSI and, through libata, ATA: the caching mode page behind sysfs cache_type.
+According to the PTS, the cache must be off for enterprise drives and on for client drives (PTS User Guide, section 7).
+For NVMe, tkperf uses feature 06h. For SCSI and, through libata, for ATA, tkperf uses the caching mode page by the sysfs
+attribute cache_type.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ ON_OFF = {True: "on", False: "off"}
 
 @dataclass(frozen=True, slots=True)
 class NvmeSwitch:
-    """Switch by the NVMe feature, which belongs to the controller. ``path`` is that of the controller."""
+    """Switch that uses the NVMe feature of the controller. ``path`` is the path of the controller."""
 
     path: str
 
     def read(self) -> bool | None:
-        """Return whether the cache is on; None if the drive has no cache or does not report its state."""
+        """Return whether the cache is on; None: the drive has no cache or does not report the state of the cache."""
         done = self._nvme("get-feature", "--feature-id=6")
         value = re.search(r"Current value:\s*(?:0x)?([0-9a-fA-F]+)", done.stdout)
         return None if done.exit_status or value is None else bool(int(value[1], 16) & 1)
 
     def write(self, on: bool) -> None:
-        """Set the cache; raise DeviceError if the drive refuses."""
+        """Switch the cache on or off. Raise DeviceError if the drive refuses."""
         done = self._nvme("set-feature", "--feature-id=6", f"--value={int(on)}")
         if done.exit_status:
             raise DeviceError(f"{self.path} does not allow tkperf to set its write cache: {done.words[:200]}")
@@ -49,7 +50,9 @@ class NvmeSwitch:
 
 @dataclass(frozen=True, slots=True)
 class SysfsSwitch:
-    """Switch by ``attribute``, the cache_type of a SCSI or virtio disk. The kernel then queries the drive again."""
+    """Switch that uses ``attribute``, the cache_type of a SCSI or virtio disk. After a write to the attribute, the
+    kernel queries the drive again.
+    """
 
     path: str
     attribute: Path
@@ -71,7 +74,7 @@ Switch = NvmeSwitch | SysfsSwitch
 
 
 def find_switch(identity: DeviceIdentity) -> Switch | None:
-    """Find the way to set the write cache of a drive; None for files, sets, partitions and other targets."""
+    """Return the switch for the write cache of a drive; None: the target is a file, a set, a partition or the like."""
     if identity.major_minor is None or identity.partition is not None:
         return None
     disk = find_disk(find_node(identity.major_minor))
@@ -86,10 +89,10 @@ def find_switch(identity: DeviceIdentity) -> Switch | None:
 
 @contextmanager
 def restoring(*caches: WriteCache) -> Iterator[None]:
-    """Restore caches after the block. A missing drive must not hide the reason why the run ended.
+    """Restore caches after the ``with`` block. If a drive is missing, this must not hide the reason why the run ended.
 
     Raises:
-        DeviceError: a drive refuses. If the block raised a TkperfError, the reason is added to that error.
+        DeviceError: a drive refuses. If the block raised a TkperfError, the refusal is added to that error.
     """
     ended: BaseException | None = None
     try:
@@ -111,10 +114,10 @@ def restoring(*caches: WriteCache) -> Iterator[None]:
 
 
 class WriteCache:
-    """The cache of a drive during one run."""
+    """The write cache of a drive during one run."""
 
     def __init__(self, permit: ErasePermit, wanted: str) -> None:
-        """Use a permit. ``wanted`` is ``on``, ``off`` or ``keep``."""
+        """Store the permit for the drive. ``wanted`` is ``on``, ``off`` or ``keep``."""
         self._permit = permit
         self._path = permit.identity.path
         self._wanted = {"on": True, "off": False}.get(wanted)
@@ -123,7 +126,7 @@ class WriteCache:
         self._changed = False
 
     def apply(self) -> str:
-        """Set the cache to the wanted state. Return its state in words for the disclosure. The call may be repeated.
+        """Set the cache to the wanted state. Return the state as a text for the report. The call may be repeated.
 
         Raises:
             DeviceError: the drive refuses, or does not change the state.
@@ -144,10 +147,10 @@ class WriteCache:
         return f"{ON_OFF[self._wanted]}, set for the run (was {ON_OFF[bool(self._before)]})"
 
     def restore(self) -> None:
-        """Restore the state of the cache from before the run.
+        """Restore the state that the cache had before the run.
 
         Raises:
-            DeviceError: the drive refuses; the message gives the state before the run and the state now.
+            DeviceError: the drive refuses. The message contains the state before the run and the current state.
         """
         if not self._changed or self._before is None:
             return

@@ -1,9 +1,10 @@
 """Purge: put a target in "as new" state (PTS User Guide, section 6).
 
-Each bus has a module here that reads the claims of a device and offers methods. ``plan_purge`` puts
-them in order and gives the reasons against others. tkperf uses the first one unless the user names
-another. ``run_purge`` executes one with a permit, watches it, and checks that the data is gone. A
-purge that fails ends the test: tkperf tries no second method behind the user's back.
+For each bus, a module of this package reads which methods a device supports, and offers these methods.
+``plan_purge`` sorts the methods by preference, and gives the reasons against other methods. tkperf uses the
+first method unless the user names another method. ``run_purge`` executes one method with a permit, watches it,
+and checks that the data is gone. If a purge fails, the test ends. tkperf never tries a second method without
+the user's knowledge.
 """
 
 from tkperf.device.purge.base import PurgeMethod, PurgeWatch

@@ -1,8 +1,8 @@
-"""ATA: Sanitize Device and Security Erase Unit with hdparm (ACS-3, sections 4.17 and 4.18).
+"""Purge methods for ATA drives: Sanitize Device and Security Erase Unit with hdparm (ACS-3, sections 4.17 and 4.18).
 
 Security Erase requires a user password, and an interrupted erase leaves the drive locked with this password. The
-password is therefore always the same word. tkperf records the password before it sets it, and clears it even after an
-error. ``tkperf doctor --unlock`` can clear it later, too.
+password is therefore always the same word. tkperf records the password before it sets the password, and clears it even
+after an error. The user can also clear the password later with ``tkperf doctor --unlock``.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from tkperf.model.choices import ATA_PURGES
 from tkperf.model.errors import DeviceError, EngineError
 from tkperf.system.process import RunTool, run_command
 
-# The password is not secret. It is set only for minutes, and the user needs it if the drive stays locked.
+# The password is not secret. It is set only for minutes, and the user needs it if the drive remains locked.
 PASSWORD = "tkperf"  # noqa: S105
 HDPARM_LIMIT_S = 60.0
-# The drive's estimate of an erase is only a guide ("or more"). Many drives take seconds and report 2 min.
+# The drive's estimate for an erase is only a rough value. Many drives take seconds, but report 2 min.
 LEAST_ERASE_LIMIT_S = 1800.0
-# 508 minutes means "more than 508".
+# The limit is this multiple of the estimate, because a reported time of 508 minutes means "more than 508".
 ERASE_LIMIT_FACTOR = 4
-# The count 0 in the command means 16 passes. hdparm 9.63 is the first version with an option for
-# the count.
+# In the command, a count of 0 means 16 passes. hdparm 9.63 is the first version with an option for the
+# count.
 PASSES_OF_OLD_HDPARM, FIRST_WITH_PASSES = 16, (9, 63)
 CONSENT = "--yes-i-know-what-i-am-doing"
 ATA_SANITIZES = {
@@ -50,9 +50,9 @@ ATA_SANITIZES = {
 
 
 def _can_overwrite_once() -> bool:
-    """Return whether hdparm has the option for the number of passes.
+    """Return whether hdparm has an option for the number of passes.
 
-    Without this option a drive makes 16 passes.
+    Without this option, a drive makes 16 passes.
     """
     try:
         printed = run_command(["hdparm", "-V"], timeout_s=HDPARM_LIMIT_S).stdout
@@ -65,8 +65,8 @@ def _can_overwrite_once() -> bool:
 class SanitizeState(StrEnum):
     """States of ATA's sanitize state machine, as ``hdparm --sanitize-status`` prints them.
 
-    hdparm prints SD0 for SD4, too (succeeded). A drive in SD3 aborts the status command, and hdparm
-    ends with an error.
+    hdparm prints SD0 also for the state SD4 (succeeded). A drive in state SD3 aborts the status command,
+    and hdparm exits with an error.
     """
 
     IDLE = "SD0"
@@ -77,8 +77,8 @@ class SanitizeState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtaSanitize:
-    """What a drive reports about its sanitize; ``succeeded``: the last sanitize completed without
-    error.
+    """The sanitize status that a drive reports. ``succeeded``: whether the last sanitize completed
+    without an error.
     """
 
     state: SanitizeState
@@ -87,7 +87,7 @@ class AtaSanitize:
 
 
 def read_sanitize(path: str, *, run: RunTool = run_command) -> AtaSanitize:
-    """Ask a drive for the state of its sanitize.
+    """Return the sanitize status of a drive.
 
     Raises:
         EngineError: hdparm is missing or does not end, or the drive or the adapter does not report the state.
@@ -96,7 +96,7 @@ def read_sanitize(path: str, *, run: RunTool = run_command) -> AtaSanitize:
     if "SD3 Sanitize Operation Failed" in done.stderr:
         return AtaSanitize(state=SanitizeState.FAILED)
     state = re.search(r"^\s*State:\s+(SD[012]) ", done.stdout, re.MULTILINE)
-    # Without the drive's registers hdparm only warns, takes zeros for the state, and ends with 0.
+    # Without the drive's registers, hdparm prints only a warning, uses zeros as the state, and exits with 0.
     if done.exit_status != 0 or state is None or "sense data" in done.stderr:
         raise EngineError(
             f"'hdparm --sanitize-status {path}' reports no sanitize state (exit status {done.exit_status}): "
@@ -111,7 +111,7 @@ def read_sanitize(path: str, *, run: RunTool = run_command) -> AtaSanitize:
 
 
 def offer_ata(identity: DeviceIdentity) -> tuple[Offer, ...]:
-    """Return the methods that the identify data contain, in the order of preference."""
+    """Return the methods that the drive supports according to its identify data, in the order of preference."""
     try:
         security = read_security(identity.path)
     except EngineError as error:
@@ -128,8 +128,8 @@ def offer_ata(identity: DeviceIdentity) -> tuple[Offer, ...]:
 
 
 def _find_sanitize_obstacle(path: str) -> str | None:
-    """Return why tkperf cannot start a sanitize or could not see its end; None: both are
-    possible.
+    """Return why tkperf cannot start a sanitize or cannot detect its end; None: there is no
+    obstacle.
     """
     try:
         state = read_sanitize(path).state
@@ -141,9 +141,9 @@ def _find_sanitize_obstacle(path: str) -> str | None:
 
 
 def in_order(own: Sequence[Offer], generic: Sequence[Offer], disk: Path) -> tuple[Offer, ...]:
-    """Put the drive's own commands first. Behind an adapter for another bus, however, put discard first.
+    """Return the drive's own commands before the generic methods. Behind an adapter for another bus, discard is first.
 
-    SAS and RAID adapters translate ATA commands, and may interrupt long commands.
+    SAS and RAID adapters translate ATA commands, and may interrupt commands that take long.
     """
     direct = any(re.fullmatch(r"ata\d+", component) for component in disk.resolve().parts)
     return (*own, *generic) if direct else (*generic, *own)
@@ -173,12 +173,12 @@ def _offer_sanitize(name: str, security: AtaSecurity, *, obstacle: str | None) -
 
 
 def find_ata_sanitize(device: str) -> float | None:
-    """Return the progress of a running sanitize as a share; None: no sanitize runs, or the drive
-    reports none.
+    """Return the progress of a running sanitize as a share (0..1); None: no sanitize runs, or the drive
+    reports no progress.
 
     Raises:
         DeviceError: the last sanitize failed.
-        EngineError: the drive cannot be asked.
+        EngineError: the drive does not report its state.
     """
     sanitize = read_sanitize(device)
     if sanitize.state is SanitizeState.FAILED:
@@ -247,7 +247,7 @@ def _why_not(security: AtaSecurity, *, enhanced: bool) -> str | None:
 
 
 def _security_erase(device: Handle, watch: PurgeWatch, *, enhanced: bool, limit_s: float) -> None:
-    """Set the password, erase, and make sure that no password remains."""
+    """Set the password, erase the drive, and make sure that no password remains."""
     watch.note(
         "ata-password-set",
         f"ATA user password '{PASSWORD}' is being set on {device.name} for Security Erase; "
@@ -268,10 +268,10 @@ def _security_erase(device: Handle, watch: PurgeWatch, *, enhanced: bool, limit_
 
 
 def clear_password(device: Handle) -> bool:
-    """Unlock a drive and clear tkperf's password; return False if none is set.
+    """Unlock a drive and clear tkperf's password. Return False if no password is set.
 
     Raises:
-        DeviceError: the drive is locked with another password, or frozen.
+        DeviceError: the drive is locked with another password, or its security state is frozen.
     """
     security = _read(device)
     if not security.enabled:
@@ -281,7 +281,7 @@ def clear_password(device: Handle) -> bool:
         if security.locked:
             _command(device, "--security-unlock")
         _command(device, "--security-disable")
-    except DeviceError as error:  # the state that the drive reports afterwards decides
+    except DeviceError as error:  # the state that the drive reports afterwards decides whether this is an error
         refused = f" ({error})"
     after = _read(device)
     if after.enabled or after.locked:
@@ -294,7 +294,7 @@ def clear_password(device: Handle) -> bool:
 
 
 def clear_left_password(identity: DeviceIdentity) -> bool:
-    """Clear tkperf's password from a SATA drive if an interrupted purge left it. Return whether it was set.
+    """Clear tkperf's password from a SATA drive if an interrupted purge left it. Return whether a password was set.
 
     Raises:
         DeviceError: the drive is locked with another password.
@@ -305,7 +305,7 @@ def clear_left_password(identity: DeviceIdentity) -> bool:
     try:
         enabled = read_security(identity.path).enabled
     except EngineError:
-        return False  # not known; a locked drive will refuse commands itself
+        return False  # the state is not known; a locked drive will refuse commands itself
     if not enabled:
         return False
     # The user confirmed this drive when tkperf set the password. tkperf sends commands to no other drive.
@@ -319,8 +319,8 @@ def clear_left_password(identity: DeviceIdentity) -> bool:
 def _command(
     device: Handle, option: str, *, limit_s: float = HDPARM_LIMIT_S, on_tick: Callable[[], None] = lambda: None
 ) -> None:
-    """Execute a command of the security feature set with the password. An interruption waits for the end of the
-    command.
+    """Execute a command of the security feature set with the password. If the user interrupts tkperf, the interruption
+    takes effect after the end of the command.
     """
     argv = ["hdparm", "--user-master", "u", option, PASSWORD, device.path]
     run_tool(device, argv, limit_s=limit_s, on_tick=on_tick, must_finish=True)

@@ -1,4 +1,4 @@
-"""Purge methods: their types, the tools that they use, and the verification that the data is gone."""
+"""The types of purge methods, the tools that the methods use, and the verification that the data is gone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tkperf.model.errors import DeviceError, EngineError, reason_of
 from tkperf.model.record import OnNote, OnProgress
 from tkperf.system.process import Completed, run_command
 
-# A drive answers a question about itself at once; a busy drive answers within seconds.
+# An idle drive answers a question about itself at once, and a busy drive within seconds.
 QUERY_LIMIT_S = 30.0
 SANITIZE_LIMIT_S = 24 * 3600.0
 _POLL_S = 2.0
@@ -28,8 +28,9 @@ _ZEROS = hashlib.blake2b(bytes(SAMPLE_BYTES)).digest()
 class PurgeWatch:
     """Callbacks that follow a purge.
 
-    ``progress`` receives the finished share (0..1) about once a second; None if the device does not report it. ``note``
-    receives a stable code and a text that must be recorded *before* an act. It returns when the record is durable.
+    ``progress`` is called about once a second with the finished share (0..1), or with None if the device does not
+    report the share. ``note`` is called with a stable code and a text that must be recorded *before* an act. It returns
+    when the record is durable.
     """
 
     progress: OnProgress = lambda _share: None
@@ -41,10 +42,10 @@ NO_WATCH = PurgeWatch()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeMethod:
-    """A way to erase a device. ``act`` returns when the purge is done, or raises an error.
+    """A way to erase a device. ``act`` returns when the purge is complete, or raises an error.
 
-    ``reads_zero``: the device promises that it reads as zeros afterwards. ``automatic``: tkperf may choose the method
-    itself.
+    ``reads_zero``: whether the device promises to read as zeros afterwards. ``automatic``: whether tkperf may choose
+    the method without a request by the user.
     """
 
     name: str
@@ -55,15 +56,15 @@ class PurgeMethod:
 
     @property
     def overwrites(self) -> bool:
-        """Return whether the method leaves the device written, and not as new. The device is then not expected to start
-        fast.
+        """Return whether the method leaves the device overwritten instead of as new. tkperf then does not expect the
+        device to be fast at first.
         """
         return self.name == "write-zeroes" or self.name.endswith("-overwrite")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeRefusal:
-    """A method that a device cannot or must not use, with the reason."""
+    """A method that a device does not support or that must not be used, with the reason."""
 
     name: str
     because: str
@@ -80,10 +81,10 @@ def run_tool(
     on_tick: Callable[[], None] = lambda: None,
     must_finish: bool = False,
 ) -> Completed:
-    """Execute an erasing tool, which inherits the lock on the device. Its exit status must be 0.
+    """Execute a tool that erases the device. The tool inherits the lock on the device. Its exit status must be 0.
 
     Raises:
-        DeviceError: the tool is missing, failed or took too long.
+        DeviceError: the tool is missing, has failed, or took too long.
     """
     try:
         done = run_command(
@@ -102,7 +103,7 @@ def run_tool(
 
 
 def wait_for_end(device: Handle, what: str, is_done: Callable[[], bool], *, limit_s: float) -> None:
-    """Wait for the end of a purge that the drive continues even if tkperf ends.
+    """Wait for the end of a purge. The drive continues such a purge even if tkperf ends.
 
     Raises:
         DeviceError: the purge takes too long, or the drive cannot be queried.
@@ -117,19 +118,19 @@ def wait_for_end(device: Handle, what: str, is_done: Callable[[], bool], *, limi
 
 @dataclass(frozen=True, slots=True)
 class SampledContent:
-    """Digests of samples from the whole device at equal distances, by offset; None if a read failed."""
+    """Digests of samples at equal distances over the whole device, by offset. None: this sample could not be read."""
 
     path: str
     digests: dict[int, bytes | None]
 
     def compare(self, after: Self, *, method: str, reads_zero: bool) -> str:
-        """Judge a purge by the samples before and after it. Return the result in words for the report.
+        """Compare the samples before and after a purge. Return the result as a text for the report.
 
-        A sample that cannot be read is no evidence: then the purge is not verified.
+        A sample that cannot be read is no evidence. In this case, the purge counts as not verified.
 
         Raises:
-            DeviceError: the device still holds its former data, or does not read as the zeros that
-                it promises.
+            DeviceError: the device still contains its former data, or does not read as zeros although it
+                promises zeros.
         """
         had_data = {at for at, digest in self.digests.items() if digest not in (None, _ZEROS)}
         kept = [at for at in had_data if after.digests[at] == self.digests[at]]
@@ -160,7 +161,7 @@ class SampledContent:
 
 
 def sample_content(permit: ErasePermit) -> SampledContent:
-    """Read samples without the page cache, including the first and the last block.
+    """Return samples from the whole device, including the first and the last block. The page cache is not used.
 
     Raises:
         DeviceError: the device cannot be opened.

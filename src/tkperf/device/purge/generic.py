@@ -1,4 +1,4 @@
-"""Purge methods that belong to no bus: the kernel's discard, zeroes and hole punching, and a vendor's tool."""
+"""Purge methods that work on any bus: the kernel's discard, zeroes and hole punching, and a vendor's tool."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ BLKDISCARD = 0x1277
 BLKZEROOUT = 0x127F
 FALLOC_FL_KEEP_SIZE = 0x01
 FALLOC_FL_PUNCH_HOLE = 0x02
-# Large enough for a drive to erase in its own way, and small enough to show progress.
+# A chunk is large enough for the drive to erase in its own way, and small enough to show progress.
 CHUNKS = 64
 LEAST_CHUNK_BYTES = 1 << 30
-# Logical block provisioning VPD page (SBC-4), byte 5, bits 2-4: unmapped blocks read as zeros.
+# Byte 5, bits 2 to 4, of the logical block provisioning VPD page (SBC-4): whether unmapped blocks read as zeros.
 LBPRZ_BITS = 0x1C
-# A vendor's tool may rewrite a large drive, and no better limit is available.
+# A vendor's tool may rewrite a whole large drive. The tools report no better limit.
 VENDOR_LIMIT_S = 24 * 3600.0
 
 
 def offer_discard(disk: Path) -> tuple[Offer, ...]:
-    """Return the kernel's methods for a disk, given its sysfs folder."""
+    """Return the methods that the kernel offers for a disk. ``disk`` is the disk's folder in sysfs."""
     zeroes = PurgeMethod(
         name="write-zeroes",
         title="zeroes written to the whole device",
@@ -72,7 +72,7 @@ def _in_chunks(permit: ErasePermit, request: int, watch: PurgeWatch) -> None:
 
 
 def offer_hole_punching() -> PurgeMethod:
-    """Return the method for files. Afterwards, the first write allocates new blocks, as on flash."""
+    """Return the method for files. After this purge, the first write allocates new blocks, as on flash."""
     return PurgeMethod(name="hole-punching", title="hole punched in the scratch file", reads_zero=True, act=_punch_hole)
 
 
@@ -90,7 +90,7 @@ def _punch_hole(permit: ErasePermit, _watch: PurgeWatch) -> None:
 
 
 def offer_command(command: str) -> PurgeMethod:
-    """Return the command as a method; ``{device}`` in it becomes the device's path.
+    """Return a vendor's command as a method. tkperf replaces ``{device}`` in the command by the device's path.
 
     Raises:
         UsageError: the command does not contain ``{device}``, is not a command line, or its program is missing.
@@ -108,7 +108,7 @@ def offer_command(command: str) -> PurgeMethod:
         raise UsageError(f"--purge-command: the program '{words[0]}' is not installed")
 
     def act(permit: ErasePermit, watch: PurgeWatch) -> None:
-        # Many such tools open the device exclusively, as tkperf does.
+        # Many such tools open the device exclusively, so tkperf gives up its own exclusive hold.
         permit.lend()
         try:
             device = permit.named_handle()

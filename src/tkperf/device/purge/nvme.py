@@ -1,10 +1,10 @@
-"""NVMe: Format NVM and Sanitize, if the controller claims them (NVM Express 1.4 and 2.0).
+"""Purge methods for NVMe drives: Format NVM and Sanitize, if the controller supports them (NVM Express 1.4 and 2.0).
 
-The sanitize log is read as JSON. All versions of nvme-cli from 1.8 to 3.0-rc1 print the status as a
-text that begins with the specification's number in brackets. ``-o binary`` would be the log page
-itself, but nvme-cli 2.3 of Debian 12 prints other text after the page. nvme-cli 3.0-rc1 opens a
-device only by a name such as nvme0n1, in /dev, and not by a descriptor (libnvme, lib-linux.c).
-docs/explanation/devices.md lists the checked versions.
+The sanitize log is read as JSON. All versions of nvme-cli from 1.8 to 3.0-rc1 print the status as a text that
+begins with the specification's number in brackets. The option ``-o binary`` would return the log page itself, but
+nvme-cli 2.3 of Debian 12 prints other text after the page. nvme-cli 3.0-rc1 opens a device only by a name in /dev,
+such as nvme0n1, and not by a descriptor (libnvme, lib-linux.c). docs/explanation/devices.md lists the checked
+versions.
 """
 
 from __future__ import annotations
@@ -33,37 +33,38 @@ from tkperf.model.choices import NVME_PURGES
 from tkperf.model.errors import DeviceError, EngineError
 from tkperf.system.process import read_json_object
 
-# According to their specifications drives format within minutes; drives that overwrite need hours.
+# According to their specifications, drives format within minutes. Drives that overwrite their data need hours.
 FORMAT_LIMIT_S = 6 * 3600.0
 
 OACS_FORMAT = 1 << 1
 FNA_FORMAT_ALL, FNA_ERASE_ALL, FNA_CRYPTO = 1 << 0, 1 << 1, 1 << 2
 SANICAP_CRYPTO, SANICAP_BLOCK, SANICAP_OVERWRITE = 1 << 0, 1 << 1, 1 << 2
-# Deallocated blocks read as zeros: bits 2:0 of DLFEAT are 001.
+# If bits 2:0 of DLFEAT are 001, deallocated blocks read as zeros.
 DLFEAT_MASK, DLFEAT_ZEROS = 0b111, 0b001
 SES_USER_DATA, SES_CRYPTO = 1, 2
-# Sanitize actions by method (SANACT), as numbers, because nvme-cli 1.16 accepts no names.
+# Sanitize actions (SANACT) by method. They are numbers, because nvme-cli 1.16 accepts no names.
 EXIT_FAILURE, BLOCK_ERASE, OVERWRITE, CRYPTO_ERASE = 1, 2, 3, 4
 SANITIZE_ACTIONS = {
     "nvme-sanitize-block": (SANICAP_BLOCK, BLOCK_ERASE, "block erase"),
     "nvme-sanitize-crypto": (SANICAP_CRYPTO, CRYPTO_ERASE, "crypto erase"),
     "nvme-sanitize-overwrite": (SANICAP_OVERWRITE, OVERWRITE, "overwrite"),
 }
-# Sanitize log (LID 81h), SSTAT bits 2:0. The specification reserves 5 to 7.
+# Values of bits 2:0 of SSTAT in the sanitize log (LID 81h). The specification reserves the values 5 to 7.
 NEVER_SANITIZED, SANITIZED, IN_PROGRESS, FAILED, SANITIZED_DEALLOCATED = range(5)
-# The status as nvme-cli prints it, such as "(2) Sanitize in Progress."
+# Pattern for the status as nvme-cli prints it, such as "(2) Sanitize in Progress."
 _STATUS = re.compile(r"\((\d+)\) ")
-# Sanitize state information of an idle drive. An idle drive has left the failure state of its last
+# The sanitize state that an idle drive reports. Such a drive has left the failure state of its last
 # sanitize.
 IDLE_STATE = "(0) "
-# The words of any version of nvme-cli for the NVMe status "Sanitize In Progress" (1Dh).
+# These words occur in the message of every nvme-cli version for the NVMe status "Sanitize In Progress" (1Dh).
 _ALL_VERSIONS_SAY = "a sanitize operation is in progress"
 
 
 def offer_nvme(identity: DeviceIdentity, disk: Path) -> tuple[Offer, ...]:
     """Return the methods in the order of preference.
 
-    User data erase, sanitize by block erase and crypto erase, format by crypto erase, sanitize by overwrite.
+    The order is: format with user data erase, sanitize with block erase, sanitize with crypto erase, format with crypto
+    erase, sanitize with overwrite.
     """
     try:
         controller = _query("id-ctrl", "-o", "json", identity.path)
@@ -151,19 +152,19 @@ def _offer_sanitize(
         name=name,
         title=f"NVMe Sanitize, {kind}",
         reads_zero=bit != SANICAP_CRYPTO and _deallocated_reads_zero(namespace),
-        # Overwriting wears flash and does not leave it new.
+        # Overwriting wears the flash and does not leave it in the state of new flash.
         automatic=bit != SANICAP_OVERWRITE,
         act=act,
     )
 
 
 def find_nvme_sanitize(device: str) -> float | None:
-    """Return the progress of a running sanitize as a share; None if no sanitize runs.
+    """Return the progress of a running sanitize as a share (0..1); None: no sanitize runs.
 
     Raises:
         EngineError: the drive has no sanitize log, or the log cannot be read.
-        DeviceError: the log has no known status, or the last sanitize failed and the drive may still be in a failure
-        state.
+        DeviceError: the log contains no known status, or the last sanitize failed and the drive may still be in a
+            failure state.
     """
     log = _read_sanitize_log(device)
     if log is None:
@@ -175,8 +176,8 @@ def find_nvme_sanitize(device: str) -> float | None:
 
 
 def _read_sanitize_log(path: str) -> Mapping[str, object] | None:
-    """Return the log, which nvme-cli prints under the name of the device; None if the drive refuses
-    to return the log because a sanitize is in progress.
+    """Return the log, which nvme-cli prints under the name of the device; None: the drive refuses to return
+    the log because a sanitize is in progress.
     """
     try:
         log = _query("sanitize-log", "-o", "json", path)
@@ -189,13 +190,13 @@ def _read_sanitize_log(path: str) -> Mapping[str, object] | None:
 
 
 def _parse_status(log: Mapping[str, object], device: str) -> int:
-    """Return SSTAT, bits 2:0.
+    """Return bits 2:0 of SSTAT.
 
-    nvme-cli 2.7 and 2.8 use the words of the status as the key; all other versions use ``status``.
+    In nvme-cli 2.7 and 2.8, the words of the status are the key. In all other versions, the key is ``status``.
 
     Raises:
-        DeviceError: the log has no such text, or a number that the specification reserves. A
-            sanitize may then be under way or have failed.
+        DeviceError: the log contains no such text, or a number that the specification reserves. In this
+            case, a sanitize may be running or may have failed.
     """
     fields = log.get("sstat")
     texts = []
@@ -216,10 +217,10 @@ def _parse_status(log: Mapping[str, object], device: str) -> int:
 def _has_left_failure(log: Mapping[str, object], device: str) -> bool:
     """Return whether a drive has left the failure state of its last sanitize.
 
-    nvme-cli prints the sanitize state since 2.12. With older versions, the function reads from the
-    drive. In a failure state the controller aborts every read with the status "Sanitize Failed"
-    (1Ch): the sanitize failed, and no recovery action has succeeded (NVM Express 1.4, section 8.15;
-    2.0, section 8.21).
+    nvme-cli prints the sanitize state since version 2.12. With older versions, the function reads from the
+    drive instead. In a failure state, the controller aborts every read with the status "Sanitize Failed"
+    (1Ch). This status means that the sanitize failed, and that no recovery action has succeeded (NVM
+    Express 1.4, section 8.15; 2.0, section 8.21).
     """
     state = log.get("sanitize_state_information")
     if state is None:
@@ -229,7 +230,7 @@ def _has_left_failure(log: Mapping[str, object], device: str) -> bool:
 
 
 def _is_readable(device: str) -> bool:
-    """Return whether the drive returns its first bytes. The page cache is not read."""
+    """Return whether the drive returns its first bytes. The read does not use the page cache."""
     try:
         descriptor = os.open(device, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     except OSError:
@@ -257,7 +258,7 @@ def _share(log: Mapping[str, object]) -> float:
 
 
 def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
-    """Wait for the end of a sanitize, which the drive continues even if tkperf ends."""
+    """Wait for the end of a sanitize. The drive continues the sanitize even if tkperf ends."""
 
     def is_done() -> bool:
         log = _read_sanitize_log(device.path)

@@ -1,4 +1,4 @@
-"""The purge methods that a device offers, in the order of preference, the choice of a method, and its execution."""
+"""The purge methods that a device offers in the order of preference, and the choice and execution of a method."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageErr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgePlan:
-    """Methods to purge a device, in the order of preference, and rejected methods with the reasons."""
+    """The methods to purge a device in the order of preference, and the rejected methods with the reasons."""
 
     methods: tuple[PurgeMethod, ...]
     refusals: tuple[PurgeRefusal, ...]
 
     def choose(self, name: str | None, *, device: str) -> PurgeMethod:
-        """Return the method of this name or, without a name, the first automatic one.
+        """Return the method with this name. Without a name, return the first method that tkperf may choose itself.
 
         Raises:
             UsageError: the device does not have the named method.
@@ -50,10 +50,10 @@ class PurgePlan:
 
 
 def plan_purge(identity: DeviceIdentity, *, command: str | None = None) -> PurgePlan:
-    """Find the purge methods of the device. Nothing is changed.
+    """Return the purge methods of the device. Nothing is changed.
 
     Args:
-        command: a vendor's tool that is used instead. It contains ``{device}``.
+        command: a vendor's tool to use instead. The command must contain ``{device}``.
 
     Raises:
         UsageError: the command cannot be used.
@@ -76,7 +76,7 @@ def _offers(identity: DeviceIdentity) -> tuple[Offer, ...]:
     disk = find_disk(node)
     generic = offer_discard(disk)
     if identity.partition is not None:
-        # The drive's own commands would erase the other partitions, too.
+        # The drive's own commands would also erase the other partitions.
         return generic
     if find_nvme_controller(disk) is not None:
         return (*offer_nvme(identity, disk), *generic)
@@ -90,12 +90,12 @@ def _offers(identity: DeviceIdentity) -> tuple[Offer, ...]:
 def refuse_purge_under_way(identity: DeviceIdentity) -> None:
     """Refuse a drive that is still erasing itself, even if another program started the erase.
 
-    For a partition, a volume or a RAID set, the function asks the drives that it uses.
+    If the target is a partition, a volume or a RAID set, the function asks the drives that the target uses.
 
     Raises:
-        RefusedError: the drive is erasing itself.
-        DeviceError: its last erase failed, so that it accepts no reads and writes; or tkperf does
-            not know the status in its sanitize log.
+        RefusedError: a drive is erasing itself.
+        DeviceError: the last erase of a drive failed, so that the drive accepts no reads and writes. The
+            error is also raised if tkperf does not know the status in the drive's sanitize log.
     """
     if identity.major_minor is None:
         return
@@ -106,7 +106,7 @@ def refuse_purge_under_way(identity: DeviceIdentity) -> None:
         else:
             path, interface = f"/dev/{drive.name}", find_interface(drive)
         share: float | None = None
-        with suppress(EngineError):  # a drive that cannot be asked
+        with suppress(EngineError):  # the drive does not report its state
             share = _find_erase_under_way(path, interface, drive)
         if share is not None:
             raise RefusedError(
@@ -116,8 +116,8 @@ def refuse_purge_under_way(identity: DeviceIdentity) -> None:
 
 
 def _find_drives(disk: Path) -> Iterator[Path]:
-    """Yield the sysfs folders of a disk. For a volume or a RAID set, also yield the folders of all
-    disks that it uses.
+    """Yield the folder of a disk in sysfs. For a volume or a RAID set, also yield the folders of all disks
+    that it uses.
     """
     yield disk
     for lower in sorted(disk.glob("slaves/*")):
@@ -125,7 +125,7 @@ def _find_drives(disk: Path) -> Iterator[Path]:
 
 
 def _find_erase_under_way(path: str, interface: str | None, disk: Path) -> float | None:
-    """Return the progress of a drive's running erase as a share; None if no erase runs."""
+    """Return the progress of a drive's running erase as a share (0..1); None: no erase runs."""
     if find_nvme_controller(disk) is not None:
         return find_nvme_sanitize(path)
     if interface == "SATA":
@@ -136,11 +136,11 @@ def _find_erase_under_way(path: str, interface: str | None, disk: Path) -> float
 
 
 def run_purge(permit: ErasePermit, method: PurgeMethod, *, watch: PurgeWatch = NO_WATCH) -> str:
-    """Erase the whole permitted target and check that it is erased. Return the result of the check in words.
+    """Erase the whole permitted target, and check that it is erased. Return the result of the check as a text.
 
     Raises:
         DeviceError: the method failed, took too long, or left data behind.
-        RefusedError: the permit no longer holds.
+        RefusedError: the permit is no longer valid.
     """
     permit.recheck()
     before = sample_content(permit)

@@ -1,4 +1,4 @@
-"""SCSI: Sanitize and Format Unit by sg3-utils (SBC-4)."""
+"""Purge methods for SCSI devices: Sanitize and Format Unit with sg3-utils (SBC-4)."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from tkperf.system.process import run_command
 START_LIMIT_S = 120.0
 # Formatting a large hard disk takes a day or more.
 SCSI_ERASE_LIMIT_S = 48 * 3600.0
-# Sanitize (operation code 48h): service actions 1 overwrite, 2 block erase, 3 crypto erase.
+# Service actions of Sanitize (operation code 48h): 1 is overwrite, 2 block erase, 3 crypto erase.
 SCSI_SANITIZES = {
     "scsi-sanitize-block": (2, "--block", "block erase"),
     "scsi-sanitize-crypto": (3, "--crypto", "cryptographic erase"),
     "scsi-sanitize-overwrite": (1, "--overwrite", "overwrite"),
 }
-# The words of sg_opcodes for a command that the device supports in the form of the standard;
-# "supported [in a vendor specific manner]" is another command.
+# sg_opcodes prints these words if the device supports a command in the form of the standard. The words
+# "supported [in a vendor specific manner]" mean another command.
 SUPPORTED = "Command is supported [conforming to SCSI standard]"
-# Options of sg_format that keep the protection information of a device: the fields FMTPINFO and PROTECTION
+# Options with which sg_format keeps the protection information of a device. They set the fields FMTPINFO and PROTECTION
 # FIELD USAGE (manual of sg_format 1.49).
 PROTECTION_OPTIONS = {1: ("--fmtpinfo=2", "--pfu=0"), 2: ("--fmtpinfo=3", "--pfu=0"), 3: ("--fmtpinfo=3", "--pfu=1")}
 
 
 def offer_scsi(identity: DeviceIdentity) -> tuple[Offer, ...]:
-    """Return the methods in the order of preference, by the operation codes that the device reports."""
+    """Return the methods in the order of preference, according to the operation codes that the device reports."""
     if identity.interface == "USB":
         because = "bridges of USB drives do not pass it on reliably"
         return tuple(PurgeRefusal(name=name, because=because) for name in SCSI_PURGES)
@@ -72,10 +72,10 @@ def _offer_sanitize(name: str, device: str) -> Offer:
 
 
 def _offer_format(identity: DeviceIdentity) -> Offer:
-    """Return Format Unit, which is mandatory for SCSI disks.
+    """Return the method Format Unit, which every SCSI disk must support.
 
-    Verification shows whether it erased the data. sg_format keeps the block size. Without an option
-    it would remove the protection information of a device.
+    The verification shows whether the format erased the data. sg_format keeps the block size. Without an option,
+    sg_format would remove the protection information of a device.
     """
     keeping = PROTECTION_OPTIONS.get(_read_protection_type(identity), ())
 
@@ -89,14 +89,14 @@ def _offer_format(identity: DeviceIdentity) -> Offer:
         name="scsi-format",
         title="SCSI Format Unit",
         reads_zero=False,
-        # A hard disk takes hours for it, and a virtual one may do nothing at all.
+        # A hard disk needs hours for a format, and a virtual disk may do nothing at all.
         automatic=identity.rotational is False and identity.interface == "SAS",
         act=act,
     )
 
 
 def _read_protection_type(identity: DeviceIdentity) -> int:
-    """Return the protection type that a disk is formatted with; 0 without protection information."""
+    """Return the protection type with which a disk is formatted; 0: there is no protection information."""
     if identity.major_minor is None:
         return 0
     disk = find_disk(find_node(identity.major_minor))
@@ -105,11 +105,11 @@ def _read_protection_type(identity: DeviceIdentity) -> int:
 
 
 def find_scsi_erase(path: str) -> float | None:
-    """Return the progress of a running format or sanitize as a share; None if neither runs.
+    """Return the progress of a running format or sanitize as a share (0..1); None: neither operation runs.
 
     Raises:
         DeviceError: the last format or sanitize failed.
-        EngineError: the device cannot be asked.
+        EngineError: the device does not report its state.
     """
     sense = read_sense(path)
     if sense.erase_failed:
@@ -127,7 +127,7 @@ def _describe_failure(device: str, sense: Sense) -> str:
 def _wait_until_ready(device: Handle, watch: PurgeWatch) -> None:
     """Wait until the device reports that it is ready.
 
-    A failed erase, or any other error, ends the wait.
+    A failed erase or any other error ends the wait.
     """
 
     def is_done() -> bool:

@@ -1,4 +1,4 @@
-"""Sense data of a SCSI device: what the device reports about a running format or sanitize (SPC-6,
+"""Sense data of a SCSI device, in which the device reports a running format or sanitize (SPC-6,
 section 4.4).
 """
 
@@ -14,13 +14,13 @@ from tkperf.system.process import RunTool, run_command
 SENSE_LIMIT_S = 30.0
 # The denominator of a progress indication.
 PROGRESS_PARTS = 65536
-# Additional sense codes with their qualifiers.
+# Additional sense codes with their qualifiers, for a running format and a running sanitize.
 ERASE_IN_PROGRESS = {(0x04, 0x04): "format", (0x04, 0x1B): "sanitize"}
 # A device that is not ready reports these codes while it starts, formats, rebuilds, tests or
-# sanitizes itself. Other states, such as a missing medium (3Ah) or a start that needs a command
-# (04h/02h), never end by themselves.
+# sanitizes itself. Other states never end by themselves, such as a missing medium (3Ah) or a start that
+# needs a command (04h/02h).
 _BECOMING_READY = {(0x04, qualifier) for qualifier in (0x01, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x1B)}
-# Medium format corrupted, format command failed, sanitize command failed, and similar failures.
+# This code means: medium format corrupted, format command failed, sanitize command failed, or a similar failure.
 FORMAT_FAILED = 0x31
 
 
@@ -35,8 +35,8 @@ class SenseKey(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sense:
-    """Sense key, additional sense code (ASC) with its qualifier (ASCQ), and the progress
-    indication, if the device reports one.
+    """The sense key, the additional sense code (ASC) with its qualifier (ASCQ), and the progress
+    indication if the device reports one.
     """
 
     key: int
@@ -57,7 +57,7 @@ class Sense:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether the device runs no operation and reports nothing that would make a command
+        """Return whether the device runs no operation and reports nothing that would let a command
         fail.
         """
         idle = self.key in (SenseKey.NO_SENSE, SenseKey.RECOVERED_ERROR)
@@ -65,7 +65,7 @@ class Sense:
 
     @property
     def is_passing(self) -> bool:
-        """Return whether the state ends by itself: the device becomes ready, or reports an event once."""
+        """Return whether the state ends by itself. The device becomes ready, or it reports an event only once."""
         if self.key == SenseKey.NOT_READY:
             return (self.code, self.qualifier) in _BECOMING_READY
         return self.key == SenseKey.UNIT_ATTENTION and not self.erase_failed
@@ -75,13 +75,13 @@ class Sense:
 
 
 def read_sense(path: str, *, run: RunTool = run_command) -> Sense:
-    """Ask a device for its sense data, which it also reports while it erases itself.
+    """Return the sense data of a device. A device reports sense data even while it erases itself.
 
-    ``sg_requests --progress`` does not show how an erase ended: after a failed erase it also prints
-    nothing and ends with 0.
+    ``sg_requests --progress`` does not show how an erase ended. After a failed erase, it prints nothing and
+    exits with 0, as after a successful erase.
 
     Raises:
-        EngineError: sg_requests is missing or hangs, or the device returns no sense data.
+        EngineError: sg_requests is missing or does not end, or the device returns no sense data.
     """
     argv = ["sg_requests", "--hex", path]
     done = run(argv, timeout_s=SENSE_LIMIT_S)
@@ -94,9 +94,9 @@ def read_sense(path: str, *, run: RunTool = run_command) -> Sense:
 
 
 def parse_sense(printed: str) -> Sense | None:
-    """Parse a dump of sense data, in fixed or descriptor format; return None for any other text.
+    """Parse a dump of sense data in fixed or descriptor format. Return None for any other text.
 
-    Each line is an address and up to 16 bytes, all hexadecimal.
+    Each line of the dump contains an address and up to 16 bytes, all in hexadecimal digits.
     """
     data = bytearray()
     for line in printed.splitlines():
@@ -115,7 +115,7 @@ def parse_sense(printed: str) -> Sense | None:
 
 
 def _sense(key: int, code: int, qualifier: int, parts: int | None) -> Sense:
-    # With other sense keys the same bytes have another meaning.
+    # With other sense keys, the same bytes have another meaning.
     if key not in (SenseKey.NO_SENSE, SenseKey.NOT_READY):
         parts = None
     progress = None if parts is None else parts / PROGRESS_PARTS
@@ -123,7 +123,9 @@ def _sense(key: int, code: int, qualifier: int, parts: int | None) -> Sense:
 
 
 def _find_progress(descriptors: bytes) -> int | None:
-    """Return the progress indication: descriptor type 2 (sense key specific) or Ah (another progress indication)."""
+    """Return the progress indication from descriptor type 2 (sense key specific) or Ah (another progress
+    indication).
+    """
     at = 0
     while at + 8 <= len(descriptors):
         kind, length = descriptors[at], descriptors[at + 1]

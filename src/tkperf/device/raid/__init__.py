@@ -1,1 +1,1 @@
-"""RAID sets: their configuration, the programs that make them, and sets as targets."""
+"""RAID sets: their configuration, the programs that create them, and RAID sets as targets of a run."""

@@ -14,23 +14,23 @@ from tkperf.model.errors import InputFileError, UsageError
 from tkperf.model.input_files import SETTINGS_BYTES, read_input
 from tkperf.model.strict import decode_strictly, quote_value
 
-# Fewest members by level. mdadm would make some with fewer members, but these are no sets of that level.
+# The fewest members for each level. mdadm would accept fewer members for some levels, but the result is no such set.
 FEWEST_MEMBERS = {0: 2, 1: 2, 5: 3, 6: 4, 10: 4}
-# Most members that mdadm can join; controllers can join 240.
+# The greatest number of members in a set of mdadm. Controllers can join 240 members.
 MOST_MEMBERS = 384
-# TKperf's values of a controller's keys that raid.json leaves out.
+# TKperf's values for those keys of a controller's set that raid.json does not contain.
 CONTROLLER_DEFAULTS = {"readpolicy": "nora", "writepolicy": "wt", "stripsize": 256}
 _LEADING_0 = re.compile(r"\b0+(?=[0-9])")
 EXAMPLE = '{"devices": ["/dev/sdb", "/dev/sdc"], "raidlevel": 1, "type": "sw_mdadm"}'
 
 
 class RaidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One RAID set.
+    """The configuration of one RAID set.
 
-    ``devices`` are block devices for ``sw_mdadm``, ``enclosure:slot`` for ``hw_lsi``. The policies
-    (``ra``/``nora``, ``wt``/``wb``/``awb``) are the controller's; ``stripsize`` is in KiB. A
-    controller's set gets TKperf's values of keys left out: ``nora``, ``wt``, 256. An mdadm set gets
-    mdadm's own default.
+    ``devices`` are block devices for ``sw_mdadm``, and ``enclosure:slot`` for ``hw_lsi``. The policies
+    (``ra``/``nora``, ``wt``/``wb``/``awb``) are the names that the controller uses. ``stripsize`` is in
+    KiB. For a controller's set, missing keys have TKperf's values: ``nora``, ``wt``, 256. For an mdadm
+    set, mdadm uses its own default.
     """
 
     devices: tuple[str, ...]
@@ -41,13 +41,13 @@ class RaidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     stripsize: int | str | None = None
 
     def require_possible(self) -> None:
-        """Check that a set can be made like this; raise InputFileError with the key if not."""
+        """Check that a set with this configuration can be created. Otherwise raise InputFileError with the key."""
         fault = _find_fault(self)
         if fault:
             raise InputFileError(f"key {fault}")
 
     def completed(self) -> RaidConfig:
-        """Return the configuration with TKperf's defaults for keys left out of a controller's set."""
+        """Return the configuration with TKperf's defaults for the keys that are missing for a controller's set."""
         if self.type != "hw_lsi":
             return self
         left_out = {key: value for key, value in CONTROLLER_DEFAULTS.items() if getattr(self, key) is None}
@@ -59,7 +59,7 @@ class RaidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     @property
     def data_members(self) -> float:
-        """The number of members whose capacity the set offers."""
+        """The number of members whose capacity is available for data in the set."""
         count = float(len(self.devices))
         return {0: count, 1: 1.0, 5: count - 1, 6: count - 2, 10: count / 2}[self.level]
 
@@ -69,10 +69,10 @@ class RaidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 def load_raid_config(path: Path) -> RaidConfig:
-    """Read and check a raid.json.
+    """Read a raid.json and check its content.
 
     Raises:
-        InputFileError: the message names the file, the key and the fault.
+        InputFileError: the file is faulty. The message names the file, the key and the fault.
     """
     if not path.exists():
         raise InputFileError(f"there is no RAID configuration file {path}. An example of such a file: {EXAMPLE}")
@@ -87,7 +87,7 @@ def load_raid_config(path: Path) -> RaidConfig:
 
 
 def _find_fault(config: RaidConfig) -> str | None:
-    """Return the first fault that no schema can rule out, as ``key: reason``; None if there is none."""
+    """Return the first fault that no schema can exclude, as ``key: reason``; None: there is no fault."""
     if config.raidlevel not in (*FEWEST_MEMBERS, *map(str, FEWEST_MEMBERS)):
         levels = ", ".join(map(str, FEWEST_MEMBERS))
         return f"raidlevel: {quote_value(config.raidlevel)} is not one of {levels}"
@@ -105,7 +105,7 @@ def _find_fault(config: RaidConfig) -> str | None:
 
 def _is_strip_size(value: int | str) -> bool:
     if isinstance(value, str):
-        # int() also accepts digits of other scripts, which the tools do not.
+        # int() also accepts digits of other scripts, but the tools do not.
         return re.fullmatch("[1-9][0-9]{0,4}", value) is not None and _is_strip_size(int(value))
     return 4 <= value <= 65536
 

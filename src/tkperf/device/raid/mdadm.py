@@ -1,4 +1,4 @@
-"""Linux software RAID: made, watched and removed with mdadm and the md folder of sysfs."""
+"""Linux software RAID. The sets are created, watched and removed with mdadm and the folder md in sysfs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tkperf.system.process import Completed, find_program, run_command
 
 MDADM_LIMIT_S = 120.0
 NODE_LIMIT_S = 30.0
-# A resync without progress for this long will not end.
+# If a resync makes no progress for this long, it will not end.
 RESYNC_STALLED_S = 1800.0
-# The most that mdadm keeps of each member for itself. Data begins at most a thousandth of the member
-# behind the start, rounded up to whole MiB, and ends with a whole chunk.
+# The greatest space that mdadm uses on each member for itself. The data begins at most a thousandth of
+# the member's size after the start, rounded up to whole MiB, and ends with a whole chunk.
 LEAST_KEPT_BYTES = 8 * MIB
 KEPT_SHARE = 512
-# KiB/s: the resync needs to spare no other I/O while tkperf makes a set for a measurement.
+# KiB/s. While tkperf creates a set for a measurement, the resync need not leave time for other I/O.
 SYNC_SPEED = "2000000"
 IDLE = ("idle", None)
 
@@ -45,7 +45,7 @@ class MdadmSet:
         return f"MD RAID {self._config.level} over {len(self._config.devices)} devices{strip}"
 
     def require_program(self) -> None:
-        """Raise DeviceError if mdadm is not installed."""
+        """Check that mdadm is installed. Otherwise raise DeviceError."""
         if find_program("mdadm") is None:
             raise DeviceError(
                 f"{self.path}: mdadm is not installed, and software RAID needs this program. Install the package "
@@ -53,10 +53,10 @@ class MdadmSet:
             )
 
     def least_capacity_bytes(self, members_bytes: Sequence[int]) -> int:
-        """Return the least capacity of a set of members of these sizes; only mdadm has the exact one.
+        """Return the least capacity of a set of members with these sizes. Only mdadm knows the exact capacity.
 
         Raises:
-            DeviceError: a member is too small to be one.
+            DeviceError: a member is too small for a set.
         """
         chunk_bytes = (self._config.strip_kib or 512) * KIB
         offered = (size - max(LEAST_KEPT_BYTES, size // KEPT_SHARE) for size in members_bytes)
@@ -74,7 +74,7 @@ class MdadmSet:
         return (self._sysfs / "md").exists()
 
     def refuse_taken_node(self) -> None:
-        """Raise RefusedError if a set has that node already: tkperf did not make it."""
+        """Raise RefusedError if the device node already belongs to a set, because tkperf did not create this set."""
         if self.exists():
             raise RefusedError(
                 f"{self.path} already is a RAID set, so tkperf does not touch it. Choose another node. Or stop the "
@@ -82,16 +82,16 @@ class MdadmSet:
             )
 
     def create(self, members: Sequence[Handle]) -> None:
-        """Make the set of its members, in their order, and start its resync.
+        """Create the set from its members, in their order, and start the resync of the set.
 
         Raises:
-            DeviceError: mdadm refused, or the node does not appear.
-            RefusedError: a set of that name exists already.
+            DeviceError: mdadm refused, or the device node does not appear.
+            RefusedError: a set with this name already exists.
         """
         self.refuse_taken_node()
         self._made = True
         config = self._config
-        # RAID 1 has no chunks, RAID 0 nothing that a bitmap could speed up.
+        # RAID 1 has no chunks, and RAID 0 has no resync that a bitmap could speed up.
         chunk = [f"--chunk={config.strip_kib}"] if config.strip_kib and config.level != 1 else []
         bitmap = ["--bitmap=none"] if config.level != 0 else []
         self._mdadm(
@@ -145,17 +145,17 @@ class MdadmSet:
             )
 
     def remove(self, members: Sequence[Handle]) -> None:
-        """Stop the set and erase its metadata on the members, if tkperf made it.
+        """Stop the set and erase its metadata on the members, if tkperf created the set.
 
         Raises:
-            DeviceError: the set is in use, or mdadm failed.
+            DeviceError: another program uses the set, or mdadm failed.
         """
         if not self._made:
             return
         tries = 10
         while self.exists():
             tries -= 1
-            # udev may have it open for a moment.
+            # udev may keep the set open for a moment.
             self._mdadm("--stop", str(self.path), tolerated=(0, 1) if tries else (0,))
             time.sleep(0.3)
         for member in members:
@@ -164,7 +164,7 @@ class MdadmSet:
 
     @property
     def name(self) -> str:
-        """The kernel's name of the node, e.g. ``md0``."""
+        """The kernel's name of the device node, such as ``md0``."""
         return Path(os.path.realpath(self.path)).name
 
     @property
@@ -190,7 +190,7 @@ class MdadmSet:
 
 
 def _share(completed: str) -> float | None:
-    """Return 0.25 for ``1000 / 4000``, the form of md/sync_completed; None for other texts."""
+    """Return the share in md/sync_completed, such as 0.25 for ``1000 / 4000``; None: the text has another form."""
     done, slash, whole = completed.partition("/")
     try:
         return int(done) / int(whole) if slash and int(whole) else None

@@ -1,7 +1,7 @@
-"""MegaRAID controllers through storcli or perccli and their JSON output.
+"""MegaRAID controllers, which are used through storcli or perccli and the JSON output of these programs.
 
-The module follows Broadcom's "StorCLI reference manual" (12Gb/s MegaRAID tri-mode software) and its
-documented JSON layout. It was tested only with published outputs, which are in
+The module follows Broadcom's "StorCLI reference manual" (12Gb/s MegaRAID tri-mode software) and the
+JSON layout documented there. The module was tested only with published outputs, which are in
 ``tests/golden/tools/storcli.toml``, and never on hardware.
 """
 
@@ -23,35 +23,35 @@ from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageErr
 from tkperf.model.record import OnProgress
 from tkperf.system.process import find_program, run_command
 
-# The first controller, the only one that tkperf uses.
+# tkperf uses only the first controller.
 CONTROLLER = "/c0"
 PROGRAMS = ("storcli64", "storcli", "perccli64", "perccli")
-# Folders of the vendors' packages, outside any PATH.
+# The folders of the vendors' packages, which are not on the PATH.
 FOLDERS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli")
 STORCLI_LIMIT_S = 120.0
 _POLL_S = 5.0
-# From making a virtual drive until the kernel has it.
+# The longest time from the creation of a virtual drive until the kernel shows the drive.
 APPEAR_LIMIT_S = 60.0
-# An initialisation or erase without progress for this long will not end.
+# If an initialisation or erase makes no progress for this long, it will not end.
 CONTROLLER_STALLED_S = 3600.0
-# State of a physical drive that belongs to no set: unconfigured good.
+# The state of a physical drive that belongs to no set: "unconfigured good".
 FREE_STATE = "UGood"
 OPTIMAL = "Optl"
-# Drive group (DG): none.
+# The values of the drive group (DG) for a drive without a group.
 NO_GROUP = ("-", "")
 ROWS = "rows"
 VD_OPERATIONS = "VD Operation Status"
 IN_PROGRESS, NOT_IN_PROGRESS = "in progress", "not in progress"
-# An erase or initialisation writes whole drives, so it still runs at this time after its start.
+# An erase or initialisation writes whole drives, so it is still running this many seconds after its start.
 BEGIN_LIMIT_S = 60.0
-# This command overwrites the drives once. Afterwards they are no longer in the fresh state.
+# This command overwrites the drives once. Afterwards, the drives are no longer in the fresh state.
 ERASE = "MegaRAID drive erase, simple: overwritten once"
 ERASE_NOTE = (
     "the drives and then, by its full initialisation, the set were overwritten by the controller: "
     "written, not in as-new state; not verifiable behind the controller"
 )
-# The controller prints binary units by decimal names, and keeps some of a drive for itself. A drive
-# gives at least the decimal size less a hundredth.
+# The controller prints binary units with decimal names, and uses a part of each drive for itself. The
+# usable size of a drive is at least the decimal size minus a hundredth.
 _UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6}
 
 
@@ -59,7 +59,7 @@ _UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6}
 class PhysicalDrive:
     """A drive on the controller.
 
-    ``address`` is ``enclosure:slot``; ``group`` is its drive group, or ``F`` for a foreign one.
+    ``address`` is ``enclosure:slot``. ``group`` is the drive group, or ``F`` for a foreign group.
     """
 
     address: str
@@ -72,14 +72,14 @@ class PhysicalDrive:
 
     @property
     def least_bytes(self) -> int | None:
-        """The least capacity by its ``size``; None if that cannot be read."""
+        """The least capacity according to ``size``; None: ``size`` cannot be read."""
         match = re.fullmatch(r"(\d+(?:\.\d+)?) ([TGM]B)", self.size)
         return int(float(match[1]) * _UNITS[match[2]] * 0.99) if match else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualDrive:
-    """A set on the controller; ``device`` is the kernel's node, ``naa`` its world-wide name, as in sysfs."""
+    """A set on the controller. ``device`` is the kernel's node, and ``naa`` is the world-wide name as in sysfs."""
 
     number: str
     state: str
@@ -89,7 +89,7 @@ class VirtualDrive:
 
 
 def find_storcli() -> str:
-    """Return the path of storcli or perccli."""
+    """Return the path of storcli or, if storcli is not installed, of perccli."""
     for name in PROGRAMS:
         for called in (name, *(f"{folder}/{name}" for folder in FOLDERS)):
             if (path := find_program(called)) is not None:
@@ -103,7 +103,7 @@ def find_storcli() -> str:
 class StorcliSet:
     """A virtual drive on one controller.
 
-    This class creates and deletes the virtual drive. The class checks permits, but grants none.
+    This class creates and deletes the virtual drive. It checks permits, but grants no permits.
     """
 
     def __init__(self, path: Path, config: RaidConfig) -> None:
@@ -133,7 +133,7 @@ class StorcliSet:
         return str(self._config.writepolicy)
 
     def least_capacity_bytes(self, drives: Sequence[PhysicalDrive]) -> int:
-        """Return the least capacity of a set of these drives; only the controller has the exact one.
+        """Return the least capacity of a set of these drives. Only the controller knows the exact capacity.
 
         Raises:
             DeviceError: the controller does not report the size of a drive.
@@ -148,10 +148,10 @@ class StorcliSet:
         return int(min(stated_bytes) * self._config.data_members)
 
     def drives(self) -> tuple[PhysicalDrive, ...]:
-        """Ask the controller for the members; return them in the order of the configuration.
+        """Return the members in the order of the configuration, as the controller reports them.
 
         Raises:
-            DeviceError: the controller does not have one of them, or its program fails.
+            DeviceError: the controller does not report one of the members, or its program fails.
         """
         return tuple(self._drive(address) for address in self._config.devices)
 
@@ -172,7 +172,7 @@ class StorcliSet:
         )
 
     def refuse_used_drives(self) -> None:
-        """Raise RefusedError if a member belongs to a set, or is being erased, or if the set could not be measured."""
+        """Raise RefusedError if a member belongs to a set or is being erased, or if the set could not be measured."""
         for objection in find_view_objections():
             raise RefusedError(f"{objection.text}. Nothing was touched")
         for drive in self.drives():
@@ -195,7 +195,7 @@ class StorcliSet:
                 )
 
     def refuse_taken_node(self) -> None:
-        """Raise RefusedError if the name for the virtual drive exists already."""
+        """Raise RefusedError if the device node for the virtual drive already exists."""
         if os.path.lexists(self.path):
             raise RefusedError(
                 f"{self.path} exists already, so the virtual drive would receive another name. Pass the next free "
@@ -203,11 +203,11 @@ class StorcliSet:
             )
 
     def serials(self) -> dict[str, str | None]:
-        """Return the serial number of each member by its address."""
+        """Return the serial number of each member, by the address of the member."""
         return {drive.address: drive.serial for drive in self.drives()}
 
     def purge_drives(self, permit: ControllerPermit, on_progress: OnProgress) -> str:
-        """Erase the members in parallel; return the method."""
+        """Erase the members in parallel, and return the name of the method."""
         permit.require(self.serials())
         self.refuse_used_drives()
         for address in self._config.devices:
@@ -216,18 +216,18 @@ class StorcliSet:
         return ERASE
 
     def create(self, permit: ControllerPermit) -> None:
-        """Make the virtual drive and learn its number.
+        """Create the virtual drive, and read its number from the controller.
 
         Raises:
-            DeviceError: the controller refuses, the kernel has it by another name, or a drive is not
-                a confirmed one.
+            DeviceError: the controller refuses, the kernel gives the virtual drive another name, or a drive is
+                not one of the confirmed drives.
             RefusedError: a member is in use.
         """
         permit.require(self.serials())
         self.refuse_used_drives()
         config = self._config
         before = {drive.number for drive in self._virtual_drives()}
-        # RAID 10 needs the number of drives in a mirror.
+        # For RAID 10, the controller requires the number of drives in each mirror.
         spans = ["pdperarray=2"] if config.level == 10 else []
         strip = [f"strip={config.strip_kib}"] if config.strip_kib else []
         policies = [word for word in (config.writepolicy, config.readpolicy) if word]
@@ -243,7 +243,7 @@ class StorcliSet:
                 *strip,
             )
         finally:
-            # Also if the program failed: a virtual drive that it made anyway must be deleted again.
+            # This also runs if the program failed, because a virtual drive that it created must be deleted again.
             new = [
                 drive
                 for drive in self._virtual_drives()
@@ -264,7 +264,7 @@ class StorcliSet:
             )
 
     def initialise(self, on_progress: OnProgress) -> None:
-        """Initialise the virtual drive in full and wait for the end; it must then be optimal."""
+        """Initialise the virtual drive in full, and wait for the end. The state must then be optimal."""
         self._call(self._vd, "start", "init", "full")
         self._wait([self._vd], "init", on_progress)
         drive = self.virtual_drive()
@@ -272,10 +272,10 @@ class StorcliSet:
             raise DeviceError(f"{self.path}: virtual drive {drive.number} is '{drive.state}'")
 
     def virtual_drive(self) -> VirtualDrive:
-        """Ask the controller for the set.
+        """Return the set as the controller reports it.
 
         Raises:
-            DeviceError: it is gone.
+            DeviceError: the set no longer exists.
         """
         for drive in self._virtual_drives():
             if drive.number == self._number:
@@ -283,7 +283,7 @@ class StorcliSet:
         raise DeviceError(f"{self.path}: the virtual drive no longer exists on the controller")
 
     def remove(self) -> None:
-        """Delete the virtual drive that tkperf made; never another one."""
+        """Delete the virtual drive that tkperf created. No other virtual drive is deleted."""
         if self._number is not None:
             self._call(self._vd, "delete", "force")
             self._number = None
@@ -321,7 +321,7 @@ class StorcliSet:
     def _wait(self, places: Sequence[str], operation: str, on_progress: OnProgress) -> None:
         """Wait for an operation that was just started.
 
-        The end of a place counts only after it was seen in progress.
+        The operation counts as ended on a drive only after it was seen in progress on this drive.
         """
         shares: list[float | None] = []
         at_work: set[str] = set()
@@ -347,10 +347,10 @@ class StorcliSet:
             raise DeviceError(f"{self.path}: the {operation} makes no progress. The last shares were {shares}")
 
     def _progress(self, place: str, operation: str) -> float | None:
-        """Return the progress of an operation as a share; None if the operation does not run."""
+        """Return the progress of an operation as a share (0..1); None: the operation does not run."""
         data = self._call(place, "show", operation)
-        # For a drive, the response itself is the state of the operation. For a virtual drive, the
-        # state is a table in the response.
+        # For a drive, the response itself is the state of the operation. For a virtual drive, the response
+        # contains the state as a table.
         rows = data.get(ROWS, data.get(VD_OPERATIONS))
         states = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
         going: list[float] = []
@@ -369,7 +369,7 @@ class StorcliSet:
         return min(going, default=None)
 
     def _call(self, *words: str, missing_is_empty: bool = False) -> dict[str, object]:
-        """Run one command and return its response data; a list is under ``ROWS``."""
+        """Run one command and return the data of its response. If the data is a list, it is under the key ``ROWS``."""
         command = " ".join(words)
         try:
             done = run_command([self._program, *words, "J"], timeout_s=STORCLI_LIMIT_S, must_finish=True)
@@ -402,7 +402,7 @@ def _word(value: object) -> str | None:
 
 
 def _addresses(rows: object) -> tuple[str, ...]:
-    """Return ``enclosure:slot`` of each row of a table of drives."""
+    """Return ``enclosure:slot`` for each row in a table of drives."""
     listed = rows if isinstance(rows, list) else []
     return tuple(str(row.get("EID:Slt", "")) for row in listed if isinstance(row, dict))
 

@@ -1,8 +1,8 @@
-"""A RAID set from the point of view of the runner: dissolved for purge and preconditioning, created again for the
+"""A RAID set as the target of a run. The set is dissolved for purge and preconditioning, and created again for the
 measurement.
 
-tkperf purges and preconditions the members in parallel, as single drives. It then creates the set from them, and
-measures the set only when its resync is done (docs/adr/0010).
+tkperf purges and preconditions the members in parallel, as single drives. It then creates the set from the members, and
+measures the set only after the resync of the set has ended (docs/adr/0010).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tkperf.device.write_cache import WriteCache
 from tkperf.model.errors import DeviceError
 from tkperf.model.record import OnNote, OnProgress, PurgeResult
 
-# Interval between looks at the purging threads.
+# Interval in seconds at which tkperf checks the threads that purge.
 POLL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A member of a set with its permit and its cache. ``method`` is None if the user wants no purge."""
+    """A member of a set with its permit and its write cache. ``method`` is None if the user wants no purge."""
 
     permit: ErasePermit
     method: PurgeMethod | None
@@ -41,12 +41,13 @@ class MdadmTarget:
         self._raid = raid
         self._permit = permit
         self._members = tuple(members)
-        # A set that was just created resyncs, and may be dissolved before the end of the resync matters.
+        # A set that was just created resyncs. If the set is dissolved before it is measured, nobody waits for the
+        # resync.
         self._in_sync = False
 
     @property
     def permits(self) -> tuple[ErasePermit, ...]:
-        """The permits of the members, for preconditioning the members."""
+        """The permits of the members, which are needed to precondition the members."""
         return tuple(member.permit for member in self._members)
 
     def recheck(self) -> None:
@@ -54,7 +55,7 @@ class MdadmTarget:
             permit.recheck()
 
     def make_ready_to_fill(self) -> None:
-        """Stop the set if it exists, and hold the members again, because tkperf preconditions them."""
+        """Stop the set if it exists, and hold the members again, because tkperf preconditions the members."""
         if not self._permit.is_made:
             return
         self._permit.recheck()
@@ -64,7 +65,7 @@ class MdadmTarget:
             permit.take_back()
 
     def make_ready(self, *, on_progress: OnProgress) -> None:
-        """Create the set if it does not exist, and wait until it is in sync.
+        """Create the set if it does not exist, and wait until the set is in sync.
 
         Raises:
             RefusedError: other programs use a member now.
@@ -93,10 +94,10 @@ class MdadmTarget:
 
 
 def create_of(raid: MdadmSet, permits: Sequence[ErasePermit]) -> None:
-    """Create a set from permitted members. Their exclusive hold passes to the set.
+    """Create a set from permitted members. The exclusive hold on the members passes to the set.
 
     Raises:
-        RefusedError, DeviceError: a member is used or changed, or the set could not be made.
+        RefusedError, DeviceError: a member is in use or has changed, or the set could not be created.
     """
     for permit in permits:
         permit.lend()
@@ -107,7 +108,7 @@ def create_of(raid: MdadmSet, permits: Sequence[ErasePermit]) -> None:
 
 @dataclass(slots=True)
 class _Note:
-    """A note of a purging thread. ``kept`` is None until the thread of the run has answered the note."""
+    """A note from a purging thread. ``kept`` is None until the thread of the run has recorded the note."""
 
     code: str
     text: str
@@ -117,8 +118,9 @@ class _Note:
 def _purge_in_parallel(members: Sequence[Member], on_progress: OnProgress, on_note: OnNote) -> list[str]:
     """Purge all members at the same time. Report the progress of the slowest member, and return the verifications.
 
-    A purge cannot be cancelled, so an interruption takes effect when all have ended. It may strike
-    anywhere here, so a note stays in its list, and a purging thread asks for the answer until it is there.
+    A purge cannot be cancelled, so an interruption by the user takes effect when all purges have ended. The
+    interruption may occur at any point of this function. A note therefore stays in its list, and a purging thread
+    checks repeatedly whether the note was answered.
     """
     notes: list[_Note] = []
     shares: dict[int, float | None] = {}
@@ -160,7 +162,7 @@ def _purge_in_parallel(members: Sequence[Member], on_progress: OnProgress, on_no
                     reported = [share for share in shares.values() if share is not None]
                     on_progress(min(reported) if len(reported) == len(members) else None)
                 except BaseException as error:
-                    stopped_by = stopped_by or error  # a later one must not hide Ctrl-C
+                    stopped_by = stopped_by or error  # a later error must not replace Ctrl-C
         finally:
             left.set()
     if stopped_by is not None:
@@ -169,7 +171,7 @@ def _purge_in_parallel(members: Sequence[Member], on_progress: OnProgress, on_no
 
 
 class StorcliTarget:
-    """A set of a MegaRAID controller during one run. The controller purges the drives."""
+    """A set of a MegaRAID controller during one run. The controller itself purges the drives."""
 
     def __init__(self, raid: StorcliSet, permit: SetPermit, drives: ControllerPermit, *, no_purge: bool) -> None:
         self._raid = raid
@@ -187,7 +189,7 @@ class StorcliTarget:
         self.make_ready(on_progress=lambda _: None)
 
     def make_ready(self, *, on_progress: OnProgress) -> None:
-        """Create the set and initialise it, if this was not done yet."""
+        """Create and initialise the set, unless this was already done."""
         if not self._permit.is_made:
             self._raid.create(self._drives)
             self._permit.made()

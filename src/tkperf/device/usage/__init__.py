@@ -1,1 +1,1 @@
-"""Users of a device or file, from the kernel's facts: one module for each kind of user."""
+"""Searches for users of a device or file in the kernel's facts, with one module for each kind of user."""

@@ -1,4 +1,6 @@
-"""Users inside the kernel, which no process shows: loop devices, swap space, exports, locks, leases."""
+"""Users of a device or file inside the kernel, which no process shows: loop devices, swap space, exports, locks and
+leases.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,10 @@ from tkperf.device.usage.mounts import Mount, unescape
 FileId = tuple[int, int]
 DEV_ROOT = Path("/dev")
 LOOP_GET_STATUS64 = 0x4C05
-# struct loop_info64 of linux/loop.h: begins with lo_device, lo_inode, lo_rdevice, lo_offset, lo_sizelimit.
+# struct loop_info64 in linux/loop.h. It begins with lo_device, lo_inode, lo_rdevice, lo_offset and lo_sizelimit.
 _INFO = struct.Struct("=3Q 2Q 4I 64s 64s 32s 2Q")
 DELETED = " (deleted)"
-# Attributes below sysfs and configfs that name a device or file, with their users.
+# Attributes in sysfs and configfs that contain the path of a device or file, with the user of the device or file.
 EXPORTED_PATHS = {
     "kernel/config/nvmet/subsystems/*/namespaces/*/device_path": "an NVMe target (nvmet)",
     "kernel/config/nvmet/subsystems/*/passthru/device_path": "an NVMe target (nvmet)",
@@ -36,7 +38,7 @@ EXPORTED_PATHS = {
 }
 LIO_INFO = "kernel/config/target/core/*/*/info"
 RNBD_LINKS = "class/rnbd-server/ctl/devices/*/block_dev"
-# Texts of the drivers (target_core_file.c, target_core_iblock.c, target_core_pscsi.c).
+# Patterns for the texts of the drivers (target_core_file.c, target_core_iblock.c, target_core_pscsi.c).
 _LIO_FILE = re.compile(r" File: (.+?)  Size: ", re.DOTALL)
 _LIO_NUMBERS = re.compile(r"Major: (\d+) Minor: (\d+)")
 _LIO_ADDRESS = re.compile(r"Channel ID: (\d+) Target ID: (\d+) LUN: (\d+) Host ID: (\d+)")
@@ -44,29 +46,29 @@ _MD_BITMAP = re.compile(r"^(md\S*) :|, file: (\S+)$", re.MULTILINE)
 # The constants EROFS_SUPER_MAGIC_V1 and EROFS_SUPER_OFFSET of fs/erofs/erofs_fs.h.
 _EROFS_MAGIC, _EROFS_OFFSET_BYTES = 0xE0F5E1E2.to_bytes(4, "little"), 1024
 _NFS_OPEN = re.compile(r'superblock: "([0-9a-f]+):([0-9a-f]+):(\d+)"')
-# Modules that export, and the folders that show their exports.
+# Kernel modules that export devices, and the folders that show the exports of each module.
 EXPORTING_MODULES = {
     "nvmet": "kernel/config/nvmet",
     "target_core_mod": "kernel/config/target",
     "usb_f_mass_storage": "kernel/config/usb_gadget",
 }
-# The files of a process that ended may take a moment to close.
+# When a process has ended, it may take this long until the kernel has closed the files of the process.
 PATIENCE_S = 1.0
-# Kernels before this version also counted descriptors that only look at the name.
+# Kernels before this version also counted descriptors that were opened only for the name (O_PATH).
 _COUNTS_SINCE = (5, 3)
-# On these file systems a server grants leases. It may refuse a lease although nobody uses the file.
+# On these file systems, the server grants leases. The server may refuse a lease although nobody uses the file.
 _SERVER_FILE_SYSTEMS = ("cifs", "smb3")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopBacking:
-    """The file or device that a loop device reads and writes, as the driver reports it.
+    """The file or device that a loop device reads and writes, as the loop driver reports it.
 
     Attributes:
-        file: device and inode of the file behind it; None if that is a block device.
-        device: number of the block device behind it; None if that is a file.
-        offset_bytes: the loop device's beginning in it.
-        size_limit_bytes: the loop device's size in it; 0: all.
+        file: device and inode of the file; None: the loop device uses a block device.
+        device: device number of the block device; None: the loop device uses a file.
+        offset_bytes: the place in the file or device at which the loop device begins.
+        size_limit_bytes: the size of the used part; 0: up to the end of the file or device.
     """
 
     file: FileId | None
@@ -88,10 +90,10 @@ class LoopDevice:
     """A loop device in use.
 
     Attributes:
-        number: its own device number.
-        backing: None if not known.
-        says: the name of the file or device behind it, as the kernel remembers it; for people.
-        asked: whether the driver itself answered; otherwise the name was looked up.
+        number: the device number of the loop device itself.
+        backing: the file or device that the loop device uses; None: not known.
+        says: the name of this file or device, as the kernel stored it, for messages.
+        asked: whether the loop driver itself reported ``backing``. Otherwise the name was looked up.
     """
 
     name: str
@@ -102,7 +104,7 @@ class LoopDevice:
 
 
 def find_loops(sys_root: Path, dev_root: Path = DEV_ROOT) -> tuple[LoopDevice, ...]:
-    """Return all loop devices that have a file or device behind them."""
+    """Return all loop devices that use a file or device."""
     loops = []
     for entry in sorted(sys_root.glob("block/loop*/loop/backing_file")):
         folder = entry.parent.parent
@@ -115,7 +117,7 @@ def find_loops(sys_root: Path, dev_root: Path = DEV_ROOT) -> tuple[LoopDevice, .
 
 
 def ask_loop(node: Path, number: int) -> LoopBacking | None:
-    """Ask the driver about the loop device of that number; None if it cannot be asked."""
+    """Return the driver's report on the loop device with this number; None: the driver cannot be asked."""
     descriptor = open_device(node, number)
     if descriptor is None:
         return None
@@ -126,7 +128,7 @@ def ask_loop(node: Path, number: int) -> LoopBacking | None:
 
 
 def open_device(node: Path, number: int) -> int | None:
-    """Open a node of the block device of that number for reading; None if the node is missing or
+    """Open a node of the block device with this number for reading. Return None if the node is missing or
     belongs to another device.
     """
     try:
@@ -141,9 +143,9 @@ def open_device(node: Path, number: int) -> int | None:
 
 
 def ask_backing(descriptor: int) -> LoopBacking | None:
-    """Ask an open loop device or its partition for its backing; None if it is no loop device, or does not answer.
+    """Return the backing of an open loop device or of its partition; None: it is not a loop device, or does not answer.
 
-    The kernel encodes device numbers in this struct (huge_encode_dev) as it does for stat.
+    In this struct, the kernel encodes device numbers (huge_encode_dev) in the same way as for stat.
     """
     try:
         answer = fcntl.ioctl(descriptor, LOOP_GET_STATUS64, bytes(_INFO.size))
@@ -159,7 +161,7 @@ def ask_backing(descriptor: int) -> LoopBacking | None:
 
 
 def _look_up(says: str) -> LoopBacking | None:
-    """Look up the backing by the name that sysfs shows."""
+    """Return the backing that the name in sysfs leads to."""
     status = _find_status(says)
     if status is None:
         return None
@@ -169,10 +171,10 @@ def _look_up(says: str) -> LoopBacking | None:
 
 
 def stat_named(path: Path, file: FileId) -> os.stat_result | None:
-    """Return the status of a file if that name leads to it here; None if the name leads elsewhere
-    or nowhere.
+    """Return the status of a file if this name leads to the file in tkperf's mount namespace; None: the
+    name leads to another file or nowhere.
 
-    The file behind a loop device can have lost its name, or a mount can hide the name.
+    The name of the file behind a loop device may have been removed, or a mount may hide the name.
     """
     try:
         status = path.stat()
@@ -182,11 +184,11 @@ def stat_named(path: Path, file: FileId) -> os.stat_result | None:
 
 
 def open_named(path: Path, file: FileId) -> int | None:
-    """Open a regular file for reading; None if that name does not lead to the file, or if this
-    process may not read it.
+    """Open a regular file for reading. Return None if this name does not lead to the file, or if this process
+    may not read the file.
     """
     status = stat_named(path, file)
-    # Opening anything other than a regular file may have side effects.
+    # Opening a file that is not a regular file may have side effects.
     if status is None or not stat.S_ISREG(status.st_mode):
         return None
     try:
@@ -201,8 +203,8 @@ def open_named(path: Path, file: FileId) -> int | None:
 
 
 def _find_status(name: str) -> os.stat_result | None:
-    """Return the status of a file by the name that the kernel shows, which may be a deleted file's; None
-    if it is gone.
+    """Return the status of a file by the name that the kernel shows. The kernel's name may be the name of a
+    deleted file. None: the file is gone.
     """
     for path in (name, name.removesuffix(DELETED)):
         try:
@@ -214,7 +216,7 @@ def _find_status(name: str) -> os.stat_result | None:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Swap space; ``stat`` is None if the name leads nowhere, as for a file of another namespace."""
+    """Swap space. ``stat`` is None if the name leads nowhere, for example to a file of another namespace."""
 
     name: str
     stat: os.stat_result | None
@@ -222,7 +224,9 @@ class Swap:
 
 
 def find_swaps(proc_root: Path) -> tuple[Swap, ...]:
-    """Return devices and files in use as swap space; each row has the name, escaped, and the kind."""
+    """Return the devices and files that are used as swap space. Each row of the list contains the escaped name and
+    kind.
+    """
     rows = (row.split() for row in (exact_text(proc_root / "swaps") or "").split("\n")[1:])
     named = ((unescape(row[0]), row[1] != "partition") for row in rows if len(row) > 1)
     return tuple(Swap(name, _find_status(name), is_file) for name, is_file in named)
@@ -230,12 +234,12 @@ def find_swaps(proc_root: Path) -> tuple[Swap, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """A user of a device or file inside the kernel, known by the path, number or SCSI address of
-    the device or file.
+    """A user of a device or file inside the kernel. The user is known by the path, number or SCSI address
+    of the device or file.
 
-    ``root`` is the root folder of a process that sees the mount namespace of the path; None: tkperf's own.
-    ``superblock`` is the kernel's number of a file system that is mounted from a file without a
-    loop device, and ``offset_bytes`` its beginning in the file.
+    ``root`` is the root folder of a process in the mount namespace of the path. None: the path is in
+    tkperf's own namespace. ``superblock`` is the kernel's number of a file system that is mounted from a
+    file without a loop device. ``offset_bytes`` is the beginning of this file system in the file.
     """
 
     user: str
@@ -247,8 +251,8 @@ class Export:
     offset_bytes: int = 0
 
     def find_path(self) -> str | None:
-        """Return a path that this process can open; None if no such path exists, as for a relative
-        path.
+        """Return a path that this process can open; None: no such path exists, for example because the path is
+        relative.
         """
         if self.path is None or not self.path.startswith("/"):
             return None
@@ -260,10 +264,10 @@ class Export:
 
 
 def find_exports(sys_root: Path, proc_root: Path, mounts: tuple[Mount, ...]) -> Iterator[Export]:
-    """Yield all files and devices that the kernel exports or uses, even if the export is switched off."""
+    """Yield all files and devices that the kernel exports or uses, even if an export is currently switched off."""
     for pattern, user in EXPORTED_PATHS.items():
         for attribute in sorted(sys_root.glob(pattern)):
-            # SCST adds a line about whether this is the default.
+            # SCST adds a second line, which states whether the value is the default.
             path = (exact_text(attribute) or "").split("\n")[0]
             if path.startswith("/"):
                 yield Export(user=user, path=path)
@@ -282,10 +286,10 @@ def find_exports(sys_root: Path, proc_root: Path, mounts: tuple[Mount, ...]) -> 
 
 
 def _erofs(mount: Mount) -> Export:
-    """Return the use of a file or block device by an erofs, which can mount a file without a loop device."""
+    """Return the use of a file or block device by an erofs file system, which needs no loop device to mount a file."""
     options = dict(option.partition("=")[::2] for option in mount.options.split(","))
     offset = options.get("fsoffset", "")
-    # The kernel has no block device for such a mount. With fsid, the source is no path.
+    # Such a mount has no block device in the kernel. With the option fsid, the source is not a path.
     is_of_file = mount.major_minor.startswith("0:") and "fsid" not in options
     return Export(
         user=f"the erofs mounted at {mount.point}{mount.where}",
@@ -297,7 +301,7 @@ def _erofs(mount: Mount) -> Export:
 
 
 def holds_erofs(descriptor: int, offset_bytes: int) -> bool:
-    """Return whether a file has the beginning of an erofs at an offset, or cannot be read there."""
+    """Return whether an erofs file system begins in a file at an offset. If the file cannot be read, return True."""
     try:
         magic = os.pread(descriptor, len(_EROFS_MAGIC), offset_bytes + _EROFS_OFFSET_BYTES)
     except OSError:
@@ -316,7 +320,7 @@ def _parse_lio(info: str) -> Iterator[Export]:
 
 
 def find_nfs_opens(proc_root: Path) -> set[tuple[int, int]]:
-    """Return file system and inode of each file that clients of the NFS server have open."""
+    """Return the file system and the inode of each file that clients of the NFS server have open."""
     files = set()
     for states in proc_root.glob("fs/nfsd/clients/*/states"):
         for major, minor, inode in _NFS_OPEN.findall(text(states) or ""):
@@ -325,7 +329,9 @@ def find_nfs_opens(proc_root: Path) -> set[tuple[int, int]]:
 
 
 def find_silent_modules(sys_root: Path) -> list[str]:
-    """Return loaded modules that export devices, if configfs is not mounted to show which devices."""
+    """Return loaded modules that may export devices, if configfs is not mounted and therefore does not show the
+    devices.
+    """
     return [
         module
         for module, folder in EXPORTING_MODULES.items()
@@ -335,11 +341,11 @@ def find_silent_modules(sys_root: Path) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileUse:
-    """State of a file; None means not known.
+    """State of a file. None means not known.
 
     Attributes:
-        swap: the kernel uses it as swap space.
-        open_elsewhere: others have it open, mapped or running.
+        swap: whether the kernel uses the file as swap space.
+        open_elsewhere: whether other programs have the file open, mapped or running.
     """
 
     swap: bool | None = None
@@ -347,21 +353,21 @@ class FileUse:
 
 
 def ask_file_state(path: str, file: FileId, *, count: bool, swap: bool, file_system: str | None) -> FileUse:
-    """Ask the kernel about a file; writes nothing, and its times stay.
+    """Return what the kernel reports about a file. Nothing is written, and the times of the file do not change.
 
     Args:
-        file: its device and inode, in case the name now leads to another file.
-        count: ask if others have it open; the caller must not have it open.
-        swap: ask if it is swap space, which needs it opened for writing.
-        file_system: the type of its file system.
+        file: device and inode of the file, because the name may now lead to another file.
+        count: whether to ask if other programs have the file open. The caller must not have the file open.
+        swap: whether to ask if the file is swap space. For this question, the file is opened for writing.
+        file_system: the type of the file system that contains the file.
     """
-    # An overlay would copy the file up, and has no swap files.
+    # Opening a file of an overlay for writing would copy the file. An overlay contains no swap files.
     swap = swap and file_system != "overlay"
     mode = os.O_WRONLY if swap else os.O_RDONLY
     try:
         descriptor = os.open(path, mode | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
-        # The file is a running program, or another process has a lease on it.
+        # The error means that the file is a running program, or that another process has a lease on the file.
         busy = error.errno in (errno.ETXTBSY, errno.EWOULDBLOCK)
         return FileUse(open_elsewhere=True if busy else None)
     try:
@@ -377,7 +383,9 @@ def ask_file_state(path: str, file: FileId, *, count: bool, swap: bool, file_sys
 
 
 def _is_swap(descriptor: int) -> bool | None:
-    """Return whether a file is swap space: the kernel refuses even empty writes (ETXTBSY, see write(2))."""
+    """Return whether a file is swap space. The kernel refuses even empty writes to swap space (ETXTBSY, see
+    write(2)).
+    """
     try:
         os.pwrite(descriptor, b"", 0)
     except OSError as error:
@@ -386,15 +394,15 @@ def _is_swap(descriptor: int) -> bool | None:
 
 
 def is_open_elsewhere(descriptor: int) -> bool | None:
-    """Return whether anything else than this descriptor has a file open; None if not known.
+    """Return whether a file is open through any descriptor other than this one; None: not known.
 
-    The kernel grants a write lease only if nothing else has the file open.
+    The kernel grants a write lease only if the file is not open elsewhere.
     """
     version = re.match(r"(\d+)\.(\d+)", os.uname().release)
     if version is None or (int(version[1]), int(version[2])) < _COUNTS_SINCE:
         return None
     until_s = time.monotonic() + PATIENCE_S
-    # Another open of the file in that instant would send SIGIO, which ends a process; SIGURG does not.
+    # If a process opens the file in this moment, the kernel would send SIGIO, which ends a process. SIGURG does not.
     fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
     try:
         while True:

@@ -1,4 +1,4 @@
-"""Mounts in each mount namespace that tkperf can see: folders of overlays, and the disks that the system runs from."""
+"""Mounts in each mount namespace that tkperf can see, the folders of overlays, and the disks of the system."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from uuid import UUID
 from tkperf.device.sysfs import exact_text, find_disk, find_node, text, udev_properties
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
-# The kernel has the last two, one directory each, since 6.8.
+# Options that contain one folder each. The last two options exist since Linux 6.8.
 _ONE_LAYER_OPTIONS = ("upperdir", "workdir", "lowerdir+", "datadir+")
 _LOWER_LAYER = re.compile(r"(?:\\.|[^:\\])+", re.DOTALL)
-# Mount points that the running system needs.
+# The mount points that the running system needs.
 SYSTEM_MOUNT_POINTS = ("/", "/usr", "/var", "/boot", "/boot/efi", "/efi")
 EFI_GLOBAL_VARIABLES = "8be4df61-93ca-11d2-aa0d-00e098032b8c"
 _DEVICE_PATH_HARD_DRIVE = (4, 1)
@@ -24,13 +24,13 @@ _SIGNATURE_IS_GUID = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """One row of mountinfo, its names without escapes.
+    """One row of mountinfo. The names contain no escape sequences.
 
     Attributes:
         root: the folder of the file system that is mounted.
-        options: options of the file system, still escaped, as names in them may hold commas.
-        process: a process of the mount namespace that it was seen in.
-        seen_by: that process in words; None if the namespace is tkperf's own.
+        options: the options of the file system, still escaped, because names in the options may contain commas.
+        process: a process of the mount namespace in which the mount was seen.
+        seen_by: a description of this process; None: the namespace is tkperf's own.
     """
 
     mount_id: int
@@ -45,17 +45,19 @@ class Mount:
 
     @property
     def where(self) -> str:
-        """Words after the mount point, with a space before them; empty for tkperf's own namespace."""
+        """Words that follow the mount point in a message, with a leading space; empty for tkperf's own namespace."""
         return f" in the mount namespace of {self.seen_by}" if self.seen_by else ""
 
 
 def unescape(field: str) -> str:
-    """Return a name without escapes: the kernel writes white space and backslashes as ``\\040``."""
+    """Return a name without escape sequences. The kernel writes white space and backslashes as octal, such as
+    ``\\040``.
+    """
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), field)
 
 
 def read_mounts(process: Path, seen_by: str | None) -> Iterator[Mount]:
-    """Yield the mounts that a process sees; none if it is gone or tkperf may not look into it."""
+    """Yield the mounts that a process sees. If the process is gone or tkperf may not look into it, yield nothing."""
     for row in (exact_text(process / "mountinfo") or "").split("\n"):
         before, _, after = row.partition(" - ")
         fields, rest = before.split(" "), after.split(" ")
@@ -75,9 +77,9 @@ def read_mounts(process: Path, seen_by: str | None) -> Iterator[Mount]:
 
 
 def find_btrfs_members(sys_root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name of each mounted btrfs with major:minor of each of its devices.
+    """Yield the name of each mounted btrfs with the major:minor of each of its devices.
 
-    Its mounts have separate device numbers, so mountinfo does not show the devices.
+    The mounts of a btrfs have device numbers of their own, so mountinfo does not show the devices.
     """
     for node in sorted(sys_root.glob("fs/btrfs/*/devices/*")):
         major_minor = text(node.resolve() / "dev")
@@ -87,7 +89,7 @@ def find_btrfs_members(sys_root: Path) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class MountedPath:
-    """The place of a file: its file system by the kernel's number, the mount, the path inside."""
+    """The place of a file: the kernel's number of the file system, the mount, and the path inside the file system."""
 
     mount: Mount
     inside: PurePosixPath
@@ -99,7 +101,7 @@ class MountedPath:
 
 
 def find_mounted_path(path: str | Path, mounts: Sequence[Mount], proc_root: Path) -> MountedPath | None:
-    """Find the place that a path leads to; None if it cannot be opened or its mount cannot be seen."""
+    """Return the place to which a path leads; None: the path cannot be opened, or its mount is not visible."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except (OSError, ValueError):
@@ -123,7 +125,7 @@ def find_mounted_path(path: str | Path, mounts: Sequence[Mount], proc_root: Path
 
 
 def find_layers(mounts: Sequence[Mount]) -> Iterator[tuple[Mount, str]]:
-    """Yield each overlay with each of its directories; eCryptfs with the directory that it decrypts."""
+    """Yield each overlay with each of its folders. For eCryptfs, yield the folder that is decrypted."""
     for mount in mounts:
         if mount.kind == "ecryptfs":
             yield mount, mount.source
@@ -138,7 +140,7 @@ def find_layers(mounts: Sequence[Mount]) -> Iterator[tuple[Mount, str]]:
 
 
 def parse_lower_layers(value: str) -> list[str]:
-    """Return the directories in ``/a:/b``; a colon in a name is written as ``\\:``."""
+    """Return the folders in a text such as ``/a:/b``. A colon in a name is written as ``\\:``."""
     return [_without_backslashes(path) for path in _LOWER_LAYER.findall(unescape(value))]
 
 
@@ -147,10 +149,10 @@ def _without_backslashes(value: str) -> str:
 
 
 def holds(overlay: Mount, layer: str, target: Path, mounts: Sequence[Mount], proc_root: Path) -> bool | None:
-    """Return whether a file lies in an overlay's directory; None if that can no longer be found.
+    """Return whether a file is in a folder of an overlay; None: this can no longer be determined.
 
-    Compares the places of both in their file system, so that bind mounts make no difference. If these
-    are not known, compares the directories above the file.
+    The function compares the places of file and folder in their file system, so bind mounts make no difference.
+    If these places are not known, it compares the folders above the file.
     """
     ways = [str(overlay.process / "root") + layer, layer]
     reachable = False
@@ -172,10 +174,10 @@ def holds(overlay: Mount, layer: str, target: Path, mounts: Sequence[Mount], pro
 
 
 def shows(overlay: Mount, target: Path) -> bool:
-    """Return whether an overlay shows a file, at any path that ends like the file's own path.
+    """Return whether an overlay shows a file at any path that ends like the file's own path.
 
-    The names of an overlay's directories are useless if these were renamed, or if they are relative
-    to an unknown folder. A file of a lower or upper layer keeps its inode number in the overlay.
+    The names of an overlay's folders are useless if the folders were renamed, or if the names are relative to an
+    unknown folder. In the overlay, a file of a lower or upper layer has the same inode number as in its layer.
     """
     root = str(overlay.process / "root") if overlay.seen_by else ""
     try:
@@ -195,9 +197,9 @@ def shows(overlay: Mount, target: Path) -> bool:
 
 
 def find_system_disks(sys_root: Path, mounts: Iterable[Mount]) -> dict[Path, str]:
-    """Return sysfs folders of the whole disks that the system runs or was booted from, with the reason.
+    """Return the sysfs folders of the whole disks from which the system runs or was booted, each with the reason.
 
-    The system has the mounts of process 1, which tkperf does not share if it runs in a chroot or container.
+    The mounts of process 1 are used, because tkperf has other mounts if it runs in a chroot or container.
     """
     disks: dict[Path, str] = {}
     for mount in mounts:
@@ -216,7 +218,7 @@ def find_system_disks(sys_root: Path, mounts: Iterable[Mount]) -> dict[Path, str
 
 
 def _disks_below(node: Path) -> Iterator[Path]:
-    """Yield the physical disks under a node: through RAID, LVM and encryption, to any depth."""
+    """Yield the physical disks below a node, through any number of RAID, LVM and encryption layers."""
     if not node.exists():
         return
     disk = find_disk(node)
@@ -228,10 +230,10 @@ def _disks_below(node: Path) -> Iterator[Path]:
 
 
 def _booted_partition(sys_root: Path) -> str | None:
-    """Return the GUID of the partition that the firmware started from (UEFI 2.10, 3.1.3 and 10.3.5.1)."""
+    """Return the GUID of the partition from which the firmware booted (UEFI 2.10, 3.1.3 and 10.3.5.1)."""
     variables = sys_root / "firmware/efi/efivars"
     try:
-        # The first four bytes of an efivars file are attributes.
+        # The first four bytes of a file in efivars are attributes.
         number = (variables / f"BootCurrent-{EFI_GLOBAL_VARIABLES}").read_bytes()[4:6]
         name = f"Boot{int.from_bytes(number, 'little'):04X}-{EFI_GLOBAL_VARIABLES}"
         option = (variables / name).read_bytes()[4:]

@@ -1,7 +1,7 @@
-"""One look at all processes: the files they have open, mapped or running, and their mount namespaces.
+"""One look at all processes: the files that they have open, mapped or running, and their mount namespaces.
 
-Processes come and go during the look, so tkperf skips those that are gone. It counts processes that
-it may not look into.
+Processes start and end during the look, so tkperf skips processes that are gone. tkperf counts the processes into
+which it may not look.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from tkperf.device.usage.mounts import unescape
 from tkperf.device.usage.target_nodes import TargetNodes
 from tkperf.model.units import on_one_line
 
-# Flag of /proc/PID/stat: the process is a thread of the kernel (linux/sched.h).
+# This flag in /proc/PID/stat means that the process is a kernel thread (linux/sched.h).
 PF_KTHREAD = 0x00200000
 KCMP_FILES = 2
 _KCMP_CALL = {"x86_64": 312, "aarch64": 272, "riscv64": 272}
 _IO_URING = "anon_inode:[io_uring]"
 _REGISTERED = re.compile(r"^ *\d+: (.+)$", re.MULTILINE)
-# address range, mode, device, inode, name; see proc(5). Only shared mappings are written back.
+# Fields of a line: address range, mode, device, inode and name (proc(5)). Only shared mappings are written to the file.
 _MAPPING = re.compile(rb"^([0-9a-f]+-[0-9a-f]+) (\S{4}) \S+ ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)$", re.MULTILINE)
 _SHARED_WRITABLE = re.compile(rb"^.{1,40} .w.s ", re.MULTILINE)
 _LIBC = ctypes.CDLL(None)
 
 
 class How(StrEnum):
-    """Ways in which a process uses a target, the strongest first."""
+    """Ways in which a process uses a target. The strongest way is first."""
 
     RUNNING = "runs"
     OPEN = "has open"
@@ -45,7 +45,7 @@ class How(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """A use by a process; ``what`` names the used part of the target."""
+    """A use of the target by a process. ``what`` is the name of the used part of the target."""
 
     process: str
     what: str
@@ -55,13 +55,13 @@ class Use:
 
 @dataclass(slots=True)
 class ProcessSurvey:
-    """Results of one look at all processes.
+    """The results of one look at all processes.
 
     Attributes:
-        uses: uses by processes other than tkperf and its children.
-        own: numbers of processes of tkperf and its children that use the target.
-        namespaces: a process of each mount namespace.
-        closed: number of processes that tkperf may not look into.
+        uses: the uses by processes other than tkperf and its children.
+        own: the process ids of tkperf and its children, if they use the target.
+        namespaces: one process of each mount namespace.
+        closed: the number of processes into which tkperf may not look.
     """
 
     uses: list[Use] = field(default_factory=list)
@@ -71,12 +71,12 @@ class ProcessSurvey:
 
 
 def look_at_processes(proc_root: Path, target: TargetNodes, *, file_systems: set[int]) -> ProcessSurvey:
-    """Look at every process once.
+    """Look at every process once, and return the uses of the target.
 
     Args:
-        target: the target; an empty one finds mount namespaces only.
-        file_systems: the kernel's numbers of the file systems of the target's files; stat has
-            others on btrfs and overlays.
+        target: the target. With an empty target, the look finds only mount namespaces.
+        file_systems: the kernel's numbers of the file systems that contain the target's files. On btrfs and
+            overlays, these numbers differ from the numbers of stat.
     """
     processes = ProcessSurvey()
     for name in sorted((name for name in os.listdir(proc_root) if name.isdecimal()), key=int):
@@ -99,7 +99,7 @@ def look_at_processes(proc_root: Path, target: TargetNodes, *, file_systems: set
 
 
 def find_openers(proc_root: Path, held: os.stat_result) -> list[str]:
-    """Find processes other than tkperf's own that have the file or device of this status in use."""
+    """Return the processes, except tkperf's own, that use the file or device with this status."""
     if stat.S_ISBLK(held.st_mode):
         target = TargetNodes(nodes={held.st_rdev: Path(major_minor_of(held.st_rdev))})
     else:
@@ -108,12 +108,12 @@ def find_openers(proc_root: Path, held: os.stat_result) -> list[str]:
     return list(dict.fromkeys(use.process for use in processes.uses))
 
 
-# The used part of the target, how, and whether it is written to.
+# The name of the used part of the target, the way of use, and whether the process writes to the part.
 _Found = tuple[str, How, bool]
 
 
 def _first_of_each(process: Path, uses: list[_Found]) -> Iterator[Use]:
-    """Yield the strongest use of each part of the target."""
+    """Yield the strongest use of each part of the target by a process."""
     ranks = list(How)
     named = set()
     for what, how, writes in sorted(uses, key=lambda use: (ranks.index(use[1]), not use[2])):
@@ -131,12 +131,12 @@ def _uses_of(process: Path, target: TargetNodes, file_systems: set[int]) -> Iter
 
 
 def _tasks_of_their_own(process: Path) -> Iterator[Path]:
-    """Yield threads whose descriptors differ from their process's, or cannot be compared with them.
+    """Yield threads whose descriptors differ from the descriptors of their process, or cannot be compared with them.
 
-    This includes threads whose process has ended first.
+    Threads whose process has ended before them are included.
     """
     try:
-        # Two links and one for each thread: most processes have one.
+        # The folder has two links and one for each thread. Most processes have only one thread.
         if os.stat(f"{process}/task").st_nlink <= 3:
             return
         tasks = [name for name in os.listdir(f"{process}/task") if name != process.name]
@@ -149,7 +149,7 @@ def _tasks_of_their_own(process: Path) -> Iterator[Path]:
 
 
 def can_compare(proc_root: Path) -> bool:
-    """Return whether the process numbers there are the same as in system calls."""
+    """Return whether process numbers in this /proc are the same numbers as in system calls."""
     try:
         return os.readlink(proc_root / "self") == str(os.getpid())
     except OSError:
@@ -157,13 +157,13 @@ def can_compare(proc_root: Path) -> bool:
 
 
 def _same_files(process: int, task: int) -> bool:
-    """Return whether the kernel reports that two tasks share their table of descriptors; see kcmp(2)."""
+    """Return whether the kernel reports that two tasks share their table of descriptors (kcmp(2))."""
     call = _KCMP_CALL.get(os.uname().machine)
     return call is not None and _LIBC.syscall(call, process, task, KCMP_FILES, 0, 0) == 0
 
 
 def _descriptors(task: Path, target: TargetNodes) -> Iterator[_Found]:
-    """Yield parts of the target that are open, or registered with io_uring."""
+    """Yield the parts of the target that a task has opened or has registered with io_uring."""
     folder = os.open(f"{task}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for name in os.listdir(folder):
@@ -174,7 +174,7 @@ def _descriptors(task: Path, target: TargetNodes) -> Iterator[_Found]:
             what = target.name_of(status)
             if what is not None:
                 mode = _open_mode(task, name)
-                # A descriptor of a path only (O_PATH) uses nothing.
+                # A descriptor that was opened only for the path (O_PATH) does not use the file.
                 if mode is not None:
                     yield what, How.OPEN, mode
             elif not stat.S_IFMT(status.st_mode):
@@ -184,7 +184,7 @@ def _descriptors(task: Path, target: TargetNodes) -> Iterator[_Found]:
 
 
 def _open_mode(task: Path, descriptor: str) -> bool | None:
-    """Return whether a descriptor is open for writing; None for a descriptor of a path only."""
+    """Return whether a descriptor is open for writing; None: it was opened only for the path (O_PATH)."""
     for row in (text(task / "fdinfo" / descriptor) or "").splitlines():
         if row.startswith("flags:"):
             flags = int(row.split()[1], 8)
@@ -195,10 +195,10 @@ def _open_mode(task: Path, descriptor: str) -> bool | None:
 
 
 def _registered(task: Path, folder: int, name: str, target: TargetNodes) -> Iterator[_Found]:
-    """Yield files of the target given to io_uring, whose descriptors may have been closed.
+    """Yield files of the target that were registered with io_uring. Their descriptors may have been closed.
 
-    The kernel shows their paths, before 6.9 only their names; to be safe, a file of the same name
-    counts as the target's. The kernel does not show if they are open for writing.
+    The kernel shows the paths of these files, and before Linux 6.9 only their names. To be safe, a file with the same
+    name counts as the target's file. The kernel does not show whether the files are open for writing.
     """
     try:
         if os.readlink(name, dir_fd=folder) != _IO_URING:
@@ -213,7 +213,7 @@ def _registered(task: Path, folder: int, name: str, target: TargetNodes) -> Iter
 
 
 def _mappings(task: Path, target: TargetNodes, file_systems: set[int]) -> Iterator[_Found]:
-    """Yield mapped parts of the target: files mapped in any way, devices if writes reach them."""
+    """Yield the mapped parts of the target. A file counts for any mapping, a device only if writes reach it."""
     try:
         with open(f"{task}/maps", "rb") as opened:
             maps = opened.read()
@@ -237,32 +237,34 @@ def _mappings(task: Path, target: TargetNodes, file_systems: set[int]) -> Iterat
 def _name_of_mapped(
     way: str, name: str, file: tuple[int, int], target: TargetNodes, file_systems: set[int]
 ) -> str | None:
-    """Return the name of a mapped file: from the mapping itself, if permitted (root), else from the list."""
+    """Return the name of a mapped file. If permitted (root), use the mapping itself, and otherwise the kernel's
+    list.
+    """
     with suppress(OSError):
         return target.name_of(os.stat(way))
     if file in target.files:
         return target.files[file]
     with suppress(OSError, ValueError):
         return target.name_of(os.stat(name))
-    # The name leads to none of the files. On btrfs and overlays, only the inode can be compared.
+    # The name leads to none of the target's files. On btrfs and overlays, only the inode can be compared.
     same = (known for known in target.files if known[1] == file[1] and file[0] in file_systems)
     return next((target.files[known] for known in same), None)
 
 
 def is_kernel_thread(process: Path) -> bool:
-    """Return whether a process is a thread of the kernel, which has no descriptors."""
+    """Return whether a process is a kernel thread. A kernel thread has no descriptors."""
     words = process_fields(process)
     return len(words) > 6 and words[6].isdecimal() and bool(int(words[6]) & PF_KTHREAD)
 
 
 def describe_process(process: Path) -> str:
-    """Return a process in words: ``process 4711 (qemu)``."""
+    """Return a description of a process, such as ``process 4711 (qemu)``."""
     name = on_one_line(text(process / "comm") or "")
     return f"process {process.name} ({name or 'name not known'})"
 
 
 def is_ours(process: Path) -> bool:
-    """Return whether a process is tkperf or one of its descendants, such as a fio under way."""
+    """Return whether a process is tkperf or one of its descendants, such as a running fio."""
     try:
         own = (process.parent / "self").readlink().name
     except OSError:

@@ -1,8 +1,8 @@
-"""The target of a search for users: all numbers that mean one target.
+"""The target in a search for users, with all device numbers that refer to the target.
 
-A whole disk includes its partitions, a partition its disk, a loop device the file or device behind
-it, a drive its other paths and its SCSI and NVMe character devices. tkperf compares numbers, not
-names, except where the kernel gives only a name.
+A whole disk includes its partitions, and a partition includes its disk. A loop device includes the file or device that
+it uses. A drive includes its other paths and its SCSI and NVMe character devices. tkperf compares numbers, not names,
+except where the kernel gives only a name.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from tkperf.device.usage.kernel import FileId, LoopDevice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetNodes:
-    """Everything that counts as the target.
+    """All devices and files that count as the target.
 
     Attributes:
         nodes: sysfs folders of block devices by their device numbers.
         underlying: sysfs folders, by device numbers, of the devices that RAID sets, volumes and
-            mappings of the target use. These sets, volumes and mappings claim the devices, so only
-            users without a claim count.
-        exact: numbers in ``nodes`` that are written to: the target, and the devices that it uses.
-        characters: names of character devices of the same drive by their numbers.
+            mappings of the target use. These sets, volumes and mappings have a claim on the devices, so
+            only users without a claim count.
+        exact: those numbers in ``nodes`` that are written to: the target, and the devices that it uses.
+        characters: names of character devices of the same drive by their device numbers.
         files: names of regular files for messages, by device and inode.
-        bases: names of the files by the last part of their paths, if the kernel shows only that
-            part.
-        paths: path of each of the files.
-        unasked: names of loop devices of the target whose driver did not report the file behind
-            them.
+        bases: names of the files by the last part of their paths. They are used if the kernel shows
+            only this part.
+        paths: the path of each file.
+        unasked: names of the target's loop devices whose driver did not report the file that they
+            use.
     """
 
     nodes: Mapping[int, Path] = field(default_factory=dict)
@@ -57,11 +57,11 @@ class TargetNodes:
 
     @property
     def devices(self) -> tuple[Path, ...]:
-        """The sysfs folders of all block devices, claimed by a layer above or not."""
+        """The sysfs folders of all block devices, even if a layer above has a claim on them."""
         return (*self.nodes.values(), *self.underlying.values())
 
     def name_of(self, status: os.stat_result) -> str | None:
-        """Return the name of a file or node if it is part of the target, else None."""
+        """Return the name of a file or node if it is part of the target; None: it is not part of the target."""
         kind = stat.S_IFMT(status.st_mode)
         if kind == stat.S_IFREG:
             return self.files.get((status.st_dev, status.st_ino))
@@ -70,8 +70,8 @@ class TargetNodes:
         return self.characters.get(status.st_rdev) if kind == stat.S_IFCHR else None
 
     def name_of_path(self, path: str) -> str | None:
-        """Return the name of the file or node that a path leads to; None if that is no part of the
-        target, or nothing.
+        """Return the name of the file or node to which a path leads; None: the path leads to no part of the
+        target, or nowhere.
         """
         try:
             return self.name_of(os.stat(path))
@@ -83,23 +83,23 @@ class TargetNodes:
         return node.name if node else None
 
     def name_of_base(self, base: str) -> str | None:
-        """Return the name of the part of the target with this last part of a path; None if there is none."""
+        """Return the name of the part of the target whose path ends with ``base``; None: there is no such part."""
         named = (node.name for node in self.devices if node.name == base)
         return self.bases.get(base) or next(named, None)
 
     def is_name_of_file(self, name: str) -> bool:
-        """Return whether a name belongs to a file.
+        """Return whether a name belongs to a file of the target.
 
-        A file must not be open at all; a device may have readers.
+        A file must not be open at all, while a device may have readers.
         """
         return name in self.files.values()
 
     def is_part(self, loop: LoopDevice) -> bool:
-        """Return whether a loop device is the target itself or lies under it."""
+        """Return whether a loop device is the target itself or a layer below the target."""
         return loop.number in self.nodes or loop.number in self.underlying
 
     def name_behind(self, loop: LoopDevice) -> str | None:
-        """Return the name of the part of the target behind a loop device; None if there is none."""
+        """Return the name of the part of the target that a loop device uses; None: it uses no part of the target."""
         backing = loop.backing
         if backing is None:
             return None
@@ -109,7 +109,7 @@ class TargetNodes:
 
 
 def find_target_nodes(major_minor: str, loops: tuple[LoopDevice, ...], sys_root: Path) -> TargetNodes:
-    """Find a block device with all that belongs to it, down to the files and devices behind loop devices."""
+    """Return a block device with all that belongs to it, including the files and devices that loop devices use."""
     layers = _Layers(loops, sys_root)
     layers.add(os.makedev(*map(int, major_minor.split(":"))), claimed=False)
     disks = {find_disk(folder) for folder in (*layers.nodes.values(), *layers.underlying.values())}
@@ -127,12 +127,12 @@ def find_target_nodes(major_minor: str, loops: tuple[LoopDevice, ...], sys_root:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRange:
-    """The part of a file that a block device reads and writes, through loop devices.
+    """The part of a file that a block device reads and writes through loop devices.
 
     Attributes:
-        loop: the loop device in front of the file.
-        file: device and inode; None if the driver did not report them.
-        path: its name, as the kernel remembers it.
+        loop: the loop device that uses the file.
+        file: device and inode of the file; None: the driver did not report them.
+        path: the name of the file, as the kernel stored it.
     """
 
     loop: str
@@ -145,11 +145,11 @@ class FileRange:
 def find_file_ranges(
     major_minor: str, capacity_bytes: int, loops: tuple[LoopDevice, ...], sys_root: Path
 ) -> Iterator[FileRange]:
-    """Yield the parts of files behind a block device: a loop device, its partition, or a RAID set,
-    volume or mapping that uses loop devices.
+    """Yield the parts of files that a block device uses. The block device may be a loop device, its
+    partition, or a RAID set, volume or mapping that uses loop devices.
 
     Each member of a RAID set, volume or mapping counts as a whole, because tkperf does not read the
-    layout of these devices.
+    layout of such sets.
     """
 
     def walk(device: int, start_bytes: int, length_bytes: int) -> Iterator[FileRange]:
@@ -182,13 +182,13 @@ def find_file_ranges(
 def find_written_layers(
     major_minor: str, loops: tuple[LoopDevice, ...], sys_root: Path
 ) -> tuple[tuple[Path, ...], FileRange | None]:
-    """Find where the kernel counts or notes each write that may reach a block device: sysfs folders
-    of devices, and the file behind them.
+    """Return the places where the kernel counts or records each write that may reach a block device: sysfs
+    folders of devices, and the file that they use.
 
-    These are the device itself and, for a loop device or a partition of a loop device, the devices
-    and the file behind it. A write to another partition of that loop device also shows there,
-    because nothing distinguishes it from a write to this partition. The members of a volume do not
-    belong here, because other volumes may be on them.
+    These places are the device itself and, for a loop device or a partition of a loop device, the devices and
+    the file that the loop device uses. A write to another partition of this loop device is also counted, because
+    it cannot be distinguished from a write to this partition. The members of a volume are not included, because
+    other volumes may be on them.
     """
     folders: list[Path] = []
     device = os.makedev(*map(int, major_minor.split(":")))
@@ -208,7 +208,7 @@ def find_written_layers(
 
 @dataclass(slots=True)
 class _Layers:
-    """A collector of a target, layer by layer downwards."""
+    """A collector that adds the layers of a target from top to bottom."""
 
     loops: tuple[LoopDevice, ...]
     sys_root: Path
@@ -221,7 +221,7 @@ class _Layers:
     unasked: list[str] = field(default_factory=list)
 
     def add(self, device: int, *, claimed: bool) -> None:
-        """Add a device and the layers under it; ``claimed``: the layer above has a claim on it."""
+        """Add a device and the layers below it. ``claimed``: whether the layer above has a claim on the device."""
         if device in (self.claimed if claimed else self.exact):
             return
         if claimed:
@@ -231,7 +231,7 @@ class _Layers:
         node = find_node(major_minor_of(device), self.sys_root)
         disk = find_disk(node)
         layer = self.underlying if claimed else self.nodes
-        # If sysfs does not list the device, the device number is enough.
+        # If sysfs does not list the device, the device number is sufficient.
         layer.setdefault(device, node)
         for folder in _related(node, disk, self.sys_root):
             if (related := device_number(folder)) is not None:
@@ -256,7 +256,7 @@ class _Layers:
 
 
 def _related(node: Path, disk: Path, sys_root: Path) -> list[Path]:
-    """Return partitions, the whole disk, overlapping partitions, and the same drive by other paths."""
+    """Return partitions, the whole disk, overlapping partitions, and other paths to the same drive."""
     related = [*find_parts(node), disk, *_overlapping(node, disk)]
     for alias in find_other_paths(disk, sys_root):
         related += find_parts(alias)
@@ -264,7 +264,7 @@ def _related(node: Path, disk: Path, sys_root: Path) -> list[Path]:
 
 
 def find_other_paths(disk: Path, sys_root: Path) -> list[Path]:
-    """Find other disks of the kernel with the same world-wide name: the same drive by another path."""
+    """Return other disks of the kernel with the same world-wide name. They are other paths to the same drive."""
 
     def name_of(folder: Path) -> str | None:
         return text(folder / "wwid") or text(folder / "device/wwid")
@@ -277,7 +277,9 @@ def find_other_paths(disk: Path, sys_root: Path) -> list[Path]:
 
 
 def _overlapping(partition: Path, disk: Path) -> list[Path]:
-    """Return other partitions that share sectors with a partition: damaged or hybrid tables have such."""
+    """Return other partitions that share sectors with a partition. Such partitions exist in damaged or hybrid
+    tables.
+    """
     if partition == disk:
         return []
     disjoint = find_disjoint_partitions(partition, disk)
@@ -285,8 +287,8 @@ def _overlapping(partition: Path, disk: Path) -> list[Path]:
 
 
 def find_disjoint_partitions(node: Path, disk: Path) -> tuple[Path, ...]:
-    """Return the partitions of a disk that share no sector with a partition of that disk, or of the
-    same drive by another path; none for a whole disk.
+    """Return the partitions of a disk that share no sector with a partition of this disk, or of the same drive
+    on another path. For a whole disk, the result is empty.
     """
     if find_disk(node) == node:
         return ()
@@ -300,7 +302,9 @@ def find_disjoint_partitions(node: Path, disk: Path) -> tuple[Path, ...]:
 
 
 def _character_devices(disks: set[Path]) -> dict[int, str]:
-    """Return SCSI generic nodes and NVMe controllers by number: they write past the block device, with no claim."""
+    """Return SCSI generic nodes and NVMe controllers by device number. They write without the block device or its
+    claim.
+    """
     folders: list[Path] = []
     for disk in disks:
         for pattern in ("device/scsi_generic/*", "device/bsg/*", "device/ng*n*"):
