@@ -346,7 +346,7 @@ def test_sizes_of_a_loop_that_the_device_cannot_address_are_left_out(tmp_path: P
     small = LOOPED.replace("block_size_kib = 4", "block_size_kib = 0.5").replace(
         'loops = [{ key = "block_size_kib", values = [8, 4, 0.5] }]', ""
     )
-    with pytest.raises(UsageError, match=r"sim:nvme-4kn: .* test looped .* blocks of 0.5 KiB"):
+    with pytest.raises(UsageError, match=r"sim:nvme-4kn: test looped .* blocks of 0.5 KiB"):
         plan_run(request_of(tmp_path, small, "sim:nvme-4kn"))
 
 
@@ -707,7 +707,7 @@ def test_nothing_is_measured_after_the_last_phase(tmp_path: Path) -> None:
 
 def test_hard_disks_are_not_purged(tmp_path: Path) -> None:
     """A workload file with a purge is refused for hard disks."""
-    with pytest.raises(UsageError, match="hard disks are not purged"):
+    with pytest.raises(UsageError, match="tkperf does not purge hard disks"):
         own(EVERYTHING, tmp_path, suite="hdd")
 
 
