@@ -26,7 +26,8 @@ from tkperf.runner.events import Observer
 
 
 def load(path: str | Path) -> RunResult:
-    """Return the results of a run file: the same as in reports, as typed data; None is "not measured".
+    """Return the results of a run file as typed data. They are the same results as in reports. None means "not
+    measured".
 
     Raises:
         RunFileError: the file is missing, damaged, or not a run file.
@@ -80,16 +81,16 @@ def run(
         plan: a plan that was just made. The run looks at the device again before it writes to it.
         name: name of the run file, shown in every report.
         folder: folder of the run file; created if it does not exist.
-        confirm: ``plan.confirm_id``, from a caller who knows that this data may be destroyed.
-        ask: used instead of ``confirm``; asks the user, and returns the answer.
+        confirm: ``plan.confirm_id``. Pass it only if you know that the data on the device may be destroyed.
+        ask: a function that asks the user and returns the answer; use it instead of ``confirm``.
         observers: receive every event of the run (``tkperf.runner.events``) in the thread of the run, so they must be
             quick. An observer that raises a ``TkperfError`` ends the run.
         description: text about the device for the report.
 
     Raises:
-        RefusedError: no consent, or the device is in use; nothing was touched.
-        RunFileError: the name is in use, or the folder has no room.
-        TkperfError: an error ended the run early; everything measured is in the run file.
+        RefusedError: the consent is missing, or the device is in use. Nothing was touched.
+        RunFileError: the name is in use, or the folder has too little free space.
+        TkperfError: an error ended the run early. The run file contains everything that was measured.
     """
     destination = Destination(name=name, folder=Path(folder))
     destination.require_free(plan.request.device)
@@ -111,9 +112,9 @@ def resume(
         confirm, ask, observers: see ``run``.
 
     Raises:
-        RefusedError: no consent, or the device is in use; nothing was touched.
+        RefusedError: the consent is missing, or the device is in use. Nothing was touched.
         RunFileError: the run file was changed since the plan was made, or cannot be written to.
-        TkperfError: an error ended the run early; everything measured is in the run file.
+        TkperfError: an error ended the run early. The run file contains everything that was measured.
     """
     path = plan.request.path
     destination = Destination(name=path.stem, folder=path.parent)

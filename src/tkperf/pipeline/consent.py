@@ -1,4 +1,4 @@
-"""plan -> show -> permit: the rule by which data may be destroyed, which is the same for all media.
+"""The rule by which data may be destroyed. It is the same for all kinds of devices: plan -> show -> permit.
 
 A question names the devices to erase and the data to lose, and asks for the identifier of each device. The answer is
 given in advance, or by the user after the question, or not at all. ``force`` answers only if nothing can be lost.
@@ -147,7 +147,7 @@ def nobody_to_ask(question: Question, way: str) -> RefusedError:
 def permitted(
     identities: Sequence[DeviceIdentity], consent: Consent, *, empty: bool = False, given_as: str = ""
 ) -> Iterator[tuple[ErasePermit, ...]]:
-    """Hold devices from before the question, and yield their redeemed permits. Release the devices at the end.
+    """Hold devices exclusively from before the question until the end of the context, and yield their redeemed permits.
 
     Raises:
         RefusedError: a device is in use, the answer is wrong, or there is no user to ask.
@@ -167,10 +167,10 @@ def permitted(
 
 
 def _require_same_data(holds: Sequence[Hold]) -> None:
-    """Read the data once more, because the answer may have taken hours.
+    """Read the data on the devices once more, because hours may have passed before the user answered.
 
-    Unrecognised data counts, too: samples, the kernel's counters of writes, and the times of a file
-    must be the same as before the question.
+    Unrecognised data also counts: samples of the content, the kernel's counters of writes, and the times of a file must
+        be the same as before the question.
 
     Raises:
         RefusedError: a device was written to after tkperf showed its content to the user.

@@ -1,5 +1,5 @@
-"""The device under test (DUT). tkperf first looks at it, then opens it with consent as equipment: an engine and a
-target.
+"""The device under test (DUT). tkperf first looks at the DUT. After consent, tkperf opens the DUT as equipment, that
+is, an engine and a target.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tkperf.pipeline.fitted_profile import FittedProfile, find_heaviest
 from tkperf.pipeline.run_request import RunRequest
 from tkperf.runner.runner import RunTarget
 
-# Codes of warnings that are shown before consent even if no other warnings are.
+# Codes of warnings that are always shown before consent, even if other warnings are not shown.
 USERS_NOT_VISIBLE = "users-not-visible"
 NO_ROOM = "no-room"
 SAID_ALWAYS = (USERS_NOT_VISIBLE, NO_ROOM)
@@ -42,7 +42,7 @@ NO_PURGE_LINE = ("purge", "none (--no-purge)")
 
 @dataclass(slots=True, kw_only=True)
 class Equipment:
-    """Everything needed to execute a run, while it is open.
+    """Everything that is necessary to execute a run, for as long as the device is open.
 
     Attributes:
         fitted, facts: describe the measured device. For a RAID set, they are complete only after the set was made.
@@ -50,7 +50,8 @@ class Equipment:
         instead_of: the I/O engine that does not work here, and the reason.
         counters: the counters of the device. ``fill_counters`` are those of the members of a set during a fill.
         telemetry: reads the logs of the drives. ``drives``: facts about these logs from before the run.
-        began: whether a run file was begun. A device that was made for the run is then kept.
+        began: whether the run file contains the beginning of the run. If it does, a device that was made for the run is
+            kept.
         siblings: processes that measure other drives of the same batch.
         seeds: the seeds of the engine's random numbers; None: the engine uses none.
     """
@@ -77,7 +78,7 @@ class Equipment:
         return None if self.seeds is None else self.seeds.run_seed
 
     def go_on_with_seed(self, run_seed: int | None, *, resumptions: int) -> None:
-        """Draw addresses from the seed of the resumed run. If the run has no seed, use a new seed."""
+        """Draw random addresses from the seed of the resumed run. If the run has no seed, use a new seed."""
         if self.seeds is not None and run_seed is not None:
             self.seeds.go_on(run_seed, resumptions=resumptions)
 
@@ -150,7 +151,7 @@ def equipment_on(
 
 
 class DeviceUnderTest(ABC):
-    """A device, file or set. Creating the object looks at everything and changes nothing.
+    """A device, file or RAID set to measure. The constructor looks at everything and changes nothing.
 
     Attributes:
         identity: identity of the device. For a device that is not made yet: its name, its sector size and its least
@@ -159,7 +160,7 @@ class DeviceUnderTest(ABC):
         drives: the drives under load, as far as the kernel shows them: the device, or the members of a set.
         lines: description and purge method, for people: pairs of a label and a text.
         confirm_id: text that confirms the erasure; None if no data is lost.
-        overwritten_by: name of the purge if it leaves the device written and not as new.
+        overwritten_by: name of the purge method if the method leaves the device fully written, and not as new.
         filled_bytes: bytes that one pass of preconditioning writes; None: the active range.
     """
 
@@ -174,10 +175,10 @@ class DeviceUnderTest(ABC):
 
     @abstractmethod
     def open(self, fitted: FittedProfile, consent: Consent) -> AbstractContextManager[Equipment]:
-        """Ask, set up, and restore everything at the end, however the run ends.
+        """Ask for consent, prepare the device, and restore its settings at the end, however the run ends.
 
         Raises:
-            RefusedError: no consent, or the device is now in use; nothing was touched.
+            RefusedError: the consent is missing, or the device is now in use. Nothing was touched.
             DeviceError, EngineError: the run cannot begin, or the device could not be restored.
         """
 
@@ -188,7 +189,9 @@ def would_be_refused(reason: TkperfError) -> RunNote:
 
 
 def find_unseen(identities: Sequence[DeviceIdentity]) -> tuple[RunNote, ...]:
-    """Return the places where tkperf cannot see possible users of the devices, each place once."""
+    """Return a warning for each place where tkperf cannot see possible users of the devices. Each place appears
+    once.
+    """
     spots = {spot.text: None for identity in identities for spot in find_blind_spots(identity)}
     return tuple(RunNote(code=USERS_NOT_VISIBLE, text=text) for text in spots)
 
@@ -211,8 +214,8 @@ def warn_of_room(identity: DeviceIdentity) -> tuple[RunNote, ...]:
 
 
 def warn_of_zones(identity: DeviceIdentity) -> tuple[RunNote, ...]:
-    """Warn if a disk is zoned and host-aware: the disk accepts random writes, but may have to move
-    data for them.
+    """Warn if a disk is zoned and host-aware. Such a disk accepts random writes, but may have to move other data for
+    them.
     """
     if identity.major_minor is None:
         return ()

@@ -27,7 +27,7 @@ from tkperf.system.process import PACKAGES, find_program
 
 _NOT_ROOT = ("not root: block devices cannot be tested, files and sim: can",)
 
-# Programs that tkperf calls, with their purpose. Without those of the engine, tkperf can measure nothing.
+# Programs that tkperf calls, with their purpose. Without the programs of the engine, tkperf cannot measure.
 TOOLS = {
     **find_engine().programs,
     "wipefs": "recognising data on a device",
@@ -86,9 +86,9 @@ class HostDiagnosis:
     Attributes:
         engine: the version of the engine, or the reason why it is not known.
         could_measure: whether everything that is necessary to measure exists.
-        missing: missing programs. ``packages`` contain them.
+        missing: missing programs. ``packages`` are the names of packages that contain these programs.
         remarks: circumstances that limit which tests are possible.
-        engine_limits: what this version of the engine cannot do.
+        engine_limits: functions that this version of the engine lacks.
     """
 
     host: dict[str, object]
@@ -159,7 +159,8 @@ def diagnose_device(device: str) -> DeviceDiagnosis:
         objections=objections,
         data=data,
         purge=plan_purge(identity),
-        # If another program uses or measures a drive, reads would disturb that program.
+        # The device is read only without objections, because reads would disturb another program that uses or measures
+        # the drive.
         audit=audit_for([identity], lasts_s=DAY_S, read_device=not objections),
         telemetry=telemetry,
         reading=reading,
@@ -176,7 +177,9 @@ def _find_erase(identity: DeviceIdentity) -> tuple[Objection, ...]:
 
 
 def diagnose_host() -> HostDiagnosis:
-    """Look for the programs that tkperf calls, and for circumstances on the host that would disturb a run of a day."""
+    """Search for the programs that tkperf calls, and for circumstances on the host that would disturb a run of
+    one day.
+    """
     missing = tuple(name for name in TOOLS if find_program(name) is None)
     could_measure = not set(missing) & set(find_engine().programs)
     try:

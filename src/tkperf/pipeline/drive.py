@@ -1,8 +1,10 @@
-"""A drive, a partition, a loop device or a file. It exists already, or is created for the run.
+"""A drive, a partition, a loop device or a file as the device under test. The device exists already, or is a file that
+is created for the run.
 
-Tests may touch only segments of a drive: random places that do not touch each other. Only a mapping keeps fio within
-the segments exactly and without pauses (docs/adr/0027). A mapping requires a whole block device, root, and the
-device-mapper of the kernel. Missing requirements are reported before any question.
+The tests of a profile may touch only segments of a drive, that is, random places that do not touch each other. Only a
+mapping by the kernel's device-mapper keeps fio exactly within the segments and without pauses (docs/adr/0027). A
+mapping requires a whole block device, root, and the device-mapper of the kernel. Missing requirements are reported
+before any question.
 """
 
 from __future__ import annotations
@@ -102,7 +104,7 @@ class DriveUnderTest(DeviceUnderTest):
                 raise
             if is_dangling(path):
                 raise DeviceError(describe_dangling(path)) from None
-            if _is_among_devices(path):  # --size would be refused there as well
+            if _is_among_devices(path):  # a file with --size would also be refused in this folder
                 raise
             advice = "to measure a scratch file of that name, give its --size"
             raise DeviceError(f"{error}; {advice}") from None
@@ -165,7 +167,7 @@ class ScratchFileUnderTest(DriveUnderTest):
         )
 
     def _unseen(self) -> tuple[RunNote, ...]:
-        """Return nothing, because a file that does not exist yet has no users."""
+        """Return no warnings, because a file that does not exist yet has no users."""
         return ()
 
     @contextmanager

@@ -29,10 +29,10 @@ from tkperf.runfile.reader import read_run
 DEFAULT_WARRANTY_YEARS = 5.0
 DAYS_A_YEAR = 365
 _FACTORS = {"GBW": 10**9, "TBW": 10**12, "PBW": 10**15}
-# The most durable drives have ratings of 100 drive writes a day.
+# Limit of plausible ratings. The most durable drives have ratings of 100 drive writes a day.
 _MOST_DWPD = 1000.0
 _Walked = list[tuple[Phase, float]]
-# By section, kind, and number of earlier rows of this section and kind.
+# The key consists of the section, the kind of phase, and the number of earlier rows of this section and kind.
 _WalkedByRow = dict[tuple[str, type[Phase], int], _Walked]
 
 _FASTEST_BYTES_PER_S = 10**12
@@ -238,7 +238,8 @@ def estimate_run(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> R
 def _stages(plan: RunPlan, test: TestPhases, rates: Rates, best: _WalkedByRow) -> Iterator[Stage]:
     rates_known = rates.source is RateSource.RUN and all(map(rates.knows, test.workloads))
     unsteady = _walk(plan, test, rates, Case.UNSTEADY)
-    # If the rates are only bounds, the writes may never reach an amount.
+    # If the rates are only upper bounds, the writes of a run may never reach a given amount, so the worst case is
+    # simulated.
     longest = unsteady if rates_known else _walk(plan, test, rates, Case.WORST)
     for key, phases in longest.items():
         most, least = unsteady.get(key, phases), best.get(key, [])
@@ -257,8 +258,8 @@ def _stages(plan: RunPlan, test: TestPhases, rates: Rates, best: _WalkedByRow) -
 
 
 def _walk(plan: RunPlan, test: TestPhases, rates: Rates, case: Case) -> _WalkedByRow:
-    """Simulate the phases of a test, and group consecutive phases of one kind: by section, kind, and number of earlier
-    such rows.
+    """Simulate the phases of a test, and group consecutive phases of one kind as rows. The key of a row is its section,
+    its kind, and the number of earlier rows of this section and kind.
 
     A pause belongs to the preceding phase, so thousands of bursts and pauses form one row.
     """

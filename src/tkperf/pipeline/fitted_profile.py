@@ -1,7 +1,7 @@
 """Fit a profile and an active range to a device, and check that the chosen tests can run on it.
 
-The phases of a test show what the test needs. There is no separate list of needs, so a refusal always names something
-that the test does.
+The phases of a test show what the test needs. tkperf keeps no separate list of needs, so a refusal always names
+something that the test really does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TestPhases:
     Purges count as 0 s, because their length is unknown.
     """
 
-    __test__ = False  # pytest would take it for a test case
+    __test__ = False  # otherwise pytest would treat the class as a test case
 
     test: Test
     phases: tuple[Phase, ...]
@@ -66,7 +66,9 @@ class TestPhases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedProfile:
-    """A profile fitted to a device. ``unaltered`` is the profile of the file, ``profile`` the one of the run."""
+    """A profile fitted to a device. ``unaltered`` is the profile as its file defines it, and ``profile`` is the profile
+    with the changes by options and device.
+    """
 
     identity: DeviceIdentity
     unaltered: Profile
@@ -104,7 +106,7 @@ def choose_profile(request: RunRequest) -> Profile:
     """
     wanted = request.profile or DEFAULT_PROFILES[request.suite]
     if isinstance(wanted, Path):
-        wanted = str(wanted.absolute())  # a path, even if it looks like a name
+        wanted = str(wanted.absolute())  # a Path object is always a path, even if its text looks like a name
     profile = wanted if isinstance(wanted, Profile) else load_profile(wanted)
     profile = with_workloads(profile, request.suite, request.tests)
     choose_tests(profile, request.suite, request.tests, find_demand=_searches(request, profile))
@@ -145,7 +147,7 @@ def _require_capacity(wanted: str | None, identity: DeviceIdentity) -> None:
 def fit_profile(request: RunRequest, unaltered: Profile, identity: DeviceIdentity) -> FittedProfile:
     """Fit the profile and the active range to a device, and simulate the phases of the chosen tests.
 
-    Everything that this device accepts is also possible on a larger device.
+    A run that this device accepts is also possible on a larger device.
     """
     profile = apply_options(unaltered, **(request.profile_options | {"auto_demand": request.searches_demand}))
     sector_bytes = identity.logical_block_bytes
@@ -177,7 +179,9 @@ def fit_profile(request: RunRequest, unaltered: Profile, identity: DeviceIdentit
 
 
 def _searches(request: RunRequest, profile: Profile) -> bool:
-    """Return whether a search finds the demand first, because of the option or the profile."""
+    """Return whether the run first searches the demand (thread count and queue depth), because of the option or the
+    profile.
+    """
     return request.auto_demand or profile.demand.searched
 
 
@@ -198,14 +202,15 @@ def look_ahead(test: Test, profile: Profile, active_range_bytes: int) -> TestPha
 
 
 def _loads(phases: Sequence[Phase]) -> Iterator[tuple[Workload, bool]]:
-    """Yield every workload and whether it is a fill."""
+    """Yield every workload, and whether the workload is a fill."""
     last: object = None
     for phase in phases:
         match phase:
             case Fill():
                 yield phase.workload, True
             case Continuous() if phase.workload is not last:
-                # A stream has thousands of slices, and rounds are all alike.
+                # Equal phases are yielded only once, because a stream has thousands of slices, and all rounds of a
+                # section are alike.
                 last = phase.workload
                 yield from ((stream.workload, False) for stream in phase.workload.streams)
             case Round() if phase.steps is not last:
@@ -246,7 +251,7 @@ def _leave_out_trims(
 
 
 def _require_discard(tests: Sequence[TestPhases], identity: DeviceIdentity) -> None:
-    """Raise UsageError if a test trims, and the device takes no trims from fio."""
+    """Raise UsageError if a test trims, and the device accepts no trims from fio."""
     trimming = [test.test.name for test in tests if any(load.trims for load, _ in _loads(test.phases))]
     reason = _why_no_trims(identity)
     if not trimming or reason is None:
@@ -260,7 +265,7 @@ def _require_discard(tests: Sequence[TestPhases], identity: DeviceIdentity) -> N
 
 
 def _why_no_trims(identity: DeviceIdentity) -> str | None:
-    """Return why the device takes no trims from fio; None: it takes them."""
+    """Return the reason why the device accepts no trims from fio; None: the device accepts trims."""
     if identity.kind is TargetKind.FILE:
         return "fio trims block devices only"
     if identity.kind is TargetKind.SIMULATED or identity.major_minor is None:
@@ -313,9 +318,11 @@ def _require_use_of_demand(tests: Sequence[TestPhases], profile: Profile, active
 
 
 def _require_room(tests: Sequence[TestPhases], active_range: ActiveRange) -> None:
-    """Check that the range has enough room: one block per thread for a sequential step, one block for a random step.
+    """Check that the active range is large enough. A sequential step needs one block per thread, and a random step
+    needs one block.
 
-    Fills write a smaller range with fewer threads. If several steps do not fit, the error names the largest.
+    Fills are no problem, because they write a smaller range with fewer threads. If several steps do not fit, the error
+    names the largest step.
     """
     loads = {load for test in tests for load, is_fill in _loads(test.phases) if not is_fill}
 
@@ -338,7 +345,9 @@ def _require_room(tests: Sequence[TestPhases], active_range: ActiveRange) -> Non
 
 
 def _describe_place(load: Workload, tests: Sequence[TestPhases]) -> str:
-    """Return the test and the name of a load that runs with others, as the beginning of an error message."""
+    """Return the test and the name of a load that runs together with other loads, as the beginning of an error
+    message.
+    """
     for test in tests:
         steps = (step.workload for phase in test.phases if isinstance(phase, Round) for step in phase.steps)
         slices = (phase.workload for phase in test.phases if isinstance(phase, Continuous))

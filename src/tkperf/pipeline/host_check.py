@@ -1,4 +1,6 @@
-"""The host before a run: tkperf audits it, refuses it if the user asked for that, and tunes it during the run."""
+"""The host of a run. tkperf audits the host before the run. If the user requests it, tkperf refuses an unfit host, and
+tunes the host during the run.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ HOST_DISTURBS, TUNING_LEFT_BEHIND = "host-disturbs", "tuning-left-behind"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostState:
-    """The host as a run finds it. ``changes`` contains the settings that were changed for the run: before -> after."""
+    """The state of the host at the beginning of a run. ``changes`` contains the settings that were changed for the run,
+    in the form ``before -> after``.
+    """
 
     audit: Audit
     changes: tuple[str, ...] = ()
@@ -58,7 +62,7 @@ def describe_audited_host(
 
     Args:
         ioengine: the I/O engine that a run would use, if it was tried.
-        rounding: the same as in ``AuditedHost``.
+        rounding: see ``AuditedHost``.
     """
     return AuditedHost(
         cpus=frozenset(os.sched_getaffinity(0)),
@@ -76,8 +80,8 @@ def describe_audited_host(
 def try_ioengines(identity: DeviceIdentity | None, workloads: Sequence[Workload]) -> ChosenEngine | None:
     """Return the I/O engine that a run with these workloads would use; a run calls the same function.
 
-    The engine reads a few blocks of the device. If there is no device, or the device cannot be read, the engine reads
-    one of its own files. None: the engine cannot try any interface.
+    The engine reads a few blocks of the device. Without a device, or if the device cannot be read, the engine reads one
+    of its own files. None: no interface could be tried.
     """
     heaviest = find_heaviest(workloads)
     io_depths = frozenset(load.io_depth for load in workloads)
@@ -107,7 +111,7 @@ def _try_ioengines_without_device(
     flushes_from_queue: bool = False,
     flushes_between_reads: bool = False,
 ) -> ChosenEngine | None:
-    """Try each load only once, because a batch asks for every drive."""
+    """Try each load only once and store the result, because a batch calls the function for every drive."""
     path = find_engine().find_readable_file()
     if path is None:
         return None
@@ -178,7 +182,7 @@ def audit_for(
         lasts_s=lasts_s,
         outstanding=None if workloads is None else find_heaviest(workloads).total_outstanding_ios,
         ioengine=ioengine,
-        # Without a run, the queue depths are not known.
+        # If no run follows, the queue depths are not known, so any rounding is reported.
         rounding=None if workloads else _find_rounding(),
     )
     return audit_host(audited, find_drives(identities))

@@ -123,14 +123,14 @@ def _is_result_name(name: str) -> bool:
 
 
 def _name_of_run(first: Path, given: Sequence[Path]) -> str:
-    """Return the name of the given folder, or else the name of the first file."""
+    """Return the name of the folder if one folder was given, otherwise the name of the first file."""
     folder = next((path for path in given if path != first and path in first.parents), None)
     return one_line(first.stem if folder is None else folder.resolve().name)
 
 
 def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[Path]:
-    """Write a run file for each run and its source. If one fails, none is written, so that the user can repeat the
-    command.
+    """Write a run file for each run, with the name of its source. If one run file fails, all of them are removed, so
+    that the user can repeat the command.
     """
     paths: dict[Path, str] = {}
     for run, source in runs:
@@ -151,7 +151,9 @@ def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[P
 
 
 def _require_readable(path: Path) -> None:
-    """Read a run file in the same way as every output, because imported results may exceed the limits of a run file."""
+    """Read a new run file in the same way as reports do. Imported results may exceed the limits of a run file, and this
+    check detects the excess.
+    """
     try:
         read_run(path)
     except RunFileError as error:
@@ -191,7 +193,7 @@ def _read_all(files: Sequence[Path]) -> tuple[list[tuple[Path, ImportedRun]], Fi
             continue
         of_fio.add(file)
         text, file_bytes = _text(content), len(content)
-        del content  # the memory is needed for the values
+        del content  # frees memory for the decoded values
         fio.add(str(file), text, file_bytes)
     return xml, fio, next((file for file in files if file in of_fio), None)
 
@@ -199,8 +201,8 @@ def _read_all(files: Sequence[Path]) -> tuple[list[tuple[Path, ImportedRun]], Fi
 def _is_xml(file: Path, content: bytes) -> bool:
     """Return whether a file is XML.
 
-    The beginning of the file decides, or else its name, so that errors refer to XML. Lines of fio's client begin with
-    the name of a server in the form ``<host>``.
+    The beginning of the file decides. If the beginning is unclear, the name decides, so that errors refer to XML. Lines
+    of fio's client begin with the name of a server in the form ``<host>``.
     """
     beginning = _text(content[:1024]).lstrip()
     if beginning.startswith(("<?xml", "<!")):
@@ -256,7 +258,9 @@ def _write_events(write: Observer, run: ImportedRun, source: str) -> None:
 
 
 def _day(written_s: float | None) -> str | None:
-    """Return only the day, because fio does not report the time of the first I/O."""
+    """Return the day on which fio wrote the results. The time of day is omitted, because fio does not report the time
+    of the first I/O.
+    """
     try:
         return None if not written_s else datetime.fromtimestamp(written_s, UTC).date().isoformat()
     except (ValueError, OverflowError, OSError):

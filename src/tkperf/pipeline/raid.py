@@ -50,7 +50,7 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
         self._raid = MdadmSet(path, config)
         looks = [_look_at(request, device) for device in config.devices]
         self.drives = tuple(identity for identity, _ in looks)
-        # None if the member is not purged.
+        # A method is None if the member is not purged.
         self._methods = tuple(method for _, method in looks)
         self._raid.refuse_taken_node()
         self._raid.require_program()
@@ -161,7 +161,7 @@ class MegaRaidUnderTest(DeviceUnderTest):
         version = find_engine(self._request.ioengine).find_version()
         opened: list[Equipment] = []
         drives = permit_controller_drives(self._raid.title, self._serials, consent)
-        # The user may have answered the question after a long time.
+        # The node is checked again, because a long time may have passed before the user answered.
         self._raid.refuse_taken_node()
         with ExitStack() as undo:
             undo.enter_context(_cleared_away(self._request, opened, self._raid.remove))

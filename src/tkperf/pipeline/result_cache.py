@@ -35,12 +35,12 @@ from tkperf.runfile.writers import FileStamp, is_being_written, state_of
 from tkperf.system.output_files import find_cache_folder, replace_file
 
 MOST_BYTES = 256 << 20
-"""Size of all entries of one kind; a thousand runs of four tests take less."""
+"""Greatest size of all entries of one kind in bytes. A thousand runs of four tests need less."""
 _MOST_BYTES_OF_ENTRY = 64 << 20
-# The check of the total size takes microseconds for each entry.
+# Number of writes between two checks of the total size. A check takes microseconds for each entry.
 _KEEPS_BETWEEN_LOOKS = 100
 _MOST_ENTRIES = 20_000
-# Rooms whose code influences the results.
+# Subpackages whose code influences the results.
 _ROOMS = ("analysis", "interop", "model", "procedures", "runfile", "runner")
 
 
@@ -84,7 +84,7 @@ def read_figures(path: Path) -> RunFigures:
     figures = build_run_figures(result)
     if state is not None and _is_final(result):
         with suppress(OSError):
-            if state_of(path.stat()) == state:  # otherwise the results may be those of a later state
+            if state_of(path.stat()) == state:  # otherwise the figures may be those of a later state
                 _keep(_FIGURES, state, figures)
     return figures
 
@@ -116,7 +116,7 @@ def keep_results(state: FileStamp, result: RunResult) -> None:
 
 
 def _is_final(result: RunResult) -> bool:
-    """Return whether the run has ended and its whole file was read."""
+    """Return whether the run has ended, and whether its whole file could be read."""
     return result.status is not RunStatus.RUNNING and not result.left_out
 
 
@@ -136,7 +136,7 @@ def keep_overview(state: FileStamp, overview: RunOverview) -> None:
 
 
 def _keep(kind: str, state: FileStamp, content: RunResult | RunOverview | RunFigures) -> None:
-    # An interrupted step has a histogram, which msgspec does not write.
+    # TypeError: an interrupted step has a histogram, which msgspec does not encode.
     with suppress(OSError, UsageError, TypeError):
         encoded = msgspec.msgpack.encode(_Entry(describe_maker(), state, content))
         if len(encoded) <= _MOST_BYTES_OF_ENTRY and (place := _place_of(kind, state)) is not None:
@@ -169,7 +169,9 @@ def _find_kept(kind: str, type_: type[Content], state: FileStamp) -> Content | N
 
 
 def _place_of(kind: str, state: FileStamp) -> Path | None:
-    """Return the path of the entry of a file. A later entry replaces it. None: there is no cache."""
+    """Return the path of the entry of a file. An entry for a later state of the file has the same path, and replaces
+    the entry. None: no cache exists.
+    """
     folder = find_cache_folder(kind)
     device, inode, *_ = state
     return None if folder is None else folder / f"{device:x}-{inode:x}"

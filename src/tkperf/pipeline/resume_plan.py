@@ -2,8 +2,8 @@
 
     run file -> same device -> plan from the stored data -> replay -> consent -> permit -> execute
 
-Only stored data decides; current options and profiles have no influence. All faults are found before the first byte is
-written.
+Only the data in the run file determines how the run continues. Present options and profiles have no influence. All
+faults are found before the first byte is written.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def build_resumed(
     """Return the resumed run at the moment when it continues."""
     stopped_s, resumed_s = _times(plan, equipment)
     record, replayed, under_way = plan.record, plan.replayed, plan.under_way
-    # A simulated drive never has an unfinished step: a step without an end counts as not begun.
+    # A simulated drive has no unfinished step, because a step without an end counts as not begun.
     cut_off = None if under_way is None or plan.is_simulated else under_way.under_way
     resumption = Resumption(
         resumed_utc=now_utc(),
@@ -101,7 +101,7 @@ def _times(plan: ResumePlan, equipment: Equipment) -> tuple[float, float]:
     """Return the time at which the run stopped, according to its file, and the present time, in seconds since its
     start.
 
-    The time of a simulated drive does not pass between the two.
+    For a simulated drive, both times are equal, because its time does not pass during an interruption.
     """
     if plan.is_simulated:
         now_s = equipment.clock()
@@ -162,7 +162,7 @@ class ResumeRequest:
     Attributes:
         path: the run file.
         device: the present path of the device, if it changed.
-        accept: continue at the point where the run stopped, and mark all results that span the interruption.
+        accept: continue exactly where the run stopped, and mark all results that span the interruption.
         repeat: tests to measure again.
         add: tests to measure in addition.
         strict: be strict from now on, even if the run began without this option.
@@ -231,7 +231,8 @@ class ResumePlan:
 
 
 def make_resume_plan(request: ResumeRequest) -> ResumePlan:
-    """Read a run file, look at its device, and find the point at which the run continues. Nothing is written or asked.
+    """Read a run file, look at its device, and find the point at which the run continues. The function writes nothing
+    and asks nothing.
 
     Raises:
         RunFileError: the file is damaged, comes from another version of tkperf, or cannot be written to; or its run
@@ -245,7 +246,7 @@ def make_resume_plan(request: ResumeRequest) -> ResumePlan:
     path = request.path
     with RunFile(path, own=True) as run_file:
         record, log = run_file.record(), run_file.log()
-        file_state = run_file.state  # any later write is detected
+        file_state = run_file.state  # a comparison with this state detects any later write
     _require_possible(path, record)
     require_resumable(path)
     _require_purge_command(request, record.info)
@@ -314,7 +315,7 @@ def _require_possible(path: Path, record: RunRecord) -> None:
 
 
 def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
-    """Return the names of all tests of the run, with the added ones."""
+    """Return the names of all tests of the run, including the added tests."""
     planned = record.planned
     suite = SUITES[record.info.suite]
     for name in request.repeat:
@@ -361,7 +362,9 @@ def _require_purge_command(request: ResumeRequest, info: RunInfo) -> None:
 
 
 def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> RunRequest:
-    """Return the request from which the run was made. The stored profile contains the changes by its options."""
+    """Return the request from which the run was made. The profile in the run file already contains the changes by the
+    options of the run.
+    """
     stored = {
         name: value
         for name, value in info.options.items()
@@ -389,7 +392,9 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
 
 
 def _require_device(info: RunInfo, request: RunRequest) -> None:
-    """Check first that the run was measured on this device, and with this version of the engine."""
+    """Check that the run was measured on this device, and with this version of the engine. The check precedes the plan,
+    which could fail on another device with a misleading error.
+    """
     if request.device.startswith(SIMULATED):
         return
     identity = measurable(Path(request.device))

@@ -1,6 +1,7 @@
-"""Disclosure of a run: everything that is known before its first I/O, with the notices for every page of the result;
-and the changes by the user's options: choices that a specification leaves to the operator, and departures from the
-specification.
+"""Disclosure of a run: everything that is known before its first I/O, with the notices for every page of the result.
+
+The module also finds the changes by the user's options. A change is either a choice that a specification leaves to the
+operator, or a departure from the specification.
 """
 
 from __future__ import annotations
@@ -135,7 +136,8 @@ def describe_alterations(specification: str, alterations: tuple[str, ...]) -> st
 
 # The suite of TKperf is not a specification.
 _NO_SPECIFICATION = ("tkperf-2.2",)
-# Options set threads and queue depth only if the specification leaves them open.
+# Beginnings of changes that are choices. Options set thread count and queue depth only if the specification does not
+# define them.
 _DEMAND = ("threads ", "queue depth ")
 
 
@@ -156,7 +158,7 @@ class Changes:
 def find_changes(request: RunRequest, fitted: FittedProfile) -> Changes:
     """Return the changes that the options cause.
 
-    Compares the phases of the tests with and without the options. A number that the chosen tests do not
+    The function compares the phases of the tests with and without the options. A number that the chosen tests do not
     use does not count as changed.
     """
     choices: list[str] = []

@@ -17,7 +17,9 @@ _MOST_ENTRIES = 500_000
 
 
 def walk_folder(folder: Path) -> Iterator[tuple[os.DirEntry[str], str]]:
-    """Yield each entry below a folder with its place. A folder that cannot be read has no entries."""
+    """Yield each entry below a folder with its path relative to this folder. A folder that cannot be read counts as
+    empty.
+    """
     waiting = [""]
     while waiting:
         below = waiting.pop()

@@ -1,5 +1,5 @@
-"""Plan of a run, made from a request and a look at the device. It contains everything that is known before the
-question.
+"""Plan of a run, made from a request and a look at the device. The plan contains everything that is known before tkperf
+asks the user for consent.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RunPlan:
 
     @property
     def active_range(self) -> ActiveRange:
-        """The active range. For a set that was not made yet, this is the least size."""
+        """The active range. For a RAID set that was not made yet, the range has the least possible size."""
         return self.fitted.active_range
 
     @property
@@ -60,12 +60,14 @@ class RunPlan:
 
     @property
     def shortest_s(self) -> float:
-        """The length if every test is steady as soon as possible, without purges, with fills at 500 MB/s."""
+        """The length in s if every test is steady as soon as possible. Purges are not included, and fills count at 500
+        MB/s.
+        """
         return sum(test.shortest_s for test in self.tests)
 
     @property
     def longest_s(self) -> float:
-        """The length if no section reaches steady state, without purges, with fills at 500 MB/s."""
+        """The length in s if no section reaches steady state. Purges are not included, and fills count at 500 MB/s."""
         return sum(test.longest_s for test in self.tests)
 
     @property
@@ -94,17 +96,17 @@ class RunPlan:
 
 
 def plan_run(request: RunRequest, *, look_only: bool = False, profile: Profile | None = None) -> RunPlan:
-    """Look at the device and fit everything to it. Nothing is written, created or asked.
+    """Look at the device, and fit profile and tests to it. The function writes, creates and asks nothing.
 
     Args:
         look_only: no run follows. A reason to refuse becomes a warning, and a password that a purge left on the drive
-            stays.
+            remains.
         profile: the result of ``choose_profile`` for the request, if the caller already has it.
 
     Raises:
         UsageError: the request, the profile or a test does not suit the device.
         DeviceError: the device is missing, or cannot be measured or purged.
-        RefusedError: the device is in use; or the run is strict, and the host is not fit.
+        RefusedError: the device is in use, or the run is strict and the host is not fit.
     """
     plain = profile or choose_profile(request)
     dut = _look_at(request, plain, look_only)
@@ -162,8 +164,8 @@ def _not_as_new(dut: DeviceUnderTest, fitted: FittedProfile) -> Iterator[RunNote
 
 
 def _never_written(request: RunRequest, fitted: FittedProfile) -> Iterator[RunNote]:
-    """Warn of the user's tests if they read unwritten addresses: flash answers such reads from its map, not from its
-    cells.
+    """Warn of the user's tests if they read unwritten addresses. An SSD answers such reads from its mapping table,
+    without reading flash cells.
     """
     for test in fitted.tests:
         if request.suite != "hdd" and test.test.own and test.reads_first:

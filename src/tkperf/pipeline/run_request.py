@@ -21,7 +21,8 @@ from tkperf.model.units import parse_size_bytes
 from tkperf.procedures import SUITES
 from tkperf.procedures.profiles import Profile, resolve_range
 
-# File systems accept 255 bytes, including the text before and after NAME in file names.
+# Greatest length of NAME in bytes. File systems accept names of 255 bytes, including the text that tkperf adds before
+# and after NAME.
 LONGEST_NAME = 200
 
 T = TypeVar("T")
@@ -38,7 +39,7 @@ NO_OPTIONS = ("suite", "device", "tests", "profile", "raid")
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run as the user requests it, on the command line, in Python or in a file.
 
-    None: the profile or the facts about the device decide.
+    If a field is None, the profile or the facts about the device determine its value.
 
     Attributes:
         suite: ``ssd``, ``hdd`` or ``raid``.
@@ -46,9 +47,9 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         tests: names of the suite's tests, or ``all`` for every test that the profile defines, and paths of
             workload files; empty for the default tests.
         profile: name of a shipped profile, path of a TOML file, or a profile.
-        jobs, io_depth: thread count and queue depth of every test that has none of its own.
+        jobs, io_depth: thread count and queue depth of every test that does not define them itself.
         auto_demand: find thread count and queue depth first, with a search on the preconditioned device.
-        step_s: length of each step, and of each slice of write saturation.
+        step_s: length in s of each step, and of each slice of write saturation.
         active_range: ``75%`` or ``16GiB``, from the start of the device.
         size: a scratch file of this size is created as the device, e.g. ``1GiB``.
         ioengine: ``io_uring`` or ``libaio``.
@@ -58,9 +59,9 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         tune: set CPU governor, I/O scheduler and similar settings for the run, and restore them.
         purge_method, purge_command, no_purge: at most one of them.
         telemetry: read the logs of the drives during the run.
-        raid: configuration of the set. Only the suite ``raid`` has it, and requires it.
-        remove_set: remove the set after the run.
-        facts: facts for reports that no tool can find out, by name: ``NAND type``, ``Test sponsor`` ...
+        raid: configuration of the RAID set. The suite ``raid`` requires it, and the other suites do not accept it.
+        remove_set: remove the RAID set after the run.
+        facts: facts for reports that no tool can determine, by name: ``NAND type``, ``Test sponsor`` ...
 
     Raises:
         UsageError: a value is impossible on any device, or two values exclude each other.

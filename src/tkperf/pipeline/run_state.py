@@ -159,7 +159,7 @@ class RunState:
             longest_s=event.longest_s if is_known else None,
         )
         if isinstance(event.phase, Round):
-            # All cells of a round have a place from the beginning.
+            # All cells of a round have a place in the view from the beginning of the round.
             for step in event.phase.steps:
                 for load in list_loads(step.workload):
                     self.histories.setdefault(key_of(kind_of(event.phase), load), [])
@@ -253,8 +253,8 @@ class RunState:
 
     @property
     def run_done(self) -> tuple[float, float] | None:
-        """The finished share of the whole run, from 0 to 1: if the run takes the longest time, and if it takes the
-        shortest.
+        """The finished share of the whole run, from 0 to 1. The first value assumes the longest possible run, and the
+        second value the shortest.
         """
         remaining_s = self.remaining_s
         passed_s = self.at_s - self.stood_still_s
@@ -264,7 +264,7 @@ class RunState:
         return passed_s / (passed_s + longest_s), passed_s / (passed_s + shortest_s)
 
 
-# A different host may send any number. These are the limits of a calendar.
+# Another host may send any number. The limits keep times within the range of a calendar.
 _Seconds = Annotated[float, msgspec.Meta(ge=-1e10, le=1e10)]
 
 
@@ -274,8 +274,8 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         round: the place in a section, such as ``3 of 25`` or ``fill 41 %``.
         load, newest: workload and value of the newest step.
-        left_s: the shortest and the longest remaining time.
-        passed_s: the time of the run so far, without interruptions.
+        left_s: the shortest and the longest remaining time in s.
+        passed_s: the time of the run so far in s, without interruptions.
     """
 
     test: str = ""
@@ -290,5 +290,5 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def value_of(quantity: Quantity, workload: Workload, measurement: Measurement) -> float | None:
-    """Return a quantity of one step; None if it was not measured."""
+    """Return the value of a quantity in one step; None if the step did not measure the quantity."""
     return quantity.combine(Window(rounds=[measurement], workload=workload))

@@ -43,7 +43,7 @@ from tkperf.runner.runner import RunParts, execute_run
 from tkperf.system.host_looks import ProcHostLooks
 from tkperf.system.output_files import make_folder
 
-# Size of the facts of a run, its warnings, and the part of the run before an interruption.
+# The facts about a run, its warnings, and the part of the run before an interruption.
 _Beginning = tuple[RunInfo, Sequence[RunNote], Resumed | None]
 
 # On a simulated drive, a day of a stream took 9.1 MB for its seconds, and a day of a mix 13.8 MB (bench/three_days.py).
@@ -51,15 +51,15 @@ _Beginning = tuple[RunInfo, Sequence[RunNote], Resumed | None]
 RUN_FILE_BYTES_A_DAY = 30_000_000
 LEAST_FREE_BYTES = 4_000_000
 
-# A function that opens the observers of all events. Its argument is an observer of notes about events that the others
-# could not show.
+# A function that opens the observers of all events. Its argument is a further observer, which receives notes about
+# events that the opened observers could not show.
 OpenViews = Callable[[Observer], AbstractContextManager[Sequence[Observer]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """The place of a run: ``NAME.tkperf`` in a folder. ``other_files`` are the paths of all other files that the run
-    writes.
+    """The place of a run file: ``NAME.tkperf`` in a folder. ``other_files`` are the paths of all other files that the
+    run writes.
 
     Raises:
         UsageError: the name cannot be the name of a file.
@@ -163,7 +163,7 @@ def run_to_file(
         ended: called after the run file was closed, however the run ended.
 
     Raises:
-        TkperfError: an error ended the run early; everything before it is in the run file.
+        TkperfError: an error ended the run early. The run file contains everything that was measured before the error.
     """
 
     def begin(host: HostState) -> _Beginning:
@@ -187,7 +187,7 @@ def resume_to_file(
 
     Raises:
         RunFileError: another process changed the run file after it was read, or the file cannot be written to.
-        TkperfError: an error ended the run early; everything before it is in the run file.
+        TkperfError: an error ended the run early. The run file contains everything that was measured before the error.
     """
 
     def go_on(host: HostState) -> _Beginning:
@@ -211,7 +211,9 @@ def _keep(
     ended: Callable[[], None],
     appends: bool = False,
 ) -> None:
-    """Execute a run. ``begin`` is called once the host is prepared and the run file is open."""
+    """Execute a run. ``begin`` is called when the host is prepared and the run file is open, and returns the beginning
+    of the run file.
+    """
     destination.require_space(equipment.fitted)
     request = plan.request
     with prepared_host(

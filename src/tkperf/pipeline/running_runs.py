@@ -1,4 +1,4 @@
-"""Runs of other processes, according to their run files alone. tkperf follows them, lists them, and asks them to
+"""Runs of other processes. tkperf follows and lists these runs according to their run files alone, and can ask them to
 end.
 """
 
@@ -27,7 +27,7 @@ from tkperf.runner.events import Delta, Event, Outline
 from tkperf.runner.run_log import Follower
 from tkperf.system.host import parse_utc
 
-# A new file has no tables yet.
+# Time in s for which a new file that has no tables yet is read again.
 CREATED_WITHIN_S = 5.0
 
 Seen = TypeVar("Seen")
@@ -49,7 +49,9 @@ def look_first(path: Path) -> Delta:
 
 
 def outline_first(path: Path) -> Outline:
-    """Return the outline of the run in such a file. This takes less time than reading its log."""
+    """Return the outline of the run in a run file that may have just been created. Reading the outline takes less time
+    than reading the log.
+    """
 
     def outline(path: Path) -> Outline:
         with RunFile(path) as run_file:
@@ -73,8 +75,8 @@ def _once_made(path: Path, read: Callable[[Path], Seen]) -> Seen:
 
 
 def find_clock_s(record: RunRecord, now: datetime | None = None) -> float | None:
-    """Return the present time of the run's clock, according to the calendar clock of the host; None if the file does
-    not show it.
+    """Return the present time of the run's clock in s, according to the calendar clock of the host; None if the file
+    does not contain the start of the run.
 
     The clock of a run continues during an interruption. A simulated run has a simulated clock.
     """
@@ -160,8 +162,8 @@ class FollowedFile:
     def _is_due(self, state: FileStamp) -> bool:
         """Return whether the file, whose present state is given, should be read now.
 
-        After each reading follows a pause that is as long as the reading, so a file that changes all the time takes
-        half of a CPU. The end of the run is detected at once.
+        After each reading, the function pauses for as long as the reading took. A file that changes all the time
+        therefore uses at most half of a CPU. The end of the run is detected at once.
         """
         if self._state is None or state.is_held != self._state.is_held:
             return True
@@ -193,7 +195,8 @@ def read_overview(path: Path, *, judged: bool = False) -> RunOverview:
     outline = outline_first(path)
     record, log = outline.record, tuple[LogEntry, ...]()
     if record.status is not RunStatus.COMPLETE:
-        # The log gives the place of the run, but takes long to read.
+        # The log shows the present place of the run, but reading the log takes long. It is therefore read only for a
+        # run that is not complete.
         delta = look_first(path)
         record, log = delta.record, delta.log
     running = record.status is RunStatus.RUNNING

@@ -55,7 +55,9 @@ class SimulatedDriveUnderTest(DeviceUnderTest):
     """A simulated drive, ``sim:PRESET``."""
 
     def __init__(self, request: RunRequest, in_segments: Profile | None = None) -> None:
-        """Find the model of the preset. ``in_segments`` is the profile, if its tests touch only segments."""
+        """Find the model of the preset. ``in_segments`` is the profile of the run if its tests touch only segments of
+        the drive; otherwise it is None.
+        """
         _refuse_what_is_for_devices(request)
         self._model = find_preset(request.device.removeprefix(SIMULATED))
         self._no_purge = request.no_purge
@@ -93,7 +95,9 @@ class SimulatedDriveUnderTest(DeviceUnderTest):
 
 
 def _find_mismatch(request: RunRequest, model: DriveModel) -> Iterator[RunNote]:
-    """Yield a warning if the suite is meant for the other kind of drive."""
+    """Yield a warning if the suite is intended for another kind of drive, such as the hard disk suite on a simulated
+    SSD.
+    """
     text = ""
     if isinstance(model, DiskModel) and request.suite == "ssd":
         text = f"{request.device} models a hard disk, which 'tkperf hdd' measures area by area"
@@ -118,7 +122,7 @@ def relive(engine: Engine, log: Sequence[LogEntry], fitted: FittedProfile) -> No
         if isinstance(done, StepRecord):
             engine.wait_until(done.started_s)
             _relive_step(engine, entry.sequence, done, fitted)
-    engine.telemetry.take()  # the log already contains it
+    engine.telemetry.take()  # discard it, because the log already contains it
 
 
 def _relive_step(engine: SimulatedEngine, sequence: int, step: StepRecord, fitted: FittedProfile) -> None:
@@ -159,7 +163,7 @@ class _SimulatedTarget:
         self._no_purge = no_purge
 
     def recheck(self) -> None:
-        """Do nothing, because nothing can change."""
+        """Do nothing, because the state of a simulated drive cannot change in the meantime."""
 
     def make_ready_to_fill(self) -> None:
         """Do nothing, because the drive is always ready."""
