@@ -303,8 +303,8 @@ def find_direct_io_block_bytes(path: str, *, called: str | None = None) -> int:
     Args:
         called: the name of the file in messages, if the name differs from the path.
 
-        Raises:
-            DeviceError: the file system does not support direct I/O, or the read fails.
+    Raises:
+        DeviceError: the file system does not support direct I/O, or the read fails.
     """
     reason = ""
     for block_bytes in (512, 4096):

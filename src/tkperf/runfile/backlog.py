@@ -137,9 +137,9 @@ class Backlog:
         Returns:
             A note if writing works again; None otherwise.
 
-            Raises:
-                RunFileError: the entries have waited too long, too many bytes wait, or the file cannot be written for a
-                    reason that will not disappear by itself.
+        Raises:
+            RunFileError: the entries have waited too long, too many bytes wait, or the file cannot be written for a
+                reason that will not disappear by itself.
         """
         if not self._waiting or self.lost is not None:
             return None

@@ -40,7 +40,7 @@ _MOST = sys.float_info.max
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 PositiveCount = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Flag = Annotated[int, msgspec.Meta(ge=0, le=1)]
-# The names of a run's files contain the name of the run. Linux allows no longer file name than this.
+# The names of a run's files contain the name of the run. A file name in Linux has at most 255 bytes.
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Finite = Annotated[float, msgspec.Meta(ge=-_MOST, le=_MOST)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0, le=_MOST)]

@@ -161,9 +161,9 @@ def require_descriptors(count: int, *, purpose: str, fault: type[TkperfError] = 
     Args:
         purpose: the part of tkperf that needs the files, for the message.
 
-        Raises:
-            EngineError: the process cannot open the files. The message names the reason and the limit to
-                raise. If ``fault`` is given, an error of this type is raised instead.
+    Raises:
+        EngineError: the process cannot open the files. The message names the reason and the limit to
+            raise. If ``fault`` is given, an error of this type is raised instead.
     """
     with ExitStack() as opened:
         for number in range(count):

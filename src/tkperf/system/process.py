@@ -212,8 +212,8 @@ def read_json_object(
         must_succeed: whether the exit status must be 0. If a command fails, nvme-cli 2.7 and newer print an
             object that contains an error.
 
-        Raises:
-            EngineError: the program is missing, does not end, or prints something that is not a JSON object.
+    Raises:
+        EngineError: the program is missing, does not end, or prints something that is not a JSON object.
     """
     done = run(argv, timeout_s=timeout_s)
     if must_succeed and done.exit_status != 0:
