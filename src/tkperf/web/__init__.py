@@ -1,5 +1,6 @@
 """``tkperf serve``: run files in a browser. The server only reads them. It measures nothing and changes nothing.
 
-Each page module has a function ``build_routes(state)``, whose routes ``application.py`` joins. Only workers
-(``workers.py``, ``jobs.py``), which may die, read the content of run files. Only the command ``serve`` loads this room.
+Each page module has a function ``build_routes(state)``, and ``application.py`` joins their routes. Only workers
+(``workers.py``, ``jobs.py``), which may die, read the content of run files. Only the command ``serve`` loads this
+package.
 """

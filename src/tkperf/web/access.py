@@ -1,4 +1,6 @@
-"""Guard in front of all pages: who may send requests, from where, and what browsers may do with the answer."""
+"""Guard in front of all pages. It checks who sends a request, and from which site, and limits what browsers may do with
+the answer.
+"""
 
 from __future__ import annotations
 
@@ -78,10 +80,10 @@ class AccessGuard:
             return _refusal(
                 405,
                 "tkperf serve is read-only: use GET or HEAD",
-                {"Allow": "GET, HEAD", "Connection": "close"},  # the body of the request is not read
+                {"Allow": "GET, HEAD", "Connection": "close"},  # closed, because the body of the request is not read
             )
         if (excess := find_excess(scope)) is not None:
-            # Nothing that follows such a request is read.
+            # The connection is closed, because no further data is read after such a request.
             return _refusal(excess.status, excess.words, {"Connection": "close"})
         headers = Headers(scope=scope)
         host = headers.getlist("host")

@@ -73,7 +73,7 @@ def build_app(
         exception_handlers={JobError: _show_job_error, HTTPException: _show_http_error, Exception: _show_defect},
         lifespan=live,
     )
-    return AccessGuard(app, names=names, token=token)  # around everything, so that errors have its headers, too
+    return AccessGuard(app, names=names, token=token)  # outermost, so that errors also have its headers
 
 
 def _show_job_error(request: Request, error: Exception) -> Response:

@@ -29,7 +29,7 @@ TAKEN_WITHIN_S = 60.0
 
 
 class Bound(NamedTuple):
-    """How often a parameter may occur in an address, and how many characters each value may have."""
+    """Limits of a parameter: how often it may occur in an address, and how many characters each value may have."""
 
     values: int
     characters: int
@@ -57,35 +57,35 @@ PARAMETERS = {
     "token": Bound(1, 64),
 }
 OTHER_PARAMETER = Bound(1, 200)
-"""Limit of a parameter that the server does not use, such as one that a mail program appends."""
+"""Limit of a parameter that the server does not use, for example a parameter that a mail program appends."""
 MOST_WORDS = 16
-"""Words of a search. Further words are ignored."""
+"""Greatest number of words in a search. Further words are ignored."""
 
 # Section: the server.
 MOST_CONNECTIONS = 1024
 MOST_REQUESTS = 512
-"""Requests that are being answered at the same time, including event streams."""
+"""Greatest number of requests that are being answered at the same time, including event streams."""
 MOST_STREAMS = 256
 MOST_FOR_A_PAGE = 256
-"""Requests that wait for the same page."""
+"""Greatest number of requests that wait for the same page."""
 MOST_FOR_LISTS = 64
-"""Requests that wait for the list of runs, ``/api/runs`` or ``/metrics``."""
+"""Greatest number of requests that wait for the list of runs, ``/api/runs`` or ``/metrics``."""
 RETRY_AFTER_S = 10
 
-# Section: jobs. Two run at the same time, so a page need not wait for the index. More jobs would take CPU time from
-# other work of this host.
+# Section: jobs. Two jobs run at the same time, so that a page need not wait for the index. More jobs would take CPU
+# time from other work on this host.
 AT_ONCE = 2
 MOST_WAITING = 32
 MOST_FOLLOWED = 16
-"""Jobs at the same time that run until they are stopped."""
+"""Greatest number of jobs at the same time that run until they are stopped."""
 LIMIT_S = 60.0
 LIMIT_BYTES = 2 * GIB
-# Results that the server itself keeps in memory are much smaller.
+# Greatest size of the result of a job. Results that the server itself keeps in memory are much smaller.
 MOST_RESULT_BYTES = 64 << 20
 MOST_MESSAGE_BYTES = 4 << 20
-"""State of a running run, as a part of a page."""
+"""Greatest size of the state of a running run, as a part of a page."""
 MOST_SENT_BYTES = 64 << 20
-"""States of running runs that browsers have not read yet, for all browsers together."""
+"""Greatest size of all states of running runs that browsers have not read yet, for all browsers together."""
 
 # Section: sizes of the library and its pages.
 MOST_FILES = 20_000
@@ -94,9 +94,9 @@ PAGE_ITEMS = 50
 PAGE_RUNS = 300
 """Number of runs in the batches of a page after which the page ends."""
 MOST_CHOICES = 200
-"""Values of a facet that a page offers."""
+"""Greatest number of values of a facet that a page offers."""
 MOST_NAMED = 10
-"""Copies of a file that a page names."""
+"""Greatest number of copies of a file that a page names."""
 MOST_UNREADABLE = 200
 
 # If a file could not be read for a reason that may disappear, the library reads the file again later.

@@ -25,7 +25,8 @@ from tkperf.web.server_state import ServerState
 from tkperf.web.workers import BusyError, JobError
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-# A look at the file of a long run takes long. The next look follows after this multiple of that time.
+# The next look at a run file follows after this multiple of the time that the last look took, because a look at the
+# file of a long run takes long.
 REST = 20
 _POINTS = make_msgpack_decoder(list[SeriesPoint])
 
@@ -84,7 +85,7 @@ class DataPages:
         try:
             known = await asyncio.to_thread(look_again, run.known)
         except RunFileError:
-            return []  # the library gives the reason
+            return []  # the page of the library shows the reason
         latest, now_s = self._points.get(run.run_id), time.monotonic()
         if latest is not None and (latest.stamp == known.stamp or now_s < latest.next_s):
             return latest.points

@@ -1,4 +1,4 @@
-"""Files below the served folders. They are reached through no link, and never by a path from outside."""
+"""Files below the served folders. The server follows no link to them, and never uses a path from outside."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def look_again(known: KnownFile) -> KnownFile:
         for descriptor in opened:
             os.close(descriptor)
     stamp = state_of(status)
-    # A link or pipe in its place may have the same inode, which is free after the file was removed.
+    # The inode number is free after the file was removed, so a link or pipe in its place may have the same number.
     if stamp[:2] != known.stamp[:2] or not stat.S_ISREG(status.st_mode):
         raise _changed(known)
     return replace(known, stamp=stamp)

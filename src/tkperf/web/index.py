@@ -23,8 +23,8 @@ from tkperf.runfile.writers import FileStamp
 from tkperf.system.output_files import find_cache_folder
 
 FORMAT = 5
-"""This number changes when the records change, or the way in which they are made. Rows of another format are made
-again.
+"""Version of the format of rows. Increase the number when the records change, or the way in which they are made. Rows
+of another format are made again.
 """
 
 _MONTH = re.compile(r"\d{4}-\d{2}")
@@ -39,7 +39,9 @@ class HeadlineFigure(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Spark(msgspec.Struct, frozen=True, array_like=True):
-    """The course of write saturation: the IOPS in equal parts of its time; None: not measured."""
+    """The course of write saturation: the IOPS in equal parts of the duration of the test. None: the part was not
+    measured.
+    """
 
     values: tuple[float | None, ...]
     text: str
@@ -181,7 +183,7 @@ class Index:
             self._write("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", [values])
 
     def keep_only(self, keys: Iterable[FileKey]) -> None:
-        """Remove the rows of all other files, because these no longer exist."""
+        """Remove the rows of all files except the given ones, because the other files no longer exist."""
         gone = self.rows.keys() - set(keys)
         for key in gone:
             del self.rows[key]
@@ -199,10 +201,10 @@ class Index:
             ":memory:" if self._path is None else self._path,
             isolation_level=None,
             timeout=0.1,  # the event loop waits for this call
-            check_same_thread=False,  # one thread at a time uses it; the first is the thread that starts the server
+            check_same_thread=False,  # several threads use it, but only one at a time
         )
         try:
-            db.execute("PRAGMA synchronous = OFF")  # the index can be created again
+            db.execute("PRAGMA synchronous = OFF")  # a damaged index is created again
             db.execute("PRAGMA journal_mode = MEMORY")
             # The keys are texts, because an inode may not fit in SQLite's integers.
             db.execute(

@@ -1,4 +1,6 @@
-"""Jobs of workers: functions that read run files, by their names; and the library's rows, which only workers make."""
+"""Jobs of workers, by their names. A job is a function that reads run files. The rows of the library are also made only
+by jobs.
+"""
 
 from __future__ import annotations
 
@@ -67,14 +69,17 @@ from tkperf.web.pages import render_text
 from tkperf.web.workers import Jobs
 
 LOOK_EVERY_S = 0.25
-# Clocks and remaining times change even without a new event. Each message also shows that the server still exists.
+# Interval in s at which a page is updated even without a new event, because clocks and remaining times change. Each
+# message also shows that the server still exists.
 SHOW_EVERY_S = 5.0
 
 
 def follow_run(file: KnownFile) -> Iterator[bytes]:
-    """Yield a running run whenever its file changes, until no process holds the file any more."""
+    """Yield the state of a running run, as a part of a page, whenever its file changes, until no process holds the file
+    any more.
+    """
     followed = FollowedFile(reach(file))
-    reach(file)  # no other file had its place in the meantime: the shown data is from this file
+    reach(file)  # raises an error if another file was at this path in the meantime
     state = RunState()
     events = followed.first_events()
     while True:
@@ -92,7 +97,7 @@ def follow_run(file: KnownFile) -> Iterator[bytes]:
 
 
 def follow_batch(*, ledger: KnownFile, addresses: Mapping[str, str]) -> Iterator[bytes]:
-    """Yield a running batch in the same way.
+    """Yield the state of a running batch, as a part of a page, whenever one of its files changes.
 
     Args:
         addresses: the pages of the runs of the batch, by their names.
@@ -110,7 +115,7 @@ def follow_batch(*, ledger: KnownFile, addresses: Mapping[str, str]) -> Iterator
 
 
 def _wait_for(has_news: Callable[[], bool]) -> None:
-    """Look until there is something new, or for as long as a page may remain unchanged."""
+    """Wait until ``has_news`` returns True, but no longer than a page may remain unchanged."""
     until_s = time.monotonic() + SHOW_EVERY_S
     while True:
         time.sleep(LOOK_EVERY_S)
@@ -119,7 +124,7 @@ def _wait_for(has_news: Callable[[], bool]) -> None:
 
 
 def render_progress(view: ProgressView) -> str:
-    """Return a running run as a part of a page: its place, its figures, and charts that grow."""
+    """Return the part of a page about a running run: its place, its figures, and its charts so far."""
     return render_text(
         "live.html.j2",
         view=view,
@@ -177,7 +182,8 @@ def _read_batch(ledger: KnownFile, files: Mapping[str, KnownFile]) -> BatchResul
 
     def find(run_file: str) -> str:
         known = files.get(Path(run_file).name)
-        # A run file that the library does not contain (yet) has no results.
+        # A run file that is not in the library, or not yet, counts as a file without results. A folder in place of the
+        # file has this effect.
         return str(folder / ".") if known is None else str(reach(known))
 
     def load_baseline(path: Path) -> RunResult:
@@ -191,7 +197,7 @@ def _read_batch(ledger: KnownFile, files: Mapping[str, KnownFile]) -> BatchResul
 
 def _read(known: KnownFile) -> RunResult:
     result = read_results(reach(known))
-    reach(known)  # no other file had its place in the meantime
+    reach(known)  # raises an error if another file was at this path in the meantime
     return result
 
 
@@ -204,7 +210,7 @@ def _render(view: ReportView, kind: str, frame: Mapping[str, str] | None) -> byt
 def pack_tables(tables: Iterable[DataTable], name: str) -> bytes:
     """Return tables as CSV in a ZIP archive."""
     archive = io.BytesIO()
-    name = name.encode(errors="replace").decode()  # the name of a file may not be text
+    name = name.encode(errors="replace").decode()  # the name of a file may not be valid text
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for table in tables:
             with packed.open(f"{name}/{table.name}.csv", "w") as member:
@@ -213,8 +219,8 @@ def pack_tables(tables: Iterable[DataTable], name: str) -> bytes:
 
 
 def make_page(file: KnownFile, run_id: str, script_address: str, differs: str) -> bytes:
-    """Return the report in the frame of the library; ``differs``: a sentence about other files of
-    this run, if any differ.
+    """Return the report in the frame of the library. ``differs`` is a sentence about other files of this run that
+    differ; empty: no file differs.
     """
     content = {"run_id": run_id, "name": file.name, "differs": differs}
     frame = PageFrame(
@@ -255,7 +261,9 @@ def make_copy(file: KnownFile) -> bytes:
 
 
 def make_points(file: KnownFile) -> bytes:
-    """Return points of a running run: its present progress, its latest second, and the latest reading of each drive."""
+    """Return data points of a running run: its present progress, its latest second, and the latest telemetry reading of
+    each drive.
+    """
     with open_known(file) as opened:
         delta, disturbed_steps = opened.delta(), opened.outline().disturbed_steps
     return msgspec.msgpack.encode(list(_build_points(delta, disturbed_steps, time.time())))
@@ -271,7 +279,7 @@ def _build_points(delta: Delta, disturbed_steps: int | None, at_s: float) -> Ite
     )
     labels = label_run(record.info)
     yield build_progress(overview, labels, at_s)
-    if run_now_s is None:  # a simulated run has a simulated clock
+    if run_now_s is None:  # a simulated run, whose clock is simulated, too
         return
     began_s = at_s - run_now_s
     for test in record.tests:
@@ -295,7 +303,8 @@ def make_row(file: KnownFile) -> bytes:
     """Return the data that the library stores about a run file or a batch."""
     if file.place.endswith(BATCH_SUFFIX):
         return encode_row(read_batch_row(file))
-    # Other files wait for this file, so the library reads a locked file again later.
+    # Other files wait until this file is read, so the library does not wait long for a locked file, and reads it again
+    # later.
     with open_known(file, locked_s=LISTED_WITHIN_S) as opened:
         return encode_row(read_run_row(opened))
 
@@ -305,13 +314,13 @@ def open_known(known: KnownFile, *, locked_s: float | None = None) -> Iterator[R
     """Open the file that the library found, and no other file that has its name now.
 
     Args:
-        locked_s: the same as in ``RunFile``.
+        locked_s: see ``RunFile``.
 
     Raises:
-        RunFileError: the same errors as in ``RunFile``; or it is another file.
+        RunFileError: the same errors as in ``RunFile``, or the path now leads to another file.
     """
     with RunFile(reach(known), briefly=True, locked_s=locked_s) as opened:
-        reach(known)  # no other file had its place in the meantime
+        reach(known)  # raises an error if another file was at this path in the meantime
         yield opened
 
 
@@ -344,7 +353,7 @@ JOBS: Jobs = {
 }
 
 
-# A file from outside may contain texts of any length and number.
+# Greatest length and greatest number of texts in a row. A file from outside may contain texts of any length and number.
 _MOST_CHARACTERS, _MOST_TEXTS = 160, 16
 _SPARK_POINTS = 60
 
@@ -386,7 +395,7 @@ def build_run_row(record: RunRecord, log: Sequence[LogEntry], result: RunResult,
         level=verdict.level,
         reasons=_texts(verdict.reasons),
         simulated=info.is_simulated,
-        # A finding has no room in a list, and what was not measured says nothing there.
+        # Findings are omitted, because a list has no room for them. Figures that were not measured are also omitted.
         figures=tuple(
             HeadlineFigure(_text(one.label), _text(one.text), one.alarm)
             for one in headlines(result)

@@ -1,4 +1,5 @@
-"""The library: run files and batches below the served folders. Their ids cannot be turned into paths.
+"""The library: run files and batches below the served folders. An id of a run or batch does not reveal the path of its
+file.
 
 The library searches the folders repeatedly, and lets a worker read each new or changed file, the newest first. The
 content known so far can be shown at any time.
@@ -30,12 +31,12 @@ from tkperf.web.files import KnownFile
 from tkperf.web.index import BatchRow, FileKey, Index, Row, RunRow, decode_row
 from tkperf.web.workers import BusyError, FileError, JobError, LateError, LockedError, Workers
 
-# Each search of the folders costs a stat call for each file.
+# Shortest interval in s between two searches of the folders. Each search requires a stat call for each file.
 LOOK_EVERY_S = 5.0
 _MOST_REASON_CHARACTERS = 500
 
 ReadRow = Callable[[KnownFile], Awaitable[Row]]
-"""Makes the row of a file in a worker."""
+"""Function that makes the row of a file in a worker."""
 
 
 def read_rows_with(workers: Workers) -> ReadRow:
@@ -47,7 +48,7 @@ def read_rows_with(workers: Workers) -> ReadRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFiles:
-    """The files of one look.
+    """The files that one search of the folders found.
 
     Attributes:
         cut_short: whether there are more files than a library lists.
@@ -69,7 +70,7 @@ class ListedRun:
         copies: the other files with this content.
         differs: number of different contents that other files of the same run have.
         batch_ids: the batches to which the run belongs.
-        searched: the text in which a search looks, in small letters.
+        searched: the text, in small letters, in which a search looks for words.
     """
 
     run_id: str
@@ -164,7 +165,7 @@ class Library:
         return self._listing
 
     async def wait_for_look(self, limit_s: float | None = None) -> None:
-        """Wait until the folders were searched once, which reads no run file, or until a time limit."""
+        """Wait until the folders were searched once, or until a time limit in s. The first search reads no run file."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._looked.wait(), limit_s)
 
@@ -259,7 +260,8 @@ class Library:
             with suppress(OSError):
                 changed = not is_being_written(known.folder / known.place)
         if pause_s is None:
-            # The library shows only the state of a running run, whose file changes with each step.
+            # The row of a running run is made again only after a pause. Its file changes with each step, but the
+            # library shows only its state.
             pause_s = AGAIN_AFTER_S if running else 0.0
         else:
             changed = True
@@ -271,7 +273,7 @@ def find_files(folders: Sequence[Path], ending: Callable[[], bool] = lambda: Fal
     """Return the run files and batches below folders. No link is followed. A file in two of the folders counts once.
 
     Args:
-        ending: an event that is set when nobody waits for the rest any longer.
+        ending: a function that returns True when nobody waits for the remaining files any longer.
     """
     files: dict[str, KnownFile] = {}
     missing: list[tuple[Path, str]] = []
@@ -313,7 +315,7 @@ def build_listing(found: FoundFiles, index: Index) -> Listing:
             case str() as reason:
                 unreadable.append((known, reason))
     listed_batches, batch_aliases = _list_batches(batches)
-    # For each place of a run file, the batches to which the run belongs.
+    # Batches to which a run belongs, by the path of the run file.
     of_batches: dict[Path, list[ListedBatch]] = {}
     for batch in listed_batches.values():
         for name in dict.fromkeys(batch.row.runs):
@@ -370,8 +372,8 @@ def _list_runs(
     aliases: dict[str, str] = {}
     for shared_id, contents in runs.items():
         for files in contents.values():
-            # The copy that is being written represents the others; otherwise a copy that belongs to
-            # a batch does.
+            # The copy that is being written represents the other copies. If no copy is being written, a copy that
+            # belongs to a batch represents them.
             ordered = sorted(
                 files, key=lambda one: (not one[1].is_running, _path_of(one[0]) not in of_batches, one[0].place)
             )

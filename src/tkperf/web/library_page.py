@@ -1,4 +1,6 @@
-"""Page of the library: all runs, which can be found by words and facets. Each run leads to its report."""
+"""Page of the library. The page lists all runs, and finds runs by words and facets. Each run is a link to its
+report.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from tkperf.web.library_search import CHOICES, SORTS, FoundRuns, Query, name_cap
 from tkperf.web.pages import answer_in_pieces, draw_course, render_page
 from tkperf.web.server_state import ServerState
 
-# A page about slow folders says that the server is searching them.
+# Time in s that the page waits for the first search. If folders are slow, the page then shows that the server is still
+# searching them.
 _LOOK_LIMIT_S = 2.0
 # Size of the drawing of a course in pixels.
 _SPARK = 120, 28
@@ -90,7 +93,7 @@ def render_library(listing: Listing, query: Query) -> Response:
 
 
 def _count(selection: FoundRuns, query: Query) -> str:
-    """Return ``12 measured runs and 3 simulated ones of 40``."""
+    """Return the number of runs, such as ``12 measured runs and 3 simulated, of 40 in all``."""
     found = format_count(selection.measured, "measured run")
     if selection.simulated:
         found += f" and {selection.simulated:,} simulated"
@@ -100,12 +103,12 @@ def _count(selection: FoundRuns, query: Query) -> str:
 
 
 def _build_columns(query: Query, selection: FoundRuns) -> list[tuple[str, str, str]]:
-    """Return for each column its title, the address of the list sorted by this column, and its present order; empty: it
-    is not sorted by it.
+    """Return for each column its title, the address of the list sorted by this column, and the present order of the
+    list; empty: the list is not sorted by this column.
     """
     columns = []
     ranking = selection.ranking
-    # The figure with its bar uses the two columns of the headline figures and of the course.
+    # In a ranking, the figure and its bar replace the columns of the headline figures and of write saturation.
     titles = {} if ranking is None else {"Headline figures": ranking.title, "Write saturation": None}
     for key, column in _COLUMNS:
         title = titles.get(column, column)

@@ -92,7 +92,7 @@ _NOT_KNOWN = "not known"
 
 
 def name_capacity(run: ListedRun) -> str:
-    """Return the capacity under which a drive is sold: ``960 GB``."""
+    """Return the capacity under which a drive is sold, such as ``960 GB``."""
     return _NOT_KNOWN if run.row.capacity_bytes is None else name_size(run.row.capacity_bytes)
 
 
@@ -116,7 +116,8 @@ FACETS = (
     Facet("month", "Month", lambda run: (run.row.month or _NOT_KNOWN,)),
 )
 _GRAVITY = {state.value: place for place, state in enumerate(VerdictState)}
-# The first order is the default. "-" precedes an order that begins with the greatest value.
+# Sort orders of the list. The first order is the default. In addresses, "-" before a key means that the greatest value
+# is first.
 SORTS: Mapping[str, Callable[[ListedRun], object]] = {
     "date": lambda run: run.row.started_utc,
     "name": lambda run: run.row.name.casefold(),
@@ -174,8 +175,8 @@ class Query:
         return self.address(chosen={key: values for key, values in chosen.items() if values})
 
     def sorted_by(self, key: str) -> str:
-        """Return the address of the list in the order of a column. The order is descending if it was ascending, and for
-        dates at first.
+        """Return the address of the list in the order of a column. If the list already has this order, it is reversed.
+        The first order of dates is descending, and that of other columns is ascending.
         """
         first = DEFAULT_SORT if key == "date" else key
         other = key if first.startswith("-") else f"-{key}"
@@ -267,7 +268,7 @@ def select(listing: Listing, query: Query) -> FoundRuns:
     ranking = rank_list(found, query.by) if query.by else None
     if ranking is None:
         items = _group(_sort(found, query.sort), listing, query)
-    else:  # a batch at the place of its first run would hide the places of the other runs
+    else:  # a ranked list shows runs one by one, because a batch would hide the places of its other runs
         items = [Item((listing.runs[run_id],)) for run_id in ranking.order]
     pages = _split(items)
     page = min(query.page, len(pages))

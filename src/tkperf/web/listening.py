@@ -25,7 +25,7 @@ from tkperf.model.units import format_count, list_names
 from tkperf.runfile.writers import find_running
 from tkperf.web.bounds import MOST_CONNECTIONS, MOST_REQUEST_BYTES, REQUEST_WITHIN_S, RETRY_AFTER_S, TAKEN_WITHIN_S
 
-# Time for current answers when the server should end.
+# Time in s in which current answers may be completed when the server ends.
 GRACE_S = 2
 LOOK_FOR_RUNS_EVERY_S = 10.0
 
@@ -142,8 +142,8 @@ class BoundedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # With this setting, pause_writing is called as soon as any byte waits for the client, and resume_writing when
-        # no byte waits.
+        # With this setting, asyncio calls pause_writing as soon as any byte waits for the client, and resume_writing
+        # when no byte waits any more.
         transport.set_write_buffer_limits(high=0)
         if len(self.connections) > MOST_CONNECTIONS:
             transport.write(_NO_CONNECTION)

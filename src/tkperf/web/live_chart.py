@@ -1,4 +1,4 @@
-"""Charts of the page of a run under way: curves of a stretched drawing between two axes of text."""
+"""Charts on the page of a run under way. A chart consists of a stretched drawing with curves, and two axes of text."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tkperf.render.charts.axes import linear_ticks
 from tkperf.render.terminal.histories import format_short
 
 WIDTH, HEIGHT = 1000, 200
-"""Size of a drawing in its own units; the page stretches it."""
-# Lengths of the time axis; the shortest that holds the seconds is used.
+"""Size of a drawing in its own units. The page stretches the drawing."""
+# Possible lengths of the time axis in s, with their labels. The shortest length that contains all seconds is used.
 _SPANS = {60: ("60 s ago", "45", "30", "15", "now"), 120: ("2 min ago", "1.5", "1", "0.5", "now")}
 _SPANS |= {240: ("4 min ago", "3", "2", "1", "now"), 480: ("8 min ago", "6", "4", "2", "now")}
 _MOST_SPAN_S = max(_SPANS)
@@ -28,10 +28,10 @@ class LiveCurve:
     """A curve of a chart.
 
     Attributes:
-        kind: its class in the style sheet.
-        name: its name in the legend; empty: the chart has no legend.
-        path: its path in the units of the drawing.
-        dots: each value is a dot, too.
+        kind: the class of the curve in the style sheet.
+        name: the name of the curve in the legend; empty: the chart has no legend.
+        path: the path of the curve in the units of the drawing.
+        dots: whether each value is also drawn as a dot.
     """
 
     kind: str
@@ -45,11 +45,11 @@ class LiveChart:
     """A chart whose ticks have equal distances on both axes.
 
     Attributes:
-        up: labels of the vertical axis, from the top; ``unit`` is theirs.
-        across: labels of the horizontal axis; ``of`` names them.
-        grid: heights of the lines in the drawing.
+        up: labels of the vertical axis, from the top, in the unit ``unit``.
+        across: labels of the horizontal axis; ``of`` is the name of this axis.
+        grid: heights of the grid lines in the drawing.
         words: the values in words, for readers who do not see the drawing.
-        current: it draws what is measured now.
+        current: whether the chart shows the cell that is being measured.
     """
 
     title: str
@@ -64,7 +64,9 @@ class LiveChart:
 
 
 def draw_seconds(iops: Sequence[float]) -> LiveChart | None:
-    """Return the chart of the newest seconds, the newest at the right; None with fewer than two."""
+    """Return the chart of the newest seconds, with the newest second at the right; None if there are fewer than two
+    seconds.
+    """
     shown = iops[-_MOST_SPAN_S:]
     if len(shown) < 2:
         return None
@@ -85,7 +87,7 @@ def draw_seconds(iops: Sequence[float]) -> LiveChart | None:
 
 
 def draw_cells(cells: CellHistories) -> tuple[LiveChart, ...]:
-    """Return the chart of each cell over rounds, slices or areas; one with a single value has no curve."""
+    """Return the chart of each cell over rounds, slices or areas. A chart with a single value contains no curve."""
     return tuple(
         _draw_cell(name_in_choice(workload), values, cells, current=workload == cells.current)
         for workload, values in cells.values.items()
@@ -97,7 +99,7 @@ def _draw_cell(title: str, values: Sequence[float | None], cells: CellHistories,
     known = [value for value in values if value is not None]
     count = len(values)
     across = (f"{cells.part} 1", f"{count:,}") if count < cells.most else (f"{count:,} {cells.part}s ago", "now")
-    # The smallest number of labels that shows where the axis begins and ends.
+    # Two labels suffice to show where the axis begins and ends.
     ticks = _choose_ticks(known)[:: len(_choose_ticks(known)) - 1]
     places = [(number / max(1, count - 1), value) for number, value in enumerate(values)]
     curve = LiveCurve(kind="measured", name="", path=_trace(places, ticks))
@@ -115,7 +117,8 @@ def _draw_cell(title: str, values: Sequence[float | None], cells: CellHistories,
 
 
 def draw_window(window: WindowSoFar) -> LiveChart | None:
-    """Return the chart of the window so far with the limits of steady state around its average.
+    """Return the chart of the measurement window so far, with the limits of steady state around the average of the
+    window.
 
     The lines at half of the allowed range above and below the average are the convention of the PTS. The ends of the
     best linear fit lie on the lines of the slope if its excursion is what the rule allows.
@@ -176,7 +179,9 @@ def _find_height(value: float, ticks: Sequence[float]) -> float:
 
 
 def _trace(places: Sequence[Place], ticks: Sequence[float]) -> str:
-    """Return a path through the places, 0 to 1 from the left, with a gap where nothing was measured."""
+    """Return a path through the places. A place is a position from 0 (left) to 1 (right) with a value. The path has a
+    gap where no value was measured.
+    """
     return " ".join(_list_steps(places, ticks))
 
 

@@ -1,4 +1,6 @@
-"""Runs and batches under way, as server-sent events: one process watches each, however many browsers look at it."""
+"""Runs and batches under way, as server-sent events. One process watches each run or batch, regardless of how many
+browsers show it.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,10 @@ from tkperf.web.pages import render_page
 from tkperf.web.server_state import ServerState, find_batch, find_run
 from tkperf.web.workers import BusyError, JobError
 
-# A browser that has left without a word is noticed at the next line; the end of the server as soon.
+# Interval in s between lines that keep a connection alive. When a line cannot be sent, the server notices that the
+# browser has left. The end of the server is noticed within the same interval.
 KEEP_ALIVE_S = 1.0
-# A comment, which a browser ignores.
+# A comment of the event stream, which a browser ignores.
 _NOTHING = b":\n\n"
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -42,21 +45,23 @@ class _Watched:
     news: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def show(self, content: bytes) -> None:
-        """Let all browsers have a new state."""
+        """Store a new state, and wake the answers to all browsers."""
         async with self.news:
             self.event = _event(content)
             self.number += 1
             self.news.notify_all()
 
     async def wait_for_news(self, seen: int) -> None:
-        """Wait until there is more than so many states, or no more to come, or for a while."""
+        """Wait until there are more than ``seen`` states, or until the file is no longer watched, but at most for
+        ``KEEP_ALIVE_S``.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(KEEP_ALIVE_S), self.news:
                 await self.news.wait_for(lambda: self.ended or self.number > seen)
 
 
 class _Stream(StreamingResponse):
-    """A continuous answer.
+    """An answer that continues until the run ends.
 
     ``end`` is called when the answer ends, even if the browser leaves before the first event.
     """
@@ -73,8 +78,8 @@ class _Stream(StreamingResponse):
 
 
 class LivePages:
-    """Events ``/runs/ID/live`` and ``/batches/ID/live``. Without anything under way the answer is 204, which ends a
-    browser's asking.
+    """Events ``/runs/ID/live`` and ``/batches/ID/live``. If the run or batch is not under way, the answer is 204, after
+    which a browser does not ask again.
     """
 
     def __init__(self, state: ServerState) -> None:
@@ -131,14 +136,14 @@ class LivePages:
                     self._sent_bytes += len(event)
                     try:
                         yield event
-                        # The server accepts the next piece only when the browser has taken the event.
+                        # The server accepts the next piece only after the browser has received the event.
                         yield _NOTHING
                     finally:
                         self._sent_bytes -= len(event)
                 elif self._state.ending.is_set():
                     return
                 elif watched.number > seen:
-                    # Other browsers have not taken their events yet. This one gets a later state.
+                    # Other browsers have not received their events yet, so this browser receives a later state.
                     await asyncio.sleep(KEEP_ALIVE_S)
                     yield _NOTHING
                 elif watched.ended:
@@ -177,12 +182,12 @@ class LivePages:
 
 
 def _event(content: bytes) -> bytes:
-    """Return a text as one event: each of its lines is a field."""
+    """Return a text as one event, in which each line of the text is a field."""
     return b"".join(b"data: %s\n" % line for line in content.splitlines()) + b"\n"
 
 
 def render_live(*, run_id: str, name: str, differs: str) -> Response:
-    """Return the page of a run under way, which its events fill.
+    """Return the page of a run under way. The page is empty at first, and the events of the run fill it.
 
     Args:
         differs: a sentence about other files of this run that differ; empty: no file differs.

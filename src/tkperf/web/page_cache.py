@@ -1,5 +1,5 @@
-"""Pages and downloads that workers made. All who request a page at the same time share it, and the user's cache stores
-it.
+"""Pages and downloads that workers made. All browsers that request a page at the same time share one page, and the
+user's cache stores the page.
 
 A key contains everything on which a page depends, so no stored page is out of date. The size of the folder is limited.
 """
@@ -31,7 +31,7 @@ from tkperf.web.workers import BusyError
 MOST_BYTES = 512 << 20
 _PIECE_BYTES = 1 << 18
 
-# The ending of the name, and the media type, of each download.
+# For each kind of download, the ending of the file name and the media type.
 DOWNLOADS = {
     "html": (".html", "text/html"),
     "pdf": (".pdf", "application/pdf"),
@@ -174,7 +174,7 @@ def stream(file: BinaryIO, media_type: str, *, name: str = "") -> Response:
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the content of a file by its descriptor, whose position others share."""
+    """Yield the content of a file without a change of its position, because other answers share the descriptor."""
     with file:
         at = 0
         while piece := os.pread(file.fileno(), _PIECE_BYTES, at):

@@ -29,7 +29,7 @@ _KINDS = {".css": "text/css", ".js": "text/javascript"}
 def _environment() -> Environment:
     environment = make_environment("tkperf.web")
     environment.globals["static"] = static_address
-    # The name of a file may contain line ends, or letters that change the direction of text.
+    # The name of a file may contain line ends, or characters that change the direction of text.
     environment.filters["one_line"] = on_one_line
     return environment
 
@@ -117,13 +117,13 @@ async def _cut(content: bytes) -> AsyncIterator[bytes]:
 
 
 def draw_course(values: Sequence[float | None], size: tuple[int, int]) -> str:
-    """Return values as points of SVG, from 0 at the bottom to the greatest value. Parts that were not measured are
-    omitted.
+    """Return the points of a polyline in SVG, from 0 at the bottom to the greatest value. Values that were not measured
+    are omitted.
     """
     width, height = size
     known = [(place, value) for place, value in enumerate(values) if value is not None]
     if len(known) == 1:
-        known *= 2  # the round ends turn a line without length into a dot
+        known *= 2  # a line without length is drawn as a dot, because line ends are round
     greatest = max((value for _, value in known), default=0.0) or 1.0
     step = width / max(1, len(values) - 1)
     room = height - 2

@@ -154,7 +154,7 @@ class ComparisonPages:
     async def show(self, request: Request) -> Response:
         """Answer with the comparison. If there are fewer than two runs, answer with advice."""
         runs, arrangement = self._find(request)
-        if not request.query_params.keys() <= {"run", "as"}:  # the other parameters belong to the list
+        if not request.query_params.keys() <= {"run", "as"}:  # the other parameters come from the form of the list
             return RedirectResponse(f"/compare?{_join(runs, arrangement)}", status_code=303)
         if len(runs) < 2:
             return render_page("compare.html.j2", status=400, runs=runs)

@@ -23,14 +23,14 @@ from tkperf.web.page_cache import PageCache
 from tkperf.web.pages import answer_for_good, render_text
 from tkperf.web.workers import BusyError, FileError, Workers
 
-# Number of answers that are stored for one listing. A page with 50 runs has about 150 kB, /api/runs about 1 kB for each
-# run.
+# Number of answers that are stored for one listing. A page with 50 runs has about 150 kB, and /api/runs has about 1 kB
+# for each run.
 _MOST_KEPT = 32
 _MOST_KEPT_BYTES = 32 << 20
 
 
 class ListAnswers:
-    """Answers by question, which are stored as long as the listing does not change.
+    """Answers to requests for lists, which are stored as long as the listing does not change.
 
     The time for an answer grows with the number of runs, so the event loop must not wait for it.
     """
@@ -122,8 +122,8 @@ class ServerState:
         alone: bool = False,
         **arguments: object,
     ) -> BinaryIO:
-        """Return the result of a job for files, which are arguments by their names. The result is stored unless a run
-        writes to one of them.
+        """Return the result of a job. ``files`` are passed to the job as arguments by their names. The result is stored
+        unless a run writes to one of the files.
 
         Raises:
             JobError: the same errors as in ``Workers.make``.
@@ -152,7 +152,7 @@ class ServerState:
         return written
 
     async def find_frame(self, above: str) -> dict[str, str]:
-        """Return the parts of a served page with charts. The page has its own bar at the top."""
+        """Return the parts that the server adds to a page with charts. ``above`` is the bar at the top of the page."""
         return {
             "script_address": await self.charts.find_address(),
             "head": render_text("run_head.html.j2"),

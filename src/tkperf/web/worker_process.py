@@ -29,7 +29,7 @@ def serve_jobs(jobs: Jobs) -> None:
     gc.freeze()
     gc.disable()
     with socket.socket(fileno=os.dup(sys.stdin.fileno())) as orders:
-        os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())  # V8 looks at its streams
+        os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())  # V8 checks the standard streams
         while True:
             message, descriptors, _, _ = socket.recv_fds(orders, 1, 3)
             if not message:
@@ -48,7 +48,7 @@ def _work(jobs: Jobs, to_server: int, result: int, ordered: int) -> None:
         with open(ordered, "rb") as file:
             file.seek(0)
             order: Order = pickle.load(file)  # noqa: S301 - of the server
-        # The server kills the process by this descriptor, which refers to no other process, even much later.
+        # The server kills the process by this descriptor, which never refers to another process, even much later.
         socket.send_fds(answers, [b"p"], [os.pidfd_open(os.getpid())])
         answers.sendall(_do(jobs, order, result, answers))
     os._exit(ExitCode.DONE)

@@ -1,4 +1,5 @@
-"""Workers that read run files: a process for each job. The process may die, hang or grow without harm to the server.
+"""Workers that read run files. Each job has a separate process, which may die, hang or use much memory without harm to
+the server.
 
 A process that has loaded everything (``worker_process.py``) forks a process for each job. That process writes its
 result to a file and reports its end through a socket. A job that exceeds its time, or for which no browser waits any
@@ -73,7 +74,7 @@ class LockedError(FileError):
 
 
 class BusyError(JobError):
-    """Too many requests or jobs wait."""
+    """Too many requests or jobs are already waiting."""
 
     status = 503
 
@@ -135,7 +136,7 @@ class Workers:
             alone: whether no other job of this name may run at the same time.
 
         Raises:
-            JobError: the job failed, took too long or needed too much memory, or too many others wait.
+            JobError: the job failed, took too long or needed too much memory, or too many other jobs are waiting.
         """
         if self._waiting >= MOST_WAITING:
             raise BusyError(f"tkperf is already making {self._waiting} other pages. Load this page again in a minute")
@@ -159,7 +160,8 @@ class Workers:
     async def _work(self, result: BinaryIO, job: str, arguments: Mapping[str, object]) -> bytes:
         order = Order(job=job, arguments=arguments, limit_s=self._limit_s, limit_bytes=self._limit_bytes)
         answer = await self._try(result, order)
-        # Without a process, the order was lost, because the process that forks had just died.
+        # If no process took the order, the order was lost, because the process that forks had just died. The second
+        # attempt starts this process again.
         return answer if answer is not None else await self._try(result, order) or b""
 
     async def _try(self, result: BinaryIO, order: Order) -> bytes | None:
@@ -244,8 +246,8 @@ def _end(process: int | None, answers: socket.socket) -> None:
     """End the process of a job, and close the socket for its answers.
 
     Args:
-        process: the descriptor of the process; None if it was not received yet. The process may have sent its
-            descriptor nevertheless, and would then run to its end.
+        process: the descriptor of the process; None if it was not received yet. The process may already have sent its
+            descriptor, and would run to its end if nobody killed it.
     """
     with answers:
         if process is None:
@@ -261,7 +263,7 @@ def _end(process: int | None, answers: socket.socket) -> None:
 
 
 def _take_process(answers: socket.socket) -> int | None:
-    """Return a descriptor of the job's process; None if the descriptor has not arrived yet."""
+    """Return the descriptor of the job's process without waiting; None if the descriptor has not arrived yet."""
     _, descriptors, _, _ = socket.recv_fds(answers, 1, 1, socket.MSG_DONTWAIT)
     return descriptors[0] if descriptors else None
 
