@@ -66,10 +66,12 @@ class Now:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellArrangement:
-    """Rows and columns of the cells of loads at the same time, whose own parameters would not distinguish them.
+    """Rows and columns for the cells of loads that run at the same time.
+
+    The parameters of such loads do not distinguish the cells, so the rows and columns are set here.
 
     Attributes:
-        at: the load of each cell, by row; None: the cell is not measured.
+        at: the load of each cell, row by row; None for a cell that is not measured.
     """
 
     rows: tuple[str, ...]
@@ -88,7 +90,8 @@ class CellHistories:
         unit: unit of the values.
         most: greatest number of values that are kept for a cell. If a cell has this many values, earlier values may be
             missing.
-        arrangement: the rows and columns of loads at the same time; None: the parameters of the loads determine them.
+        arrangement: the rows and columns of loads that run at the same time; None if the parameters of the loads
+            determine rows and columns.
     """
 
     title: str
@@ -277,19 +280,21 @@ def _cells(state: RunState) -> CellHistories | None:
 
 
 def _reads(load: Workload) -> bool:
-    """Return whether a load alone, or a stream of a combination, reads."""
+    """Return whether a load that runs alone reads, or whether a combination has a stream that only reads."""
     return _read_key(load).read_percent == 100 and not _read_key(load).is_combination
 
 
 def _read_key(load: Workload) -> Workload:
-    """Return the key of the first stream of a combination that only reads; otherwise the load itself."""
+    """Return the key of the first stream that only reads in a combination. Without such a stream, return the load."""
     reader = next((stream for stream in load.together if stream.workload.read_percent == 100), None)
     return load if reader is None else key_of_stream(load, reader.name)
 
 
 def _arrange_by_rates(loads: Sequence[Workload]) -> CellArrangement | None:
-    """Arrange combinations of offered reads and offered writes: the reads downwards from the highest rate, the writes
-    to the right from the lowest rate. None: the loads are not such combinations.
+    """Arrange combinations of offered reads and offered writes.
+
+    The rows are the rates of the reads, the highest rate first. The columns are the rates of the writes, the lowest
+    rate first. Return None if the loads are not such combinations.
     """
     if not any(load.together for load in loads):
         return None
@@ -314,10 +319,11 @@ def _arrange_by_rates(loads: Sequence[Workload]) -> CellArrangement | None:
 
 
 def _arrange_by_names(loads: Sequence[Workload], *, of_reads: bool = False) -> CellArrangement:
-    """Arrange the loads in one column, each row with the name of a stream or of the other streams of its combination.
+    """Arrange the loads in one column. The name of a row is the name of a stream.
 
     Args:
-        of_reads: each load is the reader of a combination, or the reader alone.
+        of_reads: whether each load is the reader of a combination, or a reader that runs alone. The name of a row then
+            consists of the names of the other streams in the combination.
     """
     several = len({load.together for load in loads}) > 1
     return CellArrangement(

@@ -110,7 +110,7 @@ def columns(values: Sequence[float], height: int, blocks: BlockLetters = UNICODE
 WIDEST, FEWEST, NARROWEST = 40, 6, 3
 _NUMBER = 5
 _GAP = 2
-# Between numbers without bars, so that a grid of eleven columns fits a terminal of 80 columns.
+# Number of blanks between numbers without bars. With this gap, a grid of eleven columns fits a terminal of 80 columns.
 _SHORT_GAP = 1
 
 
@@ -121,7 +121,7 @@ class Grid:
     Attributes:
         values: the values of each cell, row by row; None for a cell that was not measured.
         row_title, column_title: titles of the rows and of the columns.
-        is_of_numbers: each cell has a single value, which is shown as a number without a bar.
+        is_of_numbers: whether each cell has a single value, which is shown as a number without a bar.
     """
 
     rows: tuple[str, ...]
