@@ -18,15 +18,15 @@ from tkperf.model.disturbance.io import Counts, DeviceLook
 
 # tkperf compares fio's documents with the counters at the same moment. An interval of 0.02 s is exact enough.
 LOOK_EVERY_S = 0.02
-# Inside a step, an event matters only if it lasts a fiftieth of the step. Each look takes a CPU from a load that uses
-# all CPUs. With 16 outstanding I/Os per thread, fifty looks a second delay nearly a thousandth of the I/Os, and so
-# change the 99.9th percentile. A look takes a sixth of a millisecond of CPU time, because its data are not in the
-# CPU's caches.
+# Inside a step, an event matters only if it lasts a fiftieth of the step. Each reading of the counters takes a CPU
+# from a load that uses all CPUs. With 16 outstanding I/Os per thread, fifty readings a second delay nearly a
+# thousandth of the I/Os, and so change the 99.9th percentile. A reading takes a sixth of a millisecond of CPU time,
+# because its data are not in the CPU's caches.
 SELDOM_SHARE = 0.02
 LEAST_SELDOM_S, MOST_SELDOM_S = 0.1, 0.2
 # Only users change this setting, so a check at this interval is enough.
 ASK_EVERY_S = 1.0
-# During a purge of several hours, looks are not needed. After the purge, only the latest looks can matter.
+# During a purge of several hours, the readings are not needed. After the purge, only the latest readings can matter.
 MOST_DEVICE_LOOKS = 30_000
 # Seventeen numbers of up to twenty digits need less than this.
 LONGEST_STAT_BYTES = 1024
@@ -44,21 +44,21 @@ MOST_PCI = 2
 
 
 def seldom_every_s(from_s: float, until_s: float) -> float:
-    """Return the interval in seconds between looks inside a step that begins and ends at these times."""
+    """Return the interval in seconds between readings inside a step that begins and ends at these times."""
     return min(max(SELDOM_SHARE * (until_s - from_s), LEAST_SELDOM_S), MOST_SELDOM_S)
 
 
 def look_again_s(at_s: float, from_s: float, until_s: float) -> float:
-    """Return the seconds to wait after a look at ``at_s``. The inside of a step is from ``from_s`` to ``until_s``."""
+    """Return the seconds to wait after a reading at ``at_s``. The step lasts from ``from_s`` to ``until_s``."""
     every_s = seldom_every_s(from_s, until_s)
     return every_s if from_s <= at_s < until_s - every_s else LOOK_EVERY_S
 
 
 class StatFiles:
-    """The kernel's files with the counters of devices. The files stay open, so that a look needs one system call for
-    each.
+    """The kernel's files with the counters of devices. The files stay open, so that a reading needs one system call for
+    each file.
 
-    If tkperf opened, read and parsed the files at each look, this would change the 99.9th percentile of a load that
+    If tkperf opened, read and parsed the files for each reading, this would change the 99.9th percentile of a load that
     uses all CPUs.
     """
 
@@ -156,7 +156,7 @@ def parse_stat(stat: bytes) -> list[int]:
 
 
 class _Look(NamedTuple):  # a NamedTuple is created faster than a frozen dataclass
-    """A look whose counts are parsed later, in ``take``."""
+    """A reading whose counts are parsed later, in ``take``."""
 
     at_s: float
     suspended_s: float
@@ -173,7 +173,7 @@ class DeviceCounters:
         self._stat_files = StatFiles(majors_minors, sys_root)
         self._counting_files = CountingFiles(majors_minors, sys_root)
         self._looks: deque[_Look] = deque(maxlen=MOST_DEVICE_LOOKS)
-        # The lock keeps the looks in the order of time.
+        # The lock keeps the readings in the order of time.
         self._looking = threading.Lock()
         self._closed = False
         self._seldom_from_s = self._seldom_until_s = 0.0

@@ -237,7 +237,7 @@ class Follower:
             yield RunEnded(status=record.status, because=record.ended_because, ended_utc=record.ended_utc)
 
     def _within_phase(self, delta: Delta) -> Progress | None:
-        """Return the progress if the phase is the same as at the previous look. In this case, a replay of the
+        """Return the progress if the phase is the same as at the previous reading. In this case, a replay of the
         whole log is not needed.
         """
         record, progress = delta.record, self.progress

@@ -16,7 +16,8 @@ from tkperf.model.version import __version__
 
 # The secure_path in /etc/sudoers on Debian and Ubuntu. Only root can read this file, so the value is assumed.
 SECURE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# The commands make install, make archive and make deb write this file. Its first line names the command.
+# The commands make install, make archive and make deb write this file. It contains the command that installs the
+# packages of an extra.
 MORE_PACKAGES = "more-packages.txt"
 # The purpose of each extra of pyproject.toml, and the modules that the extra installs.
 EXTRAS = {
