@@ -49,7 +49,7 @@ def seldom_every_s(from_s: float, until_s: float) -> float:
 
 
 def look_again_s(at_s: float, from_s: float, until_s: float) -> float:
-    """Return the seconds to wait after a reading at ``at_s``. The step lasts from ``from_s`` to ``until_s``."""
+    """Return the seconds to wait after a reading at ``at_s``. A step's inside is from ``from_s`` to ``until_s``."""
     every_s = seldom_every_s(from_s, until_s)
     return every_s if from_s <= at_s < until_s - every_s else LOOK_EVERY_S
 
