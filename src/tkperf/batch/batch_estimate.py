@@ -22,7 +22,7 @@ RatesOf = Callable[[RunPlan], Rates]
 
 
 def estimate_batch(settled: Settled, rates_of: RatesOf, rating: Rating | None = None) -> BatchEstimate:
-    """Examine every drive of a batch. The estimate of a drive contains its fault, if the drive has a fault.
+    """Examine every drive of a batch, and estimate its run. If a drive has a fault, its estimate contains the fault.
 
     Args:
         rates_of: returns the speed of the device of a plan.
@@ -84,7 +84,7 @@ def _find_refusal(neighbours: Neighbours) -> str:
 
 
 def _describe_settings(request: BatchRequest) -> Iterator[tuple[str, str]]:
-    """Yield the settings of the course of a batch, each line with its label."""
+    """Yield the settings of how a batch proceeds, such as the number of parallel drives, each with its label."""
     yield "at once", str(request.parallel) + (" (strict)" if request.strict else "")
     if request.stagger_s:
         yield "stagger", f"{format_duration(request.stagger_s)} between beginnings on one link"

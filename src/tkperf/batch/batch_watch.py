@@ -64,7 +64,7 @@ class BatchFollower(Protocol):
 
 
 class WatchedHosts:
-    """State of a batch over hosts. One thread writes new values, and another thread reads them. Each value is replaced
+    """State of a batch over hosts. One thread writes the values, and another thread reads them. Each value is replaced
     as a whole.
     """
 
@@ -198,7 +198,7 @@ def read_batch_result(
     """Read the runs of a batch and combine their results.
 
     Args:
-        claims: claims that replace those of the batch. ``folder`` is the folder of their file.
+        claims: claims that replace the claims of the batch. ``folder`` is the folder of the file with these claims.
         load: reads the baseline of the claims.
 
     Raises:

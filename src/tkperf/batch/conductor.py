@@ -20,8 +20,9 @@ from tkperf.model.errors import RunFileError
 from tkperf.model.sharing import SharingState
 from tkperf.system.host import now_utc
 
-# Between two steps, the end of fio and the results take tens of milliseconds of a CPU. Drives that begin together, with
-# steps of equal length, would wait for each other there in every round. 24 drives stay apart with steps of a minute.
+# Least time in s between the starts of two drives. Between two steps, the end of fio and the processing of results need
+# tens of milliseconds of CPU time. Drives that begin together, with steps of equal length, would wait for each other
+# between all steps. With this distance, the steps of up to 24 drives do not coincide if a step takes a minute.
 APART_S = 1.3
 
 
@@ -131,7 +132,7 @@ class Conductor:
         prove nothing, because an SSD answers them without reading its flash.
 
         Args:
-            on_read: called before a group with its drives and the seconds that it takes.
+            on_read: called before a group is read, with the number of its drives and the time in s that the reads take.
         """
         selection = self._selection
         if not selection.request.compare_reads or selection.resumed or selection.running:
@@ -224,7 +225,9 @@ class Conductor:
         return True
 
     def _keep_ledger(self) -> None:
-        """Keep the ledger under its name. Its content counts, even if the file of this name is removed or replaced."""
+        """Restore the ledger if the file with its name was removed or replaced, because the content of the open ledger
+        is valid.
+        """
         before = self._ledger.path
         try:
             if self._ledger.keep_name():
@@ -246,8 +249,8 @@ class Conductor:
             )
 
     def _note(self, line: Line) -> bool:
-        """Write a line, and return whether it was written. A full disk does not end a batch; actions that need the line
-        wait.
+        """Write a line, and return whether it was written. A full disk does not end a batch. Actions that need the line
+        wait until it can be written.
         """
         did = self._ledger.keeps_up
         try:

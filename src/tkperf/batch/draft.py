@@ -38,7 +38,7 @@ class DraftedDrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     the key ``drive``.
 
     ``size``: the drive is a file of this size, which is created. ``host``: the name that is passed to SSH. ``facts``:
-    facts that are added to those of all drives.
+    facts about this drive, in addition to the facts about all drives.
     """
 
     drive: Text
@@ -51,8 +51,8 @@ class DraftedDrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """A batch whose drives were searched for. ``faults`` are sorted by the number of the drive, from 1. ``source`` is
-    that of ``BatchDraft``.
+    """A batch whose drives were searched for. ``faults`` contains the faults by the number of the drive, from 1. For
+    ``source``, see ``BatchDraft``.
     """
 
     request: BatchRequest
@@ -184,7 +184,9 @@ def _find_elsewhere(drive: DraftedDrive) -> FoundDrive:
 
 
 def _place(source: str, where: str, fault: TkperfError) -> TkperfError:
-    """Return a fault with its place. If the place is in a file, the command line is correct."""
+    """Return a fault with its place. A fault in a batch file is an error of the file, and not a wrong use of the
+    command line.
+    """
     kind: type[TkperfError] = InputFileError if source else UsageError
     if isinstance(fault, DeviceError):
         kind = DeviceError
@@ -416,7 +418,9 @@ def _with_tables(data: dict[str, Any], source: str) -> dict[str, Any]:
 
 @cache
 def _options_type() -> type[msgspec.Struct]:
-    """Return the type of the table ``options``: those fields of a run for which the file has no other key."""
+    """Return the type of the table ``options``. Its keys are those fields of a run for which the batch file has no
+    other key.
+    """
     hints = get_type_hints(RunRequest)
     fields = [
         (field.name, hints[field.name], msgspec.field(default=None))

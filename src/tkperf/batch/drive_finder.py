@@ -1,5 +1,5 @@
-"""Find the drives of a batch by the names that the user gave: paths, links, serial numbers. Nothing is opened for
-writing.
+"""Find the drives of a batch by the names that the user gave: paths, links or serial numbers. The module opens nothing
+for writing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tkperf.device.usage.target_nodes import TargetNodes, find_target_nodes
 from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import DeviceError, TkperfError, UsageError, closest
 
-# No host has bays for so many drives. Each drive needs a process.
+# Greatest number of drives of a batch. No host has bays for more drives, and each drive needs a process.
 MOST_DRIVES = 256
 _MOST_LISTED = 8
 _BY_ID = "disk/by-id"
@@ -45,7 +45,7 @@ class _Place:
     Attributes:
         status: the status of the file or device; None: the name does not exist yet.
         disk: the whole disk in sysfs; None for a file. ``is_whole``: the drive is not a partition of the disk.
-        serial: the serial number with the model, because makers number their models independently.
+        serial: the serial number together with the model, because different models may have the same serial numbers.
     """
 
     name: str
@@ -97,7 +97,9 @@ class DriveFinder:
         return tuple(found)
 
     def find_again(self, path: str, serial: str) -> str:
-        """Return the present path of a whole drive: the given path, or another one."""
+        """Return the present path of the whole drive with this serial number. The path differs from the given path if
+        the kernel has renamed the drive.
+        """
         place = self._locate(FoundDrive(path=path), ())
         if place.serial is not None and place.is_whole and place.serial[1] == serial:
             return path
@@ -166,7 +168,7 @@ class DriveFinder:
         try:
             status = os.stat(drive.path)  # noqa: PTH116 # a name that no file system takes raises ValueError
         except (OSError, ValueError):
-            # The file will be created, or a later look at the drive reports that it is missing.
+            # The file will be created, or a later look reports that the drive is missing.
             return _Place(name=drive.path)
         if not stat.S_ISBLK(status.st_mode):
             files = {(status.st_dev, status.st_ino): drive.path}
@@ -187,7 +189,9 @@ class DriveFinder:
 
 
 def _find_same(one: _Place, other: _Place) -> str | None:
-    """Return what two names have in common, as the end of a sentence about both; None: they mean different drives."""
+    """Return what two names have in common, as the end of a sentence about the two names; None: the names mean
+    different drives.
+    """
     if one.status is None or other.status is None:
         same = os.path.realpath(one.name) == os.path.realpath(other.name)
         return "are one file" if same else None

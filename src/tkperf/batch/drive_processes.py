@@ -220,11 +220,13 @@ class DriveProcesses:
     """The processes of the drives of a batch, one for each drive.
 
     Args:
-        work: the function that a process executes with its number and channel. It never returns.
+        work: the function that each process executes, with the number of its drive and its channel. The function never
+            returns.
     """
 
     def __init__(self, numbers: Sequence[int], work: Callable[[int, Channel], NoReturn]) -> None:
-        """Fork all processes, before this process has threads, files or views that they would inherit.
+        """Fork all processes. Call this method before this process has threads, open files or views that the new
+        processes would inherit.
 
         Raises:
             RefusedError: this process may not open so many files or start so many processes.
@@ -334,7 +336,7 @@ class DriveProcesses:
     def _take(self, member: DriveProcess) -> None:
         try:
             message = member.channel.receive_from_drive()
-        except msgspec.DecodeError:  # an incomplete message, or one of another version
+        except msgspec.DecodeError:  # an incomplete message, or a message of a different version
             return
         match message:
             case Held():
@@ -351,7 +353,7 @@ class DriveProcesses:
                 self._see_off(member)
 
     def _see_off(self, member: DriveProcess) -> None:
-        """Note the end of a process, which has closed its channel."""
+        """Note the end of a process after it has closed its channel."""
         descriptor = member.channel.fileno()
         self._poll.unregister(descriptor)
         del self._by_descriptor[descriptor]

@@ -1,9 +1,9 @@
 """The ledger of a batch, NAME.batch: its drives, their consent, and the progress of each drive. Each line is a JSON
 document.
 
-Each line is appended with one write, and is durable afterwards. The process of the batch holds the lock of the file as
-long as it lives, and writes the lines that concern all drives. The process of a drive writes the end of its own run, so
-that nothing is lost if the process of the batch dies. An incomplete line does not affect the other lines.
+Each line is appended with one write, and is durable afterwards. The process of the batch holds the lock of the file
+until this process ends, and writes the lines that concern all drives. The process of each drive writes the end of its
+own run, so that no end is lost if the process of the batch dies. An incomplete line does not affect the other lines.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class BatchBegun(msgspec.Struct, frozen=True, kw_only=True, tag="batch"):
 
 
 class DrivesConfirmed(msgspec.Struct, frozen=True, kw_only=True, tag="confirmed"):
-    """The user has seen these drives and agreed, at the beginning or when the batch was resumed."""
+    """The user has seen these drives and agreed to erase them, at the beginning or when the batch was resumed."""
 
     utc: str
     drives: tuple[DriveShown, ...]
@@ -93,7 +93,7 @@ class DriveEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
 
 
 class RemoteDriveLine(msgspec.Struct, frozen=True, kw_only=True, tag="heard"):
-    """News about a drive on another host. Times are on the clock of this machine."""
+    """The last report about a drive on another host. Times are those of this machine's clock."""
 
     number: int
     utc: str
@@ -111,7 +111,9 @@ _DECODER = make_json_decoder(Line)
 
 
 class Ledger:
-    """The ledger of a batch that this process writes. ``keeps_up``: whether its last line could be written."""
+    """The ledger of a batch that this process writes. ``keeps_up``: whether the last line could be written to the
+    ledger.
+    """
 
     def __init__(self, path: Path, descriptor: int) -> None:
         """Store the open file, and open the file once more for the lock. Through the lock, other processes find this
@@ -208,7 +210,8 @@ class Ledger:
         return os.pread(self._descriptor, size_bytes, 0)
 
     def read_state(self) -> BatchState:
-        """Return the state of the batch according to this file alone, as if this process had ended.
+        """Return the state of the batch according to this file alone, as another process would see it after the end of
+        this process.
 
         Raises:
             RunFileError: the file is not a ledger, or comes from a later version of tkperf.
@@ -216,8 +219,8 @@ class Ledger:
         return _read_twice(lambda: _find_states(self.path, self.read()))
 
     def keep_name(self) -> bool:
-        """Write the file again if its name was removed. If another file has the name now, add ``-kept`` to the name.
-        Return whether the file was written; ``path`` is then the new path.
+        """Write the file again if its name was removed. If another file now has this name, add ``-kept`` to the name.
+        Return whether the file was written again. If it was, ``path`` is the new path.
         """
         path = self.path
         with suppress(OSError):
@@ -296,7 +299,7 @@ class BatchLog:
 
     @property
     def shown(self) -> Mapping[int, DriveShown]:
-        """The drives by number, as they were confirmed last."""
+        """The drives by number, in the form in which they were last confirmed."""
         return {drive.number: drive for selection in self.confirmed for drive in selection.drives}
 
 
@@ -373,7 +376,7 @@ def read_batch(path: Path) -> BatchState:
 
 
 def ask_batch_to_end(path: Path) -> None:
-    """Ask the process of a batch to end, which ends all its runs. If there is no such process, ask each run.
+    """Ask the process of a batch to end all its runs. If this process does not exist, ask each run to end.
 
     Raises:
         RunFileError: the ledger cannot be read.
@@ -391,7 +394,8 @@ def ask_batch_to_end(path: Path) -> None:
 def _read_twice(read: Callable[[], BatchState]) -> BatchState:
     """Read again if a process seems to have been killed.
 
-    A process writes its end into the ledger before it ends, but this may happen after the ledger was read.
+    The process of a drive writes the end of its run into the ledger before the process ends. If this happens between
+    the two looks at the ledger and at the process, the process wrongly seems to have been killed.
     """
     state = read()
     if any(drive.stage is DriveStage.KILLED for drive in state.drives):
@@ -432,7 +436,9 @@ def _find_states(path: Path, log: BatchLog, supervisor: int | None = None) -> Ba
 
 
 def _find_room(folder: Path, drives: Sequence[DriveState]) -> Iterator[str]:
-    """Yield the note that run files cannot be written. The run files themselves do not show this."""
+    """Yield a note if the disk is full and run files therefore cannot be written. The run files themselves do not show
+    this state.
+    """
     runs_here = any(one.stage is DriveStage.RUNNING and one.shown.host is None for one in drives)
     with suppress(OSError):  # the folder may have been removed
         if not runs_here or shutil.disk_usage(folder).free >= _LEAST_ROOM_BYTES:
@@ -463,8 +469,8 @@ def _find_state(log: BatchLog, number: int, shown: DriveShown, run_path: Path, *
 def find_elsewhere(
     shown: DriveShown, report: RemoteDriveLine | None, run_path: Path, *, confirmed: bool, followed: bool
 ) -> DriveState:
-    """Return the state of a drive on another host according to the news about it. ``followed``: further news may
-    arrive.
+    """Return the state of a drive on another host according to the last report about the drive. ``followed``: further
+    reports may arrive.
     """
     if report is None:
         if followed:
@@ -493,7 +499,7 @@ def find_elsewhere(
 def _find_stage(
     began: DriveBegan | None, ended: DriveEnded | None, run_path: Path, *, waits: bool
 ) -> tuple[DriveStage, int | None, str]:
-    """Return stage, exit code and reason. A run that somebody continues without the batch counts as well."""
+    """Return stage, exit code and reason. A run that a user continues without the batch also counts as running."""
     if _is_written(run_path):
         return DriveStage.RUNNING, None, ""
     status = _status_of(run_path)
@@ -554,6 +560,6 @@ def again_path(run_path: Path) -> Path:
 def find_start(pid: int) -> str | None:
     """Return when a process started, in clock ticks of the kernel; None: the process does not exist or has ended."""
     fields = process_fields(Path(f"/proc/{pid}"))
-    # The parent of the process, which may be stopped, has not waited for its end yet.
+    # A process that has ended remains as a zombie (Z) until its parent waits for it. The parent may be stopped.
     has_ended = fields[:1] in (["Z"], ["X"])
     return fields[_STARTED] if len(fields) > _STARTED and not has_ended else None

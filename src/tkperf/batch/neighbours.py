@@ -32,7 +32,7 @@ def find_neighbours(request: BatchRequest, held: Sequence[Held]) -> Neighbours:
 
 @dataclass(slots=True, kw_only=True)
 class Neighbours:
-    """Drives in the groups in which they are measured. Their names are those of their runs.
+    """Drives in the groups in which they are measured. Each drive has the name of its run.
 
     Attributes:
         allowed: CPUs that this process may use.
@@ -52,7 +52,7 @@ class Neighbours:
         ways = {one.way.drive: one.way for one in self.held}
         threads = {one.way.drive: one.jobs for one in self.held}
         self.groups = group_drives(tuple(ways.values()), self.request.parallel)
-        # A simulated drive needs no CPU of its own: its figures do not depend on the host.
+        # A simulated drive needs no separate CPU, because its figures do not depend on the host.
         measured = [
             [ways[name] for name in group.drives if ways[name].gap is not PathGap.SIMULATED] for group in self.groups
         ]
@@ -68,7 +68,7 @@ class Neighbours:
 
     @property
     def bounds_s(self) -> tuple[float, float]:
-        """The shortest and the longest time of the whole batch. The time of a group is that of its longest run."""
+        """The shortest and the longest time of the whole batch in s. A group takes as long as its longest run."""
         groups = self._held_by_group
         return (
             sum(max(one.shortest_s for one in group) for group in groups),

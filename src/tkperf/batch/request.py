@@ -43,7 +43,7 @@ class BatchDrive(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of the course of a batch.
+    """The settings of how a batch proceeds.
 
     Attributes:
         parallel: the number of drives that are measured at the same time; ``auto``: as many as do not overload a link.
@@ -95,7 +95,7 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
                 )
             seen.add(drive.name)
         if self.name in seen:
-            # The log and the report of the batch have this name, too.
+            # The log and the report of the batch also have this name.
             raise UsageError(
                 f"a drive of the batch has the same name as the batch, {self.name}. Give the drive another name"
             )
@@ -133,8 +133,8 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
 
     @property
     def run_names(self) -> tuple[tuple[BatchDrive, str], ...]:
-        """Each drive with the name of its run. If drives may be measured again and alone, also with the name of the
-        second run.
+        """Each drive with the name of its run. If drives may be measured again alone, each drive appears a second time,
+        with the name of the second run.
         """
         once = tuple((drive, drive.name) for drive in self.drives)
         again = ((drive, f"{drive.name}{AGAIN}") for drive in self.drives if self.alone_again)

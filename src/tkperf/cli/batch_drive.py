@@ -191,8 +191,8 @@ class _Gate:
         self._channel.send(Begun())
 
     def wait_for_repetition(self) -> bool:
-        """Hold the drive for another run if one may follow, and return whether it follows. If the batch has ended, no
-        run follows.
+        """Hold the drive if a second run may follow, and return whether this run follows. If the batch has ended, no
+        second run follows.
         """
         if self._go is None or not self._go.repeatable:
             return False

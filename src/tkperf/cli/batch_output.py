@@ -105,7 +105,9 @@ def _warning_of(text: str) -> Iterator[None]:
 
 
 def write_batch(path: Path, files: BatchFiles, claims_file: Path | None = None) -> BatchResult:
-    """Write the results of a batch to the requested files; without such a file, write its page next to the batch."""
+    """Write the results of a batch to the requested files. If no file is requested, write the page of the batch next to
+    its ledger.
+    """
     if not any(getattr(files, name) for name in BatchFiles.__slots__):
         files = BatchFiles(html=path.with_suffix(".html"))
     with ExitStack() as stack:

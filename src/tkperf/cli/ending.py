@@ -147,12 +147,12 @@ class Ending:
         self.report: Path | None = None
 
     def ran(self, options: RunOptions) -> None:
-        """Note that the run has ended, with or without success, and that its file is closed."""
+        """Note that the run has ended, with or without success, and that its run file is closed."""
         self._options = options
 
     @property
     def has_run(self) -> bool:
-        """Return whether a run began, so that its file contains results or the reason why there are none."""
+        """Return whether a run began. If it did, the run file contains results, or the reason why no results exist."""
         return self._options is not None
 
     def conclude(self) -> None:

@@ -150,7 +150,9 @@ def _folders(begun: str) -> list[CompletionItem]:
 
 
 def find_run_file(given: str) -> Path:
-    """Return the run file that a word means: its path, NAME for NAME.tkperf, or a folder with only one run file."""
+    """Return the run file that a word means. The word is the path of the file, NAME in place of NAME.tkperf, or a
+    folder that contains only one run file.
+    """
     if given.endswith(RUN_FILE_SUFFIX) and os.path.exists(given):  # noqa: PTH110 # False also for names too long
         return Path(given)
     meant = list(_candidates(given))
@@ -163,7 +165,9 @@ def find_run_file(given: str) -> Path:
 
 
 def find_run_file_instead(given: str) -> str | None:
-    """Return the run file or batch that a word names in place of a file of another kind; None: the word names none."""
+    """Return the run file or batch that a word names although the command expects another kind of file; None: the word
+    names neither a run file nor a batch.
+    """
     if given.endswith((RUN_FILE_SUFFIX, BATCH_SUFFIX)) or _is_run_file(given):
         return given
     if os.path.lexists(given) and not os.path.isdir(given):  # noqa: PTH112

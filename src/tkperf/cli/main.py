@@ -185,7 +185,7 @@ def main() -> None:
     finally:
         let_go(sys.stdout)
         let_go(sys.stderr)
-    gc.freeze()  # otherwise Python would search all objects at its end
+    gc.freeze()  # otherwise Python would search all objects for garbage when it exits
     sys.exit(exit_code)
 
 

@@ -28,8 +28,8 @@ class Outputs:
         folders: output folders, which are created if they do not exist. No other folder is created.
 
     Raises:
-        UsageError: two outputs are the same, one lies in another, an output would destroy something, or a
-            folder does not exist.
+        UsageError: two outputs are the same file, one output would be inside another output, an output would destroy a
+            drive, an input or a run file, or a folder does not exist.
     """
 
     def __init__(

@@ -1,6 +1,7 @@
-"""tkperf on a host of a batch that another machine conducts. It reads an order from stdin, and answers on stdout.
+"""tkperf on a host of a batch that another machine conducts. The process reads an order from stdin, and answers on
+stdout.
 
-Only this process receives the consent. Before the consent, its drives are held only as long as the connection lasts.
+Only this process receives the consent. Before the consent, the process releases its drives when the connection ends.
 """
 
 from __future__ import annotations
@@ -380,7 +381,7 @@ def _seconds(utc: str | None) -> float | None:
 
 
 def _send_snapshot(folder: Path, order: Fetch) -> None:
-    """Send a run file in its present state."""
+    """Send a snapshot of a run file in its present state."""
     require_name(order.run)
     path = folder / f"{order.run}{RUN_FILE_SUFFIX}"
     if not path.exists():

@@ -151,7 +151,7 @@ def rating_of(options: CallOptions) -> Rating | None:
 
 
 def given_rates(options: RunOptions, plan: RunPlan) -> Rates | None:
-    """Return the speed of the device from the options; None if they do not contain it."""
+    """Return the speed of the device from the options; None if the options do not contain the speed."""
     if options.rate is not None:
         return parse_rate(options.rate)
     return None if options.like is None else read_rates(options.like, plan.dut)
@@ -269,7 +269,7 @@ def read_batch(name: str, suite: str | None, options: dict[str, Any]) -> tuple[B
 
 
 def _read_settings(options: dict[str, Any]) -> dict[str, Any]:
-    """Remove the settings of the whole batch from the options, and return those that were given."""
+    """Remove the settings of the whole batch from the options, and return the settings that the user gave."""
     options["stagger_s"] = options.pop("stagger")
     given = {key: value for key in BatchSettings.__struct_fields__ if (value := options.pop(key)) is not None}
     for key, option, parse in (("parallel", "--parallel", parse_parallel), ("stagger_s", "--stagger", parse_seconds)):

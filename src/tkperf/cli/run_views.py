@@ -65,13 +65,16 @@ class Abandoned(Exception):  # noqa: N818 - no error: it ends a view for which t
 class InBackground:
     """An observer that passes events to a view in another thread, and never waits for the view.
 
-    While the view accepts no events, samples beyond ``MOST_SAMPLES`` are dropped, and later all other events except the
-    end of the run. When the view accepts events again, it receives the number of dropped events in their place.
-    ``on_note`` receives a note at the first loss, and a note with the number of lost events when the test has ended.
+    While the view accepts no events, samples beyond ``MOST_SAMPLES`` are dropped. If the view still accepts no events,
+    all other events are also dropped, except the end of the run. When the view accepts events again, it receives the
+    number of dropped events in place of these events. ``on_note`` receives a note at the first loss, and a note with
+    the number of lost events when the test has ended.
     """
 
     def __init__(self, open_view: OpenView, *, name: str, on_note: Observer = lambda _: None) -> None:
-        """Start the thread. It enters, uses and leaves ``open_view``, as each of these may block."""
+        """Start the thread. The thread itself enters, uses and leaves ``open_view``, because each of these steps may
+        block.
+        """
         self._open_view = open_view
         self._name = name
         self._on_note = on_note
@@ -193,10 +196,10 @@ LOOK_EVERY_S = 0.5
 def open_observers(
     options: RunOptions, *, on_note: Observer = lambda _: None, simulated: bool = False
 ) -> Iterator[tuple[Observer, ...]]:
-    """Open the log and then the chosen view, if there is one, and close them however the run ends.
+    """Open the log and then the chosen view, if the user chose a view, and close them however the run ends.
 
-    A view can neither end a run nor delay it, because a run of days is worth more than its view. ``on_note`` receives a
-    note about events that were not shown.
+    A view can neither end nor delay a run, because a run may take days and must not depend on its display. ``on_note``
+    receives a note about events that were not shown.
     """
     try:
         log = open_log(options.log_path)
@@ -267,8 +270,9 @@ def _always(view: View) -> OpenView:
 
 
 def until_lost(open_view: OpenView, on_note: Observer = lambda _: None) -> OpenView:
-    """Wrap a view so that a failure ends only the view, for example because its reader has gone, its disk is full, or
-    its terminal was closed. Opening the view may fail, too. ``on_note`` receives one note about a failure.
+    """Wrap a view so that a failure ends only the view, and not the run. A view fails, for example, if the reader of
+    its output has ended, the disk is full, or the terminal was closed. Opening the view may also fail. ``on_note``
+    receives one note about a failure.
     """
 
     @contextmanager

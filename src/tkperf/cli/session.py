@@ -160,7 +160,7 @@ _BEGUN = b"begun"
 
 
 class Departure:
-    """The separation of a run from its terminal. Without ``--detach``, the run keeps its terminal."""
+    """The separation of a run from its terminal. Without ``--detach``, nothing is separated."""
 
     def leave_terminal(self) -> None:
         """Leave the terminal after the question, so that its signals no longer reach the run."""
@@ -192,9 +192,9 @@ class _Leaving(Departure):
 def depart(options: CallOptions) -> Departure:
     """Start a second process if ``--detach`` is given, and return only in that process (docs/adr/0029).
 
-    There are two processes from the very beginning. The first one waits. The second one does everything, so that no
-    other process takes over device, locks, leases, databases or threads. Until the run has begun, both belong to the
-    terminal.
+    The second process is created at the very beginning. The first process only waits. The second process does all the
+    work, so that device, locks, leases, databases and threads never move to another process. Until the run has begun,
+    both processes belong to the terminal.
     """
     if not options.detach:
         return Departure()

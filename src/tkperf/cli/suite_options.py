@@ -240,7 +240,7 @@ PROGRESS = _on_output(
 VERBOSE = _on_output(
     "-v", "--verbose", is_flag=True, help="Print a line for every step and every second in plain progress."
 )
-# The views of a run, and the notification of its end.
+# Options for the views of a run, and for the notification at the end of a run.
 VIEWS = (
     PROGRESS,
     on_mail(
@@ -298,7 +298,7 @@ FACT_FILE: dict[str, Any] = {
     "metavar": "FILE",
     "help": "File that contains one fact (NAME=TEXT) on each line. --fact overrides the file.",
 }
-# The output folder, the report's texts, and the views.
+# Options for the output folder, for the texts of the report, and for the views.
 RESULT = (
     common(
         "--output",
@@ -398,7 +398,7 @@ def _complete_tests(names: Collection[str], incomplete: str, given: Collection[s
 
 
 def tests_option(suite: str, *flags: str) -> HeadedOption:
-    """Return the option for the tests to run, with the suite's tests in its help."""
+    """Return the option that selects the tests to run. Its help lists the tests of the suite."""
     tests = tests_of(suite)
     by_default = [name for name, test in tests.items() if test.by_default]
     others = [name for name in tests if name not in by_default]

@@ -1,4 +1,6 @@
-"""All hosts of a batch: the drives that they show before consent, and the progress of these drives afterwards."""
+"""All hosts of a batch. Before consent, the hosts show their drives. Afterwards, they report the progress of these
+drives.
+"""
 
 from __future__ import annotations
 
@@ -185,7 +187,8 @@ class BatchHosts:
             yield from (("clock", text) for text in _describe_clock(ready.connected))
 
     def confirm(self, ledger: Ledger) -> None:
-        """Write the confirmed drives to the ledger, and send the answer to each host. Each host then works on its own.
+        """Write the confirmed drives to the ledger, and send the user's consent to each host. Each host then works
+        independently.
 
         Raises:
             RunFileError: the ledger cannot be written.

@@ -1,5 +1,5 @@
-"""A thread for each host of a batch: it shows the drives of the host, waits for the answer, follows the runs, and
-fetches their files.
+"""A thread for each host of a batch. The thread reports the drives of the host, waits for the user's answer, follows
+the runs, and fetches the run files.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ class HostReady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostEnded:
-    """A host sends nothing more. ``error``: the host cannot take part, and its drives were released."""
+    """A host sends nothing more. ``error``: the reason why the host cannot take part in the batch, and why its drives
+    were released.
+    """
 
     host: str
     error: TkperfError | None = None
@@ -80,7 +82,7 @@ class HostEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveNews:
-    """News about a drive. ``brief`` describes its running run; None: no run is running."""
+    """A new report about a drive. ``brief`` describes the run that is running on the drive; None: no run is running."""
 
     line: RemoteDriveLine
     brief: Brief | None = None
@@ -109,7 +111,7 @@ class _Order(Enum):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class HostWork:
-    """The work with one host, in a separate thread, which puts its reports into ``news``.
+    """The work with one host. A separate thread does this work, and puts its reports into ``news``.
 
     Attributes:
         begin: the part of the batch that belongs to the host.
@@ -410,7 +412,7 @@ class HostWork:
 
 
 def receive_file(connection: SshConnection, head: Snapshot, path: Path) -> None:
-    """Write the bytes that follow the message to a new file, and compare their hash."""
+    """Write the bytes that follow the message to a new file, and compare their hash with the hash in the message."""
     digest = hashlib.sha256()
     left = head.size_bytes
 

@@ -41,7 +41,7 @@ class _FromHost(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unkn
 
 
 class Hello(_FromHost, frozen=True, kw_only=True, forbid_unknown_fields=False):
-    """First line of a host. The host may have another version.
+    """First line from a host. The host may have a different version of tkperf, so unknown fields are accepted.
 
     Attributes:
         fio_version: the version of fio; None: there is no usable fio.

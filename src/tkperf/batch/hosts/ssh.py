@@ -80,7 +80,7 @@ class RemoteHost:
 
         Raises:
             HostSilentError: the host cannot be reached, or another program answers.
-            DeviceError: the host refuses, or has another version of tkperf.
+            DeviceError: the host refuses, or a different version of tkperf is installed on it.
         """
         return SshConnection(self)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tkperf.analysis.comparing.comparison import Comparison
 
 PICTURE_SUFFIX = ".png"
-# Width of a column of values with their ratios, and of the labels before them, on a terminal.
+# Widths in characters on a terminal: of a column of values with their ratios, and of the labels before the columns.
 _COLUMN, _LABELS = 18, 32
 # Names of the files that -f writes, by kind.
 _NAMES = {
