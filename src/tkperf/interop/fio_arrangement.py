@@ -280,10 +280,8 @@ def _order_key(result: Result, keys: Sequence[NaturalKey]) -> tuple[object, ...]
 def _order(
     series: CellSeries, names: Sequence[str], keys: Sequence[NaturalKey], remarks: Remarks, run_words: set[str]
 ) -> None:
-    """Give each round its number: the number in its name, or else its place in the order of the
-    times that fio wrote.
-
-    If a time is not known, the order of the files' names is used.
+    """Number the rounds of a series. A round has the number in its name. Without such a number, rounds are numbered in
+    the order of the times that fio wrote. If a time is not known, they are numbered in the order of the files' names.
     """
     by_name = sorted(series.rounds, key=lambda result: (keys[result.source], result.place))
     in_time = sorted(series.rounds, key=lambda result: _order_key(result, keys))
@@ -383,9 +381,9 @@ def _find_displaced(rounds: Sequence[Result], names: Sequence[str]) -> Iterator[
 
 
 def _name_sections(all_series: Sequence[CellSeries], names: Sequence[str]) -> None:
-    """Give each series its section.
+    """Set the section of each series.
 
-    If a cell has several series, their names include the differences.
+    If a cell has several series, the names of their sections include the differences between them.
     """
     rivals: dict[tuple[str, Workload | None], list[CellSeries]] = {}
     for series in all_series:
@@ -473,7 +471,7 @@ def _name_files(files: Sequence[str]) -> list[str]:
 
 
 def _cell_of(section: str, workload: Workload) -> tuple[str, Workload | None]:
-    """Return the place of a series in a section. A combination has a section of its own."""
+    """Return the place of a series in a section. Each combination has a separate section."""
     return section, None if workload.is_combination else workload
 
 

@@ -33,8 +33,8 @@ class LoadAtOnce:
     """A load of a group of jobs that ran at the same time.
 
     Attributes:
-        clones: its jobs in fio's document.
-        result: its result; None: it cannot be imported.
+        clones: the jobs of the load in fio's document.
+        result: the result of the load; None: the result cannot be imported.
     """
 
     clones: Sequence[dict[str, Any]]
@@ -144,7 +144,9 @@ def _combine_keys(names: Sequence[str], keys: Sequence[SeriesKey], elsewhere: st
 
 
 def _merge(names: Sequence[str], texts: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the texts of all streams once, followed by those of some streams with the name of the stream."""
+    """Return the texts of the streams. A text that all streams share appears once. Texts of single streams follow, each
+    with the name of the stream.
+    """
     common = [text for text in texts[0] if all(text in others for others in texts[1:])]
     own = [f"{name}: {text}" for name, of in zip(names, texts, strict=True) for text in of if text not in common]
     return (*common, *own)

@@ -63,7 +63,7 @@ class _Need:
     Attributes:
         bytes: memory of all values without the old table of a growing dictionary.
         keys: the number of keys.
-        saved_bytes: memory of keys that equal another key, if these are counted.
+        saved_bytes: memory of keys that are equal to an earlier key, if such keys are counted.
         is_inside: whether the last piece ended inside a string.
         entries: number of entries of the object in which the last piece ended, since the last other object that
             interrupts them.
@@ -261,7 +261,8 @@ _NO_NUMBER = re.compile(r"(?<=[:,\[\s])(-?)(?:nan|inf)(?=[\s,}\]])")
 # A backslash in a Windows path begins no JSON escape, so it is literal.
 _ESCAPED = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 
-# The line of each job in fio's output for people, with or without the prefix of a server, and its terse output.
+# Patterns of fio's other output formats: the line of each job in the normal output, and a line of the terse output,
+# with or without the prefix of a server.
 _FOR_PEOPLE = re.compile(r"\(groupid=\d+, jobs=\d+\): err=")
 _TERSE = re.compile(r"^(?:<[^>]*> )?\d;fio-\d", re.MULTILINE)
 
@@ -506,7 +507,7 @@ def _counters(document: Mapping[str, Any]) -> list[tuple[float, float, float]]:
 
 
 def _finite(value: object) -> float | None:
-    """Return a number of plausible size; otherwise None."""
+    """Return the value if it is a number of plausible size; otherwise None."""
     return float(value) if isinstance(value, int | float) and abs(value) < LARGEST else None
 
 
@@ -519,5 +520,5 @@ def stamp_ms(document: Mapping[str, Any]) -> float | None:
         stamp = _finite(document.get(name))
         if stamp is not None and stamp > 0:
             return stamp * factor
-    written = parsedate(str(document.get("time", "")))  # Tue Oct  6 11:17:44 2015, its host's time
+    written = parsedate(str(document.get("time", "")))  # such as Tue Oct 6 11:17:44 2015, in the local time of the host
     return timegm(written) * 1000.0 if written and 1970 <= written[0] <= 9999 else None

@@ -283,7 +283,9 @@ class FioResults:
     def _say_if_rounded(
         self, document: Mapping[str, Any], options: Mapping[str, Any], io_depth: int, file: str
     ) -> None:
-        """Say that this fio kept more I/Os outstanding than its ``iodepth`` (commit af0ad0fa in fio 3.39)."""
+        """Add a remark if this version of fio kept more I/Os outstanding than ``iodepth`` (corrected with commit
+        af0ad0fa in fio 3.39).
+        """
         version = re.match(r"fio-(\d{1,4})\.(\d{1,4})", str(document.get("fio version", "")))
         is_old = version is not None and (int(version[1]), int(version[2])) < (3, 39)
         if is_old and options.get("ioengine") == "io_uring" and io_depth & (io_depth - 1):

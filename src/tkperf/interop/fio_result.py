@@ -30,7 +30,8 @@ from tkperf.model.workload import Access, Workload
 Job = Mapping[str, Any]
 
 SIDES = ("read", "write")
-# FIO_JOBNAME_SIZE in fio's stat.h, without the final NUL. A character of several bytes may be cut, too.
+# FIO_JOBNAME_SIZE in fio's stat.h, without the final NUL. fio may also cut in the middle of a character of several
+# bytes.
 LONGEST_JOB_NAME_BYTES = 127
 # No result of fio contains larger numbers. In order: ten million I/Os a second for 115 days, an exabyte, 11 days in ns,
 # 31 years in ms.

@@ -40,7 +40,8 @@ _LIMITS = (
     "latency_target",
 )
 _USUAL = {"random_distribution": "random", "percentage_random": "100", "zonemode": "none"}
-# Options that belong to the workload or the series in another way, or do not affect the measurement.
+# Options that are excluded from the conditions of a series. Other fields of the workload or the series contain them, or
+# they do not affect the measurement.
 _OTHERWISE = frozenset(
     {
         "name",
@@ -86,7 +87,8 @@ _OTHERWISE = frozenset(
 _OUTPUT = ("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "log_", "bwavgtime", "iopsavgtime")
 # These texts become part of a section's name, like a name from the user.
 ENDED_EARLY, BUFFERED = "ended early", "buffered I/O"
-# Engines of the kernel that use its page cache without ``direct=1`` (fio 3.42, engines/). The first is fio's default.
+# I/O engines that use the page cache of the kernel without ``direct=1`` (fio 3.42, engines/). The first one is fio's
+# default.
 _CACHED_ENGINES = frozenset(
     {
         "psync",
@@ -162,7 +164,7 @@ class Result:
     """One workload of one fio run.
 
     Attributes:
-        place: the number of its file, of the document in the file, and of the group in the document.
+        place: the number of the file, of the document in the file, and of the group in the document.
         written_ms: the time at which fio wrote the result.
         start: the address at which the load begins; None if the address is part of the key.
         uneven: the times of the clones in words, if they ended at different times.
@@ -276,7 +278,7 @@ def _is_buffered(options: Mapping[str, Any]) -> bool:
     if not options or engine not in {*_CACHED_ENGINES, "mmap"}:
         return False
     is_direct = False
-    # Both names belong to one option of fio. The last occurrence counts.
+    # ``direct`` and ``buffered`` are two names of one option of fio. The last occurrence counts.
     for name, value in options.items():
         if name in ("direct", "buffered"):
             is_on = str(value).strip().lower() not in ("0", "false", "no")

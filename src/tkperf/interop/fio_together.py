@@ -1,5 +1,5 @@
-"""Jobs of one fio process that ran at the same time: their groups, and the simultaneous loads of
-each job.
+"""Jobs of one fio process that ran at the same time. The module finds the groups of these jobs, and the loads that ran
+together with each job.
 """
 
 from __future__ import annotations

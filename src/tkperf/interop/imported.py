@@ -34,7 +34,7 @@ ROUND_WORDS = (
     "attempt",
     "run",
 )
-# Job names contain other numbers, too, so only full words count rounds there.
+# Job names also contain other numbers, so in a job name only the full words in this pattern count rounds.
 _JOB_ROUND = re.compile(r"(?<![a-z])(round|pass|loop|cycle|iter|iteration)([-_ ]?)\d+", re.IGNORECASE)
 # Further words for which the number that follows does not distinguish conditions, as in "result3" and "day2".
 _COUNTED = frozenset(
@@ -257,7 +257,7 @@ def _distinguishes(match: re.Match[str], is_folder: bool) -> bool:
         return is_attached or not before[: found.start(1)][-1:].isdigit()
     if not is_attached:
         return False
-    if len(word) == 1:  # D3 is a drive, S4510 a model; p1 and t2 may be the number of anything
+    if len(word) == 1:  # D3 may be a drive and S4510 a model, but p1 and t2 may count anything
         return word in "Dd" or (is_folder and (word not in "RrIiNnPpTt" or len(digits) > 3))
     if is_folder:
         return True
@@ -309,9 +309,10 @@ class ImportedRun:
     """Records of an imported run. Facts that the other tool did not record are None.
 
     Attributes:
-        date: the day, in the form in which the file contains it. written_s: time at which the other tool wrote the
-            first file, after its steps, in seconds since 1970. profile: those tables of a profile, and those numbers in
-            them, that the file contains. notices: notices that the file itself contains.
+        date: the day, in the form in which the file contains it.
+        written_s: time at which the other tool wrote the first file, after its steps, in seconds since 1970.
+        profile: those tables of a profile, and those numbers in them, that the file contains.
+        notices: notices that the file itself contains.
     """
 
     name: str

@@ -70,7 +70,8 @@ _KibPerS: TypeAlias = Annotated[float, Meta(ge=0, le=LARGEST_KIB_PER_S)]
 _Us: TypeAlias = Annotated[float, Meta(ge=0, le=LONGEST_US)]
 # Minimum, maximum, mean.
 _Times: TypeAlias = tuple[_Us, _Us, _Us]
-# ``roundmat`` of each test. Rounds are mixes of block sizes; a 4Kn device lacks the last size.
+# ``roundmat`` of each test. A round contains, for each mix, the values of each block size. The last size is missing on
+# a 4Kn device.
 _IopsRound: TypeAlias = Annotated[
     list[Annotated[list[_Iops], Meta(min_length=7, max_length=8)]], Meta(min_length=7, max_length=7)
 ]
@@ -85,7 +86,9 @@ T = TypeVar("T")
 
 
 class _Element:
-    """An element of a test. Its children contain JSON texts. Errors name the file, the element and the child."""
+    """The XML element of a test. The children of the element contain JSON texts. Errors name the file, the element and
+    the child.
+    """
 
     def __init__(self, file: str, element: Element) -> None:
         self._file, self._element = file, element
@@ -109,7 +112,7 @@ class _Element:
         return self.decode("roundmat", kind)
 
     def text(self, child: str) -> str | None:
-        """Return a text, which may not be Unicode; None if there is no text."""
+        """Return the text of a child, with unprintable characters replaced; None if the child has no text."""
         try:
             value = json.loads(self._element.findtext(child, "null"))
         except (ValueError, RecursionError) as error:
@@ -162,7 +165,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
     """Decode a result file.
 
     Raises:
-        InputFileError: the text is not XML, is dangerous XML, or does not come from TKperf. The error names the file
+        InputFileError: the text is not XML, is dangerous XML, or was not written by TKperf. The error names the file
             and the place.
     """
     if len(text) > MOST_BYTES:
@@ -195,7 +198,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         warnings += [*_missing(element), *_disagreements(element, test)]
     header = _Element(file, root)
     tool = header.line("ioperfversion") or "TKperf"
-    if not tool.startswith(("tkperf ", "TKperf ")) and tool != "TKperf":  # TKperf gives only its version
+    if not tool.startswith(("tkperf ", "TKperf ")) and tool != "TKperf":  # TKperf writes only its name and version
         tool = f"TKperf {tool}"
     notices, description = _notices(header.text("devinfo"))
     versions = (element.line("fioversion") for element in elements)
@@ -296,7 +299,7 @@ def _write_saturation(element: _Element) -> TestRecord:
     section, steps = "Write Saturation", []
     for number, (iops, triple) in enumerate(zip(rates, latencies, strict=True), start=1):
         rate = _rate(workload, iops, element.step_s)
-        # In the mean of the whole stream, the weight of a slice is the number of its I/Os.
+        # In the mean of the whole stream, each slice is weighted with the number of its I/Os.
         times = element.times(triple, ios=max(1, rate.ios))
         seen = replace(rate, write=replace(times, ios=rate.ios, bytes=rate.bytes))
         steps.append(element.step(section, number, workload, seen, kind=StepKind.CONTINUOUS))

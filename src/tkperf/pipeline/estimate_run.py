@@ -65,7 +65,8 @@ def parse_rate(text: str) -> Rates:
 
 
 def probe_rates(dut: DeviceUnderTest) -> Rates:
-    """Read the device for ten seconds. The device is opened only to read; nothing is written or asked.
+    """Read the device for ten seconds, and return its rates. The device is opened only for reading. The function writes
+    nothing and asks nothing.
 
     For a device that cannot be read, the result is the assumed rate with the reason.
     """
@@ -85,7 +86,9 @@ def probe_rates(dut: DeviceUnderTest) -> Rates:
 
 
 def probe_each_model() -> Callable[[DeviceUnderTest], Rates]:
-    """Return a function that reads the first device of each model. It reads every device whose model is not known."""
+    """Return a function that reads the first device of each model, and uses the result for other devices of this model.
+    If the model of a device is not known, the device itself is read.
+    """
     found: dict[tuple[str | None, int], Rates] = {}
 
     def probe(dut: DeviceUnderTest) -> Rates:

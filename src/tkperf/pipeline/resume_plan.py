@@ -235,8 +235,8 @@ def make_resume_plan(request: ResumeRequest) -> ResumePlan:
     and asks nothing.
 
     Raises:
-        RunFileError: the file is damaged, comes from another version of tkperf, or cannot be written to; or its run
-            still continues; or its log does not match its tests.
+        RunFileError: the file is damaged, comes from a different version of tkperf, or cannot be written to. The same
+            error is raised if its run is still running, or if its log does not match its tests.
         UsageError: the run has ended, or a run of this kind cannot continue.
         DeviceError: the device is missing, or is another device.
         EngineError: fio has another version.

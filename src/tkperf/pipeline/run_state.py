@@ -168,8 +168,8 @@ class RunState:
         return self.tests.index(test) + 1 if test in self.tests else 0
 
     def _enter(self, section: str) -> None:
-        """Enter the section of an event. A view that attaches later may receive the steps of a section before its
-        phase.
+        """Enter the section of an event. A view that attaches later may receive the steps of a section before the event
+        of its phase.
         """
         if section != self.section:
             test = self.progress.test or ""
@@ -203,7 +203,7 @@ class RunState:
             value = value_of(self.quantity, part.workload, part.measurement)
             values.append(value)
             del values[:-MOST_VALUES]
-            # The mean latency of all streams together says nothing about the reads.
+            # The mean latency of all streams together does not describe the latency of the reads.
             quantity = IOPS if self.compares_reads else self.quantity
             newest = value_of(quantity, part.workload, part.measurement)
             if newest is not None and part.workload == step.workload:

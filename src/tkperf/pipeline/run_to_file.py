@@ -77,7 +77,8 @@ class Destination:
         return self.folder / f"{self.name}{RUN_FILE_SUFFIX}"
 
     def require_free(self, device: str) -> None:
-        """Check that results can be stored, before anything else. The output folder is created if it does not exist.
+        """Check that results can be stored. Call this method before any other step of a run. The output folder is
+        created if it does not exist.
 
         Raises:
             RunFileError: the name is in use, the folder cannot be written to, or the device is a file that the results
@@ -119,7 +120,8 @@ class Destination:
         """Check that the folder has room for the run file, even for the longest course of the run.
 
         Raises:
-            RunFileError: there is too little room. A file system that does not report its room passes the check.
+            RunFileError: there is too little free space. A file system that does not report its free space passes the
+                check.
         """
         require_space(self.folder, [sum(test.longest_s for test in fitted.tests)])
 
@@ -128,7 +130,8 @@ def require_space(folder: Path, longest_s: Sequence[float]) -> None:
     """Check that a folder has room for all run files, for the longest course of each run.
 
     Raises:
-        RunFileError: there is too little room. A file system that does not report its room passes the check.
+        RunFileError: there is too little free space. A file system that does not report its free space passes the
+            check.
     """
     count = len(longest_s)
     needed_bytes = LEAST_FREE_BYTES * count + sum(longest_s) / DAY_S * RUN_FILE_BYTES_A_DAY

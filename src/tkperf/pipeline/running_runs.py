@@ -132,7 +132,7 @@ class FollowedFile:
 
     @property
     def has_changed(self) -> bool:
-        """Whether there may be new events.
+        """Whether the file may contain new events.
 
         Raises:
             RunFileError: the file can no longer be read.
@@ -304,7 +304,9 @@ def format_stop_command(path: Path) -> str:
 
 
 def describe_wait(pid: int | None) -> str:
-    """Explain a long wait. A process that a signal stopped (T in proc(5)) ends only when it continues."""
+    """Explain a long wait. A process that a signal has stopped (state T in proc(5)) cannot end before it is
+    continued.
+    """
     state = process_fields(Path(f"/proc/{pid}"))[:1]
     why = (
         f"it is stopped (SIGSTOP or Ctrl-Z) and ends once it continues: kill -CONT {pid}"

@@ -17,7 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tkperf.web.bounds import MOST_REQUESTS, RETRY_AFTER_S, find_excess, parse_query_string
 
 COOKIE = "tkperf-token"
-# Charts need no eval, because Vega interprets its expressions. Style attributes of elements come from the charts.
+# Charts need no eval, because Vega interprets its expressions. Style attributes of elements are allowed because the
+# charts use them.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"

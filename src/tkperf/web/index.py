@@ -31,7 +31,9 @@ _MONTH = re.compile(r"\d{4}-\d{2}")
 
 
 class HeadlineFigure(msgspec.Struct, frozen=True, array_like=True):
-    """A headline figure. ``alarm``: its section did not reach steady state or did not complete."""
+    """A headline figure. ``alarm``: whether the section of the figure did not reach steady state or did not
+    complete.
+    """
 
     label: str
     text: str
@@ -148,7 +150,7 @@ def find_index_path(folders: Sequence[Path]) -> Path | None:
 
 
 class Index:
-    """Rows by the files from which they were made.
+    """Store of rows by the files from which the rows were made.
 
     Args:
         path: the path of the index; None: nothing is stored.
@@ -176,7 +178,9 @@ class Index:
         return None if found is None else found[1]
 
     def put(self, stamp: FileStamp, row: Row, *, kept: bool = True) -> None:
-        """Accept a row. ``kept``: also store it for the next start, unless another server is writing at this moment."""
+        """Add a row. ``kept``: also store the row for the next start, unless another server is writing at this
+        moment.
+        """
         self.rows[stamp[:2]] = stamp, row
         if kept:
             values = (*map(str, stamp), encode_row(row))

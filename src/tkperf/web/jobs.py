@@ -311,7 +311,7 @@ def make_row(file: KnownFile) -> bytes:
 
 @contextmanager
 def open_known(known: KnownFile, *, locked_s: float | None = None) -> Iterator[RunFile]:
-    """Open the file that the library found, and no other file that has its name now.
+    """Open the file that the library found. If another file now has its name, raise an error.
 
     Args:
         locked_s: see ``RunFile``.

@@ -1,5 +1,5 @@
-"""The library: run files and batches below the served folders. An id of a run or batch does not reveal the path of its
-file.
+"""The library: run files and batches below the served folders. The id of a run or batch cannot be converted to the path
+of its file.
 
 The library searches the folders repeatedly, and lets a worker read each new or changed file, the newest first. The
 content known so far can be shown at any time.
@@ -51,7 +51,7 @@ class FoundFiles:
     """The files that one search of the folders found.
 
     Attributes:
-        cut_short: whether there are more files than a library lists.
+        cut_short: whether the folders contain more files than a library lists.
         missing: folders that cannot be searched, with the reasons.
     """
 
@@ -366,7 +366,7 @@ def _list_runs(
 ) -> tuple[dict[str, ListedRun], dict[str, str]]:
     """Return the runs by their ids, and the ids of copies with the ids to which they lead.
 
-    Also assign the runs to their batches.
+    The function also adds the runs to the batches to which they belong.
     """
     listed: dict[str, ListedRun] = {}
     aliases: dict[str, str] = {}

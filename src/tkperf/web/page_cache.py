@@ -52,7 +52,7 @@ class _Shared:
 
 
 class PageCache:
-    """Pages by their keys.
+    """Store of pages by their keys.
 
     Args:
         folder: the folder of the user's cache. If it is None, cannot be written to, or is on a disk that is nearly

@@ -1,4 +1,6 @@
-"""Pages of a run, of a batch and of a comparison, and files to save. Their addresses can be mailed."""
+"""Pages of a run, of a batch and of a comparison, and files to save. The addresses of these pages are permanent, so
+they can be mailed.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ from tkperf.web.workers import DONE, FAILED, LOCKED, SIZE_BYTES, Jobs, Order
 def serve_jobs(jobs: Jobs) -> None:
     """Fork a process for each order, until the server has ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process of a job remains as a zombie
-    # Processes of jobs share this memory until they write to it. They end before a garbage collection would be useful.
+    # The processes of jobs share the memory of all present objects until they write to it. gc.freeze() excludes these
+    # objects from garbage collection, which would write to them. A job ends before a garbage collection would be
+    # useful.
     gc.freeze()
     gc.disable()
     with socket.socket(fileno=os.dup(sys.stdin.fileno())) as orders:

@@ -1,9 +1,9 @@
 """Workers that read run files. Each job has a separate process, which may die, hang or use much memory without harm to
 the server.
 
-A process that has loaded everything (``worker_process.py``) forks a process for each job. That process writes its
-result to a file and reports its end through a socket. A job that exceeds its time, or for which no browser waits any
-longer, is killed.
+A process that has loaded all modules (``worker_process.py``) forks a process for each job. The process of the job
+writes its result to a file, and reports its end through a socket. A job that exceeds its time, or for which no browser
+waits any longer, is killed.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Workers:
         self._orders = self._process = None
 
     async def run(self, job: str, *, alone: bool = False, **arguments: object) -> bytes:
-        """Return the small result of a job; see ``make``."""
+        """Return the result of a job that is small enough for memory. For arguments and errors, see ``make``."""
         with open(os.memfd_create(job), "w+b") as result:
             await self.make(result, job, alone=alone, **arguments)
             return os.pread(result.fileno(), MOST_RESULT_BYTES, 0)

@@ -390,7 +390,7 @@ class _Region:
     end: Amount
 
     def length_after(self, before: _Region) -> bool:
-        """Return whether the region follows another one of the same length."""
+        """Return whether the region directly follows ``before`` and has the same length."""
         for unit in ("percent", "bytes"):
             values = [getattr(edge, unit) for edge in (before.begin, before.end, self.begin, self.end)]
             if None not in values:

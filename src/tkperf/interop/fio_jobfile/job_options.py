@@ -1,7 +1,7 @@
 """Options of a job, and the outcome of each option. tkperf keeps an option under a key of the workload file, ignores it
 because it has no effect, leaves it out, or refuses it with the reason.
 
-The meanings are those of fio 3.33 (HOWTO and source), and of fio 3.42 for options that are newer.
+Options have their meaning in fio 3.33 (HOWTO and source). Newer options have their meaning in fio 3.42.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import TypeVar
 from tkperf.interop.fio_jobfile.job_sections import Job, Unclear, read_count, read_flag, read_kb_base, shorten_text
 from tkperf.model.units import on_one_line
 
-# Options with their key in a workload file. A value that tkperf cannot execute is refused.
+# Options of fio, each with its key in a workload file. If tkperf cannot execute the value of such an option, the option
+# is refused.
 CARRIED_OVER = {
     "rw": "access, read_percent, trims",
     "rwmixread": "read_percent",
@@ -183,7 +184,7 @@ _ORDER = ("carried over", "assumed", "not carried over", "without effect")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """An option that cannot be kept, in the form of the file."""
+    """An option that cannot be kept, in the spelling of the job file, with the reason."""
 
     place: str
     job: str

@@ -58,7 +58,7 @@ _KEYWORD = re.compile(r"\$(?:mb_memory|ncpus|pagesize)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """An option of a file. ``value`` is None if there is no ``=``.
+    """An option of a job file. ``value`` is None if the option has no ``=``.
 
     ``name`` is fio's name of the option. ``spelled`` may be an alias.
     """
