@@ -4,17 +4,18 @@
 
 | module | step |
 |---|---|
-| ``run_request.py`` | the request; refuses what no device can do |
-| ``run_plan.py`` | looks at everything, changes nothing, and finds what is wrong |
-| ``estimate_run.py`` | the time and the bytes that the run will take |
-| ``fitted_profile.py`` | the profile on this device |
-| ``device_under_test.py`` | the device under test, and its equipment while permits are held |
-| ``drive.py``, ``raid.py``, ``simulation.py`` | the kinds of devices under test |
-| ``consent.py`` | the one rule by which data may be destroyed, and the permit that it yields |
-| ``host_check.py`` | the host: audited, refused or tuned |
-| ``run_disclosure.py`` | what every result discloses; what the options change |
+| ``run_request.py`` | contains the request, and refuses values that are impossible on any device |
+| ``run_plan.py`` | looks at everything, changes nothing, and finds all faults |
+| ``estimate_run.py`` | estimates the time of the run and the bytes that it writes |
+| ``fitted_profile.py`` | fits the profile to the device |
+| ``device_under_test.py`` | opens the device under test as equipment, while permits are held |
+| ``drive.py``, ``raid.py``, ``simulation.py`` | implement the kinds of devices under test |
+| ``consent.py`` | contains the only rule by which data may be destroyed, and returns the permit |
+| ``host_check.py`` | audits, refuses or tunes the host |
+| ``run_disclosure.py`` | collects the facts that every result discloses, and the changes by the options |
 | ``run_to_file.py`` | executes the run, and stores everything in the run file |
-| ``resume_plan.py`` | the plan of a resumed run; the differences between then and now |
-| ``running_runs.py``, ``run_state.py`` | runs of other processes, by their files; a run by its events |
-| ``api.py`` | all steps in one call |
+| ``resume_plan.py`` | plans a resumed run, and finds the differences since the interruption |
+| ``running_runs.py`` | follows runs of other processes in their run files |
+| ``run_state.py`` | builds the state of a run from its events |
+| ``api.py`` | executes all steps in one call |
 """

@@ -36,7 +36,7 @@ def load(path: str | Path) -> RunResult:
 
 
 def open_run(path: str | Path) -> RunFile:
-    """Open a run file to read its steps, seconds, jobs and fio's output. Close it after use.
+    """Open a run file to read its steps, seconds, jobs and fio's output. Close the returned object after use.
 
     Raises:
         RunFileError: the file is missing, damaged, or not a run file.
@@ -81,10 +81,11 @@ def run(
         plan: a plan that was just made. The run looks at the device again before it writes to it.
         name: name of the run file, shown in every report.
         folder: folder of the run file; created if it does not exist.
-        confirm: ``plan.confirm_id``. Pass it only if you know that the data on the device may be destroyed.
+        confirm: the value of ``plan.confirm_id``. Pass this value only if you know that the data on the device may be
+            destroyed.
         ask: a function that asks the user and returns the answer; use it instead of ``confirm``.
-        observers: receive every event of the run (``tkperf.runner.events``) in the thread of the run, so they must be
-            quick. An observer that raises a ``TkperfError`` ends the run.
+        observers: functions that receive every event of the run (``tkperf.runner.events``). They are called in the
+            thread of the run, so they must return quickly. An observer that raises a ``TkperfError`` ends the run.
         description: text about the device for the report.
 
     Raises:

@@ -37,7 +37,7 @@ class Question:
         data: data recognised on the devices, or data that tkperf could not see; empty if there is
             none.
         empty: the devices were just created, so nothing can be lost and the question is not asked.
-        given_as: the DEVICE argument of the user. It confirms a device that the path confirms.
+        given_as: the DEVICE argument of the user. This text also confirms a device that is confirmed by its path.
         shares_serial: another disk of this host reports the serial number of a device, so the
             serial number alone does not confirm the device.
     """

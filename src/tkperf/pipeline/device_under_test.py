@@ -48,7 +48,8 @@ class Equipment:
         fitted, facts: describe the measured device. For a RAID set, they are complete only after the set was made.
         write_cache: setting of the write cache during the run, in words.
         instead_of: the I/O engine that does not work here, and the reason.
-        counters: the counters of the device. ``fill_counters`` are those of the members of a set during a fill.
+        counters: the I/O counters of the device. ``fill_counters`` are the counters of the members of a RAID set, which
+            are read during a fill.
         telemetry: reads the logs of the drives. ``drives``: facts about these logs from before the run.
         began: whether the run file contains the beginning of the run. If it does, a device that was made for the run is
             kept.

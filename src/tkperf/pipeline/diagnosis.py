@@ -47,7 +47,7 @@ class DeviceDiagnosis:
     Attributes:
         objections: reasons why the device cannot be tested.
         data: the data that was recognised on the device.
-        reading: the present telemetry of the device; None: the device has none.
+        reading: the present telemetry of the device; None: the device reports no telemetry.
     """
 
     identity: DeviceIdentity
@@ -128,7 +128,7 @@ class HostDiagnosis:
 
 
 def diagnose_device(device: str) -> DeviceDiagnosis:
-    """Look at a device, without writing to it. A simulated drive has no facts except those of its model.
+    """Look at a device without writing to it. For a simulated drive, only the facts of its model are known.
 
     Raises:
         DeviceError: there is no such device.

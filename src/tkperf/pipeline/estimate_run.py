@@ -316,8 +316,8 @@ def _written_bytes_per_s(workload: Workload, rates: Rates) -> float:
 def _find_excessive_offers(best: Mapping[str, _WalkedByRow], rates: Rates) -> Iterator[RunNote]:
     """Yield a warning for each section whose streams together offer more writes than the device can do.
 
-    An assumed rate says nothing about the device. An excess within the rounding of the rates is no warning, because
-    tkperf's own tests offer shares of a measured rate.
+    An assumed rate is no information about the device, so such a rate causes no warning. An excess within the rounding
+    of the rates is no warning, because tkperf's own tests offer shares of a measured rate.
 
     Args:
         best: the phases of each test, by the name of the test.
@@ -341,7 +341,7 @@ def _find_excessive_offers(best: Mapping[str, _WalkedByRow], rates: Rates) -> It
 
 
 def _uses_demand(demand: DemandTable, rows: _WalkedByRow) -> bool:
-    """Return whether a test uses the demand of the profile, or searches for its own first."""
+    """Return whether a test uses the demand of the profile, or first searches for a separate demand."""
     if demand.searched:
         return True
     loads = (load for phases in rows.values() for phase, _ in phases for load in _list_loads(phase))

@@ -30,7 +30,7 @@ _USUAL_BYTES = 1_000_204_886_016
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestPhases:
-    """The phases of a test in its shortest course, and the bounds of its length in seconds.
+    """The phases of a test if it ends as early as possible, and the bounds of the length of the test in seconds.
 
     Purges count as 0 s, because their length is unknown.
     """

@@ -103,9 +103,7 @@ def _expand(given: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def _find_results(folder: Path) -> list[Path]:
-    """Return the files below a folder whose names end as those of JSON or XML files. Links to folders are not
-    followed.
-    """
+    """Return the files below a folder with names of JSON or XML files. Links to folders are not followed."""
     found: list[Path] = []
     if folder.is_dir():
         unread: list[OSError] = []
@@ -117,7 +115,9 @@ def _find_results(folder: Path) -> list[Path]:
 
 
 def _is_result_name(name: str) -> bool:
-    """Return whether a file has the name of a result: ``r1.json``, ``r1.json.2``, ``R1.XML``; not ``.r1.json.swp``."""
+    """Return whether a file name is that of a result, such as ``r1.json``, ``r1.json.2`` or ``R1.XML``, but not
+    ``.r1.json.swp``.
+    """
     suffixes = [suffix.lower() for suffix in Path(name).suffixes]
     return not name.startswith(".") and (".json" in suffixes or ".xml" in suffixes)
 

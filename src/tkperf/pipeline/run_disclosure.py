@@ -115,7 +115,9 @@ def build_run_info(request: RunRequest, title: RunTitle, equipment: Equipment, h
 
 
 def _are_flushes_omitted(fitted: FittedProfile) -> bool:
-    """Return whether a load flushes a device to which the kernel sends no flushes, now that its cache is set."""
+    """Return whether a load contains flushes, but the kernel sends no flushes to the device. The write cache must
+    already have its setting for the run.
+    """
     if not any(load.flush_every is not None for load in fitted.workloads):
         return False
     number = fitted.identity.major_minor
@@ -209,7 +211,7 @@ def _of_tables(fitted: FittedProfile) -> Iterator[str]:
 
 
 def _as_text(value: object) -> str:
-    """Return a value on one line, as in the TOML of a profile."""
+    """Return a value on one line, in the notation of TOML."""
     if isinstance(value, tuple):
         return ", ".join(map(_as_text, value))
     plain = msgspec.to_builtins(value)

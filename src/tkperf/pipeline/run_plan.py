@@ -91,7 +91,7 @@ class RunPlan:
 
     @property
     def confirm_id(self) -> str | None:
-        """The text that confirms the loss of the data; None if there is no data to lose."""
+        """The text that confirms the loss of the data; None if no data can be lost."""
         return self.dut.confirm_id
 
 

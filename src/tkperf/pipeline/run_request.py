@@ -54,10 +54,10 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         size: a scratch file of this size is created as the device, e.g. ``1GiB``.
         ioengine: ``io_uring`` or ``libaio``.
         write_cache: ``on``, ``off`` or ``keep``.
-        strict: refuse an unfit host; measure disturbed steps again, and end if that does not help.
+        strict: refuse an unfit host. Measure disturbed steps again, and end the run if the repetition does not help.
         accept_disturbed: a window may be steady although a tracked value in it was disturbed.
         tune: set CPU governor, I/O scheduler and similar settings for the run, and restore them.
-        purge_method, purge_command, no_purge: at most one of them.
+        purge_method, purge_command, no_purge: how the device is purged; at most one of these fields may be set.
         telemetry: read the logs of the drives during the run.
         raid: configuration of the RAID set. The suite ``raid`` requires it, and the other suites do not accept it.
         remove_set: remove the RAID set after the run.
@@ -163,7 +163,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def searches_demand(self) -> bool:
-        """Return whether a search finds the demand for tests that have no demand of their own."""
+        """Return whether a search finds the demand of those tests that do not define a demand themselves."""
         tests = SUITES[self.suite]
         return self.auto_demand or any(test.finds_demand for test in tests.values() if test.name in self.tests)
 

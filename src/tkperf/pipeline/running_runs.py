@@ -101,7 +101,7 @@ class FileStamp(NamedTuple):
 
 
 class FollowedFile:
-    """A run file that tkperf looks at from time to time. If nothing has changed, it does not read the content.
+    """A run file that tkperf looks at from time to time. The content is read only if the file has changed.
 
     Raises:
         RunFileError: the same errors as in ``RunFile``.

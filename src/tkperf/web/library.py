@@ -219,7 +219,7 @@ class Library:
             row = await self._read_row(known)
         except UnicodeEncodeError:
             row = "its name, or that of its folder, is not UTF-8: rename it"
-        # A file may crash its worker, but this must not end the reading of other files.
+        # A damaged file may crash its worker. The library must nevertheless continue to read other files.
         except (JobError, OSError, ValueError, msgspec.MsgspecError) as error:
             row = shorten(on_one_line(str(error)), _MOST_REASON_CHARACTERS)
             # Four causes do not change the state of the file: too many pages were being made,
@@ -256,7 +256,7 @@ class Library:
         changed = self._index.find(known.stamp) is None
         pause_s = self._again_after_s.get(known.stamp[:2])
         if running and not changed:
-            # A killed process leaves its file unchanged.
+            # A process that was killed does not change its file, so the state of the lock is checked as well.
             with suppress(OSError):
                 changed = not is_being_written(known.folder / known.place)
         if pause_s is None:
@@ -297,7 +297,7 @@ def find_files(folders: Sequence[Path], ending: Callable[[], bool] = lambda: Fal
 
 
 def build_listing(found: FoundFiles, index: Index) -> Listing:
-    """Return the known content of the files, according to their rows."""
+    """Build the listing of the library from the rows of the files."""
     runs: dict[str, dict[bytes, list[tuple[KnownFile, RunRow]]]] = {}
     batches: dict[str, dict[bytes, list[tuple[KnownFile, BatchRow]]]] = {}
     unreadable: list[tuple[KnownFile, str]] = []

@@ -167,7 +167,9 @@ class Query:
         return f"/?{urlencode(pairs)}" if pairs else "/"
 
     def without(self, key: str, value: str) -> str:
-        """Return the address without a chosen value; for the key ``q``, without the words."""
+        """Return the address without a chosen value of a facet. For the key ``q``, return the address without the words
+        of the search.
+        """
         if key == "q":
             return self.address(words="")
         left = tuple(one for one in self.chosen.get(key, ()) if one != value)
@@ -213,7 +215,9 @@ def parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
 
 
 class Choice(NamedTuple):
-    """A value of a facet: the number of runs that it leaves, and separately the number of those on simulated drives."""
+    """A value of a facet, with the number of runs that remain if the value is chosen. Runs on simulated drives are
+    counted separately.
+    """
 
     value: str
     measured: int
@@ -222,7 +226,7 @@ class Choice(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A row of the list: a run, or a batch with its runs that were found."""
+    """A row of the list: a run, or a batch with those of its runs that were found."""
 
     runs: tuple[ListedRun, ...]
     batch: ListedBatch | None = None

@@ -121,7 +121,7 @@ class LivePages:
         self._streams -= 1
 
     async def _watch(self, key: str, job: str, arguments: Mapping[str, object]) -> AsyncIterator[bytes]:
-        """Yield the events for one browser, from the newest state on."""
+        """Yield the events for one browser, beginning with the newest state."""
         watched = self._watched.get(key)
         if watched is None or watched.ended:
             watched = self._watched[key] = _Watched()
