@@ -62,7 +62,7 @@ def print_plan_of_batch(settled: Settled, run_options: RunOptions, *, no_probe: 
 
 
 class BatchPrompt(Protocol):
-    """Shows a batch to the user, who confirms it."""
+    """Interface that shows a batch to the user, asks for confirmation, and shows the outcome."""
 
     def show(self, selection: DriveSelection, neighbours: Neighbours) -> None:
         """Show what the processes found about the drives. The question follows."""
@@ -224,7 +224,7 @@ def _gather(processes: DriveProcesses, options: BatchOptions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Terminal:
-    """The question on a terminal."""
+    """A ``BatchPrompt`` that asks the question on a terminal."""
 
     options: BatchOptions
 

@@ -23,14 +23,16 @@ _MOST_NAMED = 5
 
 
 class Count(click.IntRange):
-    """A whole number within limits, which help and messages show as ``1 to 1,024``."""
+    """Type of an option whose value is a whole number within limits. Help and messages show the limits as ``1 to
+    1,024``.
+    """
 
     def _describe_range(self) -> str:
         return f"{self.min:,} to {self.max:,}"
 
 
 class Number(click.FloatRange):
-    """A number within limits. NaN is never within limits."""
+    """Type of an option whose value is a number within limits. NaN is never within limits."""
 
     def _describe_range(self) -> str:
         return f"{self.min:,} to {self.max:,}"
@@ -43,7 +45,9 @@ class Number(click.FloatRange):
 
 
 class InputFile(click.ParamType[Path]):
-    """An input file. The command reports any fault of its content."""
+    """Type of an option whose value is an input file. The command itself reports any fault in the content of
+    the file.
+    """
 
     name = "file"
 
@@ -59,7 +63,9 @@ class InputFile(click.ParamType[Path]):
 
 
 class RunFolder(InputFile):
-    """Folder of a run. The run itself reports a folder that cannot be written to."""
+    """Type of an option whose value is the folder of a run. The run itself reports an error if the folder cannot be
+    written to.
+    """
 
     name = "folder"
 
@@ -68,7 +74,9 @@ class RunFolder(InputFile):
 
 
 class TextOf(click.ParamType[str]):
-    """Text of a file. It is read at once, so that an unreadable file is reported before the purge."""
+    """Type of an option whose value is the text of a file. The file is read at once, so that an unreadable file is
+    reported before the purge.
+    """
 
     name = "file"
 
@@ -86,7 +94,9 @@ class TextOf(click.ParamType[str]):
 
 
 class RunFileArgument(click.ParamType[Path]):
-    """A run file, named with or without ``.tkperf``, or by the folder in which it is the only one."""
+    """Type of an argument that names a run file: with or without ``.tkperf``, or by a folder that contains no other run
+    file.
+    """
 
     name = "run file"
 
@@ -98,7 +108,9 @@ class RunFileArgument(click.ParamType[Path]):
 
 
 class RunsArgument(click.ParamType[Path]):
-    """A run file, named with or without ``.tkperf``, a batch, or a folder with run files in it or below it."""
+    """Type of an argument that names runs: a run file with or without ``.tkperf``, a batch, or a folder with run files
+    in it or below it.
+    """
 
     name = "runs"
 
@@ -111,7 +123,7 @@ class RunsArgument(click.ParamType[Path]):
 
 
 class Device(click.ParamType[str]):
-    """DEVICE, with completion of simulated drives' presets and block devices."""
+    """Type of the argument DEVICE. Completion offers the presets of simulated drives, and block devices."""
 
     name = "device"
 
@@ -126,7 +138,7 @@ class Device(click.ParamType[str]):
 
 
 class ProfileName(click.ParamType[str]):
-    """A shipped profile, or the user's own TOML file."""
+    """Type of an option whose value is the name of a shipped profile, or the path of the user's own TOML file."""
 
     name = "profile"
 

@@ -206,7 +206,7 @@ class JsonLines:
         self.write(type(event).__name__, fields)
 
     def write(self, event: str, fields: Mapping[str, object]) -> None:
-        """Write an event of this kind as an object."""
+        """Write an event as a JSON object. ``event`` is the name of its kind."""
         line = {"event": event, **self._about, **fields}
         # NaN becomes null, because JSON has no NaN.
         self._stream.write(encode_json(line) + "\n")

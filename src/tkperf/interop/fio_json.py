@@ -104,7 +104,7 @@ class FioResults:
         self.remarks.leave_out_file(file, Unusable(reason))
 
     def count_taken(self) -> int:
-        """Return the number of files that gave a result."""
+        """Return the number of files from which results were imported."""
         return len({result.source for result in self._results})
 
     def build_run(self, name: str) -> ImportedRun:

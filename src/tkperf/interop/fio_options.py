@@ -83,7 +83,9 @@ def find_server_fault(document: Options) -> str | None:
 
 
 def pattern_of(options: Options) -> str:
-    """Return ``randwrite`` for ``randwrite:8``; empty if it is not known."""
+    """Return the pattern of ``rw`` without its suffix, such as ``randwrite`` for ``randwrite:8``; empty if the pattern
+    is not known.
+    """
     return str(options.get("rw", options.get("readwrite", ""))).partition(":")[0].strip()
 
 

@@ -68,7 +68,7 @@ _StepS: TypeAlias = Annotated[float, Meta(gt=0, le=LONGEST_STEP_S)]
 _Iops: TypeAlias = Annotated[float, Meta(ge=0, le=LARGEST_IOPS)]
 _KibPerS: TypeAlias = Annotated[float, Meta(ge=0, le=LARGEST_KIB_PER_S)]
 _Us: TypeAlias = Annotated[float, Meta(ge=0, le=LONGEST_US)]
-# Minimum, maximum, mean.
+# The order is minimum, maximum, mean.
 _Times: TypeAlias = tuple[_Us, _Us, _Us]
 # ``roundmat`` of each test. A round contains, for each mix, the values of each block size. The last size is missing on
 # a 4Kn device.

@@ -69,7 +69,7 @@ class Option:
     place: str
 
     def __str__(self) -> str:
-        """Return ``bs=4k``, shortened."""
+        """Return the option in shortened form, such as ``bs=4k``."""
         return shorten_text(self.spelled if self.value is None else f"{self.spelled}={self.value}")
 
 
