@@ -39,7 +39,7 @@ def test_the_help_names_every_test_of_the_suite(suite: str) -> None:
     names = [name for name, test in SUITES[suite].items() if test.by_default]
     others = [name for name, test in SUITES[suite].items() if not test.by_default]
     also = f"; also {', '.join(others)}" if others else ""
-    assert f"Tests to run: {', '.join(names)} by default{also}; all: every test of the profile" in said
+    assert f"Tests to run: {', '.join(names)} by default{also}. The word all means every test of the profile" in said
 
 
 @pytest.mark.parametrize(

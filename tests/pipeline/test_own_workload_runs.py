@@ -239,7 +239,7 @@ def test_claims_and_baselines_hold_for_it(two_runs: Path, tmp_path: Path) -> Non
     [
         ("ssd", EVERYTHING.replace("step_s = 5", "steps_s = 5"), "did you mean step_s?"),
         ("ssd", EVERYTHING.replace("[64, 40]", "[64, 30]"), "add up to 90, not to 100"),
-        ("hdd", EVERYTHING, "hard disks are not purged"),
+        ("hdd", EVERYTHING, "tkperf does not purge hard disks"),
         ("ssd", "\0", "not valid TOML"),
         ("ssd", None, "it does not exist"),
     ],
