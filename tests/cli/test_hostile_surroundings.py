@@ -156,7 +156,10 @@ def test_only_an_outputs_own_folder_is_made(tmp_path: Path) -> None:
     """
     missing = tmp_path / "not-mounted"
     for file in (missing / "x.html", missing / "tables" / "x.csv"):
-        with pytest.raises(UsageError, match=r"there is no folder .*not-mounted\. Nothing was written\. Create the folder first \(mkdir -p"):
+        with pytest.raises(
+            UsageError,
+            match=r"there is no folder .*not-mounted\. Nothing was written\. Create the folder first \(mkdir -p",
+        ):
             Outputs([file], folders=[missing / "tables"])
         with pytest.raises(UsageError, match="there is no folder"):
             write_output(file, "REPORT", makes_folder=file.suffix == ".csv")

@@ -110,7 +110,10 @@ def test_files_hold_the_same(library: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--only", "modl=x"), "NAME is one of model, firmware, capacity, interface, form, profile; did you mean model?"),
+        (
+            ("--only", "modl=x"),
+            "NAME is one of model, firmware, capacity, interface, form, profile; did you mean model?",
+        ),
         (("--only", "model=x"), "none of these 3 runs has model=x: model is M, Model fast, Model slow"),
         (("--json", "--csv", "-"), "--json also writes to stdout"),
     ],

@@ -243,7 +243,7 @@ def test_a_write_after_the_answer_is_noticed_before_the_first_phase(loop_device:
                 if begun:
                     permit.recheck()
                 else:
-                    with pytest.raises(RefusedError, match=r"been written to.*Nothing more is written"):
+                    with pytest.raises(RefusedError, match=r"a program has written to .*Nothing more is written"):
                         permit.recheck()
             finally:
                 permit.release()

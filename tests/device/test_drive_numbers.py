@@ -101,8 +101,8 @@ def test_the_serial_number_of_two_namespaces_confirms_neither() -> None:
     with pytest.raises(RefusedError) as refused:
         obtain(question, Consent(confirm="S1"))
     assert str(refused.value) == (
-        "'S1' does not confirm /dev/nvme0n2: expected 'S1/namespace-2'. Other disks of this host report the "
-        "same serial number, so the answer must name one disk. Nothing was touched"
+        "'S1' does not confirm /dev/nvme0n2. The expected answer is 'S1/namespace-2'. Other disks of this host report "
+        "the same serial number, so the answer must name one disk. Nothing was touched"
     )
     with pytest.raises(RefusedError, match=r"Other disks .* --yes-destroy S1/namespace-2$"):
         obtain(question, Consent(way="--yes-destroy"))

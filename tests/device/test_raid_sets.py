@@ -283,7 +283,7 @@ def test_rubbish_and_failures_of_storcli(tools: FakeTools, tmp_path: Path) -> No
     with pytest.raises(DeviceError, match="No drive found"):
         raid.drives()
     tools.update(garbage=True)
-    with pytest.raises(DeviceError, match="printed no JSON"):
+    with pytest.raises(DeviceError, match="did not print JSON of the expected form"):
         raid.drives()
 
 

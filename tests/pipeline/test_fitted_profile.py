@@ -97,7 +97,7 @@ def test_areas_begin_at_whole_sectors() -> None:
         ({"ioengine": "sync"}, "I/O engine 'sync'"),
         ({"purge_method": "format"}, "purge method 'format'"),
         ({"no_purge": True, "purge_method": "discard"}, "--no-purge and --purge exclude"),
-        ({"suite": "hdd", "no_purge": True}, "hard disks are not purged"),
+        ({"suite": "hdd", "no_purge": True}, "tkperf does not purge hard disks"),
     ],
 )
 def test_what_no_device_could_do_is_refused_before_one_is_looked_at(wishes: dict[str, object], says: str) -> None:

@@ -139,7 +139,7 @@ def test_a_batch_reads_no_file_that_is_not_served(served: Path, tmp_path: Path) 
     shutil.copy(served / "rack-02.tkperf", tmp_path)
     of_two = {"rack-02.tkperf": known(tmp_path / "rack-02.tkperf")}
     page = make_batch(ledger=known(ledger), addresses={}, kind="page", frame=FRAME, **of_two)
-    assert b"the baseline run.tkperf of its claims is not in the served folder" in page
+    assert b"the baseline run.tkperf of the claims is not in the served folder" in page
 
 
 def test_tables_of_a_file_whose_name_is_no_text_are_packed() -> None:
