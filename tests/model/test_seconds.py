@@ -88,5 +88,5 @@ def test_of_many_values_the_extremes_of_neighbours_are_left() -> None:
         dipped = [*values[:dip], -99.0, *values[dip + 1 :]]
         assert dip in places_of_extremes(dipped, 1500)
     assert places_of_extremes(values[:1500], 1500) == list(range(1500))
-    with pytest.raises(ValueError, match="too few"):
+    with pytest.raises(ValueError, match="must be 6 or more"):
         places_of_extremes(values, 5)
