@@ -264,7 +264,7 @@ def test_an_impossible_active_range_is_refused(text: str) -> None:
 
 def test_a_device_whose_sector_no_block_size_fits_is_refused() -> None:
     """A device with sectors of 64 KiB is refused, because no tracked cell remains."""
-    with pytest.raises(UsageError, match="logical sector is 65536"):
+    with pytest.raises(UsageError, match="logical sector of 65536"):
         fit_to_sector(load_profile("pts-e-1.1"), 65536, choose_tests(load_profile("pts-e-1.1"), "ssd"))
 
 

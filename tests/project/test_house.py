@@ -45,6 +45,7 @@ OTHER_MEANINGS = {
     ("cli/main.py", "sweep"),
     ("cli/lines.py", "iops"),
     ("system/process.py", "fio"),
+    ("page/doctor.py", "fio"),
     ("page/words/conditions.py", "fio"),
     ("page/comparison/build_page.py", "fio"),
     ("page/cell_dialog.py", "latency"),
