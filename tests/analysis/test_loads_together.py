@@ -19,7 +19,7 @@ from tkperf.analysis.comparing.decision import Unranked
 from tkperf.analysis.comparing.decision_figures import build_decision
 from tkperf.analysis.loads_together import CellState, InterferenceGrid, build_grid, find_drift_percent, find_neighbours
 from tkperf.analysis.results import CellResult, CellUncertainty, GridRules, RunResult, SectionResult
-from tkperf.analysis.uncertainty.estimate import Uncertainty
+from tkperf.analysis.uncertainty.estimate import Uncertainty, build_between
 from tkperf.model.figures import Figure, FigureKind
 from tkperf.model.workload import ActiveRange, Arrival, Stream, Workload, combine, key_of_stream
 from tkperf.page.chart import GridEdge
@@ -460,3 +460,22 @@ def test_streams_in_the_same_share_of_two_drives_are_compared() -> None:
     found = {row.workload.stream for row in build_rows(runs)}
     assert found == {None, "queries", "pages"}
     assert any(not row.workload.together for row in build_rows(runs))
+
+
+def test_the_total_of_different_streams_is_not_better() -> None:
+    """If a stream of the second run offers twice the rate, the total of this run is greater, but not better."""
+
+    def of_rate(iops: float) -> SectionResult:
+        streams = [Stream(name="reader", workload=offered(READS, iops)), Stream(name="writer", workload=WRITES)]
+        both = combine(streams)
+        loads = {both: iops + 1000, key_of_stream(both, "reader"): iops, key_of_stream(both, "writer"): 1000.0}
+        cells = [cell(load, done, 100.0) for load, done in loads.items()]
+        cells = [
+            replace(one, uncertainty=made_up_uncertainty({"iops": build_between(value - 1, value + 1)}))
+            for one, value in zip(cells, loads.values(), strict=True)
+        ]
+        return replace(made_up_section("Mix", {READS: [1.0]}, steady=None), cells=tuple(cells))
+
+    rows = list(build_rows([made_up_run(name, {"mix": [of_rate(iops)]}) for name, iops in (("a", 800), ("b", 1600))]))
+    totals = {row.entries[1].change for row in rows if row.workload.is_combination and row.quantity.key == "iops"}
+    assert totals == {Change.DIFFERENT}

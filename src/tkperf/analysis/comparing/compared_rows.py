@@ -367,7 +367,10 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
     for of_runs in workloads if whole else ():
         for quantity in quantities:
             entries = [_entry(of_run, workload, quantity) for of_run, workload in zip(cells, of_runs, strict=True)]
-            yield _row(test, name, of_runs[0], quantity, entries)
+            row = _row(test, name, of_runs[0], quantity, entries)
+            # The total of different streams follows their offered rates, so a greater total is not better.
+            is_total = of_runs[0].is_combination
+            yield replace(row, entries=tuple(map(_as_different, row.entries))) if is_total else row
     yield from _of_course(test, sections, {*phases, *({STEADY_PART} if whole and phases else ())})
 
 
