@@ -268,6 +268,14 @@ def test_jobs_with_files_of_their_own_have_parts_of_the_range() -> None:
     assert {load["range_end_mib"] for load in shared["loads"].values()} == {64}
 
 
+def test_a_file_of_one_job_beside_the_device_of_another_is_refused() -> None:
+    """fio gives a job without a filename a file of its own, which tkperf could only place on the range of the other
+    job.
+    """
+    (refusal,) = refusals_of(f"[global]\n{TIMED}rw=randread\nsize=64m\n[a]\nfilename=/dev/x\n[b]\n")
+    assert "[b], no filename: another job uses /dev/x" in refusal
+
+
 def test_a_load_that_begins_late_has_slices_of_twice_its_delay() -> None:
     """If a load begins late, the slices are at least twice as long as the delay, so that the first slice contains
     seconds in which all loads run. The warm-up is rounded to whole slices, and a line of the output reports this.

@@ -305,6 +305,14 @@ def _check_one_device(jobs: Sequence[JobOptions]) -> None:
         elif named is not None and file != named:
             options.refuse("filename", f"another job has {named}; tkperf measures one DEVICE")
         named = named or file
+    for options in jobs:
+        if named is not None and options.text("filename") is None:
+            options.refuse(
+                "filename",
+                f"another job uses {named}, and fio gives this job a file of its own: write the same filename in all "
+                "jobs, or in none",
+                default="no filename",
+            )
 
 
 class OptionsRefusedError(InputFileError):
