@@ -8,9 +8,10 @@ submitted its first I/O, and at which the last I/O of the preceding step complet
 rate, so that a thread starts late because of the gate, and not because it waits for a CPU. For each number of threads,
 the script prints two times: from the first I/O of the first thread to the first I/O of the last thread, and from the
 last completion of the preceding step to the first I/O of the last thread. The exit status is 1 if a figure is beyond
-its limit. The script needs root (loop device, tracefs).
+its limit. The gap contains the time between two I/Os of a thread, so a greater rate (--iops) shows shorter gaps. The
+script needs root (loop device, tracefs).
 
-    python bench/stream_starts.py [--steps 16] [--step-s 2] [--threads 4 16 64] [--folder /dev/shm]
+    python bench/stream_starts.py [--steps 16] [--step-s 2] [--threads 4 16 64] [--iops 100]
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Trace:
                 self.last_s[thread_of.pop(sector)] = float(text_s)
 
 
-def build_step(threads: int, step_s: float) -> Step:
+def build_step(threads: int, step_s: float, iops_of_a_thread: float) -> Step:
     shares = {"reader": threads // 2, "writer": threads // 4, "log": threads // 4}
     streams = [
         Stream(
@@ -79,7 +80,7 @@ def build_step(threads: int, step_s: float) -> Step:
                 block_size_bytes=4096,
                 jobs=jobs,
                 io_depth=1,
-                offered_iops=jobs * IOPS_OF_A_THREAD,
+                offered_iops=jobs * iops_of_a_thread,
                 flush_every=4 if name == "log" else None,
             ),
         )
@@ -123,6 +124,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=16)
     parser.add_argument("--step-s", type=float, default=2.0)
     parser.add_argument("--threads", type=int, nargs="+", default=[4, 16, 64])
+    parser.add_argument("--iops", type=float, default=IOPS_OF_A_THREAD, help="offered by each thread")
     parser.add_argument("--folder", default="/dev/shm")
     options = parser.parse_args()
     beyond = []
@@ -130,7 +132,9 @@ def main() -> int:
         for threads in options.threads:
             folder = Path(name) / str(threads)
             folder.mkdir()
-            spreads_ms, gaps_ms = measure(device, folder, build_step(threads, options.step_s), options.steps)
+            spreads_ms, gaps_ms = measure(
+                device, folder, build_step(threads, options.step_s, options.iops), options.steps
+            )
             for what, found_ms in (("spread of the starts", spreads_ms), ("gap to the last start", gaps_ms)):
                 print(
                     f"{threads:3} threads, {what:22} median {statistics.median(found_ms):6.1f} ms, "
