@@ -228,11 +228,11 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "a batch with a purge command needs root@HOST as the host, because tkperf runs the command as root. "
         "Nothing was touched": "Name the host as `root@HOST`, or purge without a command.",
         "no order came": "The other program is not tkperf, or is a different version of tkperf. " + _SAME_VERSION,
-        "the order contains a file with the name '…', which is not the name of an input file. Nothing was touched": (
-            "The other program is not tkperf, or is a different version of tkperf. " + _SAME_VERSION
-        ),
-        "'…' is a path on this host, but the order does not contain this file. Send the content of a profile or "
-        "workload, or name a built-in one. Nothing was touched": (
+        "the request to this host contains a file with the name '…'. tkperf accepts only profiles and workload files, "
+        "with a name that is computed from their content. Install the same version of tkperf on both machines. Nothing "
+        "was touched": ("The other program is not tkperf, or is a different version of tkperf. " + _SAME_VERSION),
+        "'…' is a path on the host, and tkperf does not read profiles or workload files from the host. Store the file "
+        "on the machine from which you start the batch, or use a built-in profile or workload. Nothing was touched": (
             "`tkperf batch` sends the content of your files to the hosts, so the other program is not a `tkperf "
             "batch` of this version. " + _SAME_VERSION
         ),

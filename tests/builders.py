@@ -150,7 +150,9 @@ def view_of(path: Path, user_facts: UserFacts = NO_USER_FACTS) -> ReportView:
 
 
 def number_of(fact: str) -> float:
-    """Return a figure without its interval. The figure is rounded to the interval."""
+    """Return the number at the beginning of a fact. The report rounds this number according to the width of its
+    interval.
+    """
     return float(fact.split(" ", maxsplit=1)[0].replace(",", ""))
 
 

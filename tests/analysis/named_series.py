@@ -137,8 +137,8 @@ _MB = IOPS_OF_MB
 def build_review(
     name: str, page: str, parts: Sequence[tuple[float, float]], course: Course, *, long: bool = False
 ) -> NamedSeries:
-    """Return a drive with the figures of its review. Each part has a rate in MB/s and the number of GB that is written
-    at its end.
+    """Return a series of a drive, built from the figures in a published review. Each part is a pair: the rate in MB/s,
+    and the total amount in GB that has been written when the part ends.
     """
     return NamedSeries(
         name=name,

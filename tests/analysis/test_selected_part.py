@@ -1,4 +1,6 @@
-"""The part of a run for which a user requests a histogram is found exactly, or refused with one line."""
+"""A user requests a histogram of a part of a run. tkperf finds exactly this part, or refuses the request with a message
+of one line.
+"""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def follow(work: HostWork) -> None:
         ((NOW, r'{"type":"Refused","exit_code":3,"text":"a\nlab4: erased"}'), "control char"),
         ((NOW, r'{"type":"Refused","exit_code":3,"text":"\u202etxt.exe"}'), "control char"),
         (('{"type":"Clock","utc_s":1e300}',), "a line that is not a message"),
-        ((NOW, Outlined(shortest_s=1, longest_s=1, groups="x" * 5000)), "a text of more than"),
+        ((NOW, Outlined(shortest_s=1, longest_s=1, groups="x" * 5000)), "a text field longer than"),
         ((NOW, HeldDrive(held=held(name="../../etc/x")), OUTLINED), "not part of the request"),
         ((NOW, HeldDrive(held=held(number=2)), OUTLINED), "not part of the request"),
         ((NOW, HeldDrive(held=held()), HeldDrive(held=held())), "not part of the request"),

@@ -92,7 +92,7 @@ def test_no_path_of_the_host_names_an_input(named: dict[str, Any]) -> None:
     """An order may not name an input by any form of path on the host: an absolute or relative path, a path through a
     link, or the name of a file from an earlier order.
     """
-    with pytest.raises(RefusedError, match="path on this host"):
+    with pytest.raises(RefusedError, match="is a path on the host"):
         require_sent_inputs(request_of(**named), {})
 
 
@@ -101,7 +101,7 @@ def test_an_input_file_has_the_name_that_its_content_gives(name: str) -> None:
     """The name of an input file must follow from its content, because a file with another name could replace a file of
     a running batch.
     """
-    with pytest.raises(RefusedError, match="not the name of an input file"):
+    with pytest.raises(RefusedError, match="a name that is computed from their content"):
         require_sent_inputs(request_of(), {name: "title = 1"})
 
 

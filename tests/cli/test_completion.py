@@ -99,7 +99,9 @@ def paths(*values: str) -> list[str]:
     ],
 )
 def test_a_tab_offers(folder: Path, line: str, values: list[str]) -> None:
-    """The completions fit the place in the line: files of the expected kind, or folders that may contain such files."""
+    """The completions match the argument at the cursor: files of the expected kind, or folders that may contain such
+    files.
+    """
     assert offered(line) == values
 
 

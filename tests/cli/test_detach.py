@@ -73,8 +73,8 @@ class Terminal:
         return os.waitstatus_to_exitcode(status)
 
     def _read(self, until_s: float) -> None:
-        """Read the output of the process. Fail at ``until_s`` (monotonic clock, in s) if the process prints nothing
-        before.
+        """Read the next output of the process. Fail if the process prints nothing until ``until_s`` (monotonic clock,
+        in s).
         """
         ready, _, _ = select.select([self._master], [], [], max(0.0, until_s - time.monotonic()))
         assert ready, f"nothing more was printed: {self.text}"

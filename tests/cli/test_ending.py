@@ -77,7 +77,7 @@ def test_a_tkperf_that_was_removed_keeps_the_run(tmp_path: Path, monkeypatch: py
     ran = run(tmp_path)
     assert ran.exit_code == 0, ran.output
     assert (tmp_path / "n.tkperf").exists()
-    assert "tkperf was upgraded or removed during the run" in ran.stderr
+    assert "the files of tkperf were replaced or removed during the run" in ran.stderr
 
 
 def test_without_report_none_is_written(tmp_path: Path) -> None:

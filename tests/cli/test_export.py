@@ -158,8 +158,8 @@ def test_an_older_copy_does_not_replace_a_later_state_after_an_upgrade(
 
 
 def test_names_of_others_are_no_names_of_folders(source: Path, tmp_path: Path) -> None:
-    """The folder of a run is named after the run's id or a digest. Names of drives and files are unsuitable, because
-    they may contain any characters.
+    """tkperf names the folder of a run after the id of the run, or after a digest if the id is unsuitable. Names of
+    drives and files are unsuitable, because they may contain any characters.
     """
     dataset, folder = tmp_path / "fleet", tmp_path / "runs"
     folder.mkdir()

@@ -100,7 +100,7 @@ def test_links_of_others_are_not_followed(tmp_path: Path, place: str) -> None:
         laid.symlink_to("etc")
         path = laid / "x.html"
     os.chown(laid, NOBODY, NOBODY, follow_symlinks=False)
-    with pytest.raises(UsageError, match=r"that another user made \(uid 65534\)"):
+    with pytest.raises(UsageError, match=r"that another user created \(uid 65534\)"):
         write_output(path, "REPORT")
     assert (target / "x.html").read_text() == "precious"
 

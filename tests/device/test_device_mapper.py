@@ -239,8 +239,9 @@ def test_segments_are_mapped_one_behind_the_other_and_gone_afterwards(kernel: Fa
 def test_who_takes_the_drive_between_the_holds_keeps_it(
     kernel: FakeKernel, permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A program that claims the drive between the two holds keeps the drive, because the kernel does not map a claimed
-    drive. The run then ends, and nothing more is written.
+    """If a program claims the drive after tkperf has released the drive and before the mapping holds the drive, the
+    program keeps the drive, because the kernel does not map a claimed drive. The run then ends, and nothing more is
+    written.
     """
     real: Callable[..., int] = kernel.__call__
 

@@ -250,7 +250,7 @@ def test_the_drives_must_be_those_confirmed(tools: FakeTools, tmp_path: Path) ->
     drives["252:1"]["SN"] = "OTHER"
     tools.update(drives=drives)
     for act in (raid.create, lambda granted: raid.purge_drives(granted, lambda _: None)):
-        with pytest.raises(DeviceError, match="no longer the confirmed drives"):
+        with pytest.raises(DeviceError, match="not the drives that you confirmed"):
             act(permit)
     assert not tools.commanded("add", "start")
 

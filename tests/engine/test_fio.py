@@ -201,8 +201,8 @@ def test_a_step_whose_fio_is_asked_to_end_is_a_failed_step(make_engine: MakeEngi
 def test_slices_shorter_than_fios_reports_are_one_stream(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Slices that are shorter than fio's reports form one stream without gaps. In this test, one fio runs ten slices in
-    3 s.
+    """Slices that are shorter than the interval of fio's reports form one stream without gaps. In this test, one fio
+    runs ten slices in 3 s.
     """
     started: list[Step] = []
     start_step = DeviceJobs.start_step

@@ -77,7 +77,7 @@ def test_an_engine_that_does_not_keep_a_queue_depth_is_not_used(
     """
     answers(monkeypatch, version, io_uring=GOOD, libaio=GOOD)
     for depths in (io_depths, ()):
-        io_depth = 1 if depths else max(io_depths)  # also for the greatest load alone
+        io_depth = 1 if depths else max(io_depths)  # without io_depths, io_depth alone decides
         chosen = choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=io_depth, io_depths=depths)
         if name == "io_uring":
             assert chosen == ChosenEngine(name="io_uring")

@@ -103,8 +103,8 @@ def test_a_chipset_does_not_show_its_way_to_the_cpu(tmp_path: Path) -> None:
 def test_what_was_negotiated_counts(
     tmp_path: Path, speed: str | None, width: int, above: str | None, mb_s: float | None
 ) -> None:
-    """The negotiated speed and width of the drive's link count. If the drive shows none, the values of the port
-    count.
+    """tkperf uses the negotiated speed and width of the drive's link. If the drive reports none, tkperf uses the values
+    of the port.
     """
     fake = FakeDrives(tmp_path)
     port = fake.bridge(f"{ROOT_BUS}/0000:00:01.0", above, 4)

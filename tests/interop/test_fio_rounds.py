@@ -449,11 +449,11 @@ def test_a_compressed_file_is_called_so(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(gzip.compress(written(5).encode()))
     ran = import_files(tmp_path, tmp_path / name)
     assert isinstance(ran.exception, UsageError)
-    assert f"{name}: it is compressed (gzip). Unpack the file" in str(ran.exception)
+    assert f"{name}: the file is compressed (gzip). Unpack the file" in str(ran.exception)
     (tmp_path / "r2.json").write_text(written(6, 60))
     ran = import_files(tmp_path, tmp_path / name, tmp_path / "r2.json")
     assert ran.exception is None
-    assert f"{name} is left out: it is compressed (gzip)" in ran.output
+    assert f"{name} is left out: the file is compressed (gzip)" in ran.output
 
 
 def clients(total_ios: int, mean_us: float) -> str:

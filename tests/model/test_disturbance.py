@@ -361,7 +361,7 @@ def test_a_device_that_does_not_count_is_remembered() -> None:
 
 
 def test_a_driver_may_count_unasked() -> None:
-    """A device that counts although queue/iostats is 0, as zram does, is compared."""
+    """Foreign I/O is detected on a device that counts its I/Os although queue/iostats is 0, as zram does."""
     model = Model([Flow(13, 18, 10 * MB)], counting=False)
     seen = play(model, back_to_back(2))
     assert [codes(each) for each in seen] == [[], ["foreign-io"]]

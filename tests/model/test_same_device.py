@@ -193,8 +193,8 @@ def test_within_a_run_names_and_what_a_tool_may_read_otherwise_do_not_count(name
 
 @pytest.mark.parametrize("name", ["model", "firmware", "serial", "wwn", "logical_block_bytes"])
 def test_what_was_not_known_then_may_be_known_now(name: str) -> None:
-    """A fact that was not known when the run began may be known when it is resumed, because a tool that reads more
-    numbers may have been installed. The known numbers still identify the drive. The reverse is refused.
+    """A fact that was unknown when the run began may be known when the run is resumed, because another tool may now be
+    installed. The other facts still identify the drive. A fact that was known must not be unknown on resume.
     """
     require_same_device(recorded(DRIVE | {name: None}), DRIVE)
 

@@ -124,7 +124,7 @@ def test_the_fit_is_the_least_squares_line(ys: list[float]) -> None:
     products = [x * residual for x, residual in zip(xs, residuals, strict=True)]
     assert sum(products) == pytest.approx(0, abs=1e-5 * scale * len(ys) ** 2)
     spread = max(ys) - min(ys)
-    if spread > 1e-100:  # squares of smaller values have too few digits left
+    if spread > 1e-100:  # squares of smaller values are subnormal numbers, which lose digits
         assert fit.correlation is None or abs(fit.correlation) <= 1 + 1e-9
 
 

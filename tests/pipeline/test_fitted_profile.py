@@ -226,7 +226,7 @@ def test_segments_are_one_piece_to_a_simulated_flash_drive() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"segments": 8192}, "I/Os of 1024k would not all fit into one segment"),
+        ({"segments": 8192}, "an I/O of 1024k could cross the end of a segment"),
         ({"length": "90%"}, "places segments in 90% of the device but preconditions only 80% of it"),
     ],
 )

@@ -391,7 +391,7 @@ def test_write_saturation_of_pts_2_0_ends_after_six_hours(profile: str, demand: 
 
 
 def test_a_profile_may_fill_another_range_than_it_tests() -> None:
-    """A profile may fill a larger or smaller range than it tests. After the profile was fitted to a device, the length
+    """A profile may fill a larger or smaller range than it tests. After the profile was adapted to a device, the length
     of the fill is given in bytes.
     """
     profile = load_profile("pts-c-1.2")

@@ -207,12 +207,12 @@ def many_objects(db: sqlite3.Connection) -> None:
         (many_workloads, "different workloads in its sections, but at most 3,700 are allowed"),
         (
             steps_in_many_sections,
-            "12,501 steps of 991 sections, but a run with that number of sections has at most 12,108 steps",
+            "12,501 steps and 991 sections. A run with that number of sections may contain at most 12,108 steps",
         ),
         (
             steps_of_many_workloads,
-            "10,201 steps of 2,990 different workloads, but a run with that number of different workloads has at most "
-            "10,033 steps",
+            "10,201 steps and 2,990 different workloads. A run with that number of different workloads may contain at "
+            "most 10,033 steps",
         ),
         (figures_of_workloads, "values of workloads in the figures of its plans, but at most 100,000 are allowed"),
         (figures_of_rounds, "values of steps in the figures of its plans, but at most 2,000,000 are allowed"),

@@ -140,11 +140,11 @@ def _saturation(section: SectionResult) -> Iterator[Characteristic]:
     """Yield the last offered rate without a backlog, and the rate at saturation, for a load at several offered rates.
 
     A single level with a backlog is ignored if the next level has no backlog, because a drive may do internal work for
-    a while. A level is saturated if it offers more than the highest rate that the drive did at any level. A level that
-    offers more than the rate at saturation also counts as a level with a backlog, because the drive could keep up with
-    such a rate only for a time, for example with a cache. If the rates of the saturated levels differ from each other
-    by more than 20 %, the result contains only bounds instead of a rate at saturation. Levels with an unknown rate or
-    backlog are omitted.
+    a while. A level is saturated if it offers more than the highest rate that the drive reached at any level. A level
+    that offers more than the rate at saturation also counts as a level with a backlog, because the drive could keep up
+    with such a rate only for a time, for example with a cache. If the rates of the saturated levels differ from each
+    other by more than 20 %, the result contains only bounds instead of a rate at saturation. Levels with an unknown
+    rate or backlog are omitted.
     """
     levels = [cell for cell in section.cells if cell.workload.offered_iops is not None]
     loads = {replace(cell.workload, offered_iops=None) for cell in levels}

@@ -31,7 +31,9 @@ class HostCondition:
 
     @property
     def text(self) -> str:
-        """Return the finding as text. If the finding disturbs or may disturb, the text contains the level."""
+        """Return the finding as text. If the condition disturbs or may disturb the measurement, the text also states
+        this.
+        """
         if self.level in (DISTURBS, ADVICE):
             return f"{self.found} ({'may disturb' if self.level == ADVICE else self.level})"
         return self.found

@@ -1,8 +1,8 @@
 """Results of loads that run together: the main quantity of each stream, the grid of offered reads and writes with its
 limit, and the effect of neighbours on a reader.
 
-A cell of the grid counts only if the drive did all offered I/Os. In overload, the queue depth limits the latency, so an
-overloaded cell would look too good.
+A cell of the grid counts only if the drive completed all offered I/Os. In overload, the queue depth limits the latency,
+so an overloaded cell would look too good.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class InterferenceCell:
 
     Attributes:
         workload: the load of the cell, which identifies the cell in other outputs.
-        state: the state of the cell. For a cell without reads, WITHIN means that the drive did all offered writes.
+        state: the state of the cell. For a cell without reads, WITHIN means that the drive completed all offered
+            writes.
     """
 
     workload: Workload
@@ -73,7 +74,7 @@ class InterferenceCell:
 
     @property
     def reached(self) -> bool:
-        """Return whether the drive did the required share of both the offered reads and the offered writes."""
+        """Return whether the drive completed the required share of both the offered reads and the offered writes."""
         return self.state not in (CellState.READS_SHORT, CellState.WRITES_SHORT)
 
 

@@ -206,7 +206,9 @@ def _unbroken_steps(of_section: Sequence[StepRecord]) -> tuple[StepRecord, ...]:
 
 
 def _find(section: SectionResult, steps: Sequence[StepRecord], by_step: SecondsOfSteps) -> Iterator[Timeline]:
-    """Yield the findings in the seconds of a load, of each of its streams, and of the flushes."""
+    """Yield what the values of every second show (levels, drops, spikes) for a load, for each of its streams, and for
+    its flushes.
+    """
     for part in steps[0].parts:
         kept = [(step.started_s, by_step[step.place].of(part.workload)) for step in steps if step.place in by_step]
         if not kept or sum(len(seconds) for _, seconds in kept) < LEAST_SECONDS:

@@ -153,7 +153,7 @@ class WatchedBatch:
                 self._follow(drive.shown.number, Path(drive.run_file))
 
     def _follow_ends(self, before: BatchState) -> None:
-        """Read the ends of the runs that ran at the previous look."""
+        """Read the ends of the runs that were under way when the batch was last read."""
         for was, drive in zip(before.drives, self.state.drives, strict=True):
             if was.stage is DriveStage.RUNNING and drive.stage is not DriveStage.RUNNING:
                 self._follow(drive.shown.number, Path(drive.run_file))

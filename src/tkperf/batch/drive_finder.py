@@ -109,8 +109,8 @@ class DriveFinder:
             raise self._none(serial, serials)
         if len(names) > 1:
             raise DeviceError(
-                f"several devices report the serial number '{serial}': {', '.join(names)}. tkperf cannot know which "
-                "of them is the drive"
+                f"several devices report the serial number '{serial}': {', '.join(names)}. Write the path of "
+                "the drive instead of the serial number"
             )
         return str(self.dev_root / names[0])
 

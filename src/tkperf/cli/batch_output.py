@@ -1,4 +1,4 @@
-"""Results of a batch on the command line, which tkperf prints, writes to files, and checks."""
+"""Print the results of a batch, write the results to files, and check the results against claims."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class LiveBatch:
 
 
 class _NewNotes:
-    """Remarks of a batch that are new since the previous look, such as a remark about a full disk."""
+    """Remarks of a batch, such as a remark about a full disk, that the view has not shown before."""
 
     def __init__(self) -> None:
         self._seen: tuple[str, ...] = ()

@@ -110,8 +110,8 @@ LOAD = (
         "step_s",
         metavar="SECONDS",
         type=Number(1, LONGEST_STEP_S),
-        help="Length of each step, and of each slice of a stream. The longest time of a stream does not change. A "
-        "stream has at most 20,000 slices.",
+        help="Length of each step, and of each slice of a stream. This option does not change the "
+        "maximum duration of a stream. A stream has at most 20,000 slices.",
     ),
     on_test(
         "--active-range",

@@ -105,7 +105,7 @@ def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
         _load(name, targets)
         _call(_DEV_SUSPEND, name, event=_LEFT_ALONE)  # without the suspend flag, this call resumes
         if tuple(read_table(name)) != tuple(targets):
-            raise DeviceError(f"the kernel's table of the mapping {name} differs from the requested table")
+            raise DeviceError(f"device-mapper: the kernel did not create the mapping {name} as requested")
     except BaseException:
         mapping.let_go()
         raise

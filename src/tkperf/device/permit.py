@@ -221,8 +221,8 @@ class ControllerPermit:
         """Check that these drives are the confirmed drives. Otherwise raise DeviceError."""
         if dict(serials) != self.serials:
             raise DeviceError(
-                f"the drives of the RAID set are no longer the confirmed drives. They are now {serials}, and they "
-                f"were {self.serials}. Nothing more is written"
+                f"the drives of the RAID set are not the drives that you confirmed. Present drives: {serials}. "
+                f"Confirmed drives: {self.serials}. Nothing more is written"
             )
 
 

@@ -96,7 +96,8 @@ class SegmentMapping:
             self._mapping = create_mapping(self._name, table)
         except DeviceError as error:
             raise DeviceError(
-                f"{identity.path}: the segments cannot be mapped: {error}. Nothing more is written"
+                f"{identity.path}: tkperf cannot create the device-mapper mapping of the segments: {error}. Nothing "
+                "more is written"
             ) from error
         self.drive.lent_to = self._mapping.node.name
 

@@ -269,7 +269,7 @@ def read_bytes_per_s(path: str, capacity_bytes: int, *, seconds: int = PROBE_S) 
 
 
 def _read(path: str, *options: str, timeout_s: float, direct: bool = True) -> tuple[Completed, _ProbeJob | None]:
-    """Read from a device without a permit.
+    """Read from a device. The caller needs no erase permit.
 
     Return fio's answer and the result of a failed job, or the result of any job if no job failed. The options prevent
     fio from writing to the device. They also prevent fio from flushing other programs' cached data, which fio would

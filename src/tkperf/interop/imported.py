@@ -253,7 +253,8 @@ def _distinguishes(match: re.Match[str], is_folder: bool) -> bool:
     if words & _COUNTED:
         return False
     if words & _CONDITIONS:
-        # In 7op-1 and 16qd_2, the word belongs to the number before the word.
+        # In names such as 7op-1 and 16qd_2, the word (op, qd) is the unit of the number before it, not the name of
+        # the number after it.
         return is_attached or not before[: found.start(1)][-1:].isdigit()
     if not is_attached:
         return False

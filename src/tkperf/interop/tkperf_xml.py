@@ -78,7 +78,8 @@ _IopsRound: TypeAlias = Annotated[
 _LatencyRound: TypeAlias = Annotated[
     list[Annotated[list[_Times], Meta(min_length=2, max_length=3)]], Meta(min_length=3, max_length=3)
 ]
-# For each block size, the rounds of the reads and the rounds of the writes.
+# For each block size: the throughput of the reads in each round, and the throughput of the writes in each round, in
+# KiB/s.
 _Throughput: TypeAlias = Annotated[list[tuple[list[_KibPerS], list[_KibPerS]]], Meta(min_length=1, max_length=5)]
 _Stream: TypeAlias = tuple[list[_Iops], list[_Times]]
 

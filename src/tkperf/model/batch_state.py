@@ -97,14 +97,14 @@ class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of a drive in its batch. The process of the drive receives the place with the command to begin, and the
-    run file stores the place.
+    """The place of a drive in its batch, and what the drive shared with the other drives. The process of the drive
+    receives the place with the command to begin, and the run file stores the place.
 
     Attributes:
         name: the name of the batch.
         number: the number of the drive in the batch, from 1.
         others: the largest number of other drives that were measured at the same time.
-        sharing: the known effect of the other drives.
+        sharing: what is known about the effect of the other drives on this drive's results.
         cpus: the CPUs that only this drive used; empty: the drive shared its CPUs with other drives.
     """
 

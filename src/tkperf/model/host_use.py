@@ -70,7 +70,7 @@ class HostLook:
             had used up their CPU time, as far as the readings show.
         heat_events: number of times that CPUs slowed down because of heat.
         frequency_mhz, frequency_max_mhz: present and maximum frequency, as the mean of the examined CPUs.
-        kernel_lines: lines about the device that the kernel logged since the previous look.
+        kernel_lines: lines about the device that the kernel logged since the previous reading.
     """
 
     at_s: float

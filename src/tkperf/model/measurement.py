@@ -94,7 +94,7 @@ class IoStats:
             ValueError: a count decreased.
         """
         if self.ios < earlier.ios or self.bytes < earlier.bytes:
-            raise ValueError("the earlier reading counts more than the later reading")
+            raise ValueError("the earlier reading contains more I/Os or bytes than the later reading")
         gained = self.histogram - earlier.histogram
         latency_min, latency_max = gained.lowest_ns, gained.highest_ns
         if latency_min is not None and self.latency_min_ns is not None:

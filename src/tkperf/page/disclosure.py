@@ -122,8 +122,8 @@ _IN_HEADER = {_CACHE: "Write cache"}
 
 
 def build_page_header(result: RunResult, user_facts: UserFacts, test: TestResult) -> FactBlocks:
-    """Return the facts in the four blocks of a test's header, as in the sample of the guide. An unknown fact also has a
-    row.
+    """Return the facts of a test's header in four blocks, like the sample report in SNIA's guide. A fact that is not
+    known also has a row with the text "not known".
     """
     facts = {name: fact for _, block in _list_facts(result, user_facts, test) for name, fact in block}
     disclosed_range = (("Data pattern", facts["Data pattern"]), ("Active range", word(result.info.active_range_text)))

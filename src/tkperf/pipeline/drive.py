@@ -314,8 +314,8 @@ def _draw(profile: Profile, dut: DriveUnderTest) -> Segments:
         if amount_bytes % (table.segments * identity.logical_block_bytes):
             raise UsageError(
                 f"profile {profile.name}, key active_range.segments: {table.amount} cannot be divided into "
-                f"{table.segments:,} equal segments of whole sectors of {identity.logical_block_bytes} bytes. Choose "
-                "another number of segments"
+                f"{table.segments:,} equal segments, because each segment must consist of whole sectors "
+                f"({identity.logical_block_bytes} bytes). Choose another number of segments"
             )
         return draw_segments(
             count=table.segments,

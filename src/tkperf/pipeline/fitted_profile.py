@@ -66,8 +66,8 @@ class TestPhases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedProfile:
-    """A profile fitted to a device. ``unaltered`` is the profile as its file defines it, and ``profile`` is the profile
-    with the changes by options and device.
+    """A profile that was adapted to a device. ``unaltered`` is the profile as its file defines it. ``profile`` also
+    contains the changes that the options and the device require.
     """
 
     identity: DeviceIdentity
@@ -288,8 +288,9 @@ def _require_whole_segments(tests: Sequence[TestPhases], profile: Profile, activ
                 continue
             if load.block_mix or length_bytes % load.block_size_bytes:
                 raise UsageError(
-                    f"test {test.test.name} of profile {profile.name} cannot run in {segments}, because its I/Os of "
-                    f"{load.blocks_name} would not all fit into one segment"
+                    f"test {test.test.name} of profile {profile.name} cannot run in {segments}: an I/O of "
+                    f"{load.blocks_name} could cross the end of a segment, because the length of a segment is not a "
+                    "multiple of this block size. Change the block size or the active range"
                 )
             if load.region is not None:
                 raise UsageError(

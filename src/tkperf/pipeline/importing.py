@@ -233,7 +233,7 @@ def _read(file: Path) -> bytes:
     content = read_input(file, what="the result", limit_bytes=RESULTS_BYTES)
     for start, form in _COMPRESSED.items():
         if content.startswith(start):
-            raise UsageError(f"{file}: it is compressed ({form}). Unpack the file, and import the result")
+            raise UsageError(f"{file}: the file is compressed ({form}). Unpack the file, and import the unpacked file")
     return content
 
 

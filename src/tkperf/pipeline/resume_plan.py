@@ -2,8 +2,8 @@
 
     run file -> same device -> plan from the stored data -> replay -> consent -> permit -> execute
 
-Only the data in the run file determines how the run continues. Present options and profiles have no influence. All
-faults are found before the first byte is written.
+Only the data in the run file determines how the run continues. The options and profiles of the current installation do
+not change the plan. tkperf reports every fault before it writes the first byte.
 """
 
 from __future__ import annotations

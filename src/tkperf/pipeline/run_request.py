@@ -103,7 +103,10 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             if not is_toml_path(test):
                 _one_of("test", test, (*SUITES[self.suite], ALL_TESTS))
         if (self.suite == "raid") is (self.raid is None):
-            raise UsageError("the suite raid needs the configuration of a RAID set, and no other suite accepts one")
+            raise UsageError(
+                "the suite raid needs the configuration of a RAID set (raid.json). The other suites accept no such "
+                "configuration"
+            )
         if self.raid is not None:
             self.raid.require_possible()
         self._check_values()

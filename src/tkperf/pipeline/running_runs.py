@@ -144,7 +144,7 @@ class FollowedFile:
         return list(self._follower.take(self._delta))
 
     def new_events(self) -> list[Event]:
-        """Look at the file, and return the events since the previous look.
+        """Read the file, and return the events since the previous reading.
 
         Raises:
             RunFileError: the file can no longer be read.

@@ -40,8 +40,8 @@ class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):
         ZoneShares,
         AT_LEAST_ONE,
         means(
-            "pairs of a share of the accesses and the share of the range to which these accesses go, in % and in the "
-            "order of addresses"
+            "zones of the range, in the order of addresses. Each zone is a pair: the share of the accesses, and the "
+            "share of the range that receives these accesses, both in %"
         ),
     ]
 

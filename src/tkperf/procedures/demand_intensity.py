@@ -276,7 +276,7 @@ def describe_grid(
     """Return a description of the test, line by line.
 
     Args:
-        blocks: the measured blocks, without mix and demand.
+        blocks: access and block size in words, such as ``RND 4 KiB``, without the mix and the demand.
     """
     tracked = f"TC {table.tracking_jobs} / QD {table.tracking_io_depth}"
     slice_s = table.slice_s

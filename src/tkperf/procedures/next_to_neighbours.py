@@ -89,8 +89,8 @@ class NeighboursTable(SteppedTable, frozen=True, kw_only=True):
     trimmed_percent: Annotated[
         Percent,
         means(
-            "share of the range, from the start of the range, that the trimmer trims and no other load uses, in %; 0: "
-            "no trimmer"
+            "share of the range that only the load with trims (the trimmer) uses, in %, counted from the start of the "
+            "range; 0: no load with trims runs"
         ),
     ]
     trim_block_size_kib: Annotated[BlockSizeKib, means("block size of the trims, in KiB")]

@@ -50,7 +50,7 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
             "or --json"
         )
     if result.tests and not any(test.name in TKPERF_TABLES for test in result.tests):
-        raise UsageError("TKperf's XML cannot contain results of fio. Use --csv or --json")
+        raise UsageError("TKperf's XML cannot contain results that were imported from fio. Use --csv or --json")
     # The name of an XML element allows fewer characters than the name of a run.
     root = ET.Element(re.sub(r"^(?![A-Za-z_])", "_", re.sub(r"[^A-Za-z0-9._-]", "_", result.info.name)))
     info, host = result.info, result.info.host

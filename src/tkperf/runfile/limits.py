@@ -284,7 +284,9 @@ def _open(path: Path, status: os.stat_result, locked_s: float) -> sqlite3.Connec
     writable = found and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     options = "mode=rw" if writable else "mode=ro"
     if not found and others_can_lay(real) and not is_being_written(path):
-        options += "&immutable=1"  # no process writes the file; SQLite then ignores a journal that appears now
+        # No process is writing the file, so the content cannot change. With immutable, SQLite ignores a journal that
+        # another user creates after this check.
+        options += "&immutable=1"
     return sqlite3.connect(f"{real.as_uri()}?{options}", uri=True, timeout=locked_s, isolation_level=None)
 
 
@@ -379,8 +381,8 @@ def require_few_steps(steps: int, parts: int, most_product: int, what: str) -> N
     """Raise ExcessError if the run has too many steps for its number of sections or workloads."""
     if steps * parts > most_product:
         raise ExcessError(
-            f"the run has {steps:,} steps of {parts:,} {what}, but a run with that number of {what} has at most "
-            f"{most_product // parts:,} steps"
+            f"the run file contains {steps:,} steps and {parts:,} {what}. A run with that number of {what} may contain "
+            f"at most {most_product // parts:,} steps"
         )
 
 

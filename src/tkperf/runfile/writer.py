@@ -339,7 +339,9 @@ def close_gaps(db: sqlite3.Connection) -> None:
 
 
 def _frame_of(db: sqlite3.Connection) -> tuple[SqlStatement, ...]:
-    """Return the facts and the tests of a run that continues. Without them, no reader can read the later entries."""
+    """Return the SQL statements that store the facts and the tests of a resumed run again. Without these rows, no
+    reader can read the entries that follow.
+    """
     return tuple(
         (f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608 - own names only
         for table in ("run", "host", "test", "resumption")

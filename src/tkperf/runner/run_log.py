@@ -373,7 +373,7 @@ class Follower:
 
 
 def _sum_before(kept: UnfinishedStep, newest: NewestSamples) -> Sample:
-    """Return one long sample for the beginning of a long step, up to the newest seconds."""
+    """Return one sample for the part of an unfinished step that is older than the kept seconds."""
     so_far = kept.measured_so_far
     starts_s = newest.samples[0].start_s if newest.samples else so_far.duration_s
     read, write = (

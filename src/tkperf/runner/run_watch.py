@@ -51,7 +51,7 @@ KNOWN_WITHIN_S = 0.15
 # reads them at the beginning and in the last seconds of the step. The rare readings between these times
 # are for threads that end earlier.
 LOOK_AT_THREADS_S, SELDOM_LOOK_AT_THREADS_S = 1.0, 10.0
-# If a step begins later than this after the last reading, the watch takes another reading at the
+# If more than this time has passed since the last reading when a step begins, the watch reads the host again at the
 # beginning of the step.
 FRESH_S = 1.0
 # Codes of two warnings: logs of drives that cannot be read, and steps that used up the host's CPUs.

@@ -244,11 +244,13 @@ class _Walk:
             return
         why = None
         if status.st_uid not in (0, os.geteuid()):
-            why = f"is a link or a pipe that another user made (uid {status.st_uid})"
+            why = f"is a link or a pipe that another user created (uid {status.st_uid})"
         elif is_link and os.geteuid() == 0 and os.fstat(self.folder).st_mode & _OTHERS_WRITE:
             why = "is a link in a folder that others can write to"
         if why is not None:
-            raise UsageError(f"{self._path}: {self._at / name} {why}. Nothing was written. Name the file itself")
+            raise UsageError(
+                f"{self._path}: {self._at / name} {why}. Nothing was written. Pass the path of a regular file"
+            )
 
 
 def find_cache_folder(name: str = "") -> Path | None:

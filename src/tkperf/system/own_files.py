@@ -47,4 +47,7 @@ def render_with_new_files(run_file: Path) -> str:
             return page.read_text(encoding="utf-8")
         except OSError as error:
             said = done.words[-200:] or reason_of(error)
-            raise EngineError(f"tkperf was upgraded or removed during the run, and now it says: {said}") from error
+            raise EngineError(
+                "the files of tkperf were replaced or removed during the run, and the installed tkperf cannot write "
+                f"the report: {said}. Install tkperf, and run 'tkperf report {run_file}'"
+            ) from error

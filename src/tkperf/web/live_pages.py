@@ -61,9 +61,9 @@ class _Watched:
 
 
 class _Stream(StreamingResponse):
-    """An answer that continues until the run ends.
+    """A response that continues until the run ends.
 
-    ``end`` is called when the answer ends, even if the browser leaves before the first event.
+    ``end`` is called when the response ends, even if the browser disconnects before the first event.
     """
 
     def __init__(self, events: AsyncIterator[bytes], end: Callable[[], None]) -> None:

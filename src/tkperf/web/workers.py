@@ -153,8 +153,8 @@ class Workers:
             raise error(answer[1:].decode(errors="replace"))
         if answer != DONE:
             raise JobError(
-                "the process that read the file ended early, perhaps because somebody damaged the file on purpose. "
-                "'tkperf show' on the command line may print the reason"
+                "the process that read the file ended unexpectedly. The file may be damaged. Run 'tkperf show FILE' to "
+                "see the reason"
             )
 
     async def _work(self, result: BinaryIO, job: str, arguments: Mapping[str, object]) -> bytes:
@@ -278,7 +278,10 @@ async def _receive_message(answers: socket.socket) -> bytes:
         raise error((await _receive_words(answers)).decode(errors="replace"))
     size = int.from_bytes(await _receive_exactly(answers, SIZE_BYTES), "big")
     if size > MOST_MESSAGE_BYTES:
-        raise FileError(f"the state of the batch needs more than {MOST_MESSAGE_BYTES / 1e6:.0f} MB")
+        raise FileError(
+            f"the state of the batch exceeds the limit of {MOST_MESSAGE_BYTES / 1e6:.0f} MB, so the page cannot show "
+            "it. Run 'tkperf status NAME.batch' instead"
+        )
     return await _receive_exactly(answers, size)
 
 

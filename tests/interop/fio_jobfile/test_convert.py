@@ -102,7 +102,7 @@ def test_what_is_kept(options: str, key: str, value: object) -> None:
         ("sync=1", "the option makes the device do work other than the I/Os that tkperf counts"),
         (
             "io_submit_mode=offload",
-            "with a rate, fio waits for all outstanding I/Os before each pause, unless other threads submit them",
+            "fio then submits the I/Os in other threads, and no longer waits for outstanding I/Os before a pause",
         ),
         ("no_such_option=1", "tkperf does not know this option; remove the option if the load is the same without it"),
         (

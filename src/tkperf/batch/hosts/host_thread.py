@@ -203,8 +203,8 @@ class HostWork:
             outlined = found if isinstance(found, Outlined) else None
             if outlined is None and (held or not isinstance(found, UnderWay)):
                 raise HostSilentError(
-                    f"{self.host}: tkperf expected the drives of the host, but the host sent the message "
-                    f"{type(found).__name__}. Check which tkperf is installed on the host"
+                    f"{self.host}: tkperf expected the list of drives from the host, but received the message "
+                    f"{type(found).__name__}. Install the same version of tkperf on the host and on this machine"
                 )
             if outlined is not None and not (self.begin.resumes or len(held) == len(self.numbers)):
                 raise HostSilentError(f"{self.host}: it shows {len(held)} of {len(self.numbers)} drives")

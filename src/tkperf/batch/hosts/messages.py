@@ -293,7 +293,10 @@ class Lines(Generic[Message]):
                 if drop_controls(text) != text or (is_short and "\n" in text):
                     raise InvalidMessageError("the other side of the connection sent a line with control characters")
                 if is_short and len(text) > _LONGEST_TEXT:
-                    raise InvalidMessageError(f"the host sent a text of more than {_LONGEST_TEXT:,} characters")
+                    raise InvalidMessageError(
+                        f"the host sent a message with a text field longer than {_LONGEST_TEXT:,} characters. Install "
+                        "the same version of tkperf on the host and on this machine"
+                    )
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
             fault = drop_controls(str(error))[:200]
             raise InvalidMessageError(

@@ -94,8 +94,9 @@ def require_sent_inputs(request: BatchRequest, files: Mapping[str, str]) -> None
     for name, text in files.items():
         if _INPUT.fullmatch(name) is None or name != name_input(text):
             raise RefusedError(
-                f"the order contains a file with the name '{name[:40]}', which is not the name of an input file. "
-                "Nothing was touched"
+                f"the request to this host contains a file with the name '{name[:40]}'. tkperf accepts only profiles "
+                "and workload files, with a name that is computed from their content. Install the same version of "
+                "tkperf on both machines. Nothing was touched"
             )
     for drive in request.drives:
         run = drive.request
@@ -103,8 +104,9 @@ def require_sent_inputs(request: BatchRequest, files: Mapping[str, str]) -> None
         for one in named:
             if is_toml_path(one) and one not in files:
                 raise RefusedError(
-                    f"'{one[:80]}' is a path on this host, but the order does not contain this file. Send the content "
-                    "of a profile or workload, or name a built-in one. Nothing was touched"
+                    f"'{one[:80]}' is a path on the host, and tkperf does not read profiles or workload files from the "
+                    "host. Store the file on the machine from which you start the batch, or use a built-in profile or "
+                    "workload. Nothing was touched"
                 )
 
 

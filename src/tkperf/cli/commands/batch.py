@@ -1,5 +1,5 @@
-"""tkperf batch: measure many drives after one question, each with its own run and run file, and print the results
-together.
+"""tkperf batch: measure many drives that the user confirms with one answer. Each drive has its own run and run file.
+tkperf prints the results together.
 """
 
 from __future__ import annotations

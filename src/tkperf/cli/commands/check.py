@@ -179,7 +179,8 @@ def _check_one(run_file: Path, work: _Work) -> None:
     claims = format_count(len(checked.claim_results), "claim")
     if work.require_confidence and (doubted := len(checked.unconfirmed)):
         raise ClaimsNotMetError(
-            f"{run_file}: {doubted} of {claims} met, but the distance from the limit is within the uncertainty"
+            f"{run_file}: {doubted} of {claims} met, but some values are closer to their limits than the uncertainty "
+            "of the values, so --require-confidence does not accept them"
         )
 
 
@@ -207,4 +208,7 @@ def _check_many(run_files: tuple[Path, ...], work: _Work) -> None:
     if not all(one.passes for one in files):
         raise ClaimsNotMetError(answer)
     if work.require_confidence and any(one.checked and one.checked.unconfirmed for one in files):
-        raise ClaimsNotMetError(f"{answer}, but for some claims the distance from the limit is within the uncertainty")
+        raise ClaimsNotMetError(
+            f"{answer}, but some values are closer to their limits than the uncertainty of the values, so "
+            "--require-confidence does not accept them"
+        )

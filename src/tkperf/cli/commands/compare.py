@@ -67,10 +67,10 @@ def compare(
     """Compare all RUN_FILES with the first one. Three or more runs on drives of one model are a cohort, and three or
     more runs on one drive are a history.
 
-    Ratios have 95 % intervals. A ratio in parentheses is within noise, that is, the interval contains 1 and no
-    difference of more than 10 %. A question mark means that a difference is undecided, because a value has no
-    uncertainty, or because the interval contains both 1 and a difference of more than 10 %. The output lists conditions
-    that differ. If you name a batch (NAME.batch), tkperf compares all runs of the batch.
+    Ratios have 95 % intervals. A ratio in parentheses is within noise: the interval contains 1, and no value in the
+    interval differs from 1 by more than 10 %. A question mark means that a difference is undecided, because a value has
+    no uncertainty, or because the interval contains both 1 and a difference of more than 10 %. The output lists
+    conditions that differ. If you name a batch (NAME.batch), tkperf compares all runs of the batch.
 
     \b
     Examples:

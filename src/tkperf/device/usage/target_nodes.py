@@ -256,7 +256,9 @@ class _Layers:
 
 
 def _related(node: Path, disk: Path, sys_root: Path) -> list[Path]:
-    """Return partitions, the whole disk, overlapping partitions, and other paths to the same drive."""
+    """Return all nodes that share data with a node: its partitions, its whole disk, the partitions that overlap it, and
+    other paths to the same drive.
+    """
     related = [*find_parts(node), disk, *_overlapping(node, disk)]
     for alias in find_other_paths(disk, sys_root):
         related += find_parts(alias)

@@ -145,7 +145,7 @@ _REFUSED = {
         iodepth_batch=1 iodepth_batch_complete_min=1 iodepth_batch_complete_max=1 iodepth_low
         serialize_overlap=0 force_async=0 nowait=0 uncached=0
     """,
-    "with a rate, fio waits for all outstanding I/Os before each pause, unless other threads submit them": """
+    "fio then submits the I/Os in other threads, and no longer waits for outstanding I/Os before a pause": """
         io_submit_mode=inline
     """,
     "special modes of an I/O engine change latency; tkperf uses io_uring or libaio without such modes": """

@@ -331,7 +331,9 @@ def _list_places(figure: DecisionFigure, groups: Sequence[Sequence[int]], number
 
 
 def _explain_missing_rank(figure: DecisionFigure, run: int, *, with_value: bool, with_reason: bool) -> str:
-    """Return as much of the value and the reason as fits on a line. The matrix always shows both."""
+    """Return, in parentheses, the value of a run without a rank and the reason why it has no rank, as far as the caller
+    has space for them. The matrix always shows both.
+    """
     if with_value:
         return f" ({', '.join(_facts_of(figure, run))})"
     return f" ({figure.cells[run].unranked})" if with_reason else ""
@@ -418,9 +420,10 @@ def describe_distance(cell: DecisionCell) -> str:
 
 
 def build_decision_view(comparison: Comparison, decision: Decision) -> DecisionView:
-    """Return the content at the beginning of a comparison: the lines and the matrix.
+    """Return the content at the beginning of a comparison page: one line for each use (such as random reads), and the
+    matrix of drives and figures.
 
-    There is a line for each use. For a cohort or a history, the findings replace these lines.
+    For a cohort or a history, the findings replace the lines.
     """
     alike = comparison.cohort is not None or comparison.history is not None
     found = [("", sentence) for sentence in find_conclusions(comparison)] if alike else []

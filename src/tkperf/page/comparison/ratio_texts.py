@@ -27,8 +27,8 @@ _Figure = TypeVar("_Figure", CohortValue, HistoryValue)
 # Two differences count as about equal if their logarithms differ by no more than this value, which is a factor of 1.25.
 _ABOUT_EQUAL = log(1.25)
 RATIO_MARKS = {
-    Change.WITHIN_NOISE: f"(×1.02): within noise: the {INTERVAL} of the ratio contains 1 and no "
-    f"difference of more than {100 * (MOST_WITHIN_NOISE - 1):.0f} %; for a maximum, the ranges overlap.",
+    Change.WITHIN_NOISE: f"(×1.02): within noise: the {INTERVAL} of the ratio contains 1, and no value "
+    f"in it differs from 1 by more than {100 * (MOST_WITHIN_NOISE - 1):.0f} %; for a maximum, the ranges overlap.",
     Change.INCONCLUSIVE: "×1.02?: noise is not known: a value has no uncertainty (it was measured once) or only a "
     "lower "
     "limit of it, and the ranges do not decide. Or it cannot be decided: the interval contains 1, but also a "

@@ -116,8 +116,8 @@ def _merge_tests(comparison: Comparison, test: str) -> dict[str, SectionResult]:
 
 
 def build_lead_charts(comparison: Comparison) -> tuple[ChartView, ...]:
-    """Return the two charts at the beginning of a comparison: random writes from fresh to full, and random reads over
-    block size.
+    """Return the two charts at the beginning of a comparison: random writes against the amount written in drive fills,
+    and random reads against the block size.
 
     If fewer than two runs have the curve of a chart, another chart replaces this chart.
     """

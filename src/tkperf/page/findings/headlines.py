@@ -199,7 +199,9 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
 
     for candidate in sorted(every, key=rank):
         work, section = candidate.headline.workload, by_name[candidate.headline.section]
-        if work is None or work.together:  # Streams of a combination always differ in their demands.
+        # A combination has no single demand, because each stream sets its own. The label therefore does not name a
+        # demand.
+        if work is None or work.together:
             yield candidate
             continue
         place = section.name, work

@@ -162,7 +162,9 @@ def describe_neighbours(section: SectionResult) -> str:
 
 
 def _describe_effect(effect: NeighbourEffect) -> str:
-    """Return the factor next to a neighbour in words, or that the neighbour does not measurably change the latency."""
+    """Describe how a second load changes the latency of the first load: the factor in words, or the statement that the
+    latency does not measurably change.
+    """
     known = effect.uncertainty
     ends = None if known is None or known.low is None or known.high is None else (known.low, known.high)
     if ends is not None and ends[0] <= 1 <= ends[1] <= NARROW_INTERVAL * ends[0]:

@@ -130,7 +130,9 @@ def describe_ends(uncertainty: Uncertainty, digits: int | None = None) -> str:
 
 
 def _to_same_place(value: float, uncertainty: Uncertainty, digits: int | None) -> str:
-    """Return the value with two digits of the width of the interval, so that the value differs from both ends."""
+    """Round the value to the second significant digit of the interval's width, so that the printed value differs from
+    both ends of the interval.
+    """
     low, high = uncertainty.low, uncertainty.high
     if digits is not None or low is None or high is None or high <= low:
         return format_number(value, digits)

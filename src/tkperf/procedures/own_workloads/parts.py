@@ -86,8 +86,9 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
         ZoneShares,
         AT_MOST,
         means(
-            "for random access: pairs of a share of the accesses and the share of the range to which these accesses "
-            "go, in % and in the order of addresses; default: evenly spread accesses"
+            "for random access: zones of the range, in the order of addresses. Each zone is a pair: the share of the "
+            "accesses, and the share of the range that receives these accesses, both in %. Default: the accesses are "
+            "evenly spread"
         ),
     ] = ()
     jobs: Annotated[
