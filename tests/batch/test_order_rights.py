@@ -71,7 +71,7 @@ def test_a_profile_by_its_path_on_the_host_is_refused_and_not_read(tmp_path: Pat
     (tmp_path / "secret.toml").write_text(SECRET)
     code, messages = call(plan_of(request_of(profile=str(tmp_path / "secret.toml"))), tmp_path)
     assert (code, messages[-1]["type"]) == (3, "Refused")
-    assert "Send the content" in messages[-1]["text"]
+    assert "Store the file on the machine" in messages[-1]["text"]
     assert "secret_of_root" not in json.dumps(messages)
 
 
