@@ -57,7 +57,7 @@ def test_jobs_that_fail_cost_their_own_page_only() -> None:
         return errors
 
     died, grew, refused, locked, failed, *_ = with_workers(use)
-    assert "ended early" in str(died)
+    assert "ended unexpectedly" in str(died)
     assert "more than 1.1 GB of memory" in str(grew)
     assert str(refused) == "it is <damaged>"
     assert isinstance(refused, FileError)
