@@ -55,6 +55,7 @@ HEAVY = {
 LIGHT = {
     "tkperf",
     "tkperf.model",
+    "tkperf.model.built_version",  # only if a wheel was built, also for an editable installation
     "tkperf.model.version",
     "tkperf.model.choices",
     "tkperf.model.errors",
