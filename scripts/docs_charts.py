@@ -183,7 +183,9 @@ def _show(command: str, page: ReportView, shown: set[tuple[str, str]]) -> Iterat
         names = list(dict.fromkeys(", ".join(each.choice) for each in one.views if each.choice))
         if len(names) > MOST_VIEWS:
             names[MOST_VIEWS:] = [f"and {len(names) - MOST_VIEWS} more"]
-        yield _wrap(f"**{question}**" + (f" Views: {'; '.join(names)}." if one.others and names else ""))
+        yield _wrap(
+            f"**{question}**" + (f" The chart has these views: {'; '.join(names)}." if one.others and names else "")
+        )
         for view in new.values():
             number = len(list(GALLERY.iterdir())) + 1
             draw_picture(view.chart, GALLERY / f"{number:02}.png")

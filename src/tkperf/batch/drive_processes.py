@@ -83,7 +83,7 @@ class ReadsDone(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Read(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """An order to read the held drive for some seconds."""
+    """A request to read the held drive for some seconds."""
 
     seconds: int
 

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Stop:
-    """An order to stop reading. After the event ``over``, reading continues. None: the thread must end."""
+    """A request to stop reading. After the event ``over``, reading continues. None: the thread must end."""
 
     reached: threading.Event = field(default_factory=threading.Event)
     over: threading.Event | None = field(default_factory=threading.Event)

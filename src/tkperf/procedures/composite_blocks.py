@@ -27,8 +27,8 @@ class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):
     """The grid of demands for a mix of block sizes.
 
     ``block_shares`` contains pairs of a block size in KiB and the percentage of all I/Os with this size.
-    ``zone_shares`` contains pairs of a percentage of the accesses and the percentage of the range to which these
-    accesses go. The zones follow each other from the start of the range.
+    ``zone_shares`` contains a pair for each zone: the share of the accesses, and the share of the range that receives
+    these accesses, both in %. The zones follow each other from the start of the range.
     """
 
     key: ClassVar[str] = "composite_blocks"

@@ -195,8 +195,8 @@ class HostWork:
                 number = one.shown.number
                 if number in digests or not self._is_own(one):
                     raise HostSilentError(
-                        f"{self.host}: the host sent a drive that is not part of the request. Check which tkperf is "
-                        "installed on the host"
+                        f"{self.host}: the host sent a drive that is not part of the request. Install the same version "
+                        "of tkperf on the host and on this machine"
                     )
                 digests[number] = one.shown.digest
                 held.append(self._localise(one))
@@ -323,8 +323,8 @@ class HostWork:
     def _number_of(self, message: DriveReport | EventReport) -> int:
         if message.number > len(self.numbers):
             raise HostSilentError(
-                f"{self.host}: the host reported drive {message.number}, which is not part of the request. Check "
-                "which tkperf is installed on the host"
+                f"{self.host}: the host reported drive {message.number}, which is not part of the request. Install the "
+                "same version of tkperf on the host and on this machine"
             )
         return self.numbers[message.number - 1]
 
@@ -401,8 +401,8 @@ class HostWork:
             receive_file(connection, head, new)
             if not _is_snapshot(new, run, self.host):
                 raise HostSilentError(
-                    f"{self.host}: the host sent data for {run} that are not a snapshot of the run file. Check which "
-                    "tkperf is installed on the host"
+                    f"{self.host}: the host sent data for {run} that are not a snapshot of the run file. Install the "
+                    "same version of tkperf on the host and on this machine"
                 )
             new.replace(path)
         except OSError as error:
