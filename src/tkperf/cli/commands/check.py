@@ -179,8 +179,8 @@ def _check_one(run_file: Path, work: _Work) -> None:
     claims = format_count(len(checked.claim_results), "claim")
     if work.require_confidence and (doubted := len(checked.unconfirmed)):
         raise ClaimsNotMetError(
-            f"{run_file}: {doubted} of {claims} met, but --require-confidence does not accept these claims: the value is "
-            "closer to the limit than its uncertainty, or has no uncertainty"
+            f"{run_file}: {doubted} of {claims} met, but --require-confidence does not accept these claims: the value "
+            "is closer to the limit than its uncertainty, or has no uncertainty"
         )
 
 
@@ -209,6 +209,6 @@ def _check_many(run_files: tuple[Path, ...], work: _Work) -> None:
         raise ClaimsNotMetError(answer)
     if work.require_confidence and any(one.checked and one.checked.unconfirmed for one in files):
         raise ClaimsNotMetError(
-            f"{answer}, but --require-confidence does not accept some claims: the value is closer to the limit than its "
-            "uncertainty, or has no uncertainty"
+            f"{answer}, but --require-confidence does not accept some claims: the value is closer to the limit than "
+            "its uncertainty, or has no uncertainty"
         )
