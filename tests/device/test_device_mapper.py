@@ -251,7 +251,9 @@ def test_who_takes_the_drive_between_the_holds_keeps_it(
         return real(descriptor, request, buffer, mutate)
 
     monkeypatch.setattr(device_mapper, "ioctl", claimed)
-    with pytest.raises(DeviceError, match=r"cannot be mapped: .*busy\. Nothing more is written"):
+    with pytest.raises(
+        DeviceError, match=r"cannot create the device-mapper mapping of the segments: .*busy\. Nothing more is written"
+    ):
         SegmentMapping(permit, SEGMENTS).create()
     with pytest.raises(RefusedError):
         _ = permit.path
