@@ -71,7 +71,7 @@ def test_an_earlier_run_of_the_model_tells_each_workloads_rate(tmp_path: Path) -
     # The rate of a test that the earlier run does not contain is only a bound.
     assert estimate_run(plan_of("tp"), rates).stages[2].least_bytes == 0
     other = tkperf.make_plan("ssd", "sim:nvme-4kn", tests=["writesat"])
-    with pytest.raises(UsageError, match="run of simulated sata-ssd, but the device is simulated"):
+    with pytest.raises(UsageError, match="this run measured simulated sata-ssd, but the device is simulated"):
         read_rates(tmp_path / "before.tkperf", other.dut)
 
 
