@@ -369,8 +369,7 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
             entries = [_entry(of_run, workload, quantity) for of_run, workload in zip(cells, of_runs, strict=True)]
             row = _row(test, name, of_runs[0], quantity, entries)
             # The total of different streams follows their offered rates, so a greater total is not better.
-            is_total = of_runs[0].is_combination
-            yield replace(row, entries=tuple(map(_as_different, row.entries))) if is_total else row
+            yield _judge_nothing(row) if of_runs[0].is_combination else row
     yield from _of_course(test, sections, {*phases, *({STEADY_PART} if whole and phases else ())})
 
 
@@ -378,18 +377,19 @@ def _of_readers(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
     """Yield the latency of the reader alone and next to each neighbour. The values are not judged as better or worse,
     because the rate of the reader differs from drive to drive.
     """
-    of_runs = [find_neighbours((section,)) for section in sections]
+    first, *others = [{one.name: one for one in find_neighbours((section,))} for section in sections]
+    names = [name for name in first if all(name in effects for effects in others)]
+    of_runs = [[effects[name] for name in names] for effects in (first, *others)]
     builders = [make_entry_builder(section) for section in sections]
-    for number, effect in enumerate(of_runs[0]):
-        same = [next((one for one in effects if one.name == effect.name), None) for effects in of_runs]
-        effects = [one for one in same if one is not None]
-        if len(effects) < len(sections):
-            continue
-        for cells in ([one.alone for one in effects] if not number else [], [one.reader for one in effects]):
-            if cells:
-                entries = [build(cell.workload, READ_P99) for build, cell in zip(builders, cells, strict=True)]
-                row = _row(test, sections[0].name, cells[0].workload, READ_P99, entries)
-                yield replace(row, entries=tuple(map(_as_different, row.entries)))
+    alone = [[effects[0].alone for effects in of_runs]] if names else []
+    for cells in (*alone, *([one.reader for one in effects] for effects in zip(*of_runs, strict=True))):
+        entries = [build(cell.workload, READ_P99) for build, cell in zip(builders, cells, strict=True)]
+        yield _judge_nothing(_row(test, sections[0].name, cells[0].workload, READ_P99, entries))
+
+
+def _judge_nothing(row: ComparedRow) -> ComparedRow:
+    """Return a row in which no value is called better or worse."""
+    return replace(row, entries=tuple(map(_as_different, row.entries)))
 
 
 def _as_different(entry: Entry) -> Entry:
