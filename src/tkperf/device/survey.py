@@ -41,6 +41,7 @@ from tkperf.device.usage.processes import ProcessSurvey, describe_process, is_ke
 from tkperf.device.usage.target_nodes import TargetNodes, find_target_nodes
 from tkperf.model.units import on_one_line
 from tkperf.system.host import FileLock, read_locks, require_descriptors
+from tkperf.system.installation import CONTAINER_FILES, NAMED_CONTAINER_FILE
 
 # The number of files that the checks open at the same time. Before an erase, the number also includes files
 # for fio and the run file.
@@ -297,7 +298,6 @@ CAP_SYS_PTRACE = 19
 _HIDING = ("hidepid=1", "hidepid=2", "hidepid=noaccess", "hidepid=invisible", "subset=pid")
 # File systems that other machines may use as well. This kernel does not count uses by other machines.
 _SHARED = ("nfs", "nfs4", "cifs", "smb3", "fuse", "9p", "virtiofs", "ceph", "gfs2", "ocfs2")
-_CONTAINER_FILES = {".dockerenv": "Docker", "run/.containerenv": "Podman"}
 
 
 class BlindSpotCode(StrEnum):
@@ -470,8 +470,8 @@ def _status(proc_root: Path, key: str) -> str:
 
 def describe_container(proc_root: Path, root: Path = Path("/")) -> str:
     """Return a description of the container or namespace in which tkperf runs."""
-    name = text(root / "run/systemd/container")
-    for file, manager in _CONTAINER_FILES.items():
+    name = text(root / NAMED_CONTAINER_FILE)
+    for file, manager in CONTAINER_FILES.items():
         if name is None and (root / file).exists():
             name = manager
     for variable in (text(proc_root / "1/environ") or "").split("\0"):

@@ -25,8 +25,10 @@ EXTRAS = {
     "serve": ("tkperf serve needs", ("starlette", "uvicorn")),
     "parquet": ("Parquet files need", ("pyarrow",)),
 }
-# Files that container managers create in each container.
-_CONTAINER_MARKS = ("run/.containerenv", ".dockerenv", "run/systemd/container")
+# Files that container managers create in each container, with the name of the manager.
+CONTAINER_FILES = {".dockerenv": "Docker", "run/.containerenv": "Podman"}
+# This file contains the name of the manager.
+NAMED_CONTAINER_FILE = "run/systemd/container"
 
 
 class Way(StrEnum):
@@ -83,7 +85,7 @@ class Installation:
 def read_installation(root: Path = Path("/")) -> Installation:
     """Return how the running tkperf was installed. ``root`` is the root of the file system."""
     way, program = _find_way(), _find_program()
-    in_container = any((root / mark).exists() for mark in _CONTAINER_MARKS)
+    in_container = any((root / mark).exists() for mark in (*CONTAINER_FILES, NAMED_CONTAINER_FILE))
     return Installation(
         way=way,
         place=Path(sys.prefix),
