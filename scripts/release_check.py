@@ -1,13 +1,14 @@
 """``make release-check``: run the check list of a release as one command.
 
 Every check runs, even if an earlier check failed. Each check prints one line, and the exit status is 1 if any check
-failed. The artefacts are written to dist/release, with SHA256SUMS and the software bill of materials. The output of
+failed. The artefacts are written to dist/release, with SHA256SUMS and the software bills of materials. The output of
 each program is written to dist/release-logs.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -21,7 +22,10 @@ import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from email.parser import HeaderParser
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 # Libraries that vl-convert-python embeds in each report with charts, and the function that returns the version of each
@@ -122,11 +126,9 @@ def check_promises(release: Release) -> None:
 
 def check_notice(release: Release) -> None:
     """Check that NOTICE names the font and the libraries in each report with charts, with the locked versions."""
-    import vl_convert  # noqa: PLC0415 # it loads V8
-
     notice = " ".join((release.checkout / "NOTICE").read_text(encoding="utf-8").split())
-    wanted = [f"{name} {getattr(vl_convert, function)()}" for name, function in LIBRARIES.items()]
-    wanted += [f"Vega-Lite {vl_convert.get_vegalite_versions()[-1]}", f"Inter {FONT['version']}"]
+    wanted = [f"{name} {version}" for name, version in find_library_versions().items()]
+    wanted.append(f"Inter {FONT['version']}")
     if missing := [words for words in wanted if words not in notice]:
         raise CheckError(f"NOTICE does not name {', '.join(missing)}")
 
@@ -177,32 +179,106 @@ def check_versions(release: Release) -> None:
             raise CheckError(f"the metadata of the wheel or of the sdist is not of version {version}")
 
 
-def write_bill(release: Release) -> None:
-    """Write the software bill of materials of the wheel: tkperf, the locked packages of all extras, and the font.
+def write_bills(release: Release) -> None:
+    """Write a software bill of materials for the wheel and for the Debian package.
 
-    uv writes the file in CycloneDX format. Its random number and its time are replaced, so that the same commit leads
-    to the same file.
+    The bill of the wheel lists tkperf and what pip installs with it: the locked packages of all extras. The bill of the
+    Debian package lists the packages that this file contains.
     """
-    (wheel,) = release.artefacts.glob("tkperf-*.whl")
-    version = wheel.name.split("-")[1]
     export = '"$(sh scripts/uv.sh .tools)" export --quiet --frozen --no-dev --all-extras --format cyclonedx1.5'
     release.call("bill", "-c", f"{export} --output-file '{release.logs}/bill.json'")
-    bill = json.loads((release.logs / "bill.json").read_text(encoding="utf-8"))
-    digest = _sha256(wheel)
+    locked = (release.logs / "bill.json").read_text(encoding="utf-8")
+    (wheel,) = release.artefacts.glob("tkperf-*.whl")
+    version = wheel.name.split("-")[1]
+    _write_bill(release, json.loads(locked), wheel, f"pkg:pypi/tkperf@{version}", f"tkperf-{version}.cdx.json")
+    for package in release.artefacts.glob("tkperf_*.deb"):
+        _, debian, architecture = package.stem.split("_")
+        bill = _keep_contained(json.loads(locked), read_bundled(package), package.name)
+        address = f"pkg:deb/debian/tkperf@{quote(debian)}?arch={architecture}"
+        _write_bill(release, bill, package, address, f"{package.name}.cdx.json")
+
+
+def read_bundled(package: Path) -> dict[str, str]:
+    """Return the versions of the Python packages that a Debian package contains, by name, without tkperf."""
+    files = subprocess.run(["dpkg-deb", "--fsys-tarfile", package], capture_output=True, check=True).stdout
+    found = {}
+    with tarfile.open(fileobj=io.BytesIO(files)) as tree:
+        for member in tree:
+            if re.search(r"/site-packages/[^/]+\.dist-info/METADATA$", member.name):
+                file = tree.extractfile(member)
+                assert file is not None
+                metadata = HeaderParser().parsestr(file.read().decode())
+                found[_normalized(metadata["Name"])] = metadata["Version"]
+    del found["tkperf"]
+    return found
+
+
+def _keep_contained(bill: dict[str, Any], bundled: Mapping[str, str], artefact: str) -> dict[str, Any]:
+    """Remove every package that the artefact does not contain from a bill.
+
+    Raises:
+        CheckError: the artefact contains a package that is not locked in this version.
+    """
+    kept = [each for each in bill["components"] if bundled.get(_normalized(each["name"])) == each["version"]]
+    listed = {_normalized(each["name"]) for each in kept}
+    if unknown := sorted(f"{name} {version}" for name, version in bundled.items() if name not in listed):
+        raise CheckError(f"{artefact} contains packages that uv.lock does not name: {', '.join(unknown)}")
+    references = {each["bom-ref"] for each in kept} | {bill["metadata"]["component"]["bom-ref"]}
+    bill["components"] = kept
+    bill["dependencies"] = [
+        each | {"dependsOn": [reference for reference in each.get("dependsOn", ()) if reference in references]}
+        for each in bill["dependencies"]
+        if each["ref"] in references
+    ]
+    return bill
+
+
+def _write_bill(release: Release, bill: dict[str, Any], artefact: Path, address: str, name: str) -> None:
+    """Write the bill of an artefact, with the font and the libraries that reports contain.
+
+    uv writes the bill in CycloneDX format. Its random number and its time are replaced, so that the same commit leads
+    to the same file.
+    """
+    digest = _sha256(artefact)
     bill["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, digest).urn
-    bill["metadata"]["timestamp"] = datetime.fromtimestamp(
-        int(release.git("log", "-1", "--format=%ct")), UTC
-    ).isoformat()
+    epoch = int(release.git("log", "-1", "--format=%ct"))
+    bill["metadata"]["timestamp"] = datetime.fromtimestamp(epoch, UTC).isoformat()
     bill["metadata"]["component"] |= {
         "type": "application",
-        "version": version,
+        "version": address.partition("@")[2].partition("?")[0],
         "hashes": [{"alg": "SHA-256", "content": digest}],
         "licenses": [{"expression": "Apache-2.0 AND OFL-1.1"}],
-        "purl": f"pkg:pypi/tkperf@{version}",
+        "purl": address,
     }
-    bill["components"].append(FONT)
-    path = release.artefacts / f"tkperf-{version}.cdx.json"
-    path.write_text(json.dumps(bill, indent=2) + "\n", encoding="utf-8")
+    bill["components"] += [FONT, *list_libraries()]
+    (release.artefacts / name).write_text(json.dumps(bill, indent=2) + "\n", encoding="utf-8")
+
+
+def list_libraries() -> list[dict[str, Any]]:
+    """Return the components that vl-convert-python embeds in each report with charts."""
+    return [
+        {
+            "type": "library",
+            "bom-ref": name.lower(),
+            "name": name.lower(),
+            "version": version,
+            "licenses": [{"license": {"id": "BSD-3-Clause"}}],
+            "purl": f"pkg:npm/{name.lower()}@{version}",
+        }
+        for name, version in find_library_versions().items()
+    ]
+
+
+def find_library_versions() -> dict[str, str]:
+    import vl_convert  # noqa: PLC0415 # it loads V8
+
+    versions = {name: getattr(vl_convert, function)() for name, function in LIBRARIES.items()}
+    return versions | {"Vega-Lite": vl_convert.get_vegalite_versions()[-1]}
+
+
+def _normalized(name: str) -> str:
+    """Return a package name in the form in which Python compares names (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def write_sums(release: Release) -> None:
@@ -236,7 +312,7 @@ CHECKS: tuple[tuple[str, Callable[[Release], None]], ...] = (
     ("Debian package, twice with the same bytes (make deb)", build_twice("deb")),
     ("all artefacts have the version of the tag", check_versions),
     ("uv tool and pipx, the tests of the sdist", run_script("try-wheel", "scripts/try-wheel.sh", "dist/release")),
-    ("software bill of materials", write_bill),
+    ("software bills of materials of the wheel and the Debian package", write_bills),
     ("SHA256SUMS", write_sums),
 )
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -131,7 +133,7 @@ def test_the_bill_lists_what_the_wheel_needs(check: Any, release: Any) -> None:
     """
     (release.artefacts / "tkperf-3.0.0-py3-none-any.whl").write_bytes(b"a wheel")
     here = check.Release(artefacts=release.artefacts, logs=release.logs)
-    check.write_bill(here)
+    check.write_bills(here)
     path = release.artefacts / "tkperf-3.0.0.cdx.json"
     first = path.read_bytes()
     bill = json.loads(first)
@@ -139,8 +141,46 @@ def test_the_bill_lists_what_the_wheel_needs(check: Any, release: Any) -> None:
     names = {component["name"] for component in bill["components"]}
     assert {"Inter", "click", "numpy", "jinja2", "vl-convert-python", "pyarrow", "starlette"} <= names
     assert "pytest" not in names
-    check.write_bill(here)
+    check.write_bills(here)
     assert path.read_bytes() == first
+
+
+def package(file: Path, versions: dict[str, str]) -> None:
+    """Write a Debian package that contains the metadata of these Python packages."""
+    tree = file.parent / "tree"
+    (tree / "DEBIAN").mkdir(parents=True)
+    (tree / "DEBIAN/control").write_text(
+        "Package: tkperf\nVersion: 3.0.0-1+deb12\nArchitecture: amd64\nMaintainer: A <a@example.org>\nDescription: -\n"
+    )
+    for name, number in versions.items():
+        record = tree / f"usr/lib/tkperf/lib/python3.11/site-packages/{name}-{number}.dist-info"
+        record.mkdir(parents=True)
+        (record / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: {number}\n")
+    subprocess.run(["dpkg-deb", "--build", tree, file], check=True, capture_output=True)
+    shutil.rmtree(tree)
+
+
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb is not installed")
+def test_the_bill_of_a_debian_package_lists_what_the_package_contains(check: Any, release: Any) -> None:
+    """The bill of a Debian package lists the packages inside this file, the font and the libraries of reports. A
+    bundled package that is not locked fails the check.
+    """
+    (release.artefacts / "tkperf-3.0.0-py3-none-any.whl").write_bytes(b"a wheel")
+    here = check.Release(artefacts=release.artefacts, logs=release.logs)
+    deb = release.artefacts / "tkperf_3.0.0-1+deb12_amd64.deb"
+    rich, click = version("rich"), version("click")
+    package(deb, {"tkperf": "3.0.0", "rich": rich, "Click": click})
+    check.write_bills(here)
+    bill = json.loads((release.artefacts / f"{deb.name}.cdx.json").read_text())
+    contained = {each["name"]: each["version"] for each in bill["components"]}
+    assert contained["rich"] == rich
+    assert set(contained) == {"rich", "click", "Inter", "vega", "vega-lite", "vega-embed", "vega-themes"}
+    root = bill["metadata"]["component"]
+    assert root["purl"] == "pkg:deb/debian/tkperf@3.0.0-1%2Bdeb12?arch=amd64"
+    assert {each["ref"] for each in bill["dependencies"]} <= {each["bom-ref"] for each in (*bill["components"], root)}
+    package(deb, {"tkperf": "3.0.0", "rich": "0.1"})
+    with pytest.raises(check.CheckError, match=r"not name: rich 0\.1"):
+        check.write_bills(here)
 
 
 def test_every_check_runs_and_a_failure_counts(check: Any, release: Any, capsys: pytest.CaptureFixture[str]) -> None:
