@@ -1,10 +1,10 @@
 """Measure all figures of docs/explanation/accuracy.md with one command.
 
-All measurements together take an hour and a quarter on a machine without other work.
+All measurements together take 75 minutes on a machine that runs no other programs.
 
 The script runs each of the commands below. It writes the output of a command to FOLDER/NAME.txt, and the figures of the
-command to FOLDER/NAME.json. It prints which commands stayed within their limits. If a command did not, the script ends
-with status 1. The script needs root and QEMU.
+command to FOLDER/NAME.json. It prints which commands stayed within their limits. If a command exceeds its limit, the
+script ends with exit status 1. The script needs root and QEMU.
 
     python bench/accuracy.py [--folder accuracy] [--only NAME ...]
 """

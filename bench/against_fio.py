@@ -1,4 +1,4 @@
-"""How much does tkperf slow the load down?
+"""Measure how much tkperf slows the load down.
 
 The script compares steps of tkperf with the same fio job that is started by hand, in alternating pairs.
 
@@ -6,15 +6,15 @@ fio uses direct I/O on a file in memory (tmpfs). Two jobs of the load use up two
 affects the latencies.
 
 One half of each pair is a step that tkperf's engine runs, while tkperf also reads the counters of a device, as in a
-run. The other half is the same job file with ``fio --output-format=json+``. Such plain calls run before and after the
-step, so that both halves are affected alike if the machine becomes faster or slower. The two plain calls show how much
-such calls differ by themselves. A further call with ``--status-interval=1`` shows the effect of the reports from which
-the samples of each second are made.
+run. The other half is the same job file with ``fio --output-format=json+``. fio is called in this way both before and
+after the step. A change in the speed of the machine therefore affects both halves equally. The two plain calls show how
+much such calls differ even without tkperf. A further call with ``--status-interval=1`` shows the effect of the reports
+from which the samples of each second are made.
 
 The script prints the medians of the pairs' ratios, their 95 % intervals (ranks of the sorted ratios according to the
-binomial distribution) and their spread. It also prints how often fio's job threads lost their CPUs, the CPU time of
-tkperf itself, and the load of the host. With --json, the script writes the same data as JSON. The exit status is 1 if a
-median is beyond its limit. The script needs root, because it reads the counters of a loop device.
+binomial distribution) and the spread of the ratios. It also prints how often fio's job threads lost their CPUs, the CPU
+time of tkperf itself, and the load of the host. With --json, the script writes the same data as JSON. The exit status
+is 1 if a median is beyond its limit. The script needs root, because it reads the counters of a loop device.
 
     python bench/against_fio.py [--pairs 30] [--step-s 4] [--jobs 2] [--depth 16] [--folder /dev/shm] [--json FILE]
 """
@@ -63,8 +63,8 @@ MOST_P999_RATIO = 1.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Figures of one call of fio. ``switches_per_s`` is the number of voluntary and involuntary context switches of all
-    job threads per second.
+    """Figures of one call of fio. ``switches_per_s`` is the number of context switches per second, voluntary and
+    involuntary, of all job threads.
     """
 
     iops: float
@@ -116,15 +116,15 @@ def by_tkperf(permit: ErasePermit, step: Step, counters: Counters) -> tuple[Figu
     finally:
         engine.close()
     measurement = execution.measurement
-    # The last report of fio arrives when fio ends, so it does not belong to a second.
+    # The last report of fio arrives when fio ends, so it does not cover a second.
     samples_s = sum(sample.duration_s for sample in measurement.samples[1 : len(cpu_s)])
     share = (cpu_s[-1] - cpu_s[0]) / samples_s if samples_s else float("nan")
     return figures_of(measurement, execution.output), share
 
 
 def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[str, float]:
-    """Return the ratios between one kind of call and the plain calls before and after it, pair by pair. Also return the
-    ratios between the plain calls.
+    """Return the ratios of one kind of call to the plain calls before and after it, for each pair. Also return the
+    ratios between the two plain calls of each pair.
     """
 
     def plain(one: dict[str, Figures]) -> float:

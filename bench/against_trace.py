@@ -1,12 +1,13 @@
-"""Do tkperf's latencies agree with those of the kernel?
+"""Check whether tkperf's latencies agree with those of the kernel.
 
 The script compares a run on a loop device with the kernel's trace of every I/O.
 
 The run consists of two rounds of 4 KiB random reads with one outstanding I/O. With one outstanding I/O, fio processes
-each I/O as soon as it is done, and not after other I/Os. The trace contains the times at which each I/O was queued,
-passed to the driver and completed. The script prints the mean and the percentiles according to tkperf and according to
-the trace. The times in the trace are exact and not rounded to buckets. With --json, the script writes the same data as
-JSON. The exit status is 1 if a difference is beyond its limit. The script needs root (loop device, tracefs).
+each I/O as soon as it completes. No other I/O delays the processing. The trace contains the times at which each I/O was
+queued, passed to the driver and completed. The script prints the mean and the percentiles according to tkperf and
+according to the trace. The times in the trace are exact and not rounded to buckets. With --json, the script writes the
+same data as JSON. The exit status is 1 if a difference is beyond its limit. The script needs root (loop device,
+tracefs).
 
     python bench/against_trace.py [--folder /var/tmp] [--step-s 10] [--json FILE]
 """
@@ -33,7 +34,7 @@ from tests.lab.block_trace import compare, find_beyond, traced_reads  # noqa: E4
 PROFILE = CHECKOUT / "tests/lab/cases/accuracy.toml"
 # docs/explanation/accuracy.md states this limit.
 MOST_OVERHEAD_US, MOST_TAIL_OVERHEAD_US = 40.0, 100.0
-# The buffer has room for twice the events of two rounds of 10 s at 100,000 IOPS.
+# The buffer can hold twice the number of events that two rounds of 10 s produce at 100,000 IOPS.
 BUFFER_KB = 1 << 18
 
 

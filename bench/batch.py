@@ -1,19 +1,18 @@
-"""How much CPU time and memory does a batch need, and do its drives wait for each other?
+"""Measure the CPU time and memory of a batch, and whether its drives wait for each other.
 
 The script also measures the gaps between steps and the time to make the page of the batch.
 
 The script has three parts. Each part runs a batch from the command line:
 
 - ``supervisor`` measures simulated drives in one batch: the CPU time of the batch process from the start of the first
-  drive to the end of the last, as a share of this time and for each step; the memory of the batch process; and the
-  memory of the drives' processes at their ends. Simulated steps take a thousandth of their time, so the share of a CPU
-  is that of a batch with steps that are thousands of times as frequent. For steps of a minute, the CPU time of each
-  step and of watching counts: see ``gaps``, which has real steps.
+  drive to the end of the last, as a share of this time and for each step. It also measures the memory of the batch
+  process, and the memory of each drive's process at its end. Simulated steps take a thousandth of their planned time,
+  so the batch process uses a far larger share of a CPU than with real steps. ``gaps`` measures real steps.
 - ``gaps`` needs root. It measures the gaps between steps of one loop device and of several loop devices at the same
   time, alternately. The gaps are measured with the kernel's counters and with ``gap_s`` in the run files. The script
   creates the images of the loop devices. fio offers --iops I/Os per second to each device, so CPUs remain free. The gap
   after a fill is not counted. This part also measures the share of a CPU that the batch process uses during such steps.
-  Each --stagger is a separate case.
+  Each value of --stagger is a separate case.
 - ``page`` measures the seconds that ``tkperf report NAME.batch`` needs for many simulated drives, without and with
   cached results of the runs.
 
@@ -52,11 +51,11 @@ TKPERF = Path(sys.executable).parent / "tkperf"
 PARTS = ("supervisor", "gaps", "page")
 LOOK_EVERY_S = 0.1
 SAMPLE_EVERY_S = 0.0005
-# A step of one kind lasts longer than this time. A shorter burst of I/Os is not a step.
+# A step of one kind lasts longer than this time. A shorter burst of I/Os does not belong to a step.
 APART_S = 1.0
 MANY = 100
 IMAGE_BYTES = 256 << 20
-# Limits. If a result exceeds its limit, the exit status is 1. A busy machine exceeds some of them.
+# Limits. If a result exceeds its limit, the exit status is 1. On a busy machine, some results exceed their limits.
 MOST_SUPERVISOR_PERCENT = 1.0
 MOST_MIB = 80.0
 MOST_PAGE_S = 5.0
@@ -110,8 +109,8 @@ def children(pid: int) -> list[int]:
 
 @dataclass(slots=True)
 class Costs:
-    """Figures of one batch, from the start of its first drive to the end of its last drive. ``drives_mib`` contains the
-    last observed PSS of each drive's process.
+    """The figures of one batch, from the start of its first drive to the end of its last drive. ``drives_mib`` contains
+    the last observed PSS of each drive's process.
     """
 
     cpu_s: float = 0.0
@@ -132,8 +131,8 @@ def count_ends(ledger_path: Path) -> int:
 
 
 def observe(process: subprocess.Popen[bytes], ledger_path: Path, drives: int) -> Costs:
-    """Watch a batch until its last drive has ended. The report after that does not count towards the figures of the
-    batch.
+    """Watch a batch until its last drive has ended. The report that the batch then writes does not count towards the
+    figures of the batch.
     """
     costs = Costs()
     began: tuple[float, float] | None = None
@@ -158,8 +157,8 @@ def observe(process: subprocess.Popen[bytes], ledger_path: Path, drives: int) ->
 
 @contextmanager
 def terminal(view: str) -> Iterator[int]:
-    """Yield the stream for the output of a batch: either none, or a terminal that the script provides and from which it
-    discards all text.
+    """Yield the stream for the output of a batch. The stream is either None or a terminal that the script provides. The
+    script discards all text that it reads from this terminal.
     """
     if view == "none":
         yield subprocess.DEVNULL
@@ -275,7 +274,7 @@ def idle_gaps_ms(samples: np.ndarray, devices: int, steps: int) -> list[float]:
         for side in (1, 2):
             at_s = samples[1:, 0][np.diff(samples[:, 2 * device + side]) > 0]
             for burst in np.split(at_s, np.flatnonzero(np.diff(at_s) > APART_S) + 1):
-                if len(burst) > MANY:  # other bursts are readings of the device by other programs
+                if len(burst) > MANY:  # shorter bursts are caused by other programs that read the device
                     bursts.append((float(burst[0]), float(burst[-1]), side))
         bursts = sorted(bursts)[-steps:]  # leave out the fill and earlier reads of the device
         gaps += [max(0.0, 1000 * (after[0] - before[1])) for before, after in pairwise(bursts) if before[2] != after[2]]

@@ -1,12 +1,12 @@
-"""How much does the clock test of the next fio disturb the running step?
+"""Measure how much the clock test of the next fio disturbs the running step.
 
 The script compares steps with and without this test, in alternating pairs.
 
 If fio selects its clock itself, it tests the clock when it starts, with a thread on every CPU. tkperf starts the fio
 for the next step while the preceding step is still running. In this script, two jobs use up two CPUs on a file in
 memory (tmpfs). Near the end of each step, tkperf's engine prepares the next step: once with ``clocksource=cpu``, which
-omits the test, and twice without this option. The two steps without the option show how much such steps differ by
-themselves.
+omits the test, and twice without this option. The two steps without the option show how much steps with the same
+settings differ.
 
 The script prints the medians of the pairs' ratios of p99.9 latency, longest latency and IOPS, with their 95 % intervals
 (ranks of the sorted ratios according to the binomial distribution). For each figure, it also prints in how many pairs
@@ -42,7 +42,7 @@ WITHOUT, TESTED, AGAIN = "without the test", "with the test", "with the test aga
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Figures of one step during which the next step was prepared."""
+    """The figures of one step during which the next step was prepared."""
 
     iops: float
     p999_us: float
@@ -98,7 +98,7 @@ def main() -> None:
         permit = grant_permit(hold_target(read_identity(file)), confirmed_id=str(file)).redeem()
         for number in range(options.pairs):
             kinds = ((TESTED, None), (WITHOUT, "cpu"), (AGAIN, None))
-            # Each kind is the first, the second and the last kind in turn.
+            # The order of the three kinds rotates from pair to pair.
             turn = number % len(kinds)
             rounds.append(
                 {which: measure(permit, step, clocksource) for which, clocksource in (*kinds[turn:], *kinds[:turn])}

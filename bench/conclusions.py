@@ -1,15 +1,15 @@
-"""How often does noise change a conclusion?
+"""Measure how often noise changes a conclusion.
 
 The script tests every known conclusion on many noisy copies of the seconds.
 
 Each second of a copy is multiplied by white noise of 1 %, with a different seed for each copy. A second variant of each
-copy lacks the last tenth. In this variant, only conclusions about places before the cut are judged. Only the analysis
-runs, in memory. The output ends with the table in docs/explanation/accuracy.md.
+copy lacks the last tenth. In this variant, the script judges only conclusions about times before the cut. The script
+runs only the analysis, in memory. The output ends with the table in docs/explanation/accuracy.md.
 
     python bench/conclusions.py [--copies 200] [--drawn 2000 2900] [--only NAME]
 
-``--drawn`` also judges series with shapes and rates that are drawn by chance. The two numbers are the number of the
-first series and the number after the last series.
+``--drawn`` also judges series whose shapes and rates are drawn at random. The first number is the number of the first
+series. The second number is one more than the number of the last series.
 
 The exit status is 1 if less than 95 % of the copies of a conclusion, or of the drawn series, lead to the known
 conclusion.
@@ -80,7 +80,7 @@ def try_series(named: NamedSeries, copies: int) -> Known:
 
 
 def try_case(case: Case, copies: int) -> Known:
-    """Return how often the conclusion of another case is found in its copies."""
+    """Return how often tkperf finds the known conclusion of a case in noisy copies of the case."""
     known = Known(name=case.name, conclusions=(case.conclusion,), copies=copies)
     for seed in range(copies):
         for cut in (False, True):

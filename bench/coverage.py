@@ -1,13 +1,13 @@
-"""How often is the 95 % interval correct?
+"""Measure how often the 95 % interval is correct.
 
 The script tests generated rounds, long series, and percentiles with rare bursts.
 
-Rounds are AR(1) with a known correlation of neighbours. Some series also have drift, single outlying rounds, or a shift
-of the level. Each series ends as a test would: at its first steady window, and after at most 25 rounds. Series without
-a steady window are left out. The script counts how many intervals of the windows contain (a) the mean of the next ten
-rounds and (b) the level from which the series was generated. "Independent" is Student's t for independent rounds, for
-comparison. For pairs of such windows, the script counts how often the interval of the ratio contains the ratio of their
-levels, and how often it distinguishes levels that differ by 10 %.
+Rounds are AR(1) noise with a known correlation of neighbouring rounds. Some series also have drift, single outlying
+rounds, or a shift of the level. Each series ends where a test would end: at its first steady window, or after 25
+rounds. Series without a steady window are left out. The script counts how many intervals of the windows contain (a) the
+mean of the next ten rounds and (b) the level from which the series was generated. For comparison, "Independent" is the
+interval of Student's t for independent rounds. For pairs of such windows, the script counts how often the interval of
+the ratio contains the ratio of their levels, and how often it distinguishes levels that differ by 10 %.
 docs/adr/0046-five-rounds-need-an-assumed-correlation.md contains the resulting tables.
 
     python bench/coverage.py [--trials 2000]
@@ -31,7 +31,7 @@ from tkperf.model.measurement import FloatArray, IoStats
 from tkperf.model.steady_state import PTS_CRITERIA, judge
 
 ROUNDS, WINDOW, NEXT = 25, 5, 10
-"""Number of rounds: at most in a test, in its window, and after the window."""
+"""Numbers of rounds: the most in a test, those in a window, and those after the window."""
 CORRELATIONS = (0.0, 0.15, 0.31, 0.5, 0.7)
 NOISES = (0.01, 0.03, 0.1)
 """Standard deviation of a round, as a share of the level."""
@@ -41,8 +41,8 @@ Change = Callable[[FloatArray, Chance], FloatArray]
 
 
 def ar1(chance: Chance, trials: int, values: int, correlation: float | FloatArray) -> FloatArray:
-    """Return series with the mean 0, the standard deviation 1 and this correlation of neighbours. Each row is one
-    series.
+    """Return series with the mean 0, the standard deviation 1 and the given correlation of neighbouring rounds. Each
+    row is one series.
     """
     noise = chance.standard_normal((trials, values))
     series = np.empty_like(noise)
@@ -57,8 +57,8 @@ def stays(series: FloatArray, _chance: Chance) -> FloatArray:
 
 
 def settles(series: FloatArray, chance: Chance) -> FloatArray:
-    """Return series that begin at half to twice the level and approach the level with a time constant of 1 to 8
-    rounds.
+    """Return series that begin at half of the level to twice the level. The series approach the level with a time
+    constant of 1 to 8 rounds.
     """
     trials, values = series.shape
     excess = chance.uniform(-0.5, 1.0, (trials, 1))
@@ -67,19 +67,21 @@ def settles(series: FloatArray, chance: Chance) -> FloatArray:
 
 
 def drifts(series: FloatArray, chance: Chance) -> FloatArray:
-    """Return series that change permanently, by at most the slope excursion that the PTS permits: 10 % in a window."""
+    """Return series with a linear drift. In a window, the level changes by at most 10 %, which is the slope excursion
+    that the PTS permits.
+    """
     per_round = chance.uniform(-0.1, 0.1, (len(series), 1)) / (WINDOW - 1)
     return series + per_round * np.arange(series.shape[1])
 
 
 def strays(series: FloatArray, chance: Chance) -> FloatArray:
-    """Return series in which 3 % of the rounds lack 10 to 50 % of the rate."""
+    """Return series in which 3 % of the rounds are 10 to 50 % too low."""
     hit = chance.random(series.shape) < 0.03
     return series * (1 - hit * chance.uniform(0.1, 0.5, series.shape))
 
 
 def shifts(series: FloatArray, chance: Chance) -> FloatArray:
-    """Return series of which three in ten change to a level that differs by up to 15 %, in any round."""
+    """Return series of which three in ten change their level at a random round. The new level differs by up to 15 %."""
     trials, values = series.shape
     at = chance.integers(WINDOW, values, (trials, 1))
     by = chance.uniform(-0.15, 0.15, (trials, 1)) * (chance.random((trials, 1)) < 0.3)
@@ -87,7 +89,9 @@ def shifts(series: FloatArray, chance: Chance) -> FloatArray:
 
 
 def mixed(chance: Chance, trials: int) -> FloatArray:
-    """Return series that differ as much as measured series: with correlations around 0.31 and noise around 3 %."""
+    """Return series that vary as much as measured series: the correlations are around 0.31 and the noise is
+    around 3 %.
+    """
     correlation = np.clip(chance.normal(0.31, 0.3, trials), -0.3, 0.95)
     noise = np.exp(chance.normal(np.log(0.03), 0.8, (trials, 1)))
     series: FloatArray = 1 + noise * ar1(chance, trials, ROUNDS + NEXT, correlation)
@@ -124,7 +128,7 @@ def find_steady(series: FloatArray) -> Steady | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """Results for a number of steady windows: shares in percent, and half of the median width of the interval in
+    """The results for a number of steady windows: shares in percent, and half of the median width of the interval in
     percent.
     """
 
@@ -180,8 +184,9 @@ def cases(trials: int) -> Iterator[tuple[str, Counted]]:
 
 
 def count_ratios(noise: FloatArray, levels: FloatArray) -> str:
-    """Return a line with shares of pairs of runs. "Held" means that the interval contains the ratio of the levels in
-    both windows. "Separated" refers to levels that differ by 10 %.
+    """Return a line with two shares for pairs of runs. "Held" is the share of pairs whose interval contains the true
+    ratio of their levels. "Separated" is the share of pairs whose interval would distinguish levels that differ by 10
+    %.
     """
     found = []
     for one, level in zip(noise * levels, levels, strict=True):
@@ -213,7 +218,7 @@ def ratios(trials: int) -> Iterator[str]:
             if name != "mixed":
                 series = 1 + 0.03 * ar1(chance, 2 * trials, ROUNDS, 0.31)
             changed = level
-            if change is strays:  # outlying rounds are chance and do not change the level
+            if change is strays:  # outlying rounds are random and do not change the level
                 series = strays(series, chance)
             else:
                 changed = change(level, chance)
@@ -223,8 +228,8 @@ def ratios(trials: int) -> Iterator[str]:
 
 
 def long_series(trials: int) -> Iterator[str]:
-    """Test blocking: compare the mean of this number of values with the mean of twice as many following values, and
-    count how often blocking reports "at least".
+    """Test the blocking method for several lengths of series and several correlations. Compare the mean of each series
+    with the mean of the following values, which are twice as many. Count how often blocking reports "at least".
     """
     chance = np.random.default_rng(2)
     for values in (20, 60, 300, 1200):
@@ -249,7 +254,9 @@ def shares_of_buckets(mean_ns: float) -> FloatArray:
 
 
 USUAL, SLOW = shares_of_buckets(100_000), shares_of_buckets(1_000_000)
-"""Shares of I/Os with a mean of 0.1 ms, and of I/Os in bursts, which are ten times as slow."""
+"""Shares of I/Os in each bucket: with a mean latency of 0.1 ms, and during bursts, in which I/Os take ten times as
+long.
+"""
 
 
 def bursting(chance: Chance, bursts: float, ios: int) -> Histogram:

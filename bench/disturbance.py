@@ -1,4 +1,4 @@
-"""How many disturbances does tkperf find, and how many does it report that did not happen?
+"""Count the disturbances that tkperf finds, and those that it reports although they did not happen.
 
 tkperf runs on a loop device. In randomly selected steps, the script causes a disturbance for part of the step: a
 foreign fio reads or writes the device, programs use up the CPUs, tkperf's cgroup receives less CPU time, or a signal
@@ -6,9 +6,9 @@ stops fio or tkperf.
 
 The script then reads the run file. It counts how many of the affected steps are marked, and how many of the undisturbed
 steps are marked. A step counts as affected if it lost more than 5 % of its result compared with the median of the same
-cell in undisturbed steps, and more than the scatter of these steps. With a CPU limit, the kernel must also have counted
-that it stopped the process. With a foreign fio, a step also counts as affected if this fio transferred more than 5 % of
-its bytes. The script needs root. It prints a table, and each step with a wrong mark.
+cell in undisturbed steps. The loss must also exceed the scatter of these steps. With a CPU limit, the kernel must also
+have counted that it stopped the process. With a foreign fio, a step also counts as affected if this fio transferred
+more than 5 % of its bytes. The script needs root. It prints a table, and lists each step that is marked wrongly.
 
     python bench/disturbance.py [--kinds foreign,burners,quota,stop-fio,stop-tkperf] [--runs 4]
         [--quiet-runs 4] [--step-s 10] [--folder /var/tmp] [--seed 1]
@@ -42,7 +42,7 @@ COUNTS = 0.05
 SHORT = Path(__file__).parents[1] / "tests" / "short.toml"
 RATES = ("2m", "10m", "30m", "100m", "0")
 BLOCKS = ("4k", "128k", "1m")
-# Name of the cgroup in which tkperf runs for the kind quota.
+# The name of the cgroup in which tkperf runs during disturbances of the kind "quota".
 GROUP = "tkperf-bench"
 
 Key = tuple[int, int]
@@ -53,7 +53,7 @@ class Act:
     """A disturbance during a step.
 
     ``end`` waits for the end of the disturbance and returns the number of bytes that a foreign fio transferred, or None
-    for other kinds. Afterwards, ``took_hold`` returns whether the disturbance had any effect according to the kernel.
+    for other kinds. After the step, ``took_hold`` returns whether the kernel recorded any effect of the disturbance.
     """
 
     words: str
@@ -63,7 +63,7 @@ class Act:
 
 @dataclass
 class Found:
-    """Numbers of steps for one kind of disturbance."""
+    """The numbers of steps for one kind of disturbance."""
 
     strong: int = 0
     strong_marked: int = 0
@@ -122,8 +122,8 @@ def foreign(device: str, _pid: int, step_s: float, chance: random.Random) -> Act
 
 
 def burners(_device: str, _pid: int, step_s: float, chance: random.Random) -> Act:
-    """Use up CPU time in user mode or in the kernel, with a lower priority than fio or with the same, and with one
-    program or with more programs than CPUs.
+    """Use up CPU time in user mode or in the kernel. The priority is lower than fio's or the same, and the number of
+    programs is one or exceeds the number of CPUs.
     """
     count = chance.randint(1, 2 * len(os.sched_getaffinity(0)))
     wait_s, lasting_s = stretch(step_s, chance)
@@ -172,8 +172,8 @@ def throttled_times() -> int:
 
 
 def quota(_device: str, _pid: int, step_s: float, chance: random.Random) -> Act:
-    """Limit the CPU time of tkperf. A limit above the needs of the load does not stop any process, so its steps do not
-    count as affected.
+    """Limit the CPU time of tkperf. If the limit exceeds the CPU time that the load needs, the kernel never stops a
+    process, so the steps do not count as affected.
     """
     wait_s, lasting_s = stretch(step_s, chance)
     cpus = chance.choice((0.1, 0.3, 0.6, 1.0))
@@ -266,8 +266,8 @@ def run(
             if event["event"] != "StepStarted" or event["kind"] != StepKind.ROUND:
                 continue
             if kind is not None and chance.random() < DISTURBED_SHARE:
-                # tkperf announces a step after it has written the preceding step, which may be a third of a second
-                # after the new step began.
+                # tkperf announces a step only after it has stored the preceding step. The announcement can therefore be
+                # a third of a second late.
                 key = (event["number"], event["position"])
                 done[key] = KINDS[kind](device, process.pid, step_s, chance)
     record = read_run(folder / f"{name}.tkperf")

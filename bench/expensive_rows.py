@@ -194,13 +194,13 @@ def job_rows(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def step_rounds(db: sqlite3.Connection, size: int) -> None:
-    """Add one cell with as many rounds as fit into the file."""
+    """Add one cell with as many rounds as the file can hold."""
     copy_steps(db, size // 260, number="n")
 
 
 @case
 def step_one_round(db: sqlite3.Connection, size: int) -> None:
-    """Add one round with as many steps of one workload as fit into the file."""
+    """Add one round with as many steps of one workload as the file can hold."""
     copy_steps(db, size // 260, number="1", position="n")
 
 
@@ -220,7 +220,7 @@ def step_workloads(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def step_workloads_and_rounds(db: sqlite3.Connection, size: int) -> None:
-    """Add 300 workloads, each with as many rounds as fit into the file."""
+    """Add 300 workloads, each with as many rounds as the file can hold."""
     copy_steps(db, size // 260, number="1 + n / 300", position="n % 300", block_size_bytes="512 * (1 + n % 300)")
 
 
@@ -264,7 +264,7 @@ def step_warm_ups(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def step_bad_rows(db: sqlite3.Connection, size: int) -> None:
-    """Add rows that no reader can accept. tkperf has to name each of these rows."""
+    """Add rows that every reader must reject. tkperf has to name each of these rows."""
     copy_steps(db, size // 260, kind="'no kind'", number="n")
 
 
@@ -324,7 +324,7 @@ def step_seconds_of_zeroes(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def step_seconds_of_a_stream(db: sqlite3.Connection, size: int) -> None:
-    """Add one stream with as many different seconds as fit into the file."""
+    """Add one stream with as many different seconds as the file can hold."""
     rng = np.random.default_rng(1)
     seconds = 20_000
     table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
@@ -459,7 +459,9 @@ def telemetry_drives(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def telemetry_heat(db: sqlite3.Connection, size: int) -> None:
-    """Add readings of which every second one shows throttling, and steps that last as long as all readings together."""
+    """Add readings and long steps. Every second reading shows throttling, and each step lasts as long as all readings
+    together.
+    """
     copy_rows(db, "telemetry", size // 90, at_s="n", thermal_1_s="n", source="'nvme'", percentage_used="1")
     db.execute("UPDATE step SET started_s = 0, duration_s = 1e9")
 
@@ -518,7 +520,7 @@ def add_resumptions(db: sqlite3.Connection, count: int, **values: str) -> None:
 
 @case
 def resumption_rows(db: sqlite3.Connection, size: int) -> None:
-    """Add the largest number of resumptions that tkperf reads, and as many steps and readings as fit."""
+    """Add the largest number of resumptions that tkperf reads, and as many steps and readings as the file can hold."""
     add_resumptions(db, 1000)
     copy_steps(db, size // 520, number="n", test_id="1")
     copy_rows(db, "telemetry", size // 180, at_s="n", source="'nvme'", percentage_used="1")
@@ -580,8 +582,8 @@ def unused_pages(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def a_little_of_all(db: sqlite3.Connection, size: int) -> None:
-    """Enlarge every table to a tenth of the size. Each table may be within its limit, but all tables together may be
-    expensive.
+    """Enlarge every table to a tenth of the given size. Each table can be within its limit although all tables together
+    are expensive to read.
     """
     part = size // 10
     for name in (

@@ -1,6 +1,6 @@
 """Cases for hostile_files.py.
 
-A case fills several tables at the same time, or one table in the most expensive way below the limits.
+A case fills several tables at the same time, or fills one table as expensively as the limits permit.
 
 At the usual size of 60 MB, each case exceeds a limit. ``hostile_files.py --below`` searches for the largest size that
 tkperf still reads.
@@ -31,8 +31,8 @@ CELLS, SECTIONS = MOST_CELLS - 100, MOST_SECTIONS - 100
 
 
 def share(most: int, size: int) -> int:
-    """Return slightly more than a limit at the usual size of a file. For a smaller file, the number is smaller in
-    proportion.
+    """Return a number that slightly exceeds a limit at the usual size of a file. For a smaller file, the number is
+    proportionally smaller.
     """
     return max(1, int(1.1 * most * size / USUAL_BYTES))
 
@@ -55,7 +55,7 @@ def seconds_blob(seconds: int) -> bytes:
 
 
 def copy_workloads(db: sqlite3.Connection, size: int, workloads: int, steps: int = 0, **changes: str) -> None:
-    """Add a section with this number of workloads, each with as many rounds as fit.
+    """Add a section with this number of workloads, each with as many rounds as the file can hold.
 
     Args:
         steps: number of steps at the usual size; 0 means the largest number that tkperf reads.
@@ -96,7 +96,9 @@ def copy_slices(db: sqlite3.Connection, size: int, workloads: int) -> None:
 
 @case
 def full_workloads_in_rounds(db: sqlite3.Connection, size: int) -> None:
-    """Add the largest number of workloads in one section that tkperf reads, each with as many rounds as fit."""
+    """Add the largest number of workloads in one section that tkperf reads, each with as many rounds as the file can
+    hold.
+    """
     copy_workloads(db, size, CELLS)
 
 
@@ -127,7 +129,9 @@ def full_workloads_of_streams(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_workloads_with_histograms(db: sqlite3.Connection, size: int) -> None:
-    """Add the largest number of workloads that tkperf reads, and as many histograms of 400 buckets as fit."""
+    """Add the largest number of workloads that tkperf reads, and as many histograms of 400 buckets as the file can
+    hold.
+    """
     copy_workloads(db, size, CELLS, write_histogram=sparse_histogram(400))
 
 
@@ -164,7 +168,7 @@ def full_block_mixes(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_areas(db: sqlite3.Connection, size: int) -> None:
-    """Add areas of a hard disk, all with the same workload, in a hundred sections."""
+    """Add areas of a hard disk in a hundred sections. All areas have the same workload."""
     copy_steps(
         db,
         share(MOST_ROWS["step"], size),
@@ -197,7 +201,7 @@ def full_disturbances(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_readings_of_drives(db: sqlite3.Connection, size: int) -> None:
-    """Add the largest number of drives that tkperf reads, each with as many readings as fit."""
+    """Add the largest number of drives that tkperf reads, each with as many readings as the file can hold."""
     drives = MOST_DRIVES - 10
     copy_rows(
         db,
@@ -242,7 +246,7 @@ def full_heat(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_verdicts_of_sections(db: sqlite3.Connection, size: int) -> None:
-    """Add verdicts in the largest number of sections that tkperf reads, with the steps of these sections."""
+    """Add verdicts in the largest number of sections that tkperf reads. Also add the steps of these sections."""
     copy_steps(
         db, share(MOST_ROWS["step"] // 2, size), number=f"1 + n / {SECTIONS}", section=f"'s' || (n % {SECTIONS})"
     )
@@ -297,7 +301,7 @@ def full_seconds_of_rounds(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_under_way(db: sqlite3.Connection, size: int) -> None:
-    """Add a step under way with the largest number of minutes that tkperf reads. Each second has histograms of 40
+    """Add an unfinished step with the largest number of minutes that tkperf reads. Each second has histograms of 40
     buckets.
     """
     seconds, buckets = 60, 40
@@ -327,7 +331,7 @@ def full_texts(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_unreadable_steps(db: sqlite3.Connection, size: int) -> None:
-    """Add steps that no reader can accept, in as many sections and rounds as fit."""
+    """Add steps that every reader must reject, in as many sections and rounds as the file can hold."""
     copy_steps(
         db,
         share(MOST_ROWS["step"], size),
@@ -340,7 +344,7 @@ def full_unreadable_steps(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_unreadable_histograms(db: sqlite3.Connection, size: int) -> None:
-    """Add steps with unreadable histograms, CPU times and uses of the host."""
+    """Add steps whose histograms, CPU times and records of host use are unreadable."""
     copy_steps(
         db,
         share(15_000, size),
@@ -385,7 +389,9 @@ def full_of_rows(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_of_seconds_and_workloads(db: sqlite3.Connection, size: int) -> None:
-    """Add streams with their seconds, workloads with their histograms, throttling, and readings of drives."""
+    """Add four kinds of rows: streams with their seconds, workloads with their histograms, throttling, and readings of
+    drives.
+    """
     full_workloads_with_histograms(db, size // 3)
     full_seconds_of_streams(db, size)
     full_readings_of_drives(db, size // 2)
@@ -393,7 +399,7 @@ def full_of_seconds_and_workloads(db: sqlite3.Connection, size: int) -> None:
 
 
 def with_long_texts(value: object, length: int) -> object:
-    """Return a JSON value in which each text is longer by about this number of characters."""
+    """Return a JSON value in which each text is about this many characters longer."""
     if isinstance(value, str):
         return value + " x" * (length // 2)
     if isinstance(value, list):
@@ -410,7 +416,7 @@ def count_texts(value: object) -> int:
 
 
 def lengthen_facts(db: sqlite3.Connection, share_of_limit: float, *keys: str) -> None:
-    """Lengthen the texts in facts of the run, so that each fact uses this share of its limit."""
+    """Lengthen the texts in the facts about the run, so that each fact uses this share of its limit."""
     for key in keys:
         (text,) = db.execute("SELECT value FROM run WHERE key = ?", (key,)).fetchone()
         value = json.loads(text)
@@ -547,8 +553,8 @@ def full_figures(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_steps_of_sections(db: sqlite3.Connection, size: int) -> None:
-    """Add the largest number of steps that tkperf reads, in as many sections as a run with this number of steps may
-    have.
+    """Add the largest number of steps that tkperf reads. The number of sections is the largest that a run with this
+    number of steps may have.
     """
     sections = MOST_STEPS_TIMES_SECTIONS // MOST_ROWS["step"] - 10
     copy_steps(db, share(MOST_ROWS["step"], size), number=f"1 + n / {sections}", section=f"'s' || (n % {sections})")
@@ -556,8 +562,8 @@ def full_steps_of_sections(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_steps_of_workloads(db: sqlite3.Connection, size: int) -> None:
-    """Add the largest number of steps that tkperf reads, with as many workloads as a run with this number of steps may
-    have.
+    """Add the largest number of steps that tkperf reads. The number of workloads is the largest that a run with this
+    number of steps may have.
     """
     copy_steps(
         db,

@@ -1,4 +1,4 @@
-"""How long is the device idle between two loads?
+"""Measure how long the device is idle between two loads.
 
 The script compares tkperf with consecutive calls of fio.
 
@@ -8,9 +8,9 @@ consecutive calls of fio. An idle gap is a sequence of readings in which no I/O 
 device). It prints the gaps for each kind of hand-over:
 
 - step to step, within a round
-- round to round, chosen before: the next round depended on the verdict, which was known shortly before the planned end
-- round to round, by the totals: the next round depended on the verdict, which depended on the last I/Os
-- fill to round, round to stream, stream to stream, section to section (a stream or round to a round)
+- round to round, chosen before: the verdict decides about the next round, and was known shortly before the planned end
+- round to round, by the totals: the verdict decides about the next round, and was known only after the last I/Os
+- fill to round, round to stream, stream to stream, section to section (from a stream or a round to a round)
 - the difference between a planned idle time and its real length
 
     python bench/handover_gap.py [--cycles 4] [--step-s 2] [--folder /var/tmp] [--view live]
@@ -135,7 +135,7 @@ def build_procedure(steps: tuple[Step, ...], cycles: int, rounds: int) -> Proced
         for number in range(1, rounds + 1):
             answer = expect_round((yield Round(section=first, number=number, steps=steps)))
             iops = answer[tracked].iops
-            # The forecast assumes at most twice the rate. Whether the test continues therefore depends on the
+            # The forecast allows for at most twice the rate. Whether the test continues therefore depends on the
             # measurement.
             usual_iops = usual_iops or iops
             if iops > 1.7 * usual_iops:
@@ -158,8 +158,8 @@ def build_procedure(steps: tuple[Step, ...], cycles: int, rounds: int) -> Proced
 
 
 class TotalsEngine(FioEngine):
-    """An engine for a procedure that cannot determine the next phase before the end of a round, as after a narrow
-    verdict.
+    """An engine for a procedure that cannot determine the next phase before the end of a round, for example because the
+    verdict is narrow.
     """
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
@@ -175,7 +175,9 @@ class TotalsEngine(FioEngine):
 
 @contextmanager
 def live_view() -> Iterator[Observer]:
-    """Yield the live view of a run. It is drawn on a terminal from which the script reads and discards all text."""
+    """Yield the live view of a run. The view is drawn on a terminal that the script provides, and the script discards
+    all text that it reads from this terminal.
+    """
     terminal, ours = pty.openpty()
     reader = multiprocessing.Process(target=read_for_ever, args=(terminal,), daemon=True)
     reader.start()
@@ -251,8 +253,8 @@ def run_tkperf(
 
 
 def name_kind(before: StepRecord, after: StepRecord, round_end: str) -> str | None:
-    """Return the kind of hand-over between two steps. Return None if the steps have no hand-over, belong to the same
-    stream, or if a fill begins.
+    """Return the kind of hand-over between two steps. Return None if the second step is a fill, or if both steps belong
+    to the same stream or have no other kind of hand-over.
     """
     stream = StepKind.CONTINUOUS
     if after.kind is StepKind.FILL:

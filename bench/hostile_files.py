@@ -1,12 +1,13 @@
-"""How much CPU time and memory can a run file of 60 MB need?
+"""Measure the most CPU time and memory that a run file of 60 MB can need.
 
 The script makes files that are expensive on purpose, and reads them with the commands of tkperf.
 
 Each case starts with the run file of a simulated drive. It enlarges one table, one text or one blob
-(expensive_rows.py), or several tables (full_tables.py), until the file has this size, or until the docstring of the
-case names another limit. The commands `show`, `status`, `report`, `compare`, `rank` and `export` then read the file,
-each in a separate process with a limited address space. `status held` is `status` of a run under way: this script locks
-the file as its writer does. The script prints the CPU time, the peak memory and the last message of each command.
+(expensive_rows.py), or several tables (full_tables.py), until the file has the requested size or reaches the limit that
+the docstring of the case names. The commands `show`, `status`, `report`, `compare`, `rank` and `export` then read the
+file, each in a separate process with a limited address space. `status held` is `status` for a run in progress. For this
+command, the script locks the file in the same manner as the writer of a run file. The script prints the CPU time, the
+peak memory and the last message of each command.
 
     python bench/hostile_files.py [--megabytes 60] [--below] [--case NAME ...] [--folder FOLDER] [--list]
 
@@ -43,7 +44,8 @@ from tkperf.runfile.reader import RunFile
 
 MOST_CPU_S = 15.0
 MOST_MEMORY_MB = 600.0
-# A command that far exceeds the limits is ended. A report draws charts with V8, which reserves a terabyte of addresses.
+# A command that far exceeds the limits is killed. A report needs no limit on addresses, because V8 draws its charts and
+# reserves a terabyte of addresses.
 STOP_CPU_S, STOP_ADDRESSES = 60, 8 << 30
 MB = 1_000_000
 # The search for the largest readable file ends when its size is known to within this share.
@@ -141,7 +143,7 @@ def make_largest(name: str, base: Path, path: Path, size: int) -> None:
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Mark the run in a file as under way, and lock the file as its writer does."""
+    """Mark the run in a file as under way, and lock the file in the same manner as the writer of a run file."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = OFF")
         db.execute("""UPDATE run SET value = '"running"' WHERE key = 'status'""")
@@ -160,7 +162,7 @@ def measure(command: str, path: Path, base: Path, folder: Path) -> Cost:
         if command != "report":
             resource.setrlimit(resource.RLIMIT_AS, (STOP_ADDRESSES, STOP_ADDRESSES))
 
-    # The command must not find the results of an earlier command. Only the cached script of charts remains.
+    # The command must not find cached results of an earlier command. Only the cached script that draws charts remains.
     cache = folder / "cache"
     for kept in ("results", "overviews", "figures"):
         shutil.rmtree(cache / "tkperf" / kept, ignore_errors=True)
@@ -213,7 +215,7 @@ def main() -> int:
             else:
                 make_file(chosen, base, path, asked.megabytes * MB)
             file_mb = path.stat().st_size / MB
-            # The command that changes the file is the last command.
+            # The command that changes the file runs last.
             for command in sorted(asked.command or COMMANDS, key=HELD.__eq__):
                 with held(path) if command == HELD else nullcontext():
                     cost = measure(command, path, base, folder)

@@ -2,8 +2,8 @@
 
 Call: python bench/hosts.py [--part follow|delay|snapshot]
 
-The hosts are network namespaces with a separate real sshd each. They share the CPUs of this machine with the batch, so
-CPU times are more meaningful than elapsed times. The script needs root.
+The hosts are network namespaces, and a real sshd runs in each of them. They share the CPUs of this machine with the
+batch, so CPU times are more meaningful than elapsed times. The script needs root.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def write_batch(lab: Lab, folder: Path, drives: list[str], options: str = "", me
 
 
 def follow(seconds: float) -> None:
-    """Measure the CPU time and memory on this machine while 100 drives on 10 hosts run one step per minute each."""
+    """Measure the CPU time and memory on this machine while 100 drives on 10 hosts each run one step per minute."""
     with make_lab([f"lab{number}" for number in range(1, HOSTS + 1)]) as lab:
         drives = [f'drive = "sim:sata-ssd", host = "{lab.hosts[number % HOSTS].user}"' for number in range(DRIVES)]
         write_batch(lab, lab.folder, drives)
@@ -64,9 +64,10 @@ def follow(seconds: float) -> None:
         words = ("batch", "b", "b.toml", "--no-report", "--progress", "json")
         batch = lab.start(*words, cwd=lab.folder, log=log)
         try:
-            # Simulated runs would end quickly, so all of them are stopped. They continue in turn for a moment each.
+            # Simulated runs would end quickly. The script therefore stops all of them and lets each run continue for a
+            # moment in turn.
             drives_there = freeze_drives(lab, DRIVES)
-            for one in drives_there * 6:  # six times, so that each run is past its creation, purge and fill
+            for one in drives_there * 6:  # six turns, so that each run has finished its creation, purge and fill
                 thaw(*one)
             time.sleep(20)  # wait for the connections and the first messages
             before_s, began_s, steps = cpu_of(batch.pid), time.monotonic(), count_steps(log)
@@ -103,7 +104,7 @@ def thaw(pid: int, folder: Path) -> None:
 
 
 def newest(folder: Path) -> int:
-    """Return the time of the last change of a run file in a folder, in ns."""
+    """Return the time of the last change to any run file in a folder, in ns."""
     return max((path.stat().st_mtime_ns for path in folder.glob("*.tkperf")), default=0)
 
 

@@ -1,4 +1,4 @@
-"""How much memory does `tkperf import` need for a file, in relation to the size of the file?
+"""Measure how much memory `tkperf import` needs in relation to the size of the imported file.
 
 The script makes files of several shapes, and imports each file in a separate process. It prints the peak memory of the
 import minus the peak memory of an import without results, in MB and as a multiple of the file size.
@@ -71,8 +71,8 @@ def of_bins(size: int) -> str:
 
 
 def of_digits(keys: int):  # type: ignore[no-untyped-def]
-    """Return results with histograms of this number of bins. The decoder cannot share all their keys, because the
-    number of different keys is too large.
+    """Return results with histograms of this number of bins. The number of different keys is so large that the decoder
+    cannot share all of them.
     """
     return of_jobs("{" + ",".join(f'"{100 + n}":1' for n in range(keys)) + "}")
 

@@ -1,9 +1,9 @@
-"""How much time and memory does importing fio's files need?
+"""Measure how much time and memory the import of fio's files needs.
 
 The script writes result files of the IOPS test of a specification: rounds of 7 mixes x 8 block sizes, in json+ format
 with the latency bins of both directions. It imports 100, 1,000 and 7,000 of these files, each set in a separate
-process. It prints the time and the peak memory of the import, and those of a process that only reads the same files
-with json.loads.
+process. It prints the time and the peak memory of the import. For comparison, it prints the time and the peak memory of
+a process that only reads the same files with json.loads.
 
     python bench/import_time.py [--files 100 1000 7000] [--folder /var/tmp]
 """

@@ -1,10 +1,10 @@
-"""Kill a run with ``kill -9`` at random moments and resume it: does the file contain everything exactly once?
+"""Kill a run with ``kill -9`` at random moments, resume it, and check that the file contains every step exactly once.
 
-In each trial, real fio measures a scratch file with the short profile. The run is killed at a random moment of its
-whole length, counted from the creation of its file, and is then resumed. In every third trial, the resumed run is also
-killed and resumed once more. Steps that the JSON events reported as ended were stored before, so the run file must
-contain all of them. The file must be readable, and no fio process may continue. At the end, ``tests/resuming.py``
-checks the file with SQL: the run must be complete, and no step may be lost or counted twice.
+In each trial, real fio measures a scratch file with the short profile. The run is killed at a random moment between the
+creation of its file and its end, and is then resumed. In every third trial, the resumed run is killed and resumed
+again. tkperf stores a step before a JSON event reports the end of the step, so the run file must contain all reported
+steps. The file must be readable, and no fio process may still be running. At the end, ``tests/resuming.py`` checks the
+file with SQL: the run must be complete, and no step may be lost or counted twice.
 
     python -m bench.kills [--kills 95] [--folder /var/tmp]
 """
@@ -35,8 +35,8 @@ TKPERF: list[str | Path] = [sys.executable, "-m", "tkperf"]
 
 
 class Killed:
-    """A tkperf process that is killed after some seconds, with the number of steps that it had reported as ended by
-    then.
+    """A tkperf process that is killed after some seconds, with the number of steps that it had reported as ended before
+    it was killed.
     """
 
     def __init__(self, argv: list[str | Path], run_file: Path, after_s: float) -> None:
@@ -59,7 +59,7 @@ class Killed:
         reader.join()
         run.stdout.close()
         self.ended = sum(json.loads(line)["event"] == "StepEnded" for line in lines if line.endswith(b"}\n"))
-        time.sleep(1)  # a child process between fork and exec also holds the lock of the file, until it ends
+        time.sleep(1)  # between fork and exec, a child process also holds the lock of the file
 
 
 def _is_written(run_file: Path, before: int | None) -> bool:
@@ -100,7 +100,7 @@ def kill_one(folder: Path, chance: random.Random) -> tuple[str, str]:
         )
         if not done.returncode:
             break
-        # On a busy host, the figures that fio reports for a second may be impossible, which ends a run.
+        # On a busy host, fio can report impossible figures for a second. Such figures end a run.
         said = f"resume ended with {done.returncode}: {done.stderr.strip()}"
         if done.returncode != EngineError.exit_code or attempt == MOST_ATTEMPTS:
             return moment, said
@@ -114,7 +114,7 @@ def _kept(run_file: Path) -> int:
 
 
 def _look(run_file: Path, ended: int) -> tuple[str, str]:
-    """Return which part of the run was interrupted according to the file, and the faults of the file."""
+    """Return which part of the run the file records as interrupted, and the faults that the file contains."""
     try:
         record = read_run(run_file)
     except RunFileError as error:

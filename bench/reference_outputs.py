@@ -1,14 +1,15 @@
-"""Does a change of the code change what users see?
+"""Show whether a change of the code changes the output that users see.
 
 The script writes the outputs of about thirty runs, so that two checkouts can be compared byte by byte.
 
 ``make`` runs the tkperf of the checkout. Simulated drives with all profiles and presets, workload files, sweeps, a
 batch and imports are measured in each call. Real runs on a scratch file (and, as root, on a loop device) are measured
-once into ``--kept``, and afterwards only rendered. One of the real runs is interrupted and resumed. For every run, the
-script writes all outputs: the terminal with 80 and 200 columns, HTML, the text of the PDF, Markdown, JSON, CSV, the
-schema of Parquet, TKperf's XML, OpenMetrics and line protocol. For batches, it also writes JUnit and mail. Comparisons
-and checks follow. Words that differ between two calls of the same program are replaced with fixed words: dates, times
-of day, test IDs, UUIDs, folders, the command line and the state of the host.
+only once. Their run files are stored in the folder ``--kept``, and later calls only render them. One of the real runs
+is interrupted and resumed. For every run, the script writes all outputs: the terminal with 80 and 200 columns, HTML,
+the text of the PDF, Markdown, JSON, CSV, the schema of Parquet, TKperf's XML, OpenMetrics and line protocol. For
+batches, it also writes JUnit and mail. Comparisons and checks follow. Words that differ between two calls of the same
+program are replaced with fixed words: dates, times of day, test IDs, UUIDs, folders, the command line and the state of
+the host.
 
     python bench/reference_outputs.py make FOLDER [--kept FOLDER] [--only NAME,...]
     python bench/reference_outputs.py compare OLD NEW
@@ -41,14 +42,14 @@ ROOT = Path(__file__).parents[1]
 TKPERF = Path(sys.executable).with_name("tkperf")
 GOLDEN = ROOT / "tests" / "golden"
 WIDTHS = (80, 200)
-# The first rounds of the interrupted run fit into this time.
+# The first rounds of the run end within this time, before the run is interrupted.
 INTERRUPTED_AFTER_S = 40.0
 MOST_DIFFERENT_LINES, LONGEST_LINE = 6, 200
 
 QUICK = ("--profile", "quick")
 PROFILES = ("pts-e-1.1", "pts-2.0", "pts-2.0-client", "pts-c-1.2", "tkperf-2.2", "myce")
-# All tests of these profiles run. The other profiles have few tests, or tests that would take longer than a simulated
-# day.
+# The script runs all tests of these profiles. The other profiles have few tests, or tests that would take longer than a
+# simulated day.
 WITH_ALL_TESTS = ("pts-e-1.1", "pts-2.0", "pts-2.0-client")
 PRESETS = ("sata-ssd", "nvme-4kn", "client-tlc", "client-qlc", "unsteady", "cliffs", "spikes-13min", "dying")
 
@@ -94,7 +95,7 @@ MASKS = (
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UUID"),
     (r"20\d\d-\d\d-\d\d([T ,]+\d\d[:.]\d\d([:.]\d\d(\.\d+)?)?)?( ?(Z|UTC|GMT)\b|[+-]\d\d:?\d\d\b)?", "DATE"),
     (r"20\d{6}T\d{6}", "DATE"),
-    # The scripts in pages contain the names of modules that do the same.
+    # The scripts in pages contain names of modules. Modules can be renamed without a visible change.
     (r"\b[a-z_/]+\.py\b", "MODULE"),
     (r"\b1[789]\d{17}\b", "NANOSECONDS"),
     (r"\b1[789]\d{8}(\.\d+)?\b", "SECONDS"),
@@ -103,8 +104,8 @@ MASKS = (
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of the reference. ``words`` are the words after ``tkperf``, and ``NAME`` in them is replaced with the name
-    of the run.
+    """A run of the reference. ``words`` contains the words after ``tkperf``. The word ``NAME`` is replaced with the
+    name of the run.
     """
 
     name: str
@@ -192,7 +193,7 @@ def measure(run: Run, folder: Path) -> str:
 
 
 def measure_really(kept: Path) -> None:
-    """Measure the real runs that do not exist yet. The interrupted run is resumed under another name."""
+    """Measure those real runs whose files do not exist yet. The interrupted run is resumed under another name."""
     kept.mkdir(parents=True, exist_ok=True)
     for run in real_runs():
         if (kept / run.file).exists():
@@ -267,7 +268,7 @@ def comparisons(folder: Path, into: Path) -> None:
 
 
 def make_text(folder: Path) -> None:
-    """Replace each file that is not text: a PDF with its words, a Parquet file with its schema, and an image with its
+    """Replace each binary file with text: a PDF with its words, a Parquet file with its schema, and an image with its
     size.
     """
     for file in sorted(folder.rglob("*")):

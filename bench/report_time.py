@@ -1,8 +1,8 @@
-"""How long does it take to make a report (HTML and PDF) of a full run of all four tests?
+"""Measure how long a report (HTML and PDF) of a full run of all four tests takes.
 
-For comparison, the script also runs the libraries with which TKperf 2.2 makes its report, with the same results.
+For comparison, the script also runs the libraries with which TKperf 2.2 makes its report, on the same results.
 matplotlib draws the twelve plots at 300 dpi, and rst2pdf then typesets them with the tables. The script installs these
-libraries into a separate folder. Each measurement on either side starts a new process, and a first call that does not
+libraries into a separate folder. Each measurement starts a new process. Before the measurements, one call that does not
 count compiles the modules. The printed ratio is the ratio of the medians.
 
     python bench/report_time.py [--times 5] [--profile pts-e-1.1]
@@ -186,7 +186,7 @@ def timed(argv: list[str | Path], times: int, **environment: str) -> list[float]
     took = []
     for _ in range(times):
         variables = {**os.environ, **environment}
-        variables.pop("PYTHONDONTWRITEBYTECODE", None)  # remove a variable that users do not set
+        variables.pop("PYTHONDONTWRITEBYTECODE", None)  # remove a variable that users do not normally set
         began = time.perf_counter()
         subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, env=variables)
         took.append(time.perf_counter() - began)
@@ -203,7 +203,7 @@ KINDS = {
 
 
 def measure_bytes(page: Path) -> dict[str, int]:
-    """Return the number of bytes for each kind of content in a page. ``text`` is everything else."""
+    """Return the number of bytes for each kind of content in a page. ``text`` is all content of no other kind."""
     text = page.read_text("utf-8")
     sizes = {}
     for kind, begins in KINDS.items():

@@ -3,8 +3,8 @@
     .venv/bin/python bench/serve.py [--files 1000] [--source RUN.tkperf]
 
 The files are copies of one run with other UUIDs, names, drives and dates. Without a source, the script simulates the
-run. The script needs the packages for serve, and room for the copies in the temporary folder. It removes the copies at
-the end.
+run. The script needs the packages for ``tkperf serve``, and enough free space for the copies in the temporary folder.
+It removes the copies at the end.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def simulate(folder: Path) -> Path:
 
 
 def make_files(source: Path, folder: Path, count: int) -> int:
-    """Copy a run file, with different facts in each copy. Return the total size in bytes."""
+    """Copy a run file many times, with different facts in each copy. Return the total size of the copies in bytes."""
     begin = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
     size_bytes = 0
     for number in range(count):
@@ -116,7 +116,9 @@ def measure(folder: Path, cache: Path) -> None:
 
 
 def measure_runs(address: str) -> None:
-    """Measure the time of the pages of some runs: of the first request, of a request from the cache, and of the PDF."""
+    """Measure the response times for the pages of some runs: for a first request, for a request from the cache, and for
+    the PDF.
+    """
     runs = json.loads(fetch(address + "/api/runs")[1])["runs"]
     ids = [run["id"] for run in runs[:10]]
     for title in ("run, first", "run, kept"):
@@ -170,7 +172,7 @@ def served(folder: Path, cache: Path) -> Iterator[tuple[str, float, int]]:
 
 
 def fetch(address: str) -> tuple[float, str]:
-    """Return the seconds that a page takes, and the text of the page."""
+    """Return the number of seconds until a page has arrived, and the text of the page."""
     start_s = time.monotonic()
     with urllib.request.urlopen(address, timeout=60) as answer:
         page = answer.read().decode(errors="replace")

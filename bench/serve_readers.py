@@ -1,14 +1,15 @@
-"""Do readers of a run under way delay it?
+"""Measure whether readers of a run in progress delay the run.
 
 The script measures how long the steps of a run wait for their commits, with and without browsers.
 
     .venv/bin/python bench/serve_readers.py [--browsers 50] [--steps 40] [--pace-s 1.0]
 
-A simulated write saturation of 11 h runs immediately to its last hour. From then on, it runs a step every ``--pace-s``
-seconds: half of these steps without ``tkperf serve``, and half while ``tkperf serve`` shows the run to browsers, which
-are connections that read its events. The script measures three figures in each half: the duration of commits (a call
-returns when its step is stored permanently), the locks of other processes on the file (read from ``/proc/locks`` every
-millisecond), and the time from the end of a commit to the event in each browser.
+A simulated write saturation of 11 h is first simulated up to its last hour without waiting. Then it runs a step every
+``--pace-s`` seconds. For half of these steps, ``tkperf serve`` does not run. For the other half, ``tkperf serve`` shows
+the run to browsers, which the script imitates with connections that read events. The script measures three figures in
+each half: the duration of commits (a call returns when its step is stored permanently), the locks of other processes on
+the file (read from ``/proc/locks`` every millisecond), and the time from the end of a commit to the event in each
+browser.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def read_events(address: str, path: str, watch: Watch, stop: threading.Event) ->
                 continue
             if not piece:
                 return
-            # Ignore lines that only show that the server still exists.
+            # Ignore lines that only show that the server is still running.
             if b"\n\n" in (before[-1:] + piece).replace(b":\n\n", b""):
                 watch.events.append(time.monotonic())
             before = piece

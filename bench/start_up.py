@@ -1,6 +1,6 @@
-"""How long do calls of tkperf take, and how much of this time is spent on loading modules?
+"""Measure how long calls of tkperf take, and how much of this time the loading of modules takes.
 
-The calls are help, completion, a wrong call, a small `show`, and a `status` of long runs.
+The calls are help, shell completion, an invalid call, a small `show`, and a `status` of long runs.
 
 Each call is a new process. The script prints the median of n calls with the least and the greatest value. It also
 prints the median CPU time, which is more meaningful on a machine with other users. For comparison, it prints two lower
@@ -35,7 +35,7 @@ ROWS = 12
 RUNS = 8
 """Number of run files in the folder of ``tkperf status``."""
 _ASKED = {"_TKPERF_COMPLETE": "bash_complete"}
-# The cases: the words of each call, or the line at the end of which the user presses Tab.
+# The cases. Each case contains the words of a call, or the command line at the end of which the user presses Tab.
 CALLS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "--version": (("--version",), None),
     "--help": (("--help",), None),
@@ -65,8 +65,8 @@ def take_time(argv: Sequence[str | Path], environment: Mapping[str, str]) -> Too
 
 
 def measure(argv: Sequence[str | Path], line: str | None, times: int) -> list[Took]:
-    """Return the times of n processes. A first process does not count, because it compiles modules and fills the
-    cache.
+    """Return the times of n processes. A preceding process, which does not count, compiles modules and fills
+    the cache.
     """
     environment = {} if line is None else {**_ASKED, "COMP_LINE": line}
     return [take_time(argv, environment) for _ in range(times + 1)][1:]
@@ -79,8 +79,8 @@ def print_row(what: str, measured: Sequence[Took]) -> None:
 
 
 def break_down(words: Sequence[str | Path]) -> dict[str, float]:
-    """Return the milliseconds that each package needs to load its modules, without the modules that these load in
-    turn.
+    """Return the number of milliseconds that each package needs to load its own modules. The time for modules that
+    these modules import does not count.
     """
     argv = [sys.executable, "-X", "importtime", "-m", "tkperf", *words]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""How far apart do the threads of a combination start?
+"""Measure how far apart in time the threads of a combination start.
 
 The script also measures the time between the last I/O of the preceding step and the first I/O of each thread.
 
@@ -8,7 +8,7 @@ submitted its first I/O, and at which the last I/O of the preceding step complet
 rate, so that a thread starts late because of the gate, and not because it waits for a CPU. For each number of threads,
 the script prints two times: from the first I/O of the first thread to the first I/O of the last thread, and from the
 last completion of the preceding step to the first I/O of the last thread. The exit status is 1 if a figure is beyond
-its limit. The gap contains the time between two I/Os of a thread, so a greater rate (--iops) shows shorter gaps. The
+its limit. The gap includes the time between two I/Os of a thread, so gaps are shorter at a higher rate (--iops). The
 script needs root (loop device, tracefs).
 
     python bench/stream_starts.py [--steps 16] [--step-s 2] [--threads 4 16 64] [--iops 100]
@@ -100,7 +100,7 @@ def measure(device: str, folder: Path, step: Step, steps: int) -> tuple[list[flo
     trace = Trace()
     with traced(Path(device), trace.parse):
         run_tkperf(device, folder, partial(build_procedure, step, steps), FioEngine, ())
-    # The threads of a step start close together, and the next step begins a whole step later. If the kernel dropped
+    # The threads of a step start within a short time, and the next step begins much later. If the kernel dropped
     # events, the trace may not contain all threads of a step. Such a step is left out.
     of_a_step = step.workload.jobs
     groups: list[list[str]] = []

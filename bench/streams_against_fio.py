@@ -1,4 +1,4 @@
-"""Do streams that run together have the same figures as the same fio job that is started by hand?
+"""Check whether streams that run together have the same figures under tkperf as under a fio that is started by hand.
 
 The script compares both in interleaved pairs.
 
@@ -6,9 +6,9 @@ A reader, a writer and a log with flushes run together on a loop device over a f
 an offered rate with linear arrivals. One half of each pair is a step that tkperf's engine runs, while tkperf reads the
 counters of the device, as in a run. The other half is plain fio with the job file that tkperf shows. For each stream,
 the script prints the medians of the pairs' ratios of IOPS and p99.9 latency, with their 95 % intervals (ranks of the
-sorted ratios). It also prints the same ratios for consecutive calls by hand, which show how much such calls differ by
-themselves. The exit status is 1 if a median is beyond its limit. The script needs root (loop device). 20 pairs of 20 s
-take 14 minutes.
+sorted ratios). It also prints the same ratios for consecutive plain calls of fio. These ratios show how much such calls
+differ even without tkperf. The exit status is 1 if a median is beyond its limit. The script needs root (loop device).
+20 pairs of 20 s take 14 minutes.
 
     python bench/streams_against_fio.py [--pairs 20] [--step-s 20] [--reader-iops 4000] [--folder /dev/shm]
 
@@ -127,7 +127,7 @@ def fill(device: str) -> None:
 
 
 def describe(ratios: Sequence[float]) -> dict[str, float]:
-    """Return the median of ratios and the ends of its 95 % interval."""
+    """Return the median of the ratios, and the two ends of its 95 % interval."""
     ascending = sorted(ratios)
     low, high = find_ranks(len(ascending))
     return {"median": statistics.median(ascending), "low_95": ascending[low], "high_95": ascending[high]}

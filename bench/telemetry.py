@@ -1,11 +1,12 @@
-"""How much does reading the log of a drive slow the load down?
+"""Measure how much the reading of a drive's log slows the load down.
 
 The script compares the same reads with and without telemetry, in alternating pairs.
 
-One half of each pair is fio's random reads alone. The other half is the same reads with telemetry, which is read as in
-a run but more often, so that every second contains readings. A third part, again without telemetry, shows how much two
-such halves differ by themselves. The script prints the duration and the CPU time of a reading, and the medians of the
-pairs' ratios. The script only reads from DEVICE. It needs root.
+In one half of each pair, fio reads at random without telemetry. In the other half, fio reads in the same manner while
+the script reads the telemetry of the drive. Telemetry is read more often than in a run, so that every second contains
+readings. A third part, again without telemetry, shows how much two parts without telemetry differ. The script prints
+the duration and the CPU time of a reading, and the medians of the pairs' ratios. The script only reads from DEVICE. It
+needs root.
 
     python bench/telemetry.py DEVICE [--pairs 10] [--seconds 20] [--log-every 1] [--temperature-every 0.2]
 """

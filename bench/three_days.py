@@ -1,6 +1,7 @@
-"""How much time, memory and disk space do three days need?
+"""Measure how much time, memory and disk space a run of three days needs.
 
-The script measures 72 hours of one stream with every second, and all commands that read this run.
+The run contains 72 hours of one stream, with a sample for every second. The script also measures all commands that read
+this run.
 
 It runs `tkperf ssd` in a separate process on a simulated drive, on which time passes faster. There are three loads:
 random writes, a mix of reads and writes, and four streams that run together (a reader, a writer, a log with flushes and
@@ -174,7 +175,7 @@ def measure(what: str, argv: Sequence[str], times: int = 1) -> float:
 
 
 def measure_parts(path: Path) -> None:
-    """Print the CPU time of each part of the work until the first part of a report is ready."""
+    """Print the CPU time of each part of the work that is needed until the first part of a report is ready."""
     with RunFile(path) as opened:
         laps = [time.process_time()]
         record = opened.record()
@@ -223,7 +224,7 @@ def measure_replay(path: Path, profile: Path) -> None:
 
 
 def measure_page(page: Path) -> None:
-    """Print the times until the first text, the first chart, all charts, and the seconds of a cell are visible."""
+    """Print the times until the page shows the first text, the first chart, all charts, and the seconds of a cell."""
     try:
         from playwright.sync_api import sync_playwright  # noqa: PLC0415 - may be missing
     except ImportError:

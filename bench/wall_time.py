@@ -1,20 +1,20 @@
-"""How much longer does a test take than its steps, and how much CPU time does tkperf itself use?
+"""Measure how much longer a test takes than its steps, and how much CPU time tkperf itself uses.
 
 The script makes whole runs from the command line, on a loop device (as root) or, with --file, on a scratch file. First,
 the tests ``iops`` and ``lat`` run with the profile quick, which has steps of one second. Then a few steps of a minute
 run. On the loop device, four streams with 12 threads then run together, in slices of a minute.
 
-"Wall over prescribed" is the time from the beginning of a test's first timed step to the end of its last, without fills
-and purges in between, divided by the sum of the planned times of its steps. The script prints this ratio and the worst
-gaps, and with --json writes them as JSON. The exit status is 1 if a ratio, or tkperf's CPU time in steps of a minute,
-is beyond its limit.
+"Wall over prescribed" is the time from the beginning of the first timed step of a test to the end of its last timed
+step, without the fills and purges between them. This time is divided by the sum of the planned times of the steps. The
+script prints this ratio and the worst gaps, and with --json writes them as JSON. The exit status is 1 if a ratio, or
+tkperf's CPU time in steps of a minute, is beyond its limit.
 
     python bench/wall_time.py [--folder /var/tmp] [--file] [--long-step-s 60] [--json FILE]
 
-The CPU time of tkperf is that of its process without fio. It is read while the run continues with plain lines for
-progress. The CPU time within steps, from some seconds after the beginning of a step to some seconds before its end, has
-a limit. The CPU time from the first step to the end of the last step also includes the work between the steps and after
-them.
+The CPU time of tkperf is the CPU time of its process, without fio. The script reads this time while the run prints its
+progress as plain lines. The CPU time within steps, from some seconds after the beginning of a step to some seconds
+before its end, has a limit. The CPU time from the first step to the end of the last step also includes the work between
+the steps and after them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ MOST_AT_ONE_MINUTE = 1.002
 # Share of one CPU in steps of a minute, in percent: for one load, and for streams with up to 12 threads.
 MOST_CPU_PERCENT = {"long": 0.3, "together": 0.6}
 TOGETHER_SLICES = 3
-# Times at the ends of a step, where readings are frequent and the next step is prepared, are left out.
+# The script leaves out the times at the ends of a step, in which tkperf reads the drive often and prepares the next
+# step.
 EDGE_S = 5.0
 LOOK_EVERY_S = 0.5
 TIMED = (StepKind.ROUND, StepKind.CONTINUOUS)
@@ -90,7 +91,7 @@ setting = "keep"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wall:
-    """Planned and real time of one test."""
+    """The planned time and the real time of one test."""
 
     test: str
     steps: int
@@ -104,7 +105,7 @@ class Wall:
 
 
 def stretches(steps: Sequence[StepRecord]) -> list[list[StepRecord]]:
-    """Return sequences of timed steps that follow each other directly."""
+    """Return sequences of timed steps. In a sequence, no other phase separates two consecutive steps."""
     found: list[list[StepRecord]] = [[]]
     for step in steps:
         if step.kind in TIMED and step.planned_s is not None:
@@ -137,7 +138,7 @@ def cpu_s(pid: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CpuUse:
-    """Share of a CPU in percent that tkperf uses, from the first step of the run to the end of the last step, and
+    """The share of a CPU in percent that tkperf uses, from the first step of the run to the end of the last step, and
     within timed steps.
     """
 

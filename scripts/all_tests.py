@@ -1,9 +1,9 @@
 """Run the core cases of the lab and, at the same time, first lint and then pytest. scripts/test.sh calls this script.
 
-pytest mostly waits for fio, and the lab uses one CPU, so both together take little longer than one of them. The output
-of lint and pytest appears immediately. The output of the lab is stored in .lab/core.txt and printed at the end. If any
-of them fails, the exit status is 1. If lint fails, the script ends all other programs. Ctrl-C and SIGTERM also end all
-of them.
+pytest mostly waits for fio, and the lab uses one CPU. Both together therefore take only slightly longer than the slower
+of the two. The output of lint and pytest appears immediately. The output of the lab is stored in .lab/core.txt and
+printed at the end. If lint, pytest or the lab fails, the exit status is 1. If lint fails, the script ends all other
+programs. Ctrl-C and SIGTERM also end all programs.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def _end(started: list[subprocess.Popen[bytes]]) -> None:
-    """End all programs that still run. SIGTERM may have reached only this process."""
+    """End all programs that are still running. SIGTERM may have reached only this process."""
     for process in started:
         if process.poll() is None:
             process.terminate()

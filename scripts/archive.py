@@ -46,7 +46,7 @@ def archive(temporary: Path) -> None:
 
 
 def build_tree(temporary: Path) -> Path:
-    """Build the folder that becomes the archive and return its path. The folder works in any place."""
+    """Build the folder that becomes the archive and return its path. The folder works at any location."""
     extras = tuple(os.environ.get("EXTRAS", "report serve").split())
     python = this_python()
     uv = find_uv(temporary)

@@ -61,7 +61,7 @@ def deb(temporary: Path) -> None:
 
 
 def find_epoch() -> int:
-    """Return the time of the commit, or the time in SOURCE_DATE_EPOCH (reproducible-builds.org)."""
+    """Return the time in SOURCE_DATE_EPOCH (reproducible-builds.org), or otherwise the time of the commit."""
     text = os.environ.get("SOURCE_DATE_EPOCH") or ""
     if not text:
         owned = f"safe.directory={SOURCES}"  # with sudo make deb, the checkout may belong to the user

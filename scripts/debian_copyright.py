@@ -25,7 +25,7 @@ _COMMON_TEXTS = {
 }
 _LICENSE_FILES = re.compile(r"^(licen[sc]e|copying|notice|ofl)\b", re.IGNORECASE)
 _COPYRIGHT = re.compile(r"^\W*(?:copyright\b|©)[\s:]*(.*)$", re.IGNORECASE)
-# Beginning of a text in which a license explains the word "copyright" instead of naming an owner.
+# The beginning of a text in which a license explains the word "copyright" and does not name an owner.
 _NO_OWNER = re.compile(r"^(notice|holder|owner|license|law|and |\[yyyy|statement|disclaimer|interest)", re.IGNORECASE)
 
 
@@ -67,7 +67,8 @@ def _describe_package(record: Path, metadata: Message, build: Path) -> str:
         (url for label, url in _urls(metadata) if label in ("source", "repository", "homepage")), ""
     )
     note = f"{name} {metadata['Version']}" + (f", {source}" if source else "")
-    # No license in Debian's list describes a package that bundles other packages, so each text belongs to its package.
+    # None of the licenses in Debian's list applies to a package that bundles other packages. The text of each license
+    # therefore belongs to its package.
     return _paragraph(_folders_of(record), build, f"{_short(license_name)}-{name}", text, note)
 
 
@@ -125,5 +126,5 @@ def _text_of(path: Path, record: Path) -> str:
 
 
 def _indented(text: str) -> str:
-    """Return a text as the continuation of a field. An empty line becomes a point."""
+    """Return a text as the continuation lines of a field. A point stands for an empty line."""
     return "".join(f"\n {line.rstrip()}" if line.strip() else "\n ." for line in text.strip().splitlines())

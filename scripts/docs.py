@@ -18,7 +18,7 @@ from sphinx.cmd.build import main as build
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-# Pages in the folder above docs/. The site contains them next to the other pages.
+# Pages in the folder above docs/. In the site, these pages are in the same folder as the pages of docs/.
 ABOVE = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 
 # docs/reference/python-api.md explains these names one by one, with examples.
@@ -106,7 +106,9 @@ def gather(source: Path) -> None:
 
 
 def _as_beside(text: str) -> str:
-    """Return a page from above docs/ with links that lead to the new places next to the pages of docs/."""
+    """Return a page from above docs/. Its links are changed, because its copy is in the same folder as the pages of
+    docs/.
+    """
     text = re.sub(r"\]\(docs/(adr/?|examples/?)\)", lambda to: f"]({to[1].rstrip('/')}.md)", text)
     return text.replace("](docs/examples/README.md)", "](examples.md)").replace("](docs/", "](")
 

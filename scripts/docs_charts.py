@@ -63,7 +63,7 @@ WIDTH_PX, SMALL_PX = 720, 480
 SHADES = 64
 """Number of colours in a picture of the gallery."""
 MOST_VIEWS = 8
-"""Largest number of views of a chart that the gallery names."""
+"""The largest number of views of a chart that the gallery lists."""
 
 # The name of each run, and the command that measures the run in the root folder of the repository.
 RUNS = {
@@ -85,7 +85,7 @@ COMPARISON = ("sata", "nvme")
 
 
 class Runs:
-    """Runs in a folder, by name. A run that does not exist yet is measured."""
+    """The runs in a folder, by name. A run is measured if its file does not exist yet."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -168,7 +168,7 @@ def charts_of(view: ReportView) -> list[ChartView]:
 
 
 def _show(command: str, page: ReportView, shown: set[tuple[str, str]]) -> Iterator[str]:
-    """Yield the pictures of a page for kinds of charts that were not shown before."""
+    """Yield the pictures of a page, but only for kinds of charts that were not shown before."""
     is_first = True
     for one in charts_of(page):
         question = one.question or one.chart.title
@@ -249,7 +249,7 @@ def draw_states(runs: Runs) -> Chart:
 
 
 def name_stretch(name: str, begin: float, end: float, y: float) -> Rule:
-    """Return a line above a part of the x axis, with the name of this part."""
+    """Return a line above a part of the x axis, with a name for this part."""
     return Rule(kind=RuleKind.LEVEL, x=begin, x_end=end, y=y, name=name)
 
 
@@ -365,7 +365,7 @@ def draw_tail(runs: Runs) -> Distribution:
 
 
 def draw_cache(runs: Runs) -> Chart:
-    """Return a chart of the first minutes of random writes to a client drive with a cache of one-bit cells."""
+    """Return a chart of the first minutes of random writes to a client drive with an SLC cache."""
     points: list[tuple[float, float]] = []
     with tkperf.open_run(runs.path("cache")) as opened:
         (test,) = opened.record().tests

@@ -4,9 +4,9 @@
 
 The hash of the commit (default: HEAD) is the seed of the draw, and the texts are those in the checkout. The same commit
 therefore always leads to the same sample, and nobody can choose which texts are judged. The script prints 100 sentences
-from README, the pages in docs/ and the newer decisions, 40 messages, and 60 docstrings and comments. The generated
-pages of the reference contain the help of every command and the meaning of every key, so these texts are also among the
-sentences.
+from README, the pages in docs/ and the newer decision records, 40 messages, and 60 docstrings and comments. The
+generated pages of the reference contain the help of every command and the meaning of every key, so these texts are also
+among the sentences.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from refusal_messages import BLANK, template
 ROOT = Path(__file__).parents[1]
 SENTENCES, MESSAGES, NOTES = 100, 40, 60
 LEAST_WORDS = 5
-"""Least number of words in a text. Shorter texts are names and not sentences. Code and the targets of links do not
-count.
+"""The least number of words in a text. Shorter texts are names and not sentences. Words in code and in the targets of
+links do not count.
 """
 OLD_DECISIONS = 36
-"""Number of the last decision that remains as it was written. Such old decisions are left out."""
+"""The number of the newest decision record that keeps its original wording. This record and all earlier records are
+left out.
+"""
 _NO_PROSE = re.compile(r"^(?:    |\||#|<|!\[|```)")
 _END_OF_SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`*\[(])")
 _REASONED = re.compile(r"^(?:noqa|type:|pragma|pylint)")

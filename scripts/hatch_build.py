@@ -1,8 +1,8 @@
 """Add files that are not in git to a build: the version and the man pages.
 
 The version is a module, because reading it from the metadata of the package would take 50 ms at each start. pipx makes
-the man pages in a wheel available to man. scripts/wheel.sh creates the man pages. The sdist contains them, so that a
-wheel that is built from the sdist contains them as well.
+the man pages in a wheel available to man. scripts/wheel.sh creates the man pages. The sdist contains the man pages, so
+a wheel that is built from the sdist contains them as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAN_PAGES = "man"
 
 
 class BuiltFiles(BuildHookInterface):  # type: ignore[misc] # its package is there at builds only
-    """Build hook. An editable installation writes the version into the checkout. All other builds leave the sources
+    """The build hook. An editable installation writes the version into the checkout. All other builds leave the sources
     unchanged.
     """
 

@@ -2,7 +2,7 @@
 
 PREFIX/lib/tkperf contains a folder (a tree) for each installation that is in use, and ``current``, a link to the newest
 tree. All other files, such as PREFIX/bin/tkperf and man pages, are links into ``current``. An upgrade therefore
-replaces one link, and the target of a link shows whether the link belongs to tkperf. ``installed.json`` lists every
+replaces a single link. The target of each link shows whether the link belongs to tkperf. ``installed.json`` lists every
 file and folder before it is created, and only listed files are ever removed.
 """
 
@@ -39,7 +39,7 @@ from packages import (
 HOME = Path("lib/tkperf")
 CURRENT = HOME / "current"
 LIST = HOME / "installed.json"
-# Name of a file in each tree. The file lists all files with which the tree was built.
+# The name of a file in each tree. The file lists all files that were built with the tree.
 FILES = "files.json"
 MORE_PACKAGES = "more-packages.txt"
 
@@ -97,7 +97,7 @@ def install(temporary: Path) -> None:
     _refuse_foreign_files(place)
     python = this_python()
     _refuse_private_python(python, place.prefix)
-    # Only folders may be created before they are listed, because an empty folder does no harm.
+    # Only folders may be created before they are listed, because an empty folder causes no harm.
     made = _make_folders(place.root, HOME)
     with _locked(place):
         installed = place.read()
@@ -108,7 +108,7 @@ def install(temporary: Path) -> None:
         _say(f"installing into {place.prefix / tree}")
         try:
             _build(place.root / tree, place.prefix / tree, python, temporary, extras)
-        except BaseException:  # Catch Ctrl-C as well, so that the earlier installation still works
+        except BaseException:  # also catch Ctrl-C, so that the earlier installation still works
             _remove_tree(place, tree, installed)
             raise
         _switch(place, tree)
@@ -161,7 +161,9 @@ def _refuse_foreign_files(place: Place) -> None:
 
 
 def _refuse_private_python(python: Path, prefix: Path) -> None:
-    """Refuse a Python in a home folder. Other users may not be able to read it, and it may disappear with its owner."""
+    """Refuse a Python in a home folder. Other users may not be able to read it, and it disappears if the account is
+    deleted.
+    """
     real = python.resolve()
     for user in pwd.getpwall():
         home = Path(user.pw_dir).resolve()
@@ -277,8 +279,8 @@ def _unlink(place: Place, link: str) -> None:
 
 
 def _is_free(place: Place, tree: str) -> bool:
-    """Return whether no process uses a tree, and name the processes that do. The first word of their command is the
-    Python of the tree.
+    """Return whether no process uses a tree, and print the processes that use it. The first word of the command of such
+    a process is the Python of the tree.
     """
     users = [pid for pid, word in _first_words() if (place.root / tree) in Path(word).parents]
     if users:
@@ -293,7 +295,7 @@ def _first_words() -> Iterator[tuple[str, str]]:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             yield (folder.name, (folder / "cmdline").read_bytes().split(b"\0")[0].decode("utf-8", "replace"))
-        except OSError:  # the process ended meanwhile
+        except OSError:  # the process has ended in the meantime
             continue
 
 

@@ -1,10 +1,10 @@
-"""Generate man pages from the definition of the command line: one page for tkperf, and one page for each command.
+r"""Generate man pages from the definition of the command line: one page for tkperf, and one page for each command.
 
     python scripts/man_pages.py FOLDER
 
 The script runs in any Python that contains tkperf. click-man (0.6) is not suitable: it does not escape text that roff
-would interpret as a command, does not support click's ``\\b`` blocks, and does not find commands that are loaded when
-they are called.
+would interpret as a command, does not support click's ``\\b`` blocks, and does not find commands that are loaded only
+when a user calls them.
 """
 
 from __future__ import annotations

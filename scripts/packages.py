@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[1]
-# Folders below a prefix in which shells and man look for files.
+# Folders below a prefix in which shells and man search for files.
 COMPLETIONS = {
     "bash": "share/bash-completion/completions/tkperf",
     "zsh": "share/zsh/site-functions/_tkperf",
@@ -68,8 +68,8 @@ class Uv:
         )
 
     def _cache(self) -> tuple[str, ...]:
-        """Return the option for the cache. With sudo, HOME may belong to the user. Files of root in the cache of this
-        user would make the user's uv fail.
+        """Return the option for the cache. With sudo, HOME may belong to the user. If files in the cache of this user
+        belong to root, the user's uv fails.
         """
         try:
             folder = Path(call(self.program, "cache", "dir").strip())
@@ -101,8 +101,8 @@ def put_packages(uv: Uv, *where: str | Path, python: Path, extras: tuple[str, ..
     )
     wheels = uv.folder / "wheel"
     uv.call("build", "--wheel", "--python", python, "--out-dir", wheels, SOURCES)
-    # Packages are copied, because links would share the modes of the files in the cache. The wheel of tkperf is
-    # installed by its name, because the installed tree would otherwise contain the path of the wheel.
+    # Packages are copied, because linked files would have the file modes of the cache. The wheel of tkperf is installed
+    # by its name, because the installed tree would otherwise contain the path of the wheel.
     pip = ("pip", "install", "--link-mode", "copy", "--no-deps", "--python", python, *where)
     uv.call(*pip, "--require-hashes", "--requirement", locked)
     uv.call(*pip, "--no-index", "--find-links", wheels, "tkperf")
@@ -124,7 +124,7 @@ def forget_origin(folder: Path) -> None:
 
 
 def put_documents(python: Path, share_in: Path) -> None:
-    """Write the man pages and the shell completions with the tkperf that was just installed."""
+    """Use the tkperf that was just installed to write the man pages and the shell completions."""
     call(python, SOURCES / "scripts/man_pages.py", share_in / MAN_PAGES)
     for shell, place in COMPLETIONS.items():
         script = call(python, "-P", "-m", "tkperf", "completion", shell)
@@ -133,8 +133,8 @@ def put_documents(python: Path, share_in: Path) -> None:
 
 
 def compile_packages(python: Path, folder: Path, *, seen_as: Path) -> None:
-    """Compile bytecode in the folder, so that no user has to write bytecode later. The bytecode is valid whatever the
-    times of the files are.
+    """Compile bytecode in the folder, so that no user has to write bytecode later. The bytecode remains valid if the
+    times of the files change.
     """
     call(
         python,
@@ -155,7 +155,7 @@ def compile_packages(python: Path, folder: Path, *, seen_as: Path) -> None:
 
 
 def open_to_all(folder: Path) -> None:
-    """Make the files readable for every user, whatever the umask is."""
+    """Make the files readable for every user. The umask of the caller does not matter."""
     for path in (folder, *folder.rglob("*")):
         if path.is_symlink():
             continue

@@ -1,8 +1,8 @@
 """The messages of all refusals, read from the source code, and advice on each of them.
 
 ``docs_reference.py`` writes docs/reference/refusals.md from the messages and the advice. The script ends with an error
-if a message in the code has no advice here, or if advice belongs to a message that no longer exists. The page therefore
-cannot become outdated.
+if a message in the code has no advice here, or if the advice here belongs to a message that no longer exists. The page
+therefore always agrees with the code.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ BLANK = "…"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonAdvice:
-    """Advice on an objection to a device.
+    """The advice on an objection to a device.
 
     Attributes:
-        composed: the messages that the code composes from parts. tests/docs compares these messages with the code.
+        composed: the messages that the code composes from parts. A test in tests/docs compares these messages with the
+            code.
     """
 
     advice: str

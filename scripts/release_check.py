@@ -28,8 +28,8 @@ from typing import Any
 from urllib.parse import quote
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-# Libraries that vl-convert-python embeds in each report with charts, and the function that returns the version of each
-# library.
+# Libraries that vl-convert-python embeds in each report with charts. The value is the function that returns the version
+# of the library.
 LIBRARIES = {
     "Vega": "get_vega_version",
     "Vega-Embed": "get_vega_embed_version",
@@ -45,12 +45,12 @@ FONT = {
 
 
 class CheckError(Exception):
-    """A check failed. The text states what is wrong and what to do."""
+    """An error that states which check failed, why it failed, and what the user can do."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """The checkout, and the folders to which the checks write."""
+    """The checkout, and the folders into which the checks write."""
 
     checkout: Path = CHECKOUT
     artefacts: Path = CHECKOUT / "dist/release"
@@ -117,7 +117,7 @@ def check_words(release: Release) -> None:
 
 
 def check_promises(release: Release) -> None:
-    """Check that the promises of each version X.Y.0 are recorded."""
+    """Check that the compatibility promises of each version X.Y.0 are recorded."""
     version = release.version()
     folder = release.checkout / "tests/compatibility" / version
     if version.endswith(".0") and not folder.is_dir():
@@ -134,7 +134,7 @@ def check_notice(release: Release) -> None:
 
 
 def run_script(name: str, *words: str) -> Callable[[Release], None]:
-    """Return a check that one of tkperf's scripts succeeds."""
+    """Return a check that runs one of tkperf's scripts and fails if the script fails."""
 
     def check(release: Release) -> None:
         release.call(name, *words)
@@ -143,7 +143,7 @@ def run_script(name: str, *words: str) -> Callable[[Release], None]:
 
 
 def build_twice(name: str) -> Callable[[Release], None]:
-    """Return a check that a script writes the same artefacts when it is called again."""
+    """Return a check that a second call of a script writes identical artefacts."""
 
     def check(release: Release) -> None:
         again = release.logs / f"{name} again"

@@ -4,8 +4,8 @@
 
 All runs are simulated, and all pictures contain the word SIMULATED. The drives are those in README:
 
-- the sample report, and the pictures of its beginning and of a figure's window. Its profile gives write saturation
-  more time than the PTS, so the page shows a rate that has settled;
+- the sample report, a picture of its beginning, and a picture of the window of one figure. Its profile gives write
+  saturation more time than the PTS, so the page shows a rate that has settled;
 - the live view in a terminal, in the middle of the IOPS test;
 - the comparison of two drives.
 

@@ -1,7 +1,7 @@
 """Series with known changes over time. Their shape, rates, lengths and noise are drawn at random.
 
-The developers chose no rule of tkperf with these series. Parameters close to the limit of a rule are not drawn, because
-the right conclusion would depend on the exact limit.
+The developers did not use these series to choose the rules of tkperf. Parameters close to the limit of a rule are not
+drawn, because the right conclusion would depend on the exact limit.
 """
 
 from __future__ import annotations

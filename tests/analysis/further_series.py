@@ -1,4 +1,4 @@
-"""More series with known changes over time: shapes, rates, lengths and noise that the simulated drives do not have.
+"""More series with known changes over time. Their shapes, rates, lengths and noise do not occur on simulated drives.
 
 The developers wrote down the known answers before tkperf judged a series for the first time. Series of real drives use
 the figures of a review. The other series have shapes that drives and RAID sets show: waves of garbage collection,
@@ -90,8 +90,8 @@ def _waves(share: float, period_s: float, level: float, seconds: int) -> FloatAr
 
 
 def _saw_teeth() -> FloatArray:
-    """Return a fresh level and then saw teeth: garbage collection makes the rate fall by 12 % within five minutes,
-    again and again.
+    """Return a series that begins with a fresh level. Then garbage collection makes the rate fall by 12 % within five
+    minutes and recover at once, again and again.
     """
     teeth = 80_000 * (1.06 - 0.12 * (np.arange(3300) % 300) / 300)
     return np.concatenate((np.full(300, 200_000.0), teeth))
@@ -104,15 +104,15 @@ def _throttled() -> FloatArray:
 
 
 def _folding() -> FloatArray:
-    """Return the rates of a cache, and then of the folding of QLC flash: 120 MB/s, with 400 MB/s for 3 s in each
-    minute.
+    """Return the rates of a QLC drive. After the cache is full, the drive folds data into QLC flash at 120 MB/s, and
+    reaches 400 MB/s for 3 s in each minute.
     """
     burst = np.arange(1752) % 60 < 3
     return np.concatenate((np.full(48, 2800.0), np.where(burst, 400.0, 120.0))) * _MB
 
 
 def _cliff_with_low() -> FloatArray:
-    """Return a cliff from 90,000 to 12,000 IOPS and a slow return to 30,000 IOPS."""
+    """Return a series that falls from 90,000 to 12,000 IOPS at a cliff and then slowly rises to 30,000 IOPS."""
     after = 30_000 - 18_000 * np.exp(-np.arange(6300) / 200)
     return np.concatenate((np.full(900, 90_000.0), after))
 
@@ -134,8 +134,8 @@ def _stalled() -> FloatArray:
 
 
 def _shingled() -> FloatArray:
-    """Return rates that fall from 130 MB/s at the outer edge to 70 MB/s at the inner edge, with 5 s at 10 MB/s every
-    two minutes.
+    """Return rates that fall from 130 MB/s at the outer edge to 70 MB/s at the inner edge. Every two minutes, the rate
+    falls to 10 MB/s for 5 s.
     """
     rate = _lines((2000, 130 * _MB, 70 * _MB))
     for at in range(60, 2000, 120):
@@ -150,16 +150,16 @@ def _small_cache() -> FloatArray:
 
 
 def _drift(percent: float) -> Curve:
-    """Return 50,000 IOPS, with a line over the last quarter that ends this many percent higher or lower."""
+    """Return a series of 50,000 IOPS. In the last quarter, the rate changes along a line by the given percentage."""
     return partial(_lines, (2700, 50_000, 50_000), (3600, 50_000, 50_000 * (1 + percent / 100)))
 
 
-# The rate changes in the last quarter of an hour. The noise of neighbouring seconds is correlated.
+# The rate changes in the last quarter of a series of one hour. The noise of neighbouring seconds is correlated.
 _RED = 0.9
 _REVIEWED = "techpowerup.com/review/"
 
 FURTHER_SERIES = (
-    # Series of real drives.
+    # Series that imitate real drives.
     build_review(
         "Acer Predator GM7, 4 TB",
         _REVIEWED + "acer-predator-gm7-4-tb/6.html",
@@ -195,7 +195,7 @@ FURTHER_SERIES = (
             drops=((75, 500 * _MB),),
         ),
     ),
-    # The first 16 GB are the slowest. Guru3D measured the rate behind the cache, 1,750 MB/s.
+    # The first 16 GB are the slowest part. The rate after the cache is full, 1,750 MB/s, was measured by Guru3D.
     build_review(
         "Solidigm P44 Pro, 2 TB",
         _REVIEWED + "solidigm-p44-pro-2-tb-1-tb/6.html",
@@ -214,8 +214,8 @@ FURTHER_SERIES = (
         ((3000, 120), (262, 1000)),
         Course(levels=((_FRESH, 3000 * _MB, 40),), settled=(262 * _MB, 40)),
     ),
-    # The rate falls from 100 MB/s at the outer edge to 60 MB/s at the inner edge, in 20 zones. The range is a tenth of
-    # the disk.
+    # The rate falls from 100 MB/s at the outer edge to 60 MB/s at the inner edge, in 20 zones. The test covers a tenth
+    # of the disk.
     build_review(
         "WD My Passport, 4 TB",
         "anandtech.com/show/14539, page 3",
@@ -239,8 +239,8 @@ FURTHER_SERIES = (
     _shape("waves of 8 %", partial(_waves, 0.08, 70, 60_000, 3600), Course(settled=(60_000, 0)), share=0.01),
     _shape("waves of 15 %", partial(_waves, 0.15, 240, 60_000, 7200), Course(settled=(60_000, 0))),
     _shape("saw teeth of 12 %", _saw_teeth, Course(levels=((_FRESH, 200_000, 300),), settled=(80_000, 300))),
-    # Hard disks have noise of 4 %. The inner edge of a range is 8 % slower than its outer edge. A quarter of this loss,
-    # 2 %, occurs in the last quarter.
+    # Hard disks have noise of 4 %. The inner edge of the tested range is 8 % slower than the outer edge. A quarter of
+    # this loss, 2 %, occurs in the last quarter of the series.
     _shape("hard disk, random reads", partial(_lines, (1800, 180, 180)), Course(settled=(180, 0)), share=0.04),
     _shape("hard disk, 8 % slower at the end", partial(_lines, (5400, 200, 184)), Course(settled=(192, 0))),
     _shape(

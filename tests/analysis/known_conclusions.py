@@ -1,8 +1,10 @@
-"""Conclusions that are known for made-up seconds: backlog, saturation, recovery, better or worse, trends and outliers.
+"""Conclusions that are known for generated seconds: backlog, saturation, recovery, better or worse, trends and
+outliers.
 
-Other modules contain the conclusions about the course of a single series. Each case computes its seconds, multiplies
-each second by noise, and returns the conclusions of tkperf that differ from the known ones. A cut case lacks the last
-tenth of its seconds or levels. A known conclusion of a cut case is judged only if its place lies before the cut.
+Other modules contain the conclusions about changes over time in a single series. Each case computes its seconds,
+multiplies each second by noise, and returns the conclusions of tkperf that differ from the known ones. A cut case lacks
+the last tenth of its seconds or levels. A known conclusion of a cut case is judged only if it concerns a time or level
+before the cut.
 """
 
 from __future__ import annotations
@@ -66,12 +68,12 @@ def _able(iops: float) -> Callable[[float, int], float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedRate:
-    """A drive that is offered a rising rate.
+    """A drive to which I/Os are offered at a rising rate.
 
     Attributes:
-        able: returns the rate in IOPS that the drive can reach at an offered rate and in a second of the level.
+        able: returns the IOPS that the drive can reach at an offered rate, for each second of the level.
         step_iops: the offered rates are this rate, twice this rate, and so on.
-        no_backlog, saturated: the known rates in IOPS, or None if they lie beyond the offered rates.
+        no_backlog, saturated: the known rates in IOPS, or None if a rate is higher than all offered rates.
         saturates_in_cut: whether the rate at saturation can also be judged without the highest tenth of the levels.
     """
 
@@ -92,7 +94,7 @@ class OfferedRate:
         found = {one.key: one.value for one in with_characteristics(test).sections[0].characteristics}
         no_backlog, saturated = found[NO_BACKLOG.key], found[SATURATED.key]
         wrong = []
-        # Two levels beyond the limit are enough to show the limit.
+        # Two levels above the limit are enough to show the limit.
         if not cut or (self.saturated or 0.0) < (count - 2) * self.step_iops:
             wrong += [
                 f"{key}: {value} for {known}"
@@ -107,7 +109,7 @@ class OfferedRate:
         return wrong
 
     def _offer(self, offered_iops: float, noise: Noise) -> CellResult:
-        """Return a level. Each second of the level is multiplied by noise."""
+        """Return a level in which each second is multiplied by noise."""
         waiting, done = 0.0, np.zeros(LEVEL_S)
         for second in range(LEVEL_S):
             done[second] = min(waiting + offered_iops, self.able(offered_iops, second))
@@ -139,7 +141,7 @@ SLICE_S = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """A stream that runs after another load.
+    """A stream whose rate recovers after another load.
 
     Attributes:
         percent: rate of each slice, in percent of the rate before the other load.
@@ -224,7 +226,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """Runs of one drive, made a month apart."""
+    """Runs of one drive, one month apart."""
 
     name: str
     levels: Sequence[float]
@@ -264,11 +266,12 @@ def _cached(burst_iops: float, burst_s: int, able_iops: float) -> Callable[[floa
 
 OFFERED_RATES = (
     OfferedRate(name="SATA", able=_able(93_900), no_backlog=93_000, saturated=93_900),
-    # Source: Myce, Intel DC S3700 Review. Reads keep up to just over 75,000 IOPS, and writes to just over 32,500 IOPS.
+    # Source: Myce, Intel DC S3700 Review. The drive sustains just over 75,000 IOPS of reads and just over 32,500 IOPS
+    # of writes.
     OfferedRate(name="S3700 reads", able=_able(75_400), no_backlog=75_000, saturated=75_400),
     OfferedRate(name="S3700 writes", able=_able(32_700), no_backlog=32_000, saturated=32_700),
-    # A cache absorbs nearly all I/Os of a level, but the drive cannot keep up with this rate for longer. At higher
-    # offered rates the drive does more I/Os, so the levels that saturate begin at 88,000 IOPS.
+    # A cache absorbs nearly all I/Os of one level, but the drive cannot sustain this rate for longer. At higher offered
+    # rates, the drive completes more I/Os, so the levels that saturate begin at 88,000 IOPS.
     OfferedRate(
         name="cache", able=_cached(120_000, 40, 40_700), no_backlog=41_000, saturated=82_500, saturates_in_cut=False
     ),
@@ -282,14 +285,14 @@ OFFERED_RATES = (
         no_backlog=50_000,
         saturated=50_500,
     ),
-    # The drive keeps up with 39,000 IOPS until it becomes hot.
+    # The drive sustains 39,000 IOPS until it becomes hot.
     OfferedRate(
         name="throttled from 40,000 on",
         able=lambda offered, second: 60_000 if offered < 40_000 else 35_400,
         no_backlog=35_000,
         saturated=35_400,
     ),
-    # The waves of garbage collection are 5 % high. The drive keeps up with 47,500 IOPS at any time, and with 50,000
+    # The waves of garbage collection have an amplitude of 5 %. The drive sustains 47,500 IOPS at any time, and 50,000
     # IOPS on average.
     OfferedRate(
         name="waves",

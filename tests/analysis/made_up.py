@@ -1,4 +1,4 @@
-"""Made-up results, which contain only the few numbers on which a rule depends."""
+"""Invented results that contain only the few numbers on which a rule depends."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FOUR_KIB_WRITES = work()
 def made_up_cell(
     value: float | None, workload: Workload = FOUR_KIB_WRITES, *, host_limited: bool = False
 ) -> CellResult:
-    """Return a cell that has the same value in every quantity. At an offered rate, the cell also has the number of I/Os
-    that remain undone in a second.
+    """Return a cell that has the same value in every quantity. With an offered rate, the cell also contains the number
+    of I/Os that are not completed in a second.
     """
     figures = {key: (None if value is None else 1000) if key == "ios" else value for key in QUANTITIES}
     if workload.offered_iops is not None and value is not None:

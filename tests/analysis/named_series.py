@@ -1,7 +1,7 @@
 """Series with known changes over time: simulated drives, and real drives as their reviewers describe them.
 
-The model of a simulated drive computes the seconds directly, without an engine. The seconds of a real drive are
-straight lines through the published figures, with noise. The known conclusions are those of the review.
+The seconds of a simulated drive are computed directly by its model, without an engine. The seconds of a real drive are
+straight lines through the published figures, with added noise. The review of the drive contains the known conclusions.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Course:
     """The known changes of a series over time.
 
     Attributes:
-        levels: kind, value and end of each level before the last level.
+        levels: kind, value and end of each level, without the last level.
         settled: value and start of the last level, or None if the rate does not settle.
-        drops: place of each sudden drop, and the level after the drop.
+        drops: position of each sudden drop, and the level after the drop.
         period_s: period of the spikes of the maximum latency in seconds, or None if the spikes have no period.
         end_shows_in_cut: whether the end can also be judged when the last tenth of the series is missing.
     """
@@ -61,7 +61,7 @@ class NamedSeries:
     workload: Workload
     noise: float = 0.0
     long: bool = False
-    """Many copies of this series would take too long in a test. bench/conclusions.py tests them."""
+    """A test would take too long with many copies of this series. bench/conclusions.py uses many copies."""
 
 
 def build_columns(iops: FloatArray, mean_us: FloatArray, max_us: FloatArray, block_bytes: int) -> Seconds:
@@ -100,8 +100,8 @@ def of_preset(preset: str, hours: float | None = None) -> Seconds:
 
 @cache
 def of_amounts(*parts: tuple[float, float]) -> Seconds:
-    """Return the seconds of a drive that writes in several parts. Each part has a rate in MB/s and the number of GB
-    that is written at its end.
+    """Return the seconds of a drive whose writes have several parts. Each part has a rate in MB/s, and the total number
+    of GB that is written when the part ends.
     """
     random = np.random.default_rng(2)
     ends_s, written_gb, at_s = [], 0.0, 0.0
@@ -109,7 +109,8 @@ def of_amounts(*parts: tuple[float, float]) -> Seconds:
         at_s += 1000 * (until_gb - written_gb) / megabytes_per_s
         written_gb = until_gb
         ends_s.append(at_s)
-    # Bytes that are written at the end of each second. A second in which the rate changes contains bytes at both rates.
+    # Bytes that are written before the end of each second. A second in which the rate changes contains bytes at both
+    # rates.
     seconds = np.arange(int(at_s) + 1)
     megabytes = np.interp(seconds, (0.0, *ends_s), (0.0, *(1000 * gb for _, gb in parts)))
     rate = np.diff(megabytes) * 1e6 / MIB
@@ -164,14 +165,14 @@ def _preset(preset: str, course: Course, hours: float | None = None, *, long: bo
 
 
 SERIES = (
-    # The rate falls by 7 % in the last quarter. The fresh level lasts until the capacity and the spare area are written
-    # once.
+    # The rate falls by 7 % in the last quarter. The fresh level lasts until the capacity and the spare area have been
+    # written once.
     _preset("sata-ssd", Course(levels=((_FRESH, 94_000, 830),))),
     _preset("sata-ssd", Course(levels=((_FRESH, 94_000, 830),), settled=(47_700, 2900)), 10, long=True),
     _preset("nvme-4kn", Course(levels=((_FRESH, 569_000, 528),))),
     _preset("nvme-4kn", Course(levels=((_FRESH, 569_000, 528),), settled=(210_000, 2440)), 3, long=True),
-    # The cache is full after 44 s. The flash behind the cache then accepts the writes. After a quarter of an hour, all
-    # flash was written once.
+    # The cache is full after 44 s. From then on, the drive writes directly to the flash behind the cache. After a
+    # quarter of an hour, all flash has been written once.
     _preset("client-tlc", Course(levels=((_FRESH, 588_000, 44), (_SECOND, 284_000, 900)), drops=((44, 284_000),))),
     _preset("client-qlc", Course(levels=((_FRESH, 340_000, 134), (_SECOND, 44_400, 5190)), drops=((134, 44_400),))),
     # The rate falls to a third for six minutes, first after 39 minutes and then every 45 minutes.
@@ -186,11 +187,11 @@ SERIES = (
         8,
         long=True,
     ),
-    # Four stalls in an hour are too few for a period.
+    # Four stalls in an hour are too few to determine a period.
     _preset("spikes-13min", Course(levels=((_FRESH, 94_000, 830),))),
     _preset("spikes-13min", Course(levels=((_FRESH, 94_000, 830),), settled=(47_700, 2900), period_s=780), 3),
     _preset("unsteady", Course()),
-    # The rate falls by 30 % with each written capacity, from the first second on.
+    # With each written capacity, the rate falls by 30 %. The fall begins in the first second.
     _preset("dying", Course()),
     build_review(
         "ADATA XPG Atom 50, 1 TB",
@@ -273,15 +274,15 @@ def cut_off_last_tenth(series: Seconds) -> Seconds:
 
 def within_drop(named: NamedSeries, drop: Drop) -> float:
     """Return the share by which the level after a drop may differ from the known level. The share is four standard
-    deviations of the median of the few seconds.
+    deviations of the median, because the level is the median of only a few seconds.
     """
     count = min(BEFORE, drop.end - drop.start)
     return max(WITHIN_VALUE, 4 * 1.25 * hypot(named.noise, ADDED_NOISE) / sqrt(count))
 
 
 def find_differences(named: NamedSeries, series: Seconds, *, cut: bool = False) -> list[str]:
-    """Return the conclusions of tkperf that differ from the known ones. Only places within the series count. No
-    difference returns an empty list.
+    """Return the conclusions of tkperf that differ from the known ones. Only times within the series count. The list is
+    empty if no conclusion differs.
     """
     course, end_s = named.course, series.end_s
     judges_end = course.end_shows_in_cut or not cut

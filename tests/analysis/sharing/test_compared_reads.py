@@ -21,7 +21,7 @@ def rates(mean: float, strays: float = 0.01, seconds: int = 10, seed: int = 1) -
     [(1.0, ReadsState.NOT_SLOWED), (0.5, ReadsState.SLOWED), (0.9, ReadsState.SLOWED), (1.2, ReadsState.NOT_SLOWED)],
 )
 def test_drives_are_slowed_or_not(together: float, state: ReadsState) -> None:
-    """The whole interval of the ratio, not the middle of the interval, decides whether a drive is slowed."""
+    """The whole interval of the ratio, and not only its middle, decides whether a drive is slowed."""
     compared = compare_reads("sdb", rates(1e5, 0.003), rates(together * 1e5, 0.003, seed=2))
     assert compared.state is state
     assert compared.ratio == pytest.approx(together, rel=0.01)
@@ -31,13 +31,13 @@ def test_drives_are_slowed_or_not(together: float, state: ReadsState) -> None:
 
 
 def test_uneven_reads_decide_nothing() -> None:
-    """If rates vary by more than the limit, they do not show whether a drive is slowed."""
+    """Rates that vary by more than the limit do not show whether a drive is slowed."""
     compared = compare_reads("sdb", rates(1e5, 0.3), rates(0.97e5, 0.3, seed=2))
     assert compared.state is ReadsState.NOT_KNOWN
 
 
 def test_the_same_in_every_second() -> None:
-    """If the rates do not vary, the ratio is exact and decides even on the limit."""
+    """If the rates do not vary, the ratio is exact. A ratio that equals the limit is then also decided."""
     assert compare_reads("a", [100.0] * 10, [100.0] * 10).state is ReadsState.NOT_SLOWED
     exact = compare_reads("a", [100.0] * 10, [97.0] * 10)
     assert (exact.state, exact.ratio) == (ReadsState.SLOWED, 0.97)
@@ -48,22 +48,24 @@ def test_the_same_in_every_second() -> None:
     ("alone", "together"), [((), ()), ((1.0,) * 3, (1.0,) * 3), ((0.0,) * 10, (5.0,) * 10), ((5.0,) * 10, ())]
 )
 def test_too_little_to_compare(alone: tuple[float, ...], together: tuple[float, ...]) -> None:
-    """Fewer than four seconds are not enough to compare reads. A comparison also needs reads of the drive alone.
-    Otherwise the state is not known.
+    """A comparison needs at least four seconds of reads, and reads of the drive alone. Otherwise the state is
+    unknown.
     """
     assert compare_reads("a", alone, together).state is ReadsState.NOT_KNOWN
 
 
 def test_a_drive_that_stalls_is_slowed() -> None:
-    """A drive that returns nothing while the others are read counts as slowed. Its ratio is 0 and has no interval."""
+    """A drive that returns no data while the other drives are read counts as slowed. Its ratio is 0 and has no
+    interval.
+    """
     compared = compare_reads("a", [100.0] * 10, [0.0] * 10)
     assert (compared.state, compared.ratio, compared.low) == (ReadsState.SLOWED, 0.0, None)
 
 
 @given(st.floats(0.001, 1000), st.floats(0.3, 1.5))
 def test_the_unit_does_not_matter(scale: float, together: float) -> None:
-    """A comparison of reads does not depend on the unit. The same factor on all rates changes neither the state nor the
-    ratio, so I/Os and bytes lead to the same result.
+    """A comparison of reads does not depend on the unit. If all rates are multiplied by the same factor, the state and
+    the ratio do not change. I/Os and bytes therefore lead to the same result.
     """
     alone, now = rates(1000, 0.02), rates(1000 * together, 0.02, seed=3)
     one = compare_reads("a", alone, now)

@@ -50,8 +50,8 @@ def test_drives_of_a_node_are_treated_alike() -> None:
 
 
 def test_a_drive_whose_node_is_not_known_gets_what_is_left() -> None:
-    """A drive with an unknown NUMA node receives CPUs that the other drives do not use. The drive counts neither as
-    near nor as far.
+    """A drive with an unknown NUMA node receives CPUs that the other drives do not use. Its CPUs are marked as neither
+    near nor far.
     """
     plan = assign_cpus(drives(None, 0), {}, set(range(4)), {})
     assert cpus_of(plan) == [(2,), (1,)]
@@ -59,8 +59,8 @@ def test_a_drive_whose_node_is_not_known_gets_what_is_left() -> None:
 
 
 def test_a_node_whose_cpus_may_not_be_used() -> None:
-    """If the node of a drive has no usable CPU, the drive receives CPUs of another node. The result marks the drive as
-    not near.
+    """If the node of a drive has no usable CPU, the drive receives CPUs of another node. These CPUs are marked as not
+    near.
     """
     plan = assign_cpus(drives(1), {}, {0, 1}, {})
     assert cpus_of(plan) == [(1,)]
@@ -68,8 +68,8 @@ def test_a_node_whose_cpus_may_not_be_used() -> None:
 
 
 def test_cores_come_before_their_siblings() -> None:
-    """Drives receive separate cores before they receive siblings of used cores. If three drives need two cores, the two
-    drives that share a core are marked. The core that is reserved for other work is the last choice.
+    """Drives receive separate cores before they receive sibling threads of used cores. If three drives need two cores,
+    the two drives that share a core are marked. The core that is reserved for other work is used last.
     """
     cores = {0: (0, 4), 4: (0, 4), 1: (1, 5), 5: (1, 5), 2: (2, 6), 6: (2, 6)}
     allowed = {0, 1, 2, 4, 5, 6}

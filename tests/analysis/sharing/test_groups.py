@@ -1,4 +1,4 @@
-"""Budgets of shared parts, groups of drives that respect these budgets, and the judgement for each drive."""
+"""Budgets of shared parts, groups of drives that respect these budgets, and the judgement of each drive."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_demand_against_what_a_part_carries() -> None:
 
 
 def test_a_drive_alone_shares_nothing() -> None:
-    """The link of a single drive is not a shared part, even if a part above it is slower than the drive."""
+    """The link of a single drive is not a shared part, even if a part further up the path is slower than the drive."""
     assert build_budgets([path("nvme0n1", 7877, part("port", 3938))]) == ()
 
 
@@ -62,7 +62,7 @@ def test_auto_keeps_within_each_budget() -> None:
 
 
 def test_drives_on_different_parts_run_together() -> None:
-    """A full expander does not delay a drive that is connected to a switch."""
+    """A full expander does not limit a drive that is connected to a switch."""
     first, *_ = group_drives([*SHELF, *NVME], "auto")
     assert len(first.drives) == 8 + 2
 
@@ -116,7 +116,7 @@ def test_drives_without_a_path_are_not_judged() -> None:
 
 
 def test_each_drive_is_judged_by_its_own_parts() -> None:
-    """A drive is judged only by the parts that it uses. Compared reads override budgets."""
+    """Only the parts that a drive uses decide its judgement. Compared reads override budgets."""
     (group,) = group_drives([*NVME[:3], *SHELF[:2]], "all")
     assert judge_sharing(group, {}) == {
         "nvme0n1": SharingState.OVER_BUDGET,
@@ -170,8 +170,8 @@ def some_paths(draw: st.DrawFn) -> list[DrivePath]:
 
 @given(some_paths(), st.sampled_from(["auto", "all", 1, 3]))
 def test_groups_have_each_drive_once(paths: list[DrivePath], parallel: str | int) -> None:
-    """Grouping neither loses a drive nor measures a drive twice. No group of "auto" contains a part over its budget,
-    and the order of the drives does not matter.
+    """Automatic grouping assigns each drive to exactly one group, and no group exceeds the budget of a part. The order
+    of the drives does not matter.
     """
     groups = group_drives(paths, parallel)  # type: ignore[arg-type]
     assert sorted(drive for group in groups for drive in group.drives) == sorted(path.drive for path in paths)
