@@ -23,6 +23,7 @@ import numpy as np
 
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
+from tkperf.engine import RequiredIo
 from tkperf.engine.device_engine import PermittedDevice
 from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
@@ -53,7 +54,7 @@ def measure(folder: Path, seconds: int) -> tuple[list[Sample], bytes]:
     permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch.resolve())).redeem()
     device = PermittedDevice(
         permit=permit,
-        ioengine=choose_ioengine(str(scratch), 512, None, jobs=4, io_depth=32),
+        ioengine=choose_ioengine(str(scratch), 512, None, RequiredIo(jobs=4, io_depth=32)),
         active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES),
     )
     jobs = DeviceJobs(device)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.engine import ChosenEngine, fio_setup
+from tkperf.engine import ChosenEngine, RequiredIo, fio_setup
 from tkperf.engine.fio_setup import ChosenClock, choose_clock, choose_ioengine
 from tkperf.model.errors import EngineError
 from tkperf.system.process import Completed, run_command
@@ -50,13 +50,13 @@ def test_the_reason_why_io_uring_is_not_used_is_told(
     compared.
     """
     answers(monkeypatch, io_uring=failure, libaio=GOOD)
-    chosen = choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=1)
+    chosen = choose_ioengine("/dev/x", 512, None, RequiredIo())
     assert chosen == ChosenEngine(name="libaio", instead_of=f"io_uring: {reason}")
 
 
 def test_what_works_needs_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, io_uring=GOOD)
-    assert choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=1) == ChosenEngine(name="io_uring")
+    assert choose_ioengine("/dev/x", 512, None, RequiredIo()) == ChosenEngine(name="io_uring")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_an_engine_that_does_not_keep_a_queue_depth_is_not_used(
     answers(monkeypatch, version, io_uring=GOOD, libaio=GOOD)
     for depths in (io_depths, ()):
         io_depth = 1 if depths else max(io_depths)  # without io_depths, io_depth alone decides
-        chosen = choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=io_depth, io_depths=depths)
+        chosen = choose_ioengine("/dev/x", 512, None, RequiredIo(io_depth=io_depth, io_depths=frozenset(depths)))
         if name == "io_uring":
             assert chosen == ChosenEngine(name="io_uring")
         else:
@@ -86,7 +86,7 @@ def test_an_engine_that_does_not_keep_a_queue_depth_is_not_used(
             assert "I/Os outstanding at a queue depth of" in (chosen.instead_of or "")
     if name == "libaio":
         with pytest.raises(EngineError, match=r"fio 3\.39 and newer keep"):
-            choose_ioengine("/dev/x", 512, "io_uring", jobs=1, io_depth=1, io_depths=io_depths)
+            choose_ioengine("/dev/x", 512, "io_uring", RequiredIo(io_depths=frozenset(io_depths)))
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ def test_flushes_from_a_queue_need_a_fio_that_counts_them_right(
     """
     answers(monkeypatch, version, io_uring=GOOD, libaio=GOOD)
     if reason is None:
-        chosen = choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=8, flushes_from_queue=True)
+        chosen = choose_ioengine("/dev/x", 512, None, RequiredIo(io_depth=8, flushes_from_queue=True))
         assert chosen == ChosenEngine(name="io_uring")
     else:
         with pytest.raises(EngineError, match=reason):
-            choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=8, flushes_from_queue=True)
+            choose_ioengine("/dev/x", 512, None, RequiredIo(io_depth=8, flushes_from_queue=True))
 
 
 @pytest.mark.parametrize("wanted", [None, "libaio"])
@@ -121,11 +121,51 @@ def test_flushes_between_reads_need_a_fio_that_counts_them_right(
     issued 554 flushes in place of 63, because it flushes again after each read.
     """
     answers(monkeypatch, "fio-3.38", io_uring=GOOD, libaio=GOOD)
-    chosen = choose_ioengine("/dev/x", 512, wanted, jobs=1, io_depth=1, flushes_between_reads=True)
+    chosen = choose_ioengine("/dev/x", 512, wanted, RequiredIo(flushes_between_reads=True))
     assert chosen.instead_of is None
     answers(monkeypatch, "fio-3.37", io_uring=GOOD, libaio=GOOD)
     with pytest.raises(EngineError, match=r"fio-3\.37 would flush again after each read .* one load for the reads"):
-        choose_ioengine("/dev/x", 512, wanted, jobs=1, io_depth=1, flushes_between_reads=True)
+        choose_ioengine("/dev/x", 512, wanted, RequiredIo(flushes_between_reads=True))
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted", "io", "reason"),
+    [
+        ("fio-3.37", None, RequiredIo(flushes_between_reads=True), r"fio-3\.37 would flush again after each read"),
+        ("fio-3.38", None, RequiredIo(flushes_between_reads=True), None),
+        ("fio-3.37", None, RequiredIo(flushes_from_queue=True), r"io_uring: fio-3\.37 would .* libaio: it does not"),
+        ("fio-3.38", None, RequiredIo(flushes_from_queue=True), None),
+        ("fio-3.38", "libaio", RequiredIo(flushes_from_queue=True), r"\(libaio: it does not complete"),
+        ("fio-3.38", "io_uring", RequiredIo(io_depth=6), r"\(io_uring: fio-3\.38 would keep 8"),
+        ("fio-3.38", None, RequiredIo(io_depth=6), None),
+    ],
+)
+def test_what_no_device_could_do_is_refused_without_a_device(
+    monkeypatch: pytest.MonkeyPatch, version: str, wanted: str | None, io: RequiredIo, reason: str | None
+) -> None:
+    """If the installed fio cannot do the I/O on any device, tkperf refuses the I/O without reading a device. The choice
+    on a device refuses the same I/O.
+    """
+    answers(monkeypatch, version)  # each attempt to read would fail with a KeyError
+    if reason is None:
+        fio_setup.refuse_io(wanted, io)
+        return
+    with pytest.raises(EngineError, match=reason):
+        fio_setup.refuse_io(wanted, io)
+    with pytest.raises(EngineError, match=reason):
+        choose_ioengine("/dev/x", 512, wanted, io)
+
+
+def test_a_refusal_names_the_device_as_the_user_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal names the path that the user typed, also within the words of fio. The path through which tkperf opened
+    the device has no meaning outside the process.
+    """
+    path = "/proc/123/fd/4"
+    refused = Completed(exit_status=1, stdout='{"jobs": []}', stderr=f"fio: blocksize too large for {path}\n")
+    answers(monkeypatch, io_uring=refused, libaio=refused)
+    with pytest.raises(EngineError, match=r"run on /dev/disk/by-id/x \(.*too large for /dev/disk/by-id/x") as error:
+        choose_ioengine(path, 512, None, RequiredIo(), shown_path="/dev/disk/by-id/x")
+    assert path not in str(error.value)
 
 
 @pytest.mark.fio
@@ -134,7 +174,7 @@ def test_the_chosen_engine_keeps_the_queue_depth(scratch: Path, io_depth: int) -
     """With the chosen I/O engine, fio's own numbers show the requested queue depth: mean latency and IOPS give the mean
     number of outstanding I/Os (Little's law).
     """
-    chosen = choose_ioengine(str(scratch), 512, None, jobs=1, io_depth=io_depth)
+    chosen = choose_ioengine(str(scratch), 512, None, RequiredIo(io_depth=io_depth))
     done = run_command(
         [
             "fio",
@@ -158,7 +198,7 @@ def test_if_none_works_every_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     failure, reason = FAILURES["its error, in words"]
     answers(monkeypatch, io_uring=failure, libaio=failure)
     with pytest.raises(EngineError, match=rf"io_uring: {reason}; libaio: {reason}"):
-        choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=1)
+        choose_ioengine("/dev/x", 512, None, RequiredIo())
 
 
 PASSED = Completed(exit_status=0, stdout="cs: reliable_tsc: yes\ncs: Pass!\n", stderr="")
@@ -209,4 +249,4 @@ def test_fio_is_spared_its_clock_test_only_where_kernel_and_fio_trust_the_tsc(
 @pytest.mark.fio
 def test_a_path_that_is_not_there_is_told_in_fios_words(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="No such file or directory"):
-        choose_ioengine(str(tmp_path / "gone"), 512, None, jobs=1, io_depth=1)
+        choose_ioengine(str(tmp_path / "gone"), 512, None, RequiredIo())

@@ -19,7 +19,7 @@ from tkperf.pipeline.consent import Consent
 from tkperf.pipeline.device_under_test import warn_of_room
 
 
-def no_engine(*_: object) -> None:
+def no_engine(*_: object, **__: object) -> None:
     raise EngineError("fio cannot read it")
 
 

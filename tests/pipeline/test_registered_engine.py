@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import pytest
 
-from tkperf.engine import PROBE_S, ChosenEngine, Engine, RunSeeds
+from tkperf.engine import PROBE_S, ChosenEngine, Engine, RequiredIo, RunSeeds
 from tkperf.engine.device_engine import DeviceEngine, PermittedDevice
 from tkperf.engine.registry import ENGINES, FIO, find_engine
 from tkperf.host.audit import Audit, audit_host
@@ -39,15 +39,15 @@ class OtherEngine:
         path: str,
         block_bytes: int,
         wanted: str | None,
+        io: RequiredIo,
         *,
-        jobs: int,
-        io_depth: int,
-        io_depths: Collection[int] = (),
-        flushes_from_queue: bool = False,
-        flushes_between_reads: bool = False,
+        shown_path: str | None = None,
         direct: bool = True,
     ) -> ChosenEngine:
         return ChosenEngine(name=f"preadv on {path}")
+
+    def refuse_io(self, wanted: str | None, io: RequiredIo) -> None:
+        return None
 
     def find_readable_file(self) -> str | None:
         return "/a file"
@@ -119,6 +119,6 @@ def test_the_audit_speaks_of_the_engine_in_use() -> None:
 def test_interfaces_are_tried_on_a_file_of_the_engine() -> None:
     """Without a device, ``tkperf doctor`` tests the I/O interfaces on a file that the engine provides."""
     try_uncached = host_check._try_ioengines_without_device.__wrapped__
-    found = try_uncached(1, 1, frozenset({1}))
+    found = try_uncached(RequiredIo())
     assert found is not None
     assert found.name == "preadv on /a file"

@@ -14,10 +14,13 @@ from pathlib import Path
 import pytest
 
 import tkperf
-from tkperf.engine import fio_setup, registry
+from tkperf.analysis.estimates import REFUSAL
+from tkperf.engine import RequiredIo, fio_setup, registry
 from tkperf.host.audit import Audit, AuditLevel
+from tkperf.model.errors import EngineError
 from tkperf.pipeline import host_check, run_plan
 from tkperf.pipeline.host_check import audit_for
+from tkperf.pipeline.run_request import RunRequest
 
 # The program refuses io_uring_setup for itself and for all programs that it starts, as the seccomp profiles of
 # containers do. The BPF filter loads the number of the system call. If the number is 425, the filter returns the error,
@@ -39,10 +42,11 @@ def refuse_io_uring_setup(error):
 if refuse_io_uring_setup(int(sys.argv[1])):
     sys.exit(77)
 
+from tkperf.engine import RequiredIo
 from tkperf.engine.fio_setup import choose_ioengine
 from tkperf.pipeline.diagnosis import diagnose_device, diagnose_host
 
-of_run = choose_ioengine(sys.argv[2], 512, None, jobs=2, io_depth=4)
+of_run = choose_ioengine(sys.argv[2], 512, None, RequiredIo(jobs=2, io_depth=4))
 audits = [diagnose_device(sys.argv[2]).audit, diagnose_host().audit]
 found = [one.found for audit in audits for one in audit.findings if one.subject == "io_uring"]
 print(json.dumps([of_run.name, of_run.instead_of, *found]))
@@ -113,9 +117,48 @@ def test_plan_looks_at_all_queue_depths_of_the_run(
         assert found.level is AuditLevel.ADVICE
         assert found.found.startswith(says)
     in_run = fio_setup.choose_ioengine(
-        str(scratch), 512, None, jobs=1, io_depth=1, io_depths={load.io_depth for load in plan.fitted.workloads}
+        str(scratch), 512, None, RequiredIo(io_depths=frozenset(load.io_depth for load in plan.fitted.workloads))
     )
     assert (in_run.name == "libaio") is (says is not None)
+
+
+MIXED_WITH_FLUSHES = """
+format = 1
+name = "mixed"
+title = "Mixed"
+[loads.mixed]
+access = "random"
+read_percent = 50
+block_size_kib = 4
+flush_every = 4
+[[phases]]
+kind = "stream"
+section = "Mixed"
+load = "mixed"
+slice_s = 5
+longest_s = 10
+"""
+
+
+@pytest.mark.parametrize(("version", "refuses"), [((3, 37), True), ((3, 38), False)])
+def test_plan_names_the_refusal_of_the_run(
+    scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], refuses: bool
+) -> None:
+    """``tkperf plan`` says that the installed fio cannot do the I/O of a test, and the run refuses the I/O before any
+    question.
+    """
+    pretend_fio(monkeypatch, version)
+    workload = tmp_path / "mixed.toml"
+    workload.write_text(MIXED_WITH_FLUSHES, encoding="utf-8")
+    request = RunRequest(suite="ssd", device=str(scratch), tests=(str(workload),))
+    refusals = [one.text for one in run_plan.plan_run(request, look_only=True).warnings if one.code == REFUSAL]
+    assert len(refusals) == refuses
+    if refuses:
+        assert "fio-3.37 would flush again after each read" in refusals[0]
+        with pytest.raises(EngineError, match=r"fio-3\.37 would flush again after each read"):
+            run_plan.plan_run(request)
+    else:
+        assert run_plan.plan_run(request).tests
 
 
 @pytest.mark.parametrize(("version", "named"), [((3, 33), True), ((3, 39), False)])

@@ -139,6 +139,24 @@ class ChosenEngine:
     instead_of: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequiredIo:
+    """The properties of all loads of a run that an interface to the kernel must support.
+
+    Attributes:
+        jobs, io_depth: the load with the most outstanding I/Os.
+        io_depths: the queue depths of all loads. The engine must use exactly these depths.
+        flushes_from_queue: whether a load flushes while its other I/Os are outstanding.
+        flushes_between_reads: whether a load flushes after its writes, and also reads.
+    """
+
+    jobs: int = 1
+    io_depth: int = 1
+    io_depths: frozenset[int] = frozenset()
+    flushes_from_queue: bool = False
+    flushes_between_reads: bool = False
+
+
 class RunSeeds(Protocol):
     """The seeds of an engine's random numbers in a run. All seeds are derived from ``run_seed``."""
 

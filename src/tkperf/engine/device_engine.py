@@ -4,11 +4,11 @@ device for which a permit exists.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from tkperf.engine import PROBE_S, ChosenEngine, Engine, RunSeeds
+from tkperf.engine import PROBE_S, ChosenEngine, Engine, RequiredIo, RunSeeds
 from tkperf.model.workload import ActiveRange
 
 if TYPE_CHECKING:
@@ -83,26 +83,29 @@ class DeviceEngine(Protocol):
         path: str,
         block_bytes: int,
         wanted: str | None,
+        io: RequiredIo,
         *,
-        jobs: int,
-        io_depth: int,
-        io_depths: Collection[int] = (),
-        flushes_from_queue: bool = False,
-        flushes_between_reads: bool = False,
+        shown_path: str | None = None,
         direct: bool = True,
     ) -> ChosenEngine:
         """Return the first interface to the kernel with which the engine can read the device.
 
         Args:
-            jobs, io_depth: the heaviest load of the run.
-            io_depths: the queue depths of all loads of the run. The engine must use exactly these depths.
-            flushes_from_queue: whether a load of the run flushes while its other I/Os are outstanding.
-            flushes_between_reads: whether a load of the run flushes after its writes, and also reads.
+            shown_path: the name of the device in messages; None: ``path``.
             direct: whether to bypass the page cache, as runs do.
 
         Raises:
             UsageError: the engine has no interface ``wanted``.
             EngineError: no interface works; the message contains the reasons.
+        """
+        ...
+
+    def refuse_io(self, wanted: str | None, io: RequiredIo) -> None:
+        """Check whether the installed version can do the I/O, without a device.
+
+        Raises:
+            UsageError: as for ``choose_ioengine``.
+            EngineError: the version cannot do the I/O on any device, or the program cannot run.
         """
         ...
 

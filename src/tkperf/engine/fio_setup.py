@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from tkperf.engine import PROBE_S, ChosenEngine
+from tkperf.engine import PROBE_S, ChosenEngine, RequiredIo
 from tkperf.engine.fio_job import filename_option
 from tkperf.model.choices import IO_ENGINES
 from tkperf.model.decoding import decode_json
@@ -143,41 +143,60 @@ def choose_ioengine(
     path: str,
     block_bytes: int,
     wanted: str | None,
+    io: RequiredIo,
     *,
-    jobs: int,
-    io_depth: int,
-    io_depths: Collection[int] = (),
-    flushes_from_queue: bool = False,
-    flushes_between_reads: bool = False,
+    shown_path: str | None = None,
     direct: bool = True,
 ) -> ChosenEngine:
     """Return the first I/O engine with which fio can read the device. io_uring is tried before libaio.
 
     The test uses the jobs and the queue depth of the run, because limits on locked memory or on asynchronous I/O appear
-    only with the full load. ``direct``: whether to bypass the page cache, as runs do; some files do not allow direct
-    I/O. ``io_depths``: the queue depths of all loads of the run; the engine must use exactly these depths.
-    ``flushes_from_queue``: whether some loads flush while their other I/Os are outstanding. ``flushes_between_reads``:
-    whether some loads flush after their writes and also read.
+    only with the full load. ``shown_path``: the name of the device in messages; None: ``path``. ``direct``: whether to
+    bypass the page cache, as runs do; some files do not allow direct I/O.
 
     Raises:
         UsageError: ``wanted`` is not the name of one of these engines.
         EngineError: no engine works; the message contains fio's reason.
     """
-    if wanted is not None and wanted not in IO_ENGINES:
-        raise UsageError(f"--engine {wanted}: choose {' or '.join(IO_ENGINES)}")
-    if flushes_between_reads and (reason := _why_no_flushes_between_reads()):
-        raise EngineError(f"fio cannot do the I/O of this run: {reason}")
     reasons: list[str] = []
-    for ioengine in (wanted,) if wanted else IO_ENGINES:
-        reason = _why_not_exact(ioengine, {io_depth, *io_depths})
-        if reason is None and flushes_from_queue:
-            reason = _why_no_queued_flushes(ioengine)
-        if reason is None:
-            reason = _why_not(path, block_bytes, ioengine, jobs, io_depth, direct)
+    for ioengine, obstacle in _find_obstacles(wanted, io).items():
+        reason = obstacle or _why_not(path, block_bytes, ioengine, io, direct)
         if reason is None:
             return ChosenEngine(name=ioengine, instead_of="; ".join(reasons) or None)
         reasons.append(f"{ioengine}: {reason}")
-    raise EngineError(f"fio has no I/O engine that can do the I/O of this run on {path} ({'; '.join(reasons)})")
+    shown = shown_path or path
+    words = "; ".join(reasons).replace(path, shown)
+    raise EngineError(f"fio has no I/O engine that can do the I/O of this run on {shown} ({words})")
+
+
+def refuse_io(wanted: str | None, io: RequiredIo) -> None:
+    """Check whether the installed version of fio can do the I/O, without a device.
+
+    Raises:
+        UsageError: ``wanted`` is not the name of one of these engines.
+        EngineError: this version cannot do the I/O on any device; the message contains the reasons.
+    """
+    obstacles = _find_obstacles(wanted, io)
+    if all(obstacles.values()):
+        reasons = "; ".join(f"{ioengine}: {reason}" for ioengine, reason in obstacles.items())
+        raise EngineError(f"fio has no I/O engine that can do the I/O of this run ({reasons})")
+
+
+def _find_obstacles(wanted: str | None, io: RequiredIo) -> dict[str, str | None]:
+    """Return the I/O engines to choose from. For each engine, return why the installed version of fio cannot do the I/O
+    with it on any device; None: this version can.
+    """
+    if wanted is not None and wanted not in IO_ENGINES:
+        raise UsageError(f"--engine {wanted}: choose {' or '.join(IO_ENGINES)}")
+    if io.flushes_between_reads and (reason := _why_no_flushes_between_reads()):
+        raise EngineError(f"fio cannot do the I/O of this run: {reason}")
+    obstacles: dict[str, str | None] = {}
+    for ioengine in (wanted,) if wanted else IO_ENGINES:
+        reason = _why_not_exact(ioengine, {io.io_depth, *io.io_depths})
+        if reason is None and io.flushes_from_queue:
+            reason = _why_no_queued_flushes(ioengine)
+        obstacles[ioengine] = reason
+    return obstacles
 
 
 def _why_not_exact(ioengine: str, io_depths: Collection[int]) -> str | None:
@@ -226,15 +245,15 @@ def find_rounding() -> str | None:
     return version if numbers < EXACT_URING_DEPTH else None
 
 
-def _why_not(path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: int, direct: bool) -> str | None:
+def _why_not(path: str, block_bytes: int, ioengine: str, io: RequiredIo, direct: bool) -> str | None:
     """Read a few blocks with fio. Return the reason for a failure; None: the read succeeded."""
     answer, job = _read(
         path,
         f"--ioengine={ioengine}",
         f"--bs={block_bytes}",
         f"--size={8 * block_bytes}",
-        f"--numjobs={jobs}",
-        f"--iodepth={io_depth}",
+        f"--numjobs={io.jobs}",
+        f"--iodepth={io.io_depth}",
         direct=direct,
         timeout_s=60,
     )

@@ -32,6 +32,7 @@ class _Fio:
     find_version = staticmethod(fio_setup.find_fio_version)
     find_limits = staticmethod(fio_setup.find_limits)
     choose_ioengine = staticmethod(fio_setup.choose_ioengine)
+    refuse_io = staticmethod(fio_setup.refuse_io)
     find_rounding = staticmethod(fio_setup.find_rounding)
     read_bytes_per_s = staticmethod(fio_setup.read_bytes_per_s)
 

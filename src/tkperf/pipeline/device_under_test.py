@@ -29,7 +29,7 @@ from tkperf.model.record import RunNote
 from tkperf.model.telemetry.drive_reading import DriveFacts, Telemetry
 from tkperf.model.units import format_capacity
 from tkperf.pipeline.consent import Consent
-from tkperf.pipeline.fitted_profile import FittedProfile, find_heaviest
+from tkperf.pipeline.fitted_profile import FittedProfile, find_required_io
 from tkperf.pipeline.run_request import RunRequest
 from tkperf.runner.runner import RunTarget
 
@@ -91,18 +91,20 @@ class Equipment:
         return (RunNote(code="ioengine", text=text),)
 
 
-def find_ioengine(wanted: str | None, fitted: FittedProfile, permit: ErasePermit) -> ChosenEngine:
-    """Return an I/O engine that can read the permitted device at the heaviest load of the chosen tests."""
-    heaviest = find_heaviest(fitted.workloads)
+def find_ioengine(
+    wanted: str | None, fitted: FittedProfile, permit: ErasePermit, *, shown_path: str | None = None
+) -> ChosenEngine:
+    """Return an I/O engine that can read the permitted device at the heaviest load of the chosen tests.
+
+    ``shown_path``: the name of the device in messages, because the path of the permit belongs to this process. None:
+    the path of the device's identity.
+    """
     return find_engine(wanted).choose_ioengine(
         permit.path,
         permit.identity.logical_block_bytes,
         wanted,
-        jobs=heaviest.jobs,
-        io_depth=heaviest.io_depth,
-        io_depths={load.io_depth for load in fitted.workloads},
-        flushes_from_queue=any(load.flushes_from_queue for load in fitted.workloads),
-        flushes_between_reads=any(load.flushes_between_reads for load in fitted.workloads),
+        find_required_io(fitted.workloads),
+        shown_path=shown_path or permit.identity.path,
     )
 
 

@@ -125,7 +125,7 @@ class DriveUnderTest(DeviceUnderTest):
     def _equip(
         self, permit: ErasePermit, fitted: FittedProfile, version: str, facts: DeviceFacts
     ) -> Iterator[Equipment]:
-        ioengine = find_ioengine(self._request.ioengine, fitted, permit)
+        ioengine = find_ioengine(self._request.ioengine, fitted, permit, shown_path=self._request.device)
         cache = WriteCache(permit, fitted.profile.write_cache.setting)
         with (
             restoring(cache),
@@ -270,7 +270,9 @@ class SegmentsUnderTest(DriveUnderTest):
             with _taken_away(target):
                 device = PermittedDevice(
                     permit=target.permit,
-                    ioengine=find_ioengine(self._request.ioengine, fitted, target.permit),
+                    ioengine=find_ioengine(
+                        self._request.ioengine, fitted, target.permit, shown_path=self._request.device
+                    ),
                     active_range=fitted.active_range,
                     drive_permit=permit,
                     shown_path=f"/dev/mapper/{mapping_name(permit.identity)}",

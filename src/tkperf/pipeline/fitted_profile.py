@@ -6,7 +6,7 @@ something that the test really does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.sysfs import find_node, takes_discards
+from tkperf.engine import RequiredIo
 from tkperf.model.choices import DEFAULT_PROFILES
 from tkperf.model.errors import UsageError
 from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round
@@ -86,6 +87,18 @@ class FittedProfile:
 def find_heaviest(workloads: Iterable[Workload]) -> Workload:
     """Return the workload with the most outstanding I/Os, which shows limits of the host."""
     return max(workloads, key=lambda load: load.total_outstanding_ios)
+
+
+def find_required_io(workloads: Collection[Workload]) -> RequiredIo:
+    """Return the properties of these workloads that an interface to the kernel must support."""
+    heaviest = find_heaviest(workloads)
+    return RequiredIo(
+        jobs=heaviest.jobs,
+        io_depth=heaviest.io_depth,
+        io_depths=frozenset(load.io_depth for load in workloads),
+        flushes_from_queue=any(load.flushes_from_queue for load in workloads),
+        flushes_between_reads=any(load.flushes_between_reads for load in workloads),
+    )
 
 
 @lru_cache(maxsize=1)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.sysfs import major_minor_of
-from tkperf.engine import ChosenEngine
+from tkperf.engine import ChosenEngine, RequiredIo
 from tkperf.engine.registry import find_engine
 from tkperf.host.audit import Audit, AuditedDrive, AuditLevel, AuditResult, audit_host
 from tkperf.host.audit.audited_host import DAY_S, AuditedHost, find_drive
@@ -22,7 +22,7 @@ from tkperf.host.tuning import find_left_behind, tuned
 from tkperf.model.errors import DeviceError, EngineError, RefusedError
 from tkperf.model.record import RunNote
 from tkperf.model.workload import Workload
-from tkperf.pipeline.fitted_profile import find_default_workloads, find_heaviest
+from tkperf.pipeline.fitted_profile import find_default_workloads, find_heaviest, find_required_io
 
 # Codes of warnings about a run.
 HOST_DISTURBS, TUNING_LEFT_BEHIND = "host-disturbs", "tuning-left-behind"
@@ -83,50 +83,22 @@ def try_ioengines(identity: DeviceIdentity | None, workloads: Sequence[Workload]
     The engine reads a few blocks of the device. Without a device, or if the device cannot be read, the engine reads one
     of its own files. None: no interface could be tried.
     """
-    heaviest = find_heaviest(workloads)
-    io_depths = frozenset(load.io_depth for load in workloads)
-    flushes = any(load.flushes_from_queue for load in workloads)
-    between_reads = any(load.flushes_between_reads for load in workloads)
+    io = find_required_io(workloads)
     if identity is not None and identity.kind is not TargetKind.SIMULATED:
         block_bytes = identity.logical_block_bytes
         with suppress(EngineError):
-            return find_engine().choose_ioengine(
-                identity.path,
-                block_bytes,
-                None,
-                jobs=heaviest.jobs,
-                io_depth=heaviest.io_depth,
-                io_depths=io_depths,
-                flushes_from_queue=flushes,
-                flushes_between_reads=between_reads,
-            )
-    return _try_ioengines_without_device(heaviest.jobs, heaviest.io_depth, io_depths, flushes, between_reads)
+            return find_engine().choose_ioengine(identity.path, block_bytes, None, io)
+    return _try_ioengines_without_device(io)
 
 
 @lru_cache(maxsize=8)
-def _try_ioengines_without_device(
-    jobs: int,
-    io_depth: int,
-    io_depths: frozenset[int],
-    flushes_from_queue: bool = False,
-    flushes_between_reads: bool = False,
-) -> ChosenEngine | None:
+def _try_ioengines_without_device(io: RequiredIo) -> ChosenEngine | None:
     """Try each load only once and store the result, because a batch calls the function for every drive."""
     path = find_engine().find_readable_file()
     if path is None:
         return None
     try:
-        return find_engine().choose_ioengine(
-            path,
-            512,
-            None,
-            jobs=jobs,
-            io_depth=io_depth,
-            io_depths=io_depths,
-            flushes_from_queue=flushes_from_queue,
-            flushes_between_reads=flushes_between_reads,
-            direct=False,
-        )
+        return find_engine().choose_ioengine(path, 512, None, io, direct=False)
     except EngineError:
         return None
 

@@ -7,15 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tkperf.engine.registry import find_engine
 from tkperf.host.audit import Audit
 from tkperf.model.choices import SIMULATED
-from tkperf.model.errors import RefusedError
+from tkperf.model.errors import EngineError, RefusedError
 from tkperf.model.phases import Fill
 from tkperf.model.record import RunNote
 from tkperf.model.workload import ActiveRange
 from tkperf.pipeline.device_under_test import DeviceUnderTest, would_be_refused
 from tkperf.pipeline.drive import DriveUnderTest, ScratchFileUnderTest, SegmentsUnderTest
-from tkperf.pipeline.fitted_profile import FittedProfile, TestPhases, choose_profile, fit_profile
+from tkperf.pipeline.fitted_profile import FittedProfile, TestPhases, choose_profile, find_required_io, fit_profile
 from tkperf.pipeline.host_check import audit_for, refuse_unfit, refuse_untunable, warn_of_host
 from tkperf.pipeline.raid import MegaRaidUnderTest, SoftwareRaidUnderTest
 from tkperf.pipeline.run_disclosure import Changes, find_changes
@@ -107,11 +108,19 @@ def plan_run(request: RunRequest, *, look_only: bool = False, profile: Profile |
         UsageError: the request, the profile or a test does not suit the device.
         DeviceError: the device is missing, or cannot be measured or purged.
         RefusedError: the device is in use, or the run is strict and the host is not fit.
+        EngineError: the installed version of the engine cannot do the I/O of a test.
     """
     plain = profile or choose_profile(request)
     dut = _look_at(request, plain, look_only)
     fitted = fit_profile(request, plain, dut.identity)
-    warnings = (*dut.warnings, *fitted.warnings, *_not_as_new(dut, fitted), *_never_written(request, fitted))
+    refused_io = () if isinstance(dut, SimulatedDriveUnderTest) else tuple(_refuse_io(request, fitted, look_only))
+    warnings = (
+        *dut.warnings,
+        *refused_io,
+        *fitted.warnings,
+        *_not_as_new(dut, fitted),
+        *_never_written(request, fitted),
+    )
     audit = audit_for(dut.drives, lasts_s=sum(test.longest_s for test in fitted.tests), workloads=fitted.workloads)
     return RunPlan(
         request=request,
@@ -120,6 +129,18 @@ def plan_run(request: RunRequest, *, look_only: bool = False, profile: Profile |
         warnings=(*warnings, *_of_host(request, audit, look_only=look_only)),
         audit=audit,
     )
+
+
+def _refuse_io(request: RunRequest, fitted: FittedProfile, look_only: bool) -> Iterator[RunNote]:
+    """Refuse I/O that the installed version of the engine cannot do on any device. If no run follows, yield the refusal
+    as a warning.
+    """
+    try:
+        find_engine(request.ioengine).refuse_io(request.ioengine, find_required_io(fitted.workloads))
+    except EngineError as error:
+        if not look_only:
+            raise
+        yield would_be_refused(error)
 
 
 def _of_host(request: RunRequest, audit: Audit, *, look_only: bool) -> Iterator[RunNote]:
