@@ -1,4 +1,4 @@
-"""Batches with made-up drives and results."""
+"""Batches with invented drives and results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def drive(
     model: str | None = "MODEL",
     serial: str | None = None,
 ) -> DriveState:
-    """Return a drive. It is in the slot with its number, unless another slot or None is given."""
+    """Return a drive. The number of its slot is the number of the drive, unless another slot or None is given."""
     return DriveState(
         shown=DriveShown(
             number=number,
@@ -66,7 +66,7 @@ def answer_of(*drives: BatchDriveResult) -> BatchResult:
 
 
 def claims_of(*limits: tuple[int, float]) -> str:
-    """Return claims with a minimum for IOPS, one for each share of reads."""
+    """Return claims with a minimum for IOPS. There is one claim for each share of reads."""
     return "".join(
         f'[[claim]]\ntest = "iops"\nmetric = "iops"\nread_percent = {reads}\nblock_size = "4k"\nat_least = {limit}\n'
         for reads, limit in limits

@@ -1,4 +1,4 @@
-"""Functions that make values for many tests."""
+"""Functions that build values for many tests."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def io_stats(latencies_ns: list[int], block_size_bytes: int = 4096) -> IoStats:
 
 
 def run_info(**changes: object) -> RunInfo:
-    """Return the facts of a run, with changes."""
+    """Return the facts of a run, with the given changes."""
     facts: dict[str, object] = {
         "name": "test",
         "suite": "ssd",
@@ -90,7 +90,7 @@ def at(section: SectionResult | RoundResult, read_percent: int, block_size_bytes
 
 @dataclass
 class FreeTarget:
-    """A target that records what is done to the device."""
+    """A target that records what tkperf does to the device."""
 
     acts: list[str] = field(default_factory=list)
 
@@ -116,7 +116,9 @@ def simulate(
     suite: Mapping[str, procedures.Test] | None = None,
     observer: Observer = lambda _: None,
 ) -> RunResult:
-    """Measure a simulated drive into ``run.tkperf``. Without a suite, the default tests for SSDs run."""
+    """Measure a simulated drive and store the run in ``run.tkperf``. Without a suite, the default tests for
+    SSDs run.
+    """
     by_default = (test for test in SSD_TESTS.values() if test.by_default)
     engine = SimulatedEngine(PRESET_MODELS[preset], info.active_range_length_bytes or 0)
     writer = RunFileWriter(folder / "run.tkperf")
@@ -137,7 +139,7 @@ def simulate(
 
 def view_of(path: Path, user_facts: UserFacts = NO_USER_FACTS) -> ReportView:
     """Return the report of a run file as data, including the details of its cells."""
-    from tkperf.page.view import build_view  # only tests of reports need this module
+    from tkperf.page.view import build_view  # this module is imported here because only tests of reports need it
 
     with RunFile(path) as run_file:
         record = run_file.record()
@@ -157,9 +159,10 @@ def number_of(fact: str) -> float:
 
 
 def forget_renderers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget the loaded renderers. They are then loaded again, without a package that a test has hidden.
+    """Remove the loaded renderers from Python's list of modules. They are then loaded again, without a package that a
+    test has hidden.
 
-    ``reports`` is not forgotten, because tests patch it by its name. It loads the other renderers when it is called.
+    The module ``reports`` is kept, because tests patch it by its name. It loads the other renderers when it is called.
     """
     for name in list(sys.modules):
         if name.startswith("tkperf.render.") and name != "tkperf.render.reports":

@@ -1,5 +1,5 @@
-"""Characteristics: numbers that describe how a section changes over time. A characteristic can be found, not found, or
-not searched for.
+"""Characteristics: numbers that describe how a section changes over time. A characteristic is found, not found, or not
+searched for.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def test_a_limit_that_was_not_found_is_bounded(done: tuple[float, ...], words: s
 
 
 def test_claims_on_an_offered_rate_use_its_bounds() -> None:
-    """A claim on a limit uses the bounds of the limit. If the bounds do not decide the claim, the limit was not
+    """A claim on a limit uses the bounds of the limit. If the bounds do not decide the claim, the claim counts as not
     measured.
     """
     key = "no_backlog_iops"
@@ -102,16 +102,16 @@ def test_claims_on_an_offered_rate_use_its_bounds() -> None:
     none = demand(600, 600)
     assert check(none, "demand", key, "at_least = 1000")[0] is ClaimState.NOT_MET
     assert check(none, "demand", key, "at_least = 500")[0] is ClaimState.NOT_MEASURED
-    # tkperf did not search for the value of another mix.
+    # tkperf did not search for the limit of another mix.
     wrong = check(demand(1000, 1500), "demand", key, "read_percent = 100\nat_least = 1")
     why = "that mix and block size was not run there, but 0/100 4k"
     assert wrong == (ClaimState.NOT_MEASURED, None, why)
 
 
 def test_recovery_ends_with_the_first_slice_at_the_earlier_mean() -> None:
-    """A stream recovers at the end of the first slice that reaches the mean of the earlier stream.
+    """A stream has recovered at the end of the first slice whose rate reaches the mean rate of the first stream.
 
-    Streams before the other load have no recovery. In this run, the third slice reaches the earlier rate of 100.
+    Streams before the other load have no recovery. In this run, the third slice exceeds the first rate of 100.
     """
     run = run_of(stream("A", [100, 100]), stream("B", [7, 7], OTHER), stream("C", [10, 99, 100, 191]))
     assert found_in(run, 0) == found_in(run, 1) == {}
@@ -131,8 +131,8 @@ def test_recovery_ends_with_the_first_slice_at_the_earlier_mean() -> None:
 
 
 def test_recovery_is_to_within_five_percent_where_the_rate_varied() -> None:
-    """A rate recovers as soon as it is within 5 % of the earlier rate, so that noise does not decide in which slice the
-    rate recovers. The earlier level is the median, so a single slice does not change the level.
+    """A rate has recovered as soon as it is within 5 % of the earlier rate. Noise therefore does not decide in which
+    slice the rate recovers. The earlier level is the median, so a single slice does not change the level.
     """
     earlier = [300.0, *[99.0, 101.0] * 10]
     run = run_of(stream("A", earlier), stream("B", [7, 7], OTHER), stream("C", [94, 96, 98, 99, 102]))
@@ -141,8 +141,8 @@ def test_recovery_is_to_within_five_percent_where_the_rate_varied() -> None:
 
 
 def test_a_claim_that_several_sections_have_an_answer_to_names_one() -> None:
-    """A claim that several sections could meet or miss must name its section. Otherwise a section that meets the claim
-    would hide a section that misses it.
+    """If several sections of a run could meet or miss a claim, the claim must name its section. Otherwise a section
+    that meets the claim would hide a section that misses it.
     """
     run = run_of(stream("A", [100]), stream("B", [100]), stream("C", [30]))
     limit = "at_least = 90"
@@ -154,8 +154,8 @@ def test_a_claim_that_several_sections_have_an_answer_to_names_one() -> None:
 
 
 def test_levels_drops_and_spikes_have_their_numbers() -> None:
-    """Levels, drops and spikes become characteristics. A fresh level is searched for only after a purge, and the places
-    of slices are in seconds.
+    """Levels, drops and spikes become characteristics. A fresh level is searched for only after a purge. Positions of
+    slices are given in seconds.
     """
     phases = (
         RateLevel(kind=LevelKind.FRESH, start=0, end=540, value=88_800),
@@ -212,7 +212,7 @@ def test_every_characteristic_can_be_claimed_and_is_in_the_tables() -> None:
 
 
 def test_compared_runs_say_what_was_not_found() -> None:
-    """A level that was not reached is a lower bound, which is also the value of the run."""
+    """A level that was not reached has a lower bound, which is also the value of the run."""
     (row,) = [
         row for row in compare([demand(1000, 1500), demand(1000, 2000)]).rows if row.quantity.key == "no_backlog_iops"
     ]

@@ -1,4 +1,4 @@
-"""A claim is met, not met or not measured, and has the right margin. The error about a mistake in a claim names its
+"""A claim is met, not met or not measured, and its margin is correct. An error about a mistake in a claim names the
 key.
 """
 
@@ -86,7 +86,9 @@ def test_limits_are_inclusive_and_margins_signed(result: RunResult) -> None:
 
 
 def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
-    """A claim on a cell that the profile lacks, or on a percentile with fewer than ten I/Os beyond it, is never met."""
+    """A claim is never met if the profile does not measure its cell, or if fewer than ten I/Os lie beyond its
+    percentile.
+    """
     cell = at(result.tests[0].sections[0], 100, 4096)
     assert 100_000 < (cell.value(IOS) or 0) < 1_000_000  # between one and nine I/Os are expected beyond 99.999 %
     rare = claim("at_most = 1e9", metric="p99.999_us") + claim("at_least = 0", metric="p99.999_us")
@@ -108,7 +110,9 @@ def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
     ],
 )
 def test_what_was_not_measured_says_why(result: RunResult, old: str, new: str, reason: str) -> None:
-    """A claim that was not measured names the first condition that the run lacks, and what the run contains instead."""
+    """A claim that was not measured names the first condition that the run lacks. It also names what the run contains
+    in place of this condition.
+    """
     text = claim("at_least = 1").replace(old, new, 1)
     alone = replace(result, tests=result.tests[:1])
     (found,) = check_claims(parse_claims(text, file="c"), alone, load=never, folder=Path()).claim_results
@@ -248,7 +252,7 @@ def one_test(test: str, values: Sequence[float | None], **section: Any) -> dict[
 @pytest.mark.parametrize(
     ("test", "seen", "state", "margin"),
     [
-        # The baseline of 100 allows 10 %: rates of at least 90, and latencies of at most 110.
+        # The baseline of 100 and the tolerance of 10 % allow rates of at least 90 and latencies of at most 110.
         ("iops", 89, ClaimState.NOT_MET, -100 / 90),
         ("iops", 90, ClaimState.MET, 0),
         ("iops", 117, ClaimState.MET, 30),
@@ -285,8 +289,8 @@ def test_a_baseline_without_results_is_a_mistake(tests: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("earlier", "now"), [("fio", "iops"), ("tp", "fio")])
 def test_a_baseline_of_the_other_kind_is_a_mistake(earlier: str, now: str) -> None:
-    """A baseline of another kind is refused with this reason instead of a list of missing values. An example is a
-    baseline of fio's files for a run of tkperf.
+    """If the baseline is of another kind than the run, tkperf refuses it with this reason and does not list missing
+    values. An example is a baseline of fio's files for a run of tkperf.
     """
     runs = [made_up_run(test, one_test(test, (100.0,))) for test in (earlier, now)]
     with pytest.raises(UsageError, match=r"here/earlier.tkperf: .* files of fio can be compared only with each"):
@@ -294,7 +298,7 @@ def test_a_baseline_of_the_other_kind_is_a_mistake(earlier: str, now: str) -> No
 
 
 def test_a_baseline_of_other_conditions_is_said() -> None:
-    """A baseline is also used if it was not steady, had another profile, was cut short or lacks values. The findings
+    """A baseline is used even if it was not steady, had another profile, was interrupted or lacks values. The findings
     mention each of these conditions.
     """
     cells = {work(0, 4096): (100.0, 100.0), work(100, 4096): (None, None)}
@@ -388,8 +392,8 @@ def test_a_claim_on_a_whole_stream_says_so(result: RunResult, tmp_path: Path) ->
 
 
 def test_what_was_not_measured_fails_in_junit(result: RunResult, tmp_path: Path) -> None:
-    """A claim about something that was not measured is an error in JUnit, because the exit code also counts an
-    unchecked claim as not met.
+    """In JUnit, a claim about a value that was not measured is an error, because the exit code also counts an unchecked
+    claim as not met.
     """
     claims = tmp_path / "claims.toml"
     claims.write_text('[[claim]]\ntest = "iops"\nmetric = "iops"\nread_percent = 1\nblock_size = "4k"\nat_least = 1\n')
@@ -399,7 +403,7 @@ def test_what_was_not_measured_fails_in_junit(result: RunResult, tmp_path: Path)
 
 
 def test_a_claim_may_be_of_any_test_that_somebody_knows(result: RunResult) -> None:
-    """A claim may name a test of the run, of tkperf or of an import. Any other name is refused as a typo."""
+    """A claim may name a test of the run, of tkperf or of an import. Any other name is refused as a typing error."""
     text = claim("at_least = 1")
     newer = replace(result, tests=(replace(result.tests[0], name="xyz"),))
     for test, run, state in (
@@ -436,8 +440,8 @@ source = "data sheet"
 
 
 def test_quantiles_are_a_claim_for_each_percent() -> None:
-    """A table of quantiles becomes one claim for each percentage, in ascending order after the other claims. Each of
-    these claims promises a greatest latency.
+    """A table of quantiles becomes one claim for each percentage. These claims follow the other claims in ascending
+    order. Each of them states an upper limit for a latency.
     """
     claims = parse_claims(QUANTILES, file="c.toml").claim
     assert [(each.metric, each.at_most, each.source) for each in claims] == [

@@ -124,8 +124,8 @@ def test_a_run_that_is_not_steady_or_not_complete_is_named(slow: RunResult) -> N
 
 
 def test_what_cannot_be_compared_is_refused(slow: RunResult) -> None:
-    """A comparison of a single run is refused. So are comparisons of areas with steady states, and of runs that have
-    nothing in common.
+    """A comparison of a single run is refused. A comparison is also refused if it would compare areas of a disk with
+    steady states, or if the runs share no results.
     """
     with pytest.raises(UsageError, match="at least two runs"):
         compare([slow])
@@ -154,14 +154,14 @@ def compare_values(test: str, first: Sequence[float | None], second: Sequence[fl
 @pytest.mark.parametrize(
     ("test", "first", "second", "change"),
     [
-        # For these quantities, more is better.
+        # For these quantities, a higher value is better.
         ("iops", (100, 110), (120, 130), Change.BETTER),
         ("iops", (120, 130), (100, 110), Change.WORSE),
         ("tp", (100, 110), (120, 130), Change.BETTER),
-        # For these quantities, less is better.
+        # For these quantities, a lower value is better.
         ("lat", (100, 110), (120, 130), Change.WORSE),
         ("lat", (120, 130), (100, 110), Change.BETTER),
-        # These ranges overlap from either side, or one range contains the other.
+        # These ranges overlap at one end, or one range contains the other.
         ("iops", (100, 110), (110, 130), Change.WITHIN_NOISE),
         ("iops", (110, 130), (100, 110), Change.WITHIN_NOISE),
         ("lat", (100, 110), (109, 130), Change.WITHIN_NOISE),
@@ -171,7 +171,7 @@ def compare_values(test: str, first: Sequence[float | None], second: Sequence[fl
         # A single round has no range.
         ("iops", (100,), (120, 130), Change.INCONCLUSIVE),
         ("iops", (100, 110), (120,), Change.INCONCLUSIVE),
-        # These values have no ratio.
+        # These values cannot form a ratio.
         ("iops", (0, 0), (120, 130), Change.NOT_COMPARABLE),
         ("iops", (None, None), (120, 130), Change.NOT_COMPARABLE),
         ("iops", (120, 130), (None, None), Change.NOT_COMPARABLE),
@@ -180,8 +180,8 @@ def compare_values(test: str, first: Sequence[float | None], second: Sequence[fl
 def test_noise_is_where_ranges_overlap(
     test: str, first: Sequence[float], second: Sequence[float], change: Change
 ) -> None:
-    """Two values differ within noise if their ranges overlap. The expected changes were calculated by hand, for
-    quantities of which more is better and of which less is better.
+    """Two values differ within noise if their ranges overlap. The expected changes were calculated by hand, both for
+    quantities of which a higher value is better and for quantities of which a lower value is better.
     """
     entry = compare_values(test, first, second)
     assert entry.change is change
@@ -201,10 +201,10 @@ def test_noise_is_where_ranges_overlap(
     ],
 )
 def test_only_a_steady_window_knows_noise(section: dict[str, Any], span: Span) -> None:
-    """Ranges that overlap mean "within noise" only in a steady window. They are inconclusive if they are ranges of the
-    areas of a disk, of a stream from fresh to saturated, or of rounds that are not steady.
+    """Ranges that overlap mean "within noise" only in a steady window. Overlapping ranges are inconclusive for the
+    areas of a disk, for a stream from fresh to saturated, and for rounds that are not steady.
 
-    Ranges that do not overlap show a difference in every case.
+        Ranges that do not overlap always show a difference.
     """
     test = "writesat" if "stream" in section else "iops"
     entry = compare_values(test, (100, 200, 300), (50, 100, 140), **section)
@@ -218,7 +218,7 @@ def test_only_a_steady_window_knows_noise(section: dict[str, Any], span: Span) -
 
 
 def made_up_pair() -> tuple[RunResult, RunResult]:
-    """Return two runs with each kind of change. Each kind occurs a different number of times."""
+    """Return two runs whose comparison contains each kind of change. Each kind occurs a different number of times."""
     values: dict[str, tuple[tuple[float | None, ...], ...]] = {
         "first": ((10, 11), (10, 11), (10, 11), (10, 11), (10, 11), (10, 11), (0, 0)),
         "second": ((20, 21), (20, 21), (20, 21), (5, 6), (5, 6), (10, 12), (20, 21)),
@@ -261,8 +261,8 @@ def test_each_change_is_counted() -> None:
 
 
 def test_every_runs_notices_are_banners() -> None:
-    """The notices of all runs are banners of the page and of its charts. A notice of several runs appears once. Unless
-    all runs have the notice, it names its runs.
+    """The notices of all runs are banners of the page and of its charts. A notice that several runs share appears once.
+    If only some runs have a notice, the banner names these runs.
     """
     first, second = made_up_pair()
     view = build_comparison_page(compare([first, second, first]))
@@ -317,8 +317,8 @@ def test_profiles_of_one_name_with_other_numbers_are_named() -> None:
 
 
 def test_hard_disks_are_compared_by_their_own_table() -> None:
-    """Hard disk runs differ by the numbers in the hard disk table of their profiles. Numbers for tests that did not run
-    do not count.
+    """Hard disk runs differ if the numbers in the hard disk tables of their profiles differ. Numbers for tests that did
+    not run do not count.
     """
     tests = {"iops": [iops_section(areas=2, steady=None)]}
     table = {"areas": 128, "step_s": 10, "throughput_block_sizes_kib": [1024]}
@@ -329,7 +329,7 @@ def test_hard_disks_are_compared_by_their_own_table() -> None:
 
 
 def test_other_purges_and_fills_are_named() -> None:
-    """Different purges and fills are named for each section. Sections with the same difference share a sentence. The
+    """Differences in purge and fill are named for each section. Sections with the same difference share a sentence. The
     fill is stated in multiples of the range.
     """
     fills: dict[str, Any] = {"filled_bytes": 2 << 30}
@@ -381,8 +381,8 @@ def test_what_only_some_runs_have_is_named() -> None:
 
 
 def test_what_a_run_says_of_itself_is_said_beside_others() -> None:
-    """The notices, the status and the warnings of a run are shown beside those of the other run. A value that the host
-    limited is marked.
+    """A comparison shows the notices, the status and the warnings of both runs in adjacent columns. A value that the
+    host limited is marked.
     """
     facts: dict[str, Any] = {
         "notices": ("FILE TARGET",),
@@ -447,8 +447,8 @@ def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunRe
 
 
 def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
-    """The charts for tkperf-cmp have the names and the cells of its plots. Each drawn value is the value of the
-    results.
+    """The charts for tkperf-cmp have the same names and cells as the plots of tkperf-cmp. Each drawn value equals the
+    value in the results.
     """
     both = compare([slow, fast])
     charts = {chart.key: chart for chart in build_tkperf_plots(both)}
@@ -464,7 +464,7 @@ def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
 
 
 def test_streams_are_compared_over_drive_fills_and_by_their_tails(slow: RunResult, fast: RunResult) -> None:
-    """Streams are compared over drive fills: each slice is placed at the written amount divided by the range. The
+    """Streams are compared over drive fills. The position of each slice is the written amount divided by the range. The
     exceedance curve falls and begins below 1 %.
     """
     view = build_comparison_page(compare([slow, fast]))
@@ -479,8 +479,8 @@ def test_streams_are_compared_over_drive_fills_and_by_their_tails(slow: RunResul
 
 
 def test_hard_disks_are_compared_over_their_areas(tmp_path: Path) -> None:
-    """A comparison of hard disks draws one point for each area and cell, at the place of the area as a share of the
-    disk.
+    """A comparison of hard disks draws one point for each area and cell. The position of the point is the position of
+    the area as a share of the disk.
     """
     results = []
     for name in ("one", "two"):
@@ -518,7 +518,7 @@ def test_names_from_outside_are_text_in_the_terminal() -> None:
 
 def test_the_csv_has_every_value_with_its_run() -> None:
     """The CSV file of a comparison has a row for each value of each run. A text that a spreadsheet would execute as a
-    formula is made harmless.
+    formula is escaped.
     """
     hostile = '=HYPERLINK("x")'
     section = iops_section(name="+S")
@@ -602,9 +602,7 @@ def test_a_folder_with_everything(slow: RunResult, fast: RunResult, folder: Path
 
 
 def test_the_demand_that_differs_is_that_of_the_tests_in_common() -> None:
-    """Compared demands are the demands at which each common test really ran, even if the profiles state other
-    demands.
-    """
+    """A comparison uses the demands at which each common test really ran, even if the profiles state other demands."""
 
     def run_at(name: str, jobs: int) -> RunResult:
         made = made_up_run(name, {"iops": [iops_section()], "lat": [iops_section(name="Latency")]})

@@ -120,8 +120,8 @@ def test_nothing_but_noise_is_said_as_such() -> None:
 
 
 def test_few_differences_among_many_figures_may_be_chance() -> None:
-    """The sentence with the number of differences states how many differences are expected by chance: 1 of 20 with 95 %
-    intervals. The sentence is omitted if there are only two figures.
+    """The sentence with the number of differences also states how many differences are expected by chance: 1 of 20 with
+    95 % intervals. The sentence is omitted if there are only two figures.
     """
     loads = [work(block_size_bytes=512 << number) for number in range(20)]
 
@@ -155,8 +155,8 @@ def test_an_interval_that_is_a_lower_limit_is_called_that() -> None:
     ],
 )
 def test_an_interval_that_reaches_further_to_one_side_is_told_by_its_ends(low: float, high: float, text: str) -> None:
-    """An asymmetric interval is described by its two ends. Half of its width would be wrong, because it could reach 1
-    although the interval does not, or the other way round.
+    """An asymmetric interval is described by its two ends. A symmetric interval of half its width could contain 1
+    although the real interval does not, or exclude 1 although the real interval contains 1.
     """
     ratio = Uncertainty(standard=0.1, low=low, high=high)
     assert describe_ratio(Entry(value=2.0, ratio=2.0, ratio_uncertainty=ratio)) == text
@@ -168,7 +168,7 @@ def test_what_was_measured_once_has_its_ratio_all_the_same() -> None:
 
 
 def test_an_interval_without_an_upper_end_is_told_by_its_lower_one() -> None:
-    """An interval without an upper end is described by its lower end. The page then has no remark on ranges, because no
+    """An interval without an upper end is described by its lower end. The page then does not mention ranges, because no
     ranges were compared.
     """
     runs = [iops_run("A", (100,)), iops_run("B", (800,))]
@@ -209,8 +209,8 @@ def test_less_latency_is_said_to_be_better() -> None:
 
 
 def test_the_same_slowdown_is_worse_as_iops_and_as_latency() -> None:
-    """The same slowdown is worse both as IOPS and as latency, even for a drive that never became steady and has an
-    interval that reaches below 0.
+    """If the same slowdown is measured as IOPS and as latency, both figures are worse. This rule also holds for a drive
+    that never became steady and whose interval reaches below 0.
     """
 
     def entry(value: float, share: float) -> Entry:
@@ -232,14 +232,14 @@ def verdict_of(*runs: RunResult) -> str:
 
 
 def test_a_comparison_of_alike_measurements_is_comparable() -> None:
-    """Runs that were measured alike are comparable, whatever the difference between their results is."""
+    """Runs that were measured under the same conditions are comparable, even if their results differ greatly."""
     runs = [iops_run(name, around(value), device=drive(name)) for name, value in (("A", 9), ("B", 99))]
     assert verdict_of(*runs) == "Comparable"
 
 
 def test_a_model_with_a_device_is_not_comparable() -> None:
-    """A model and a device are not comparable, and every arrangement of the comparison reports this. Two models are
-    comparable and marked SIMULATED.
+    """A model and a device are not comparable, and every kind of comparison reports this. Two models are comparable and
+    marked SIMULATED.
     """
     measured = iops_run("D3", around(100), device=drive("S1"))
     model = iops_run("model", around(100), device=drive("S2"), ioengine="simulated")
@@ -253,7 +253,7 @@ def test_a_model_with_a_device_is_not_comparable() -> None:
 
 def test_a_comparison_is_no_better_than_its_runs() -> None:
     """The verdict on a comparison is never better than the verdicts on its runs. Runs with the same reason are named
-    together, and a failed run makes the comparison not comparable.
+    together. If one run failed, the runs are not comparable.
     """
     unsteady = made_up_section("IOPS", {FOUR_KIB_WRITES: around(100)}, steady=False)
     first, *others = (made_up_run(name, {"iops": [unsteady]}, **MEASURED) for name in ("A", "B"))
@@ -266,7 +266,7 @@ def test_a_comparison_is_no_better_than_its_runs() -> None:
 
 
 def test_tails_stand_behind_rates() -> None:
-    """Conclusions about rates precede conclusions about tails, even if the differences of the tails are greater."""
+    """Conclusions about rates precede conclusions about tail latencies, even if the tail latencies differ more."""
     both = compare([saturation("A", falling(1)), saturation("B", falling(8))])
     tail = both.headlines[-1]
     assert tail.quantity is percentile(99.9)
@@ -290,8 +290,8 @@ def test_conditions_that_differ_are_one_line_and_grouped_below() -> None:
 
 
 def test_what_is_not_known_of_a_run_is_not_said_to_differ() -> None:
-    """A condition that one of two runs does not record is called not known. A condition that differs between two of
-    three runs is called different.
+    """A condition that one of two runs does not record is described as "not known". A condition that differs between
+    two of three runs is described as "different".
     """
     versions = ("fio-3.33", None, "fio-3.36")
     runs = [iops_run(f"{v}", around(100), fio_version=v, device=drive(None)) for v in versions]
@@ -318,7 +318,7 @@ def test_what_runs_say_alike_is_said_once() -> None:
 
 
 def test_a_notice_of_some_runs_names_them() -> None:
-    """A notice that only some runs have names these runs, because otherwise the page would apply the notice to all
+    """A notice that only some runs have names these runs. Without the names, the notice would seem to apply to all
     runs.
     """
     runs = [iops_run("A", around(100)), iops_run("B", around(100), notices=("NOT PURGED: no purge",))]
@@ -372,8 +372,8 @@ def test_telemetry_is_said_where_it_may_be_why() -> None:
 def stream(
     values: Sequence[float], levels: Sequence[tuple[LevelKind, int, int, float]], *, settled: bool = True
 ) -> SectionResult:
-    """Return a section with slices of a second, and with the levels that were found: kind, first slice, end and
-    value.
+    """Return a section with slices of a second, and with the given levels. Each level has a kind, a first slice, an end
+    and a value.
     """
     section = made_up_section("Write Saturation", {FOUR_KIB_WRITES: values}, stream=True, steady=None, window=False)
     timeline = Timeline(
@@ -394,7 +394,7 @@ def saturation(name: str, section: SectionResult, **info: Any) -> RunResult:
 
 
 def falling(factor: float) -> SectionResult:
-    """Return a stream that is fresh for ten slices, in transition for five, and steady for 25."""
+    """Return a stream that is fresh for ten slices, in transition for five slices, and steady for 25 slices."""
     fresh = [factor * value for value in (1000, 1002, 998, 1001, 999) * 2]
     between = [factor * value for value in (800, 600, 400, 300, 200)]
     steady = [factor * value for value in (100, 102, 98, 101, 99) * 5]
@@ -408,7 +408,7 @@ def falling(factor: float) -> SectionResult:
 
 def test_a_stream_is_compared_by_its_phases() -> None:
     """Streams are compared phase by phase: the fresh phases with each other, and the steady phases with each other.
-    Each phase has an uncertainty. No mean over both phases is compared.
+    Each phase has an uncertainty. A mean over both phases is never compared.
     """
     both = compare([saturation("A", falling(1)), saturation("B", falling(8))])
     rows = {(row.part, row.quantity): row for row in both.rows}
@@ -432,8 +432,8 @@ def test_a_stream_is_compared_by_its_phases() -> None:
 
 
 def test_where_not_every_run_became_steady_the_last_quarters_are_compared() -> None:
-    """If not every run became steady, the last quarters of the runs are compared. A rate that still falls is
-    inconclusive, because it may reach the rate of the other run.
+    """If at least one run did not become steady, the last quarters of the runs are compared. A rate that is still
+    falling is inconclusive, because it may reach the rate of the other run.
     """
     unsettled = stream(
         [1000 - 20 * place for place in range(40)], [(LevelKind.TRANSITION, 0, 40, 600.0)], settled=False
@@ -446,7 +446,7 @@ def test_where_not_every_run_became_steady_the_last_quarters_are_compared() -> N
 
 
 def test_a_greatest_of_a_phase_is_told_by_ranges() -> None:
-    """The greatest values of a phase are compared by their ranges, because a greatest value has no uncertainty."""
+    """The maxima of two phases are compared by their ranges, because a maximum has no uncertainty."""
     section = falling(1)
     with_max = replace(section, plan=replace(section.plan, quantities=("iops", "latency_max_us")))
     runs = [saturation(name, with_max) for name in ("A", "B")]
@@ -457,8 +457,8 @@ def test_a_greatest_of_a_phase_is_told_by_ranges() -> None:
 
 @pytest.mark.parametrize(("fresh", "change"), [(3, Change.INCONCLUSIVE), (4, Change.WORSE)])
 def test_a_greatest_of_few_slices_cannot_be_told(fresh: int, change: Change) -> None:
-    """The greatest values of three slices are inconclusive, because by chance the ranges of three slices each do not
-    overlap in 1 of 10 cases. Four slices are enough.
+    """A comparison of maxima over three slices each is inconclusive, because in 1 of 10 cases the ranges do not overlap
+    by chance. Four slices are enough.
     """
 
     def short(name: str, factor: float) -> RunResult:
@@ -543,7 +543,7 @@ def test_ratios_have_sensible_digits(ratio: float, text: str) -> None:
 
 def test_the_arrangement_follows_from_the_drives() -> None:
     """Runs of drives of one model with different serial numbers are a cohort. Runs of one serial number on different
-    dates are a history. All other runs are plain runs.
+    dates are a history. All other runs have no such name.
     """
 
     def arrangement(*devices: Mapping[str, object], dated: bool = True) -> Arrangement:
@@ -598,8 +598,8 @@ def cohort_of(*values: float, **changes: Any) -> Comparison:
 
 
 def test_spikes_that_only_some_runs_have_are_the_answer() -> None:
-    """A comparison reports periodic spikes that only some runs have, because neither a mean nor a percentile shows a
-    pause of 0.4 s every 13 minutes.
+    """A comparison reports periodic spikes that only some runs have. Neither a mean nor a percentile shows, for
+    example, a pause of 0.4 s every 13 minutes.
     """
     spikes = PeriodicSpikes(period=780.0, first=180.0, expected=9, places=(180.0, 960.0), height=20.0, chance=1e-9)
 
@@ -644,8 +644,8 @@ def test_a_cohort_tells_its_spread_and_names_who_strays() -> None:
 
 
 def test_where_more_than_half_are_alike_no_spread_is_told() -> None:
-    """A cohort in which more than half of the values are equal reports no spread, because a spread of 0 would claim
-    that all drives are the same.
+    """A cohort in which more than half of the values are equal reports no spread. A spread of 0 would suggest that all
+    drives are equal.
     """
     cohort = cohort_of(100, 100, 100, 100, 101, 100)
     assert tuple(find_conclusions(cohort))[1] == (
@@ -660,7 +660,7 @@ def test_where_more_than_half_are_alike_no_spread_is_told() -> None:
 
 def test_who_strays_within_its_own_uncertainty_is_no_outlier() -> None:
     """A drive is not an outlier if its own interval reaches the values of the other drives, because its measurement may
-    be imprecise. Such a drive is named after the outliers.
+    be imprecise. The report names such a drive after the outliers.
     """
     runs = [
         iops_run(f"d{n}", around(value), device=drive(f"S{n}")) for n, value in enumerate((100, 101, 99, 102, 80, 103))
@@ -682,9 +682,7 @@ def test_who_strays_within_its_own_uncertainty_is_no_outlier() -> None:
 
 
 def test_the_same_slowdown_strays_as_iops_and_as_latency() -> None:
-    """A slowdown makes a drive an outlier both as IOPS and as latency, even if the wide interval of the drive reaches
-    below 0.
-    """
+    """A slow drive is an outlier both in IOPS and in latency, even if its wide interval reaches below 0."""
     from tkperf.analysis.comparing.arrangements import build_cohort
 
     strays = []
@@ -729,7 +727,7 @@ def test_ratios_of_a_cohort_are_to_its_median() -> None:
     assert table.title == "Values"
     assert table.columns[-6:] == ("d0", "d1", "d2", "d3", "d4", "d5")
     assert table.rows[0][-2] == "80.0\u00a0×0.796"
-    assert "ratio" not in table.hints[0][4]  # the ratio to the first run is another column
+    assert "ratio" not in table.hints[0][4]  # another column contains the ratio to the first run
     each = build_runs_table(cohort)
     assert each is not None
     assert each.rows[0][0] == "d4"
@@ -796,8 +794,8 @@ def test_four_runs_are_too_few_for_a_trend() -> None:
 
 
 def test_runs_of_one_date_tell_no_trend() -> None:
-    """If two runs of a history have the same date, no trend is shown, however many runs exist, because the interval
-    requires different dates.
+    """If two runs of a history have the same date, no trend is shown, because the interval requires different dates.
+    The number of runs does not matter.
     """
     runs = [
         iops_run(f"r{n}", around(100 + n), device=drive("S1"), started_utc=f"2026-01-{1 + n // 2:02}T12:00:00+00:00")
@@ -841,8 +839,8 @@ def test_many_runs_are_told_by_their_ends() -> None:
 
 
 def test_of_many_runs_each_end_is_told_as_sure_as_it_is() -> None:
-    """With more than two runs, the conclusion states the noise of the two runs at the ends, because a run between them
-    shows nothing about the ends.
+    """With more than two runs, the conclusion states the noise of the runs with the least and the greatest value. The
+    runs between them contain no information about this noise.
     """
     once, often = (50.0,), around(80)
     runs = [iops_run("A", around(100)), iops_run("B", often), iops_run("C", once)]
@@ -865,8 +863,8 @@ def test_the_furthest_of_many_runs_may_be_so_by_chance() -> None:
 
 
 def test_no_two_runs_are_called_alike() -> None:
-    """Each run of a comparison has a different name, because the tests find curves and sections by the names of
-    runs.
+    """Each run of a comparison has a different name, because the tests use the names of runs to find curves and
+    sections.
     """
     names = ("a (2)", "a", "a", "a (3)")
     assert compare([iops_run(name, (1, 2)) for name in names]).names == ("a (2)", "a (2) (2)", "a (3) (3)", "a (3)")
@@ -874,7 +872,9 @@ def test_no_two_runs_are_called_alike() -> None:
 
 @pytest.mark.parametrize("told", ["NaT", "now", "today", "12345678901234567890", "2026-13-01", ""])
 def test_what_is_no_date_is_not_known(told: str) -> None:
-    """A text that is no date leads to no day. A day without a time, which an imported run may have, is accepted."""
+    """A text that is not a date has no day. A day without a time is accepted, because an imported run may have
+    no time.
+    """
     assert find_day(iops_run("A", (1, 2), started_utc=told)) is None
     day = find_day(iops_run("A", (1, 2), started_utc="1970-01-03"))
     noon = find_day(iops_run("A", (1, 2), started_utc="1970-01-03T12:00:00+00:00"))
@@ -882,7 +882,9 @@ def test_what_is_no_date_is_not_known(told: str) -> None:
 
 
 def test_the_last_run_of_a_history_that_fell_is_named_first() -> None:
-    """If the last run of a history fell, the conclusions name the fall first. A single fall is no trend."""
+    """If the result of the last run of a history fell, the conclusions mention this fall first. A single fall is not a
+    trend.
+    """
     sentences = tuple(find_conclusions(history_of(100, 100.1, 100.2, 100.1, 50)))
     assert sentences[0].startswith("4 KiB random write: ")
     assert "0.500 × the IOPS of" in sentences[0]
@@ -938,8 +940,8 @@ def test_json_of_cohorts_and_histories_has_their_numbers() -> None:
 
 
 def test_the_terminal_says_what_a_question_mark_is() -> None:
-    """The terminal explains the question mark below each table that contains one. It explains parentheses only below a
-    table that contains parentheses.
+    """The terminal explains the question mark below each table that contains a question mark. It explains parentheses
+    only below a table that contains parentheses.
     """
     file = io.StringIO()
     view = build_comparison_page(compare([iops_run("A", (100,)), iops_run("B", (800,))]))

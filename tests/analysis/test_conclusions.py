@@ -1,7 +1,7 @@
-"""Conclusions do not depend on chance: they are right for known series and for noisy copies of these series.
+"""Conclusions do not depend on chance. They are correct for known series and for noisy copies of these series.
 
 Each conclusion is tested on five copies. Each second of a copy is multiplied by white noise of 1 %. The same copies are
-also tested without their last tenth. The conclusions on all copies must match the known course.
+also tested without their last tenth. The conclusions on all copies must match the known changes over time.
 ``bench/conclusions.py`` tests 200 copies, of which 95 % must match.
 """
 
@@ -33,8 +33,8 @@ def require_alike(find: Callable[[int], list[str]]) -> None:
 
 @pytest.mark.parametrize("named", KNOWN_SERIES, ids=lambda named: named.name)
 def test_the_course_of_a_known_series_is_found(named: NamedSeries) -> None:
-    """The fresh level, the second level, the last level, the drops and the period of a known series are found. Each has
-    the known value and place.
+    """tkperf finds the fresh level, the second level, the last level, the drops and the period of a known series. The
+    value and the position of each agree with the known ones.
     """
     series = named.build()
     assert find_differences(named, series) == []
@@ -52,7 +52,7 @@ def test_noise_does_not_change_the_course(named: NamedSeries) -> None:
 @pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.conclusion}, {case.name}")
 def test_noise_does_not_change_other_conclusions(case: Case, cut: bool) -> None:
-    """The known backlog, saturation, recovery, comparison, trend or outliers are also found in noisy copies."""
+    """tkperf also finds the known backlog, saturation, recovery, comparison, trend or outliers in noisy copies."""
     assert case.find_differences(quiet, cut=cut) == []
     require_alike(lambda seed: case.find_differences(noise_of(seed), cut=cut))
 
@@ -74,7 +74,7 @@ def test_the_beginning_of_a_decline_is_not_a_level(seed: int) -> None:
 
 
 def test_a_decline_that_becomes_faster_is_not_a_level() -> None:
-    """A level ends only with a change that is large compared with the change over the level itself."""
+    """A level ends only with a change that is large compared with the slow change within the level."""
 
     def first_phase(percent_each_second: float) -> str:
         begin = 100 - percent_each_second * np.arange(20)
@@ -89,8 +89,8 @@ def test_a_decline_that_becomes_faster_is_not_a_level() -> None:
 
 
 def test_a_drop_soon_after_a_recovery_is_found() -> None:
-    """If a rate returns for 3 to 8 values and falls again, two drops are found, because the first drop does not hide
-    the second fall. If the rate stays at its old level, only one drop is found.
+    """If a rate returns to its old level for 3 to 8 values and falls again, two drops are found. The first drop does
+    not hide the second fall. If the rate stays at its old level, only one drop is found.
     """
     noise = 1 + 0.01 * np.random.default_rng(1).normal(size=300)
     for back in (3, 5, 8):
@@ -105,8 +105,8 @@ def test_a_drop_soon_after_a_recovery_is_found() -> None:
 
 
 def test_a_slow_fall_is_not_noise_of_the_seconds() -> None:
-    """The noise that may leave I/Os undone is the noise between consecutive seconds. A slow wave adds little to this
-    noise, and independent seconds contribute their own standard deviation.
+    """Noise can explain why some I/Os are not completed. This noise is the noise between consecutive seconds. A slow
+    wave adds little to it, and independent seconds contribute their own standard deviation.
     """
     load = replace(work(read_percent=100), offered_iops=1000.0)
 

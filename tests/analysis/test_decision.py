@@ -79,8 +79,8 @@ def uses_of(*runs: RunResult) -> dict[str, str]:
 @pytest.mark.parametrize(("value", "title"), [(900.0, "; better but not ranked: X at 1"), (90.0, "")])
 @pytest.mark.parametrize("count", [2, 6])
 def test_a_better_value_that_is_not_ranked_is_never_hidden(count: int, value: float, title: str) -> None:
-    """The title and the line of a use name a value that is better than the best ranked value. They also state why this
-    value is not ranked.
+    """If a value is better than the best ranked value but is not ranked, the title and the line of its use name this
+    value. They also state why the value is not ranked.
     """
     others = [run_of(f"A{n}", {READ: 100.0 * (n + 1)}) for n in range(count)]
     worse = [run_of(f"W{n}", {READ: 1.0}, steady=False) for n in range(3)]
@@ -104,8 +104,8 @@ def test_of_several_better_values_that_are_not_ranked_the_best_is_named() -> Non
 
 
 def test_a_value_without_an_interval_is_not_ranked_beside_one_with_an_interval() -> None:
-    """A value without an interval is not ranked beside a value with an interval, even if the ranges of their rounds do
-    not meet, because the difference is not known.
+    """A value without an interval is not ranked against a value with an interval, even if the ranges of their rounds do
+    not overlap. The difference between such values is not known.
     """
     known, unknown = run_of("A", {READ: 100.0}), run_of("B", {READ: 300.0}, half_percent=None)
     comparison, decision = decide(known, unknown)
@@ -122,7 +122,7 @@ def test_a_value_without_an_interval_is_not_ranked_beside_one_with_an_interval()
 
 
 def test_if_no_value_has_an_interval_none_is_better() -> None:
-    """If no value has an interval, no value is ranked, however different the values are. The title, the line and the
+    """If no value has an interval, no value is ranked, even if the values differ greatly. The title, the line and the
     matrix state the reason.
     """
     runs = [run_of("A", {READ: 100.0}, half_percent=None), run_of("B", {READ: 300.0}, half_percent=None)]
@@ -133,7 +133,7 @@ def test_if_no_value_has_an_interval_none_is_better() -> None:
     )
     view = build_decision_view(comparison, decision)
     assert [(row.cells[0].sign, row.cells[0].interval) for row in view.rows] == [(Sign.UNDECIDED, "no interval")] * 2
-    # The legend explains the line of an interval only if a bar shows an interval.
+    # The legend explains the line that shows an interval only if a bar contains such a line.
     with_interval = build_decision_view(*decide(*(run_of(name, {READ: 100.0}) for name in "AB")))
     assert ["line" in dict(each.legend) for each in (view, with_interval)] == [False, True]
 
@@ -156,14 +156,14 @@ def test_the_best_beyond_noise_ranks_first() -> None:
         (102.9, 0.1, Standing.EQUAL, Sign.EQUAL),  # The difference is beyond noise, but below 3 %.
         (103.1, 0.1, Standing.BEST, Sign.BEST),
         (103.1, 4.0, Standing.EQUAL, Sign.EQUAL),  # The difference is within noise.
-        (120.0, 20.0, Standing.UNDECIDED, Sign.UNDECIDED),  # The interval contains 1 and also great differences.
-        (120.0, None, Standing.UNDECIDED, Sign.UNDECIDED),  # The value was measured once.
+        (120.0, 20.0, Standing.UNDECIDED, Sign.UNDECIDED),  # The interval contains 1 but also large differences.
+        (120.0, None, Standing.UNDECIDED, Sign.UNDECIDED),  # The value was measured only once.
     ],
 )
 def test_less_than_noise_or_3_percent_is_never_better(
     value: float, half_percent: float | None, standing: Standing, sign: Sign
 ) -> None:
-    """A difference within noise or below 3 % never makes a run the best. The title then calls no run better."""
+    """A difference within noise or below 3 % never makes a run the best. The title then describes no run as better."""
     runs = [run_of(name, {READ: of}, half_percent=half_percent) for name, of in (("A", 100.0), ("B", value))]
     if half_percent is None:
         runs = [replace_rounds(run) for run in runs]
@@ -183,7 +183,7 @@ def test_less_than_noise_or_3_percent_is_never_better(
 
 def test_a_value_that_cannot_be_told_from_the_best_never_ranks_behind_it() -> None:
     """A value that may equal the best value never ranks behind it. This rule also applies to a value with a wide
-    interval, even if a value between the two is certainly worse than the best value.
+    interval, even if another value with a better mean is certainly worse than the best value.
     """
     halves = {"A": (100.0, 0.5), "B": (95.0, 0.5), "C": (94.0, 40.0)}
     runs = [run_of(name, {READ: value}, half_percent=half) for name, (value, half) in halves.items()]
@@ -197,7 +197,7 @@ def test_a_value_that_cannot_be_told_from_the_best_never_ranks_behind_it() -> No
 
 
 def replace_rounds(run: RunResult) -> RunResult:
-    """Return the run without rounds, because the ranges of its rounds would otherwise decide."""
+    """Return the run without rounds. With rounds, their ranges would decide the comparison."""
     (test,) = run.tests
     (section,) = test.sections
     return replace(run, tests=(replace(test, sections=(replace(section, rounds=(), window=()),)),))
@@ -210,14 +210,14 @@ def replace_rounds(run: RunResult) -> RunResult:
         ({"disturbances": (DisturbanceCode.THROTTLED,)}, Unranked.THROTTLED),
         ({"disturbances": (DisturbanceCode.THROTTLED, DisturbanceCode.STOPPED)}, Unranked.DISTURBED),
         ({"host_limited": True}, Unranked.HOST_LIMITED),
-        # The code REPEATED records what happened in the step, not an influence on the step.
+        # The code REPEATED records an event in the step and is not an influence on the step.
         ({"disturbances": (DisturbanceCode.REPEATED,)}, None),
         ({}, None),
     ],
 )
 def test_what_is_not_the_drives_alone_is_not_ranked(changes: Mapping[str, object], reason: Unranked | None) -> None:
-    """A value that something other than the drive influenced is shown with the reason and is not ranked. The other runs
-    are ranked without this value.
+    """A value that was influenced by something other than the drive is shown with the reason and is not ranked. The
+    other runs are ranked without this value.
     """
     flagged = run_of("B", {READ: 900.0})
     (test,) = flagged.tests
@@ -247,8 +247,8 @@ def test_what_is_not_steady_is_not_ranked() -> None:
 
 
 def test_a_run_that_failed_and_a_model_among_devices_are_not_ranked() -> None:
-    """A failed run is not ranked, and neither is a model among devices. The verdict on a comparison uses the same
-    rules.
+    """A failed run is not ranked. A model is not ranked among devices. The verdict on a comparison uses the
+    same rules.
     """
     good, other = run_of("A", {READ: 100.0}), run_of("C", {READ: 300.0})
     failed = replace(run_of("B", {READ: 900.0}), status=RunStatus.FAILED)
@@ -256,7 +256,7 @@ def test_a_run_that_failed_and_a_model_among_devices_are_not_ranked() -> None:
     for runs, expected in (
         ((device, failed, replace(other, info=device.info)), {1}),
         ((device, other, device), {1}),
-        # All runs are models, so their conditions are equal.
+        # All runs are models, so this condition is equal.
         ((good, other, good), set()),
     ):
         _, decision = decide(*(replace(run, info=replace(run.info, name=str(n))) for n, run in enumerate(runs)))
@@ -268,8 +268,8 @@ def test_a_run_that_failed_and_a_model_among_devices_are_not_ranked() -> None:
 
 
 def test_bars_leave_room_for_the_interval_of_the_longest() -> None:
-    """Bars leave room for the interval of the longest bar, because an interval that is cut at the end would seem to
-    have only a lower half.
+    """The chart leaves room for the interval of the longest bar. If the interval were cut off, it would seem to have
+    only a lower half.
     """
     comparison, decision = decide(*(run_of(n, {READ: v}, half_percent=10.0) for n, v in (("A", 100.0), ("B", 50.0))))
     best, other = (row.cells[0] for row in build_decision_view(comparison, decision).rows)
@@ -282,7 +282,7 @@ def test_bars_leave_room_for_the_interval_of_the_longest() -> None:
     [
         ((680.0, 13.0, 7.0), True, (1.0, 0.25)),
         ((100.0, 13.0, 7.0), False, (1.0, 0.13)),
-        # With two runs, the ratio itself is the decision, so the bar is not cut.
+        # With two runs, the ratio itself is the decision, so the bar is drawn in full length.
         ((680.0, 13.0), False, (1.0, 13 / 680)),
     ],
 )
@@ -306,8 +306,8 @@ def test_one_bar_that_would_leave_dots_of_the_others_is_cut(
 
 
 def test_runs_that_share_some_tests_rank_where_they_can() -> None:
-    """Runs that share only some tests are ranked in the columns of these tests. A run without a test shows a dash with
-    the reason, and is omitted only from this column.
+    """Runs that share only some tests are ranked in the columns of these tests. A run without a test has a dash with
+    the reason in this column, and is omitted from this column only.
     """
     with_large = [
         made_up_run(name, {"iops": [section_of({READ: value})], "tp": [section_of({LARGE: value}, name="TP")]})
@@ -324,8 +324,8 @@ def test_runs_that_share_some_tests_rank_where_they_can() -> None:
 
 
 def test_runs_without_a_common_test_rank_where_two_of_them_can() -> None:
-    """Runs without a common test are ranked wherever two of them have the same figure. In this case, one run has all
-    tests and each other run has some of them. The page contains a chart for each test.
+    """Runs that share no test are ranked wherever two of them contain the same figure. In this example, one run
+    contains all tests and each other run contains some of them. The page contains a chart for each test.
     """
     more = replace(READ, block_size_bytes=8 * KIB)
     whole = made_up_run(
@@ -366,7 +366,7 @@ def test_a_single_demand_may_differ_and_the_head_says_so() -> None:
 
 
 def test_of_several_demands_the_greatest_that_all_have_is_compared() -> None:
-    """A figure with several demands is compared at the greatest demand that all runs have. Different queue depths are
+    """A figure with several demands is compared at the greatest demand that all runs share. Different queue depths are
     never compared with each other.
     """
     deep = replace(READ, io_depth=64)
@@ -385,7 +385,7 @@ def test_other_loads_have_their_headline_figures() -> None:
     assert view.rows[1].cells[0].sign is Sign.BEST
 
 
-# ---- words of the decision
+# ---- wording of the decision
 
 
 def test_the_title_names_who_is_best_and_how_often() -> None:
@@ -443,8 +443,8 @@ def test_a_line_of_many_runs_names_the_first_and_the_last() -> None:
 
 
 def test_the_distance_of_a_group_is_that_of_all_its_runs() -> None:
-    """A group of runs is described by the distances of all its runs from the best run. The distance of the group's best
-    run alone would contradict the cells of the other runs.
+    """A group of runs is described by the distances of all its runs from the best run. If the line gave only the
+    distance of the best run in the group, it would contradict the cells of the other runs.
     """
     values = {"A": 100.0, "B": 94.3, "C": 92.5, "D": 84.0, "E": 82.0, "F": 30.0, "G": 29.8}
     line = uses_of(*(run_of(name, {READ: value}) for name, value in values.items()))["Random reads"]
@@ -463,7 +463,7 @@ def test_a_title_counts_what_is_undecided() -> None:
 
 def test_only_runs_that_are_long_enough_say_sustained() -> None:
     """Only runs with a long profile are called sustained. In a short run, all drives reach the speed of their
-    interface, which is far above the rate that they can sustain.
+    interface, which is far above their sustained rate.
     """
     short = [run_of(name, {WRITE: of}) for name, of in (("A", 1.0), ("B", 2.0))]
     long = [replace(run, info=replace(run.info, profile_name="pts-2.0")) for run in short]
@@ -484,8 +484,8 @@ def test_writes_of_a_log_have_a_line() -> None:
 
 
 def test_a_badge_names_the_runs_that_it_concerns() -> None:
-    """A badge that concerns only some runs names these runs, because a badge without a name would apply to all runs. A
-    notice of all runs needs no name.
+    """A badge that applies to only some runs names these runs. A badge without a name would seem to apply to all runs.
+    A notice that applies to all runs needs no name.
     """
     hot, wrong = "THROTTLED: hot in IOPS", "MEDIA ERRORS: 3"
     several = [
@@ -553,8 +553,8 @@ def test_small_ratios_are_told_in_percent(ratio: float, text: str) -> None:
 
 
 def test_percent_are_of_the_value_that_a_sentence_compares_with() -> None:
-    """A percentage refers to the value that the sentence compares with. A cell compares its run with the best run, and
-    the line of a run compares the run with the other run.
+    """The reference of a percentage is the value that the sentence mentions. A cell compares its run with the best run,
+    and the line of a run compares the run with the other run.
     """
     runs = run_of("A", {READ: 112.0, SINGLE: 100.0}), run_of("B", {READ: 100.0, SINGLE: 112.0})
     comparison, decision = decide(*runs)
@@ -569,7 +569,9 @@ def test_percent_are_of_the_value_that_a_sentence_compares_with() -> None:
     ("load", "worse", "is_best"), [(READ, 97.05, False), (READ, 96.9, True), (SINGLE, 103.1, True)]
 )
 def test_the_least_difference_is_that_of_the_cell(load: Workload, worse: float, is_best: bool) -> None:
-    """The limit of 3 % applies to the words of a cell, so no cell shows "2.9 % less" beside a best value."""
+    """The limit of 3 % also applies to the words of a cell, so no cell contains "2.9 % less" in the same row as a best
+    value.
+    """
     _, decision = decide(run_of("A", {load: 100.0}), run_of("B", {load: worse}))
     figure = figure_of(decision, "single_read" if load is SINGLE else "random_read")
     assert figure.cells[0].standing is (Standing.BEST if is_best else Standing.EQUAL)
@@ -577,8 +579,8 @@ def test_the_least_difference_is_that_of_the_cell(load: Workload, worse: float, 
 
 @pytest.mark.parametrize(("count", "said"), [(4, "X (90.0 IOPS, not steady)"), (5, "X (not steady)")])
 def test_a_line_has_the_value_that_is_not_ranked_if_it_has_room(count: int, said: str) -> None:
-    """A line contains the value that is not ranked only if it has room. Otherwise the lines of five drives would need a
-    second line and would move the charts below the first screen.
+    """A line contains a value that is not ranked only if the line has enough space. Otherwise the lines of five drives
+    would wrap and would move the charts below the first screen.
     """
     runs = [run_of(f"A{n}", {READ: 100.0 * 2**n}) for n in range(count - 1)]
     line = uses_of(*runs, run_of("X", {READ: 90.0}, steady=False))["Random reads"]
@@ -586,8 +588,8 @@ def test_a_line_has_the_value_that_is_not_ranked_if_it_has_room(count: int, said
 
 
 def test_the_best_runs_are_named_if_a_line_has_room_for_them() -> None:
-    """Up to four equal best runs are named if the line has room for their names. Runs with long names are counted
-    instead.
+    """Up to four equal best runs are named if their names fit into the line. If the names are too long, the line
+    contains only the number of runs.
     """
     values = [100.0] * 4 + [50.0] * 8
     for name, expected in (("ssd", "ssd-00, ssd-01, ssd-02 and ssd-03 ("), ("enterprise-ssd", "4 runs (")):

@@ -1,4 +1,4 @@
-"""Latency heat maps count each I/O once and leave a time without measurements empty."""
+"""Latency heat maps count each I/O once and leave periods without measurements empty."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stats_of(counts: dict[int, int]) -> IoStats:
 
 
 def pieces_of(stream: list[tuple[float, float, dict[int, int], dict[int, int]]]) -> list[Piece]:
-    """Return consecutive seconds or slices. Each of them begins after its gap."""
+    """Return consecutive seconds or slices. Each of them begins after the given gap."""
     pieces, at_s = [], 0.0
     for gap_s, duration_s, read, write in stream:
         at_s += gap_s
@@ -64,7 +64,7 @@ def test_each_bucket_is_in_one_band_whether_it_is_fine_or_coarse(per_decade: int
 def test_every_io_is_counted_once_in_its_time_and_band(
     stream: list[tuple[float, float, dict[int, int], dict[int, int]]], direction: Direction
 ) -> None:
-    """The counts of the bands equal a count of every single I/O by its time and its bucket."""
+    """The counts of the bands are equal to a direct count of all I/Os by time and bucket."""
     pieces = pieces_of(stream)
     bands = count_bands(pieces, direction, SMALL)
     if bands is None:
@@ -89,7 +89,7 @@ def test_every_io_is_counted_once_in_its_time_and_band(
 def test_columns_cover_what_was_measured_and_no_long_gap(
     stream: list[tuple[float, float, dict[int, int], dict[int, int]]],
 ) -> None:
-    """Columns do not overlap. A time without measurements that is longer than a column belongs to no column."""
+    """Columns do not overlap. A period without measurements that is longer than a column belongs to no column."""
     pieces = pieces_of([*stream, (0.0, 1.0, {500: 1}, {})])
     bands = count_bands(pieces, Direction.ALL, SMALL)
     if bands is None:
@@ -124,8 +124,8 @@ def test_a_day_has_few_columns_and_seconds_and_slices_count_alike() -> None:
 
 
 def test_short_streams_and_streams_without_histograms_have_no_heat_map() -> None:
-    """Streams of less than 20 s have no heat map, because such a map would show no change over time. Streams without
-    histograms, as imported slices may be, have no heat map either.
+    """A stream of less than 20 s has no heat map, because the map would show no change over time. A stream without
+    histograms, for example an imported one, has no heat map either.
     """
     assert count_bands(pieces_of([(0.0, 1.0, {}, {500: 9})] * 19), Direction.ALL, ON_PAGE) is None
     assert count_bands(pieces_of([(0.0, 60.0, {}, {})] * 50), Direction.ALL, ON_PAGE) is None

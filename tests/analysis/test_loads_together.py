@@ -1,4 +1,4 @@
-"""Conclusions about loads that run together: the limit of the cells that were reached, and the factors of
+"""Conclusions about loads that run together: the limit of the cells that the drive can sustain, and the factors of
 neighbours.
 """
 
@@ -84,8 +84,8 @@ def most_reads(grid: InterferenceGrid) -> list[float | None]:
 
 
 def test_cells_that_were_not_reached_never_count() -> None:
-    """A cell that was not reached never counts as good, even with a latency of 1 µs, because in overload the queue
-    depth limits the latency.
+    """A cell that was not reached never counts as good, even if its latency is 1 µs. In overload, the queue depth
+    limits the latency, so the latency shows nothing.
     """
     grid = grid_of(grid_section())
     assert most_reads(grid) == [40_000, 30_000, 20_000, 10_000, None]
@@ -99,7 +99,7 @@ def test_the_limit_cuts_off_slow_cells() -> None:
 
 
 def test_a_gap_in_the_grid_ends_the_frontier() -> None:
-    """A good cell behind a bad cell does not count, because "up to" promises that all lower rates are good as well."""
+    """A good cell above a bad cell does not count, because "up to" means that all lower rates are good as well."""
     section = grid_section()
     slow = key_of_both = next(
         one.workload for one in section.cells if one.workload.stream == "reader" and one.workload.offered_iops == 20_000
@@ -112,8 +112,8 @@ def test_a_gap_in_the_grid_ends_the_frontier() -> None:
 
 
 def test_random_arrivals_may_be_fewer_by_chance() -> None:
-    """Random arrivals may be fewer than due by chance. If 600 I/Os are due, 575 are within the scatter of a Poisson
-    process. If 600,000 I/Os are due, at least 99 % less three standard deviations are required.
+    """The number of random arrivals can be lower than planned by chance. If 600 I/Os are due, 575 are within the
+    scatter of a Poisson process. If 600,000 I/Os are due, the limit is 99 % of them minus three standard deviations.
     """
     reader = offered(READS, 10)
     section = grid_section()
@@ -130,8 +130,8 @@ def test_random_arrivals_may_be_fewer_by_chance() -> None:
 
 
 def test_the_headline_is_next_to_half_of_the_writes() -> None:
-    """The headline figure is the greatest read rate next to half of the writes. Its interval reaches to the next
-    offered rate, which exceeded the limit.
+    """The headline figure is the greatest read rate that the drive reaches together with half of the writes. Its
+    interval extends to the next offered rate, which exceeded the limit.
     """
     test = made_up_run("run", {"interference": [grid_section()]}).tests[0]
     (found,) = with_characteristics(test).sections[0].characteristics
@@ -146,8 +146,8 @@ def test_the_headline_is_next_to_half_of_the_writes() -> None:
     [(4, 1, (None, None, 10_000)), (8, 9, (None, 40_000, None)), (4, 9, (20_000, None, None))],
 )
 def test_a_figure_beyond_the_grid_has_a_bound(able: int, slow_from: int, bounds: tuple[float | None, ...]) -> None:
-    """A figure beyond the grid has only one bound: an upper bound if even the fewest reads are too slow, or a lower
-    bound if even the most reads are fast enough.
+    """A figure beyond the grid has only one bound. The bound is an upper bound if even the lowest read rate is too
+    slow, and a lower bound if even the highest read rate is fast enough.
     """
     test = made_up_run("run", {"interference": [grid_section(able=able, slow_from=slow_from)]}).tests[0]
     (found,) = with_characteristics(test).sections[0].characteristics
@@ -155,8 +155,8 @@ def test_a_figure_beyond_the_grid_has_a_bound(able: int, slow_from: int, bounds:
 
 
 def test_drives_are_compared_next_to_the_same_writes() -> None:
-    """Drives are compared next to the same writes. Half of the writes of a fast drive is more than half of the writes
-    of a slow drive, so both drives are compared at half of the writes of the slow drive.
+    """Drives are compared at the same rate of writes. Half of the writes of a fast drive is more than half of the
+    writes of a slow drive, so both drives are compared at half of the writes of the slow drive.
     """
 
     def run(name: str, factor: int) -> RunResult:
@@ -167,7 +167,7 @@ def test_drives_are_compared_next_to_the_same_writes() -> None:
     (row,) = build_rows([run("slow", 1), run("fast", 3)])
     assert "262 MB/s of writes" in row.title
     slow, fast = row.entries
-    # The 2,000 writes per second lie between 0 and 3,000 writes of the fast drive. Next to this number of writes, the
+    # The rate of 2,000 writes per second lies between 0 and 3,000 writes of the fast drive. At this rate of writes, the
     # fast drive reads at least 90,000 IOPS.
     assert (slow.value, fast.value) == (20_000, 90_000)
     assert fast.uncertainty is not None
@@ -203,8 +203,8 @@ def compare(*sections: SectionResult) -> list[tuple[float | None, str | None]]:
 
 
 def test_a_single_slow_cell_contradicts_no_comparison() -> None:
-    """A single slow cell makes the figure of a run unknown if other cells contradict it, and does not cause an
-    exception. In this grid, reads are slow next to 1,000 writes but not next to 2,000 writes.
+    """If a single slow cell contradicts other cells, the figure of the run is unknown. The contradiction does not cause
+    an exception. In this grid, reads are slow together with 1,000 writes but not together with 2,000 writes.
     """
     slow = changed(grid_section(), (10_000.0, 1000.0), p99_us=5000.0)
     assert most_reads(grid_of(slow)) == [40_000, None, 20_000, 10_000, None]
@@ -214,8 +214,8 @@ def test_a_single_slow_cell_contradicts_no_comparison() -> None:
 
 
 def test_drives_that_reach_the_ends_of_the_grid_have_bounds() -> None:
-    """If all offered reads are within the limit, the greatest read rate is a lower bound. Two lower bounds decide
-    nothing. If not even the fewest reads are within the limit, the run has no value.
+    """If all offered read rates are within the limit, the greatest read rate is a lower bound. Two lower bounds do not
+    decide a comparison. If even the lowest read rate exceeds the limit, the run has no value.
     """
     fast, slow = grid_section(able=8, slow_from=9), grid_section(slow_from=1)
     assert compare(fast, fast) == [(40_000, "at least 40,000")] * 2
@@ -279,7 +279,9 @@ def test_a_grid_with_missing_cells_has_no_limit() -> None:
 
 
 def test_the_reason_beyond_the_limit_is_named() -> None:
-    """Reads that are too slow, reads that fall short and writes that fall short lead to three different conclusions."""
+    """There are three different conclusions: reads are too slow, reads do not reach the offered rate, or writes do not
+    reach the offered rate.
+    """
     section = grid_section(able=8, slow_from=9)
     place = (10_000.0, 2000.0)
     states = {
@@ -322,7 +324,7 @@ def test_the_line_of_the_limit_is_unbroken() -> None:
 
 def test_the_first_cell_shows_the_drift() -> None:
     """The drift of an interference section is the change of the mean read latency between the first and the repeated
-    measurement of the first cell. In this case it rose by 20 %.
+    measurement of the first cell. In this section, the latency rose by 20 %.
     """
     section = grid_section()
     first = next(one for one in section.cells if one.workload.stream == "reader")
@@ -337,8 +339,9 @@ def known(value: float, half: float) -> dict[str, Uncertainty]:
 
 
 def test_a_neighbour_that_shares_nothing_has_a_factor_of_1_within_its_interval() -> None:
-    """The factor of a neighbour is the latency of the reader next to this neighbour divided by the latency of the
-    reader alone in the same section. A neighbour that shares nothing has a factor of 1 within its interval.
+    """The factor of a neighbour is the latency of the reader together with this neighbour, divided by the latency of
+    the reader alone in the same section. A neighbour that shares no part of the drive has a factor whose interval
+    contains 1.
     """
     reader = offered(READS, 1000)
     idle, busy = (
@@ -384,8 +387,8 @@ def test_only_a_narrow_interval_around_1_is_called_no_change(half_us: float, wor
 
 
 def test_a_reader_that_falls_short_has_a_lower_bound() -> None:
-    """A reader that did only 81 % of its rate has a lower bound for its factor, because its I/Os waited for places in
-    the queue and the queue limits the latency.
+    """A reader that reached only 81 % of its offered rate has a lower bound for its factor. Its I/Os waited for a free
+    place in the queue, and the queue depth limits the measured latency.
     """
     reader = offered(READS, 1000)
     both = combine((Stream(name="reader", workload=reader), Stream(name="busy", workload=WRITES)))
@@ -415,8 +418,9 @@ def neighbours_section(*, alone_us: float, next_us: float, neighbour_iops: float
 
 
 def test_factors_of_neighbours_are_listed_and_rank_no_drive() -> None:
-    """Factors of neighbours are listed for each drive but rank no drive, because each drive ran at a share of its own
-    reads. The rates of the neighbours are not compared, because the neighbours ran next to different readers.
+    """Factors of neighbours are listed for each drive. They rank no drive, because each drive ran at a share of its own
+    read rate. The rates of the neighbours are not compared, because each neighbour ran together with a different
+    reader.
     """
     sections = (
         neighbours_section(alone_us=100, next_us=300, neighbour_iops=1000),
@@ -442,8 +446,8 @@ def made_up_uncertainty(of: dict[str, Uncertainty]) -> CellUncertainty:
 
 
 def test_streams_in_the_same_share_of_two_drives_are_compared() -> None:
-    """A stream that uses a tenth of its drive has another region in bytes on a larger drive. A comparison finds it by
-    the name of the stream, and a load alone by the kind of load.
+    """A stream that uses a tenth of its drive covers another range of bytes on a larger drive. A comparison matches
+    such streams by their names, and matches loads that run alone by the kind of load.
     """
 
     def of_drive(size_bytes: int) -> SectionResult:

@@ -33,7 +33,7 @@ def run_of(
     device: Mapping[str, object] = {},
     **info: object,
 ) -> RunFigures:
-    """Return a run of a separate drive. Its random reads have this value."""
+    """Return a run of a separate drive. Its random reads have the given value."""
     facts = {"ioengine": "io_uring", "device": {**DEVICE, "serial": f"S-{name}", **device}, **info}
     section = section_of({work: value}, steady=steady)  # type: ignore[dict-item]
     return build_run_figures(made_up_run(name, {"iops": [section]}, **facts))  # type: ignore[arg-type]
@@ -48,7 +48,7 @@ def reasons_of(ranking: Ranking) -> dict[str, Unranked | None]:
 
 
 def test_drives_rank_by_the_direction_of_the_figure() -> None:
-    """Drives without a certain difference share a place. The next place counts all drives before it."""
+    """Drives whose difference is not certain share a rank. The next rank counts all drives before it."""
     reads = rank_runs([run_of("A"), run_of("B", 200.0), run_of("C", 200.5), run_of("D", 50.0)], "random_read")
     assert places_of(reads) == {"C": 1, "B": 1, "A": 3, "D": 4}
     single = rank_runs([run_of("A", work=SINGLE), run_of("B", 200.0, work=SINGLE)], "single_read")
@@ -73,7 +73,7 @@ def test_names_of_figures_are_those_of_a_comparison() -> None:
     ],
 )
 def test_other_conditions_are_not_ranked(changes: Mapping[str, object], condition: str) -> None:
-    """Runs are ranked under the conditions that most drives have. The reason for an unranked run names the condition
+    """Runs are ranked under the conditions that most drives share. The reason for an unranked run names the condition
     that differs.
     """
     odd = run_of("odd", 900.0, **changes)  # type: ignore[arg-type]
@@ -99,7 +99,7 @@ def test_a_reason_is_not_longer_than_it_has_to_be() -> None:
 
 def test_harmless_differences_rank() -> None:
     """The properties of the drive itself, the host and the date may differ between ranked runs, because they are not
-    conditions.
+    conditions of the measurement.
     """
     other = run_of(
         "B",
@@ -112,8 +112,8 @@ def test_harmless_differences_rank() -> None:
 
 
 def test_sectors_of_4_kib_are_no_other_condition() -> None:
-    """A drive with sectors of 4 KiB may lack the block size of 0.5 KiB in its matrix without counting as a different
-    condition.
+    """A drive with sectors of 4 KiB does not measure the block size of 0.5 KiB. This difference does not count as a
+    different condition.
     """
     runs = [
         run_of(name, profile={"title": "t", "iops": {"block_sizes_kib": sizes}})
@@ -166,7 +166,9 @@ def test_what_is_not_steady_or_measured_is_marked() -> None:
 
 
 def test_a_drive_counts_once() -> None:
-    """A drive counts once, with its newest run that can be ranked. Another file of the same run counts as a copy."""
+    """A drive counts only once, with its newest run that can be ranked. Another file of the same run counts as
+    a copy.
+    """
     uuid = "12345678-1234-5678-1234-567812345678"
     drive: dict[str, object] = {"device": {"serial": "X"}}
     runs = [
@@ -182,7 +184,9 @@ def test_a_drive_counts_once() -> None:
 
 
 def test_nothing_to_rank_is_said() -> None:
-    """If no run or only one drive has a figure, the title of the ranking states that nothing can be ranked."""
+    """If no run contains the figure, or only one drive does, the title of the ranking states that nothing can be
+    ranked.
+    """
     assert build_ranking_page(rank_runs([run_of("A")], "kept_rate")).title == "No drives can be ranked by kept rate"
     assert (
         build_ranking_page(rank_runs([run_of("A")], "random_read")).title

@@ -25,8 +25,8 @@ def test_the_modified_z_score_is_iglewicz_and_hoaglins() -> None:
 
 
 def test_where_more_than_half_are_alike_the_mean_stands_for_mad() -> None:
-    """If more than half of the values are equal, the mean deviation replaces the MAD, because a MAD of 0 would make
-    every other value an outlier. Equal values contain no outlier.
+    """If more than half of the values are equal, the mean deviation replaces the MAD. A MAD of 0 would make every other
+    value an outlier. Values that are all equal contain no outlier.
     """
     assert describe_distribution([1, 1, 1, 1, 2]).scores == pytest.approx((0, 0, 0, 0, 1 / (1.2533 * 0.2)))
     assert describe_distribution([3.0] * 6).scores == (0.0,) * 6
@@ -50,7 +50,7 @@ def test_the_interval_of_a_median_is_of_order_statistics(count: int, low: int | 
 
 def test_theil_and_sens_slope_of_hollander_and_wolfe() -> None:
     """The slope is the median of the slopes of all pairs. Example 9.1 of Hollander and Wolfe (cloud seeding) has five
-    values, so the interval spans all ten slopes.
+    values, so the interval contains all ten slopes.
     """
     trend = find_trend([1, 2, 3, 4, 5], [1.26, 1.27, 1.12, 1.16, 1.03])
     assert trend is not None
@@ -98,7 +98,9 @@ def test_intervals_of_slopes_cover_as_they_say() -> None:
 
 @given(values)
 def test_scaling_scales_all_but_scores(series: list[float]) -> None:
-    """Scaling all values, for example to another unit, changes neither the outliers nor the trend."""
+    """If all values are multiplied by a factor, for example to change the unit, neither the outliers nor the trend
+    change.
+    """
     plain, scaled = describe_distribution(series), describe_distribution([8 * v for v in series])
     assert scaled.median == pytest.approx(8 * plain.median)
     assert scaled.scores == pytest.approx(plain.scores, rel=1e-6, abs=1e-6)

@@ -24,7 +24,7 @@ READS = work(read_percent=100, jobs=32, io_depth=1)
 
 
 def level(offered_iops: float, done_iops: float) -> CellResult:
-    """Return a level with the length of the levels in the review. Only the end of the level is known."""
+    """Return a level with the same length as the levels in the review. Only the end of the level is known."""
     cell = made_up_cell(done_iops, replace(READS, offered_iops=offered_iops))
     ended = {"ios": done_iops * LEVEL_S, "backlog_ios": max(0.0, offered_iops - done_iops) * LEVEL_S}
     return replace(cell, all={**cell.all, **ended})
@@ -41,8 +41,8 @@ def found(section: SectionResult) -> dict[str, tuple[float | None, float | None,
 
 
 def test_99_percent_done_is_a_backlog_and_beyond_what_the_drive_does() -> None:
-    """A level with 99 % of its I/Os done has a backlog and lies beyond the capability of the drive. Of 95,000 offered
-    IOPS, 94,152 were done, and 43,248 I/Os waited after 51 s.
+    """A level at which 99 % of the I/Os were completed has a backlog and lies beyond the capability of the drive. Of
+    95,000 offered IOPS, 94,152 were completed, and 43,248 I/Os were waiting after 51 s.
     """
     done = {91_000: 91_000, 92_000: 91_890, 93_000: 92_700, 94_000: 93_610, 95_000: 94_152}
     beyond = dict.fromkeys(range(96_000, 101_000, 1000), 93_850)
@@ -61,7 +61,7 @@ def test_99_percent_done_is_a_backlog_and_beyond_what_the_drive_does() -> None:
 
 def test_levels_that_saturate_are_no_course_in_time() -> None:
     """Levels of an offered rate do not form a series over time. A decrease from level to level therefore counts as
-    spread, and is not continued beyond the last level.
+    spread, and is not extrapolated beyond the last level.
     """
     offered = range(2000, 7000, 1000)
     levels = [level(1000, 1000), *(level(o, 1100 - o / 100) for o in offered)]
@@ -93,8 +93,8 @@ def test_a_level_of_which_nothing_is_known_is_left_out() -> None:
     ],
 )
 def test_a_backlog_stays_or_grows_over_the_second_half(waiting: Callable[[float], float], behind: bool) -> None:
-    """A level has a backlog if I/Os still wait over its second half. The expected values apply to 20 s with 1,000
-    offered IOPS and 32 outstanding I/Os.
+    """A level has a backlog if I/Os were waiting throughout its second half. The expected values apply to 20 s with
+    1,000 offered IOPS and 32 outstanding I/Os.
     """
     seconds = _seconds(lambda at: 1000 * at - (waiting(at) if at else 0.0), 20)
     cell = level(1000, 1000)
@@ -104,8 +104,8 @@ def test_a_backlog_stays_or_grows_over_the_second_half(waiting: Callable[[float]
 
 
 def test_a_level_that_leaves_more_than_a_percent_undone_has_a_backlog() -> None:
-    """A level that leaves more than 1 % of its I/Os undone has a backlog, whatever the median of its seconds is. Of
-    5,049,000 I/Os, 138,620 were not done, most of them in the last seconds.
+    """A level at which more than 1 % of the I/Os were not completed has a backlog. The median of its seconds does not
+    matter. Of 5,049,000 I/Os, 138,620 were not completed, most of them in the last seconds.
     """
     cell = level(99_000, 99_000 - 138_620 / LEVEL_S)
     assert has_backlog(replace(cell, backlog_median_ios=0.0))
@@ -115,8 +115,8 @@ def test_a_level_that_leaves_more_than_a_percent_undone_has_a_backlog() -> None:
 
 
 def test_no_backlog_never_exceeds_saturation() -> None:
-    """The rate without a backlog never exceeds the saturation rate. In this case, the drive keeps up with 55,000 IOPS
-    for one level because of its cache, but it saturates at 40,700 IOPS.
+    """The rate without a backlog never exceeds the saturation rate. In this example, the drive sustains 55,000 IOPS for
+    one level because of its cache, but it saturates at 40,700 IOPS.
     """
     kept = [level(iops, iops) for iops in range(5000, 60_000, 5000)]
     beyond = [level(iops, 40_700) for iops in range(60_000, 85_000, 5000)]
@@ -139,8 +139,8 @@ def test_random_arrivals_are_offered_to_within_a_percent() -> None:
 
 
 def test_a_single_level_with_a_backlog_is_passed_over() -> None:
-    """A single level with a backlog is ignored, because a drive may do internal work for a minute. Two such levels in a
-    row set the limit.
+    """A single level with a backlog is ignored, because a drive may do internal work for a minute. Two consecutive
+    levels with a backlog set the limit.
     """
     levels = [level(1000, 1000), level(2000, 1500), level(3000, 3000)]
     beyond = [level(4000, 3100), level(5000, 3100)]
@@ -160,8 +160,8 @@ def test_what_was_not_reached_is_bounded() -> None:
 
 
 def test_rates_that_fall_with_each_offer_have_no_mean() -> None:
-    """If the completed rates fall with each offered rate, no mean over the saturated levels is given. The drive
-    completed 2,000 IOPS, so it does not saturate at the lower mean of the levels beyond 2,000 IOPS.
+    """If the completed rate falls with each higher offered rate, no mean over the saturated levels is reported. The
+    drive completed 2,000 IOPS, so it does not saturate at the lower mean of the levels beyond 2,000 IOPS.
     """
     done = {1000: 1000, 2000: 2000, 3000: 1500, 4000: 1200, 5000: 1000}
     section = raised(*(level(offered, iops) for offered, iops in done.items()))
@@ -171,7 +171,7 @@ def test_rates_that_fall_with_each_offer_have_no_mean() -> None:
 
 def test_no_bound_contradicts_a_level_without_a_backlog() -> None:
     """A bound never contradicts a level without a backlog. If only the lowest levels have a backlog, no rate without a
-    backlog is given.
+    backlog is reported.
     """
     done = {1000: 500, 2000: 1000, 3000: 3000, 4000: 4000}
     section = raised(*(level(offered, iops) for offered, iops in done.items()))
@@ -186,14 +186,14 @@ def test_only_one_load_at_several_rates_is_looked_at() -> None:
 
 
 def _seconds(done: Callable[[float], float], length_s: int) -> Seconds:
-    """Return seconds, computed from the number of I/Os that are done at each time."""
+    """Return seconds that are computed from the number of I/Os that are completed at each time."""
     counts = np.diff([done(float(at)) for at in range(length_s + 1)])
     return Seconds(start_s=np.arange(length_s, dtype=float), duration_s=np.ones(length_s), iops=counts)
 
 
 def test_the_mean_wait_is_that_of_each_io_in_a_queue() -> None:
-    """The mean wait equals the mean over all I/Os of a queue in which 1,000 I/Os are due per second and 800 are
-    done.
+    """The mean wait is the mean over all I/Os of a queue in which 1,000 I/Os are due per second and 800 are
+    completed.
     """
     offered_iops, able_iops, length_s = 1000.0, 800.0, 20
     one_place = replace(READS, jobs=1, offered_iops=offered_iops)
@@ -204,8 +204,8 @@ def test_the_mean_wait_is_that_of_each_io_in_a_queue() -> None:
 
 
 def test_a_stall_that_is_caught_up_with_is_a_wait_and_no_backlog() -> None:
-    """A stall of 2 s that the drive catches up with causes a mean wait of about 0.4 s but no backlog, because as many
-    I/Os were done as were offered.
+    """If the drive stalls for 2 s and then catches up, the mean wait is about 0.4 s. The level has no backlog, because
+    all offered I/Os were completed.
     """
 
     def done(at: float) -> float:
@@ -216,8 +216,8 @@ def test_a_stall_that_is_caught_up_with_is_a_wait_and_no_backlog() -> None:
 
 
 def test_no_wait_is_reported_where_fewer_are_due_than_the_places_hold() -> None:
-    """The wait is 0 if fewer I/Os are due than may be outstanding. Without an offered rate, or without seconds, the
-    wait is not known.
+    """The wait is 0 if the number of due I/Os is below the number of I/Os that may be outstanding. Without an offered
+    rate, or without seconds, the wait is not known.
     """
     on_their_way = _seconds(lambda at: max(0.0, 1000 * at - 30), 10)
     assert mean_wait_s(replace(READS, offered_iops=1000.0), on_their_way) == 0
@@ -226,7 +226,7 @@ def test_no_wait_is_reported_where_fewer_are_due_than_the_places_hold() -> None:
 
 
 def test_random_arrivals_have_no_known_wait() -> None:
-    """Random arrivals may be fewer than requested, so no wait is computed for them."""
+    """The number of random arrivals can be lower than requested, so no wait is computed for them."""
     at_random = replace(READS, offered_iops=10_000.0, arrival=Arrival.POISSON)
     fewer = _seconds(lambda at: 9950 * at, 51)
     assert mean_wait_s(at_random, fewer) is None

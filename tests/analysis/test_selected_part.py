@@ -1,5 +1,5 @@
-"""A user requests a histogram of a part of a run. tkperf finds exactly this part, or refuses the request with a message
-of one line.
+"""A user requests a histogram of a part of a run. tkperf finds exactly this part, or refuses the request with a
+one-line message.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ def test_what_is_not_there_or_not_the_only_one_is_refused(
 
 
 def test_a_cell_of_many_is_named_with_its_section(run_file: RunFile, known: Known) -> None:
-    """A cell that several sections contain can be selected with the name of its section in front, as the refusal
-    proposes.
+    """If several sections contain a cell, the user can put the name of the section before the name of the cell. The
+    refusal suggests this form.
     """
     chosen = choose(run_file, known, "Latency, 0/100 4k: 2")
     (step,) = [

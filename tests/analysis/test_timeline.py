@@ -1,4 +1,6 @@
-"""Findings over time: the known findings for signals with a pattern, and no findings for signals without a pattern."""
+"""Findings over time. Signals with a pattern lead to the known findings, and signals without a pattern lead to no
+findings.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,7 @@ NOISE: dict[str, Callable[[Generator, int], FloatArray]] = {
 
 
 def noise_signals() -> list[Series]:
-    """Return as many noise signals as the tests require, with every kind and length in turn."""
+    """Return as many noise signals as the tests require. The signals cycle through all kinds and lengths."""
     kinds = list(NOISE.values())
     return [
         rounds(kinds[seed % len(kinds)](np.random.default_rng(seed), LENGTHS[seed // 7 % 4])) for seed in range(SIGNALS)
@@ -76,7 +78,7 @@ def noise_signals() -> list[Series]:
 
 def test_of_a_thousand_signals_without_any_less_than_one_in_a_hundred_alarms() -> None:
     """Fewer than 1 of 100 noise signals raises a false alarm. White, correlated or heavy-tailed noise has one level or
-    one range, and no drop or period. If a signal has few values, the result may be that it is too short.
+    one range, and no drop or period. For a signal with few values, tkperf may also find that the signal is too short.
     """
     alarms = []
     for number, signal in enumerate(noise_signals()):
@@ -108,7 +110,7 @@ def test_the_reviewers_every_13th_round_is_found() -> None:
 
 
 def test_a_blip_of_a_mean_is_found_though_some_are_missing_and_others_added() -> None:
-    """Spikes of a mean at regular distances are found, even if two of 18 places have no spike and three other spikes
+    """Spikes of a mean at regular intervals are found, even if two of 18 spikes are missing and three other spikes
     exist.
     """
     random = np.random.default_rng(3)
@@ -141,8 +143,8 @@ def test_a_period_between_two_seconds_is_found_in_a_day_of_seconds() -> None:
 @pytest.mark.parametrize("moved", [slice(50, None), slice(50, 90), slice(1), slice(9), slice(70, 71)])
 @pytest.mark.parametrize("years", [1e9, 1e12, 1e308, -1e9])
 def test_a_series_takes_no_memory_for_the_time_it_spans(spike: float, moved: slice, years: float) -> None:
-    """The search for spikes needs no memory for the time that a series spans. In a file from another user, two
-    consecutive values may be years apart, forwards or backwards.
+    """The memory for the search for spikes does not depend on the time that a series spans. In a file from another
+    user, two consecutive values may be years apart, forwards or backwards.
     """
     place = np.arange(100.0)
     place[moved] += years
@@ -164,7 +166,7 @@ def test_spikes_are_found_where_slices_overlap() -> None:
 
 
 def test_spikes_at_random_distances_are_none_that_come_back() -> None:
-    """Spikes at random distances are not reported as periodic, however high they are."""
+    """Spikes at random intervals are not reported as periodic, however high they are."""
     for seed in range(50):
         random = np.random.default_rng(seed)
         values = 300 * np.exp(0.1 * random.normal(size=600))
@@ -174,7 +176,7 @@ def test_spikes_at_random_distances_are_none_that_come_back() -> None:
 
 def test_a_write_saturation_curve_has_its_three_phases() -> None:
     """A write saturation curve has a fresh phase of nine minutes, a transition until minute 41 and a steady phase.
-    Single spikes and stalls do not move the borders of the phases.
+    Single spikes and stalls do not move the boundaries of the phases.
     """
     random = np.random.default_rng(1)
     minute = np.arange(1440)
@@ -196,8 +198,8 @@ def test_a_write_saturation_curve_has_its_three_phases() -> None:
 
 
 def test_a_cliff_has_no_transition_and_a_first_level_is_fresh_only_after_a_purge() -> None:
-    """A cliff is an exact border between two levels without a transition. The first level counts as fresh only after a
-    purge.
+    """A cliff is an exact boundary between two levels, without a transition. The first level counts as fresh only after
+    a purge.
     """
     random = np.random.default_rng(2)
     values = np.where(np.arange(60) < 20, 900.0, 300.0) * (1 + 0.01 * random.normal(size=60))
@@ -222,7 +224,7 @@ def test_what_falls_to_the_end_is_not_called_steady(total_fall: float) -> None:
 
 @pytest.mark.parametrize("minutes", [8, 12, 15])
 def test_the_bend_of_a_curve_is_no_noise(minutes: float) -> None:
-    """A curve that flattens has settled only if it hardly falls in its last quarter. A smooth curve alone is not
+    """A curve that flattens counts as settled only if it hardly falls in its last quarter. A smooth curve alone is not
     enough.
     """
     minute = np.arange(56)
@@ -282,7 +284,7 @@ def test_a_drop_ends_at_the_level_after_it() -> None:
 
 
 def test_one_good_second_is_no_recovery() -> None:
-    """A single second at the old rate, for which a cache may have room, does not end a drop."""
+    """A single second at the old rate does not end a drop. A cache that has some free space can cause such a second."""
     values = np.where(np.arange(300) < 100, 90_000.0, 20_000.0)
     values[250] = 90_000
     (drop,) = find_drops(make_series(np.arange(300.0), values, np.ones(300)))
@@ -334,8 +336,8 @@ def test_a_rate_that_swings_is_not_called_a_level(how: str, seed: int) -> None:
 @pytest.mark.parametrize("noise", [0.04, 0.1, 0.3])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_noisy_rate_has_a_level(noise: float, seed: int) -> None:
-    """A rate with noise or a small wave has a level, because the mean of a few seconds and most single seconds are
-    close to the level.
+    """A rate with noise or a small wave has a level. The mean of any few seconds, and most single seconds, are close to
+    this level.
     """
     wave = 10_000 * (1 + 0.05 * np.sin(2 * np.pi * _AT / 60))
     values = wave * (1 + noise * np.random.default_rng(seed).normal(size=1800))
@@ -374,9 +376,7 @@ def test_a_cliff_shortly_before_the_end_is_in_the_sentence() -> None:
     ("count", "fall", "noise"), [(10, 0.1, 0.005), (12, 0.3, 0.01), (16, 0.3, 0.01), (20, 0.3, 0.01)]
 )
 def test_a_short_stream_that_falls_is_not_settled(count: int, fall: float, noise: float) -> None:
-    """A short stream that falls is hardly ever called settled, because a few values cannot show that the end is
-    flat.
-    """
+    """A short stream that falls is rarely called settled, because a few values cannot show that the end is flat."""
     settled = 0
     for seed in range(30):
         values = 10_000 * (1 - fall * np.arange(count) / count)
@@ -409,7 +409,7 @@ def test_a_short_flat_stream_is_settled(count: int) -> None:
 
 
 def test_the_shortest_period_is_found() -> None:
-    """The shortest period that can be found is four values, and it is found exactly."""
+    """The shortest period that can be found is four values long, and its exact length is found."""
     latency = 1000 * (1 + 0.05 * np.random.default_rng(1).normal(size=1800))
     latency[::4] *= 2
     spikes = find_periodic_spikes(rounds(latency))
@@ -419,8 +419,8 @@ def test_the_shortest_period_is_found() -> None:
 
 
 def test_a_pattern_is_reported_only_with_a_spike_at_most_of_its_places() -> None:
-    """A reported pattern has a spike at most of its places, even if trains of spikes every 60 s and 90 s coincide every
-    180 s.
+    """At most positions of a reported pattern, a spike occurs. This rule also holds if spikes every 60 s and spikes
+    every 90 s coincide every 180 s.
     """
     latency = 1000 * (1 + 0.05 * np.random.default_rng(1).normal(size=1800))
     latency[::60] *= 5
@@ -442,7 +442,7 @@ def _seconds_of(iops: FloatArray) -> Seconds:
 
 
 def test_what_was_not_measured_is_left_out_and_few_values_say_nothing() -> None:
-    """A value that was not measured (None or NaN) is left out and not counted as zero. Too few values lead to no
+    """A value that was not measured (None or NaN) is left out and does not count as zero. Too few values lead to no
     finding.
     """
     series = make_series([1, 2, 3], [5.0, None, float("nan")])
@@ -475,7 +475,7 @@ def test_seconds_of_a_long_step_tell_drops_apart_from_the_transition() -> None:
 
 @pytest.mark.parametrize(("seconds", "stall_at"), [(1800, None), (1800, 600), (9000, None), (40, None), (40, 15)])
 def test_the_end_of_a_burst_after_idle_time_is_no_drop(seconds: int, stall_at: int | None) -> None:
-    """The end of a burst after idle time is not a drop. The series begins slowly, is fast for 19 s and then stays at
+    """The end of a burst after idle time is not a drop. The series begins slowly, is fast for 19 s and then remains at
     its permanent rate.
     """
     random = np.random.default_rng(1)
@@ -500,7 +500,7 @@ def test_the_end_of_a_burst_after_idle_time_is_no_drop(seconds: int, stall_at: i
 
 
 def test_sentences_name_places_units_and_how_sure() -> None:
-    """The sentences about findings contain places, units and the certainty of each finding."""
+    """The sentences about findings contain the position, the unit and the certainty of each finding."""
     values = np.full(120, 300.0)
     values[6::13] = 10_000
     spikes = Timeline(
@@ -567,8 +567,8 @@ def section_of(path: Path) -> SectionResult:
 
 
 def test_a_run_has_them_in_every_output(tmp_path: Path) -> None:
-    """Every output of a run contains the changes over time. The slices lead to the phases, and the seconds lead to
-    finer patterns.
+    """Every output of a run contains the changes over time. The phases are found in the slices, and finer patterns are
+    found in the seconds.
     """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["writesat"])
     tkperf.run(plan, "run", folder=tmp_path)
@@ -581,7 +581,7 @@ def test_a_run_has_them_in_every_output(tmp_path: Path) -> None:
     }
     rate = by_key["seconds", "iops"]
     assert [each.kind for each in rate.levels] == [LevelKind.FRESH, LevelKind.TRANSITION]
-    # The rate still falls by 7 % in its last quarter.
+    # In its last quarter, the rate still falls by 7 %.
     assert rate.settled is False
     assert rate.still_changes_percent == pytest.approx(-7, abs=1)
     # A finding in the seconds is not repeated for the slices.

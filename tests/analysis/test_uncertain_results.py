@@ -1,4 +1,6 @@
-"""Every figure of a run has an uncertainty or a reason for its absence. Every output shows the uncertainty."""
+"""Every figure of a run has an uncertainty, or a reason why the uncertainty is missing. Every output shows the
+uncertainty.
+"""
 
 from __future__ import annotations
 
@@ -195,8 +197,8 @@ def test_a_ratio_is_within_noise_if_its_interval_contains_one(
 
 
 def test_an_interval_that_is_too_wide_is_no_equality() -> None:
-    """If an interval is too wide, the sentences state that the difference cannot be decided, not that no difference
-    exists.
+    """If an interval is too wide, the sentences state that the difference cannot be decided. They do not state that no
+    difference exists.
     """
     sentences = tuple(
         find_conclusions(compare([run_with([100, 100], even(100, 90)), run_with([300, 300], even(300, 270))]))
@@ -264,8 +266,8 @@ def found(limit: str, uncertainty: Uncertainty | None) -> ClaimResult:
 def test_the_value_decides_and_the_uncertainty_says_how_surely(
     limit: str, state: ClaimState, certain: bool, sigmas: float, text: str
 ) -> None:
-    """The value decides whether a claim is met, and the uncertainty decides whether the answer is certain. The value in
-    these cases is 100 ± 8, so the standard uncertainty is 4.
+    """The value decides whether a claim is met. The uncertainty decides whether the answer is certain. In these cases,
+    the value is 100 ± 8, so the standard uncertainty is 4.
     """
     finding = found(limit, even(100, 8))
     assert (finding.state, finding.certain, describe_claim(finding).margin) == (state, certain, text)
@@ -313,8 +315,8 @@ def test_a_lower_limit_of_the_uncertainty_can_show_doubt_alone() -> None:
 def test_a_tail_is_sure_if_every_round_meets_the_limit_by_itself(
     rounds: list[float | None], certain: bool | None, doubt: str
 ) -> None:
-    """A claim about a tail is certain only if every single round meets the limit, because slow I/Os arrive in bursts
-    and the interval is only a lower limit.
+    """A claim about a tail latency is certain only if every single round meets the limit. Slow I/Os occur in bursts, so
+    the interval is only a lower limit of the uncertainty.
     """
     run = run_with(rounds, replace(even(100, 8), at_least=True))
     (section,) = run.tests[0].sections
@@ -331,16 +333,16 @@ def test_a_tail_is_sure_if_every_round_meets_the_limit_by_itself(
 
 
 def test_a_value_that_can_only_be_on_the_good_side_is_sure() -> None:
-    """A claim is certain if the interval of the value reaches only to the limit. For example, a recovery time of at
-    most 100 s meets a limit of 100 s.
+    """A claim is certain if one end of the interval equals the limit exactly. For example, a recovery time of at most
+    100 s meets a limit of 100 s.
     """
     finding = found("at_most = 100", Uncertainty(standard=1.0, low=95.0, high=100.0))
     assert (finding.state, finding.certain) == (ClaimState.MET, True)
 
 
 def test_a_baseline_is_as_uncertain_as_the_run() -> None:
-    """The uncertainty of a baseline counts as much as the uncertainty of the run. If one of them is not known, the
-    certainty of the claim is not known.
+    """The uncertainty of the baseline is as important as the uncertainty of the run. If either of them is not known,
+    the certainty of the claim is not known.
     """
     claims = parse_claims('[baseline]\nrun = "b.tkperf"\nwithin_percent = 0.001', file="claims.toml")
     run, earlier = run_with([110, 110], even(110, 8)), run_with([100, 100], even(100, 8))

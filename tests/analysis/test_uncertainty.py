@@ -1,5 +1,5 @@
-"""The 95 % interval should contain the true value in 95 of 100 measurements. The test series are AR(1) with a known
-mean, because the seconds of a drive are correlated. Every trial has a fixed seed.
+"""The 95 % interval should contain the true value in 95 of 100 measurements. The test series are AR(1) noise with a
+known mean, because the seconds of a drive are correlated. Every trial has a fixed seed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TRIALS = 1000
 
 
 def ar1(chance: np.random.Generator, trials: int, values: int, correlation: float) -> FloatArray:
-    """Return series with the mean 0 and the given correlation of neighbours. Each row is one series."""
+    """Return series with the mean 0 and the given correlation of neighbouring values. Each row is one series."""
     noise = chance.standard_normal((trials, values))
     series = np.empty_like(noise)
     series[:, 0] = noise[:, 0] / sqrt(1 - correlation**2)
@@ -93,8 +93,8 @@ def test_the_seconds_of_one_step_hold_the_mean_of_those_that_follow(seconds: int
 
 
 def test_without_regard_to_correlation_it_would_cover_far_less() -> None:
-    """An interval that ignores the correlation contains the true mean much less often. Blocks of seconds are used for
-    this reason.
+    """An interval that ignores the correlation contains the true mean much less often. For this reason, tkperf groups
+    the seconds into blocks.
     """
     series = ar1(np.random.default_rng(1), TRIALS, 300, 0.7)
     naive = coverage_factor(299) * series.std(axis=1, ddof=1) / sqrt(300)
@@ -104,8 +104,8 @@ def test_without_regard_to_correlation_it_would_cover_far_less() -> None:
 
 @pytest.mark.parametrize(("correlation", "least"), [(0.0, 0.98), (0.31, 0.94), (0.6, 0.92)])
 def test_five_rounds_hold_the_mean_of_the_next_ten(correlation: float, least: float) -> None:
-    """The interval from five rounds contains the mean of the next ten rounds as often as stated, for the assumed
-    correlation. ``bench/coverage.py`` tests steady windows and drift.
+    """With the assumed correlation, the interval from five rounds contains the mean of the next ten rounds as often as
+    stated. ``bench/coverage.py`` tests steady windows and drift.
     """
     series = ar1(np.random.default_rng(2), 4 * TRIALS, 15, correlation)
     held = np.mean(
@@ -120,8 +120,8 @@ def test_five_rounds_hold_the_mean_of_the_next_ten(correlation: float, least: fl
 
 
 def test_a_line_through_the_window_goes_on() -> None:
-    """The uncertainty of a window with a slope includes the continued slope. The middle of the next ten rounds lies 7.5
-    rounds after the middle of the five rounds.
+    """The uncertainty of a window with a slope includes the extrapolated slope. The middle of the next ten rounds lies
+    7.5 rounds after the middle of the five rounds.
     """
     falling = [104.0, 102.0, 100.0, 98.0, 96.0]
     found = uncertainty_of_mean(100.0, falling, None, 1e-9)
@@ -130,8 +130,8 @@ def test_a_line_through_the_window_goes_on() -> None:
 
 
 def test_a_window_that_is_quieter_than_the_rounds_before_it_is_not_as_sure() -> None:
-    """A window that is quieter than the earlier rounds is more uncertain than its own rounds suggest, because it was
-    chosen for being quiet. Earlier rounds far from the level of the window do not count.
+    """A window that varies less than the earlier rounds is more uncertain than its own rounds suggest, because it was
+    chosen for its small variation. Earlier rounds far from the level of the window do not count.
     """
     quiet = [100.0, 100.5, 99.5, 100.2, 99.8]
     alone = uncertainty_of_mean(100.0, quiet, None, 1e-9)
@@ -145,8 +145,8 @@ def test_a_window_that_is_quieter_than_the_rounds_before_it_is_not_as_sure() -> 
 
 
 def test_a_cells_rounds_before_are_as_far_apart_as_its_window() -> None:
-    """The rounds before a window that count have the same distances as the rounds of the window, because only some
-    slices of a stream are rounds.
+    """The earlier rounds that count have the same distance from each other as the rounds of the window, because only
+    some slices of a stream are rounds.
     """
     assert rounds_before((4, 5, 6, 7, 8)) == (1, 2, 3)
     assert rounds_before((91, 121, 151, 181, 211)) == (1, 31, 61)
@@ -165,8 +165,8 @@ def test_many_rounds_one_after_the_other_are_a_series() -> None:
 
 
 def test_a_minute_too_short_for_its_correlation_mostly_says_so() -> None:
-    """If a minute is too short for the correlation of its seconds, the result usually states this, as
-    docs/explanation/method.md promises.
+    """If a minute is too short to determine the correlation of its seconds, the result usually states this.
+    docs/explanation/method.md promises this statement.
     """
     series = ar1(np.random.default_rng(1), TRIALS, 180, 0.85)
     spreads = [spread_of_series([one[:60]]) for one in series]
@@ -194,7 +194,7 @@ def test_too_few_seconds_tell_nothing(pieces: list[FloatArray]) -> None:
 
 
 def test_a_constant_series_is_known_to_within_what_it_is_resolved_to() -> None:
-    """A constant series has the uncertainty of its resolution instead of 0, because one more I/O in 60 s would not have
+    """The uncertainty of a constant series is its resolution and not 0, because one more I/O in 60 s would not have
     been visible.
     """
     found = uncertainty_of_mean(500.0, [500.0] * 5, spread_of_series([np.zeros(60)] * 5), step=0.01)
@@ -208,14 +208,14 @@ def test_one_round_without_seconds_has_no_uncertainty() -> None:
 
 
 def test_what_comes_back_in_every_round_is_not_chance() -> None:
-    """A pattern that occurs in every round is not chance and does not widen the interval. For example, a step begins
-    fast in each round because the preceding step was easier.
+    """A pattern that occurs in every round is not random and does not widen the interval. For example, each round
+    begins fast because the preceding step was easier.
     """
     transient = np.concatenate((np.full(20, 900.0), np.full(40, 100.0)))
     rounds = [transient.mean() + stray for stray in (-1.0, -0.5, 0.0, 0.5, 1.0)]
     found = uncertainty_of_mean(transient.mean(), rounds, spread_of_series([transient] * 5), 0.01)
     assert found.basis is Basis.ROUNDS
-    # The chance part is sqrt(0.57 x 0.625). The line rises by 0.5 per round and is continued for 7.5 rounds.
+    # The random part is sqrt(0.57 x 0.625). The line rises by 0.5 per round and is extrapolated by 7.5 rounds.
     assert found.high == pytest.approx(transient.mean() + hypot(2.7764 * 0.597, 7.5 * 0.5), abs=0.01)
     assert found.degrees_of_freedom == 4
 
@@ -278,7 +278,7 @@ def histogram_of(latencies_ns: FloatArray) -> Histogram:
 @pytest.mark.parametrize(("percent", "ios"), [(50.0, 400), (99.0, 1000), (99.0, 5_000)])
 @pytest.mark.parametrize("bursts", [0.0, 0.3])
 def test_percentiles_of_five_rounds_cover_the_true_one(percent: float, ios: int, bursts: float) -> None:
-    """The interval of a percentile from five rounds contains the true percentile of exponential latencies, also if
+    """The interval of a percentile from five rounds contains the true percentile of exponential latencies, even if
     bursts change the mean of each round.
     """
     chance = np.random.default_rng(5)
@@ -297,13 +297,13 @@ def test_percentiles_of_five_rounds_cover_the_true_one(percent: float, ios: int,
 
 
 def test_of_one_step_percentiles_are_known_by_counting_alone() -> None:
-    """The percentiles of a single step have an uncertainty from counting alone. This uncertainty is a lower limit,
+    """The uncertainty of a percentile of a single step is computed only from the number of I/Os. It is a lower limit,
     because I/Os may arrive in bursts.
     """
     whole = IoStats(histogram=histogram_of(np.linspace(1e5, 2e5, 10_000)))
     found = uncertainties_of_percentiles(whole, [whole.histogram], Basis.ROUNDS)
     by_percent = dict(zip(REPORTED_PERCENTILES, found, strict=True))
-    assert by_percent[99.99] is None  # only one I/O is beyond this percentile
+    assert by_percent[99.99] is None  # only one I/O lies beyond this percentile
     median = by_percent[50.0]
     assert median is not None
     assert (median.basis, median.at_least) == (Basis.COUNTS, True)
@@ -316,8 +316,8 @@ def test_of_one_step_percentiles_are_known_by_counting_alone() -> None:
 
 
 def test_a_percentile_beyond_which_little_was_counted_has_no_upper_end() -> None:
-    """A percentile has no upper end if a single round contains all I/Os beyond it, because the next round may contain
-    many more slow I/Os.
+    """The interval of a percentile has no upper end if a single round contains all I/Os beyond the percentile, because
+    the next round may contain many more slow I/Os.
     """
     fast = histogram_of(np.full(10_000, 1e5))
     slow = histogram_of(np.concatenate((np.full(9_900, 1e5), np.full(100, 9e6))))
@@ -396,8 +396,8 @@ def test_a_ratio_to_what_has_no_uncertainty_has_none(other: Uncertainty | None) 
 
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.95, 1.3])
 def test_a_slower_device_has_mirrored_intervals_as_iops_and_as_latency(share: float) -> None:
-    """The same relative noise leads to mirrored intervals for IOPS and for latency. A few rounds that differ much do
-    not make a limit 0.
+    """The same relative noise leads to mirrored intervals for IOPS and for latency. Even if a few rounds differ
+    greatly, no end of the interval becomes 0.
     """
     rate = build_ratio(25.0, normal(25, 25 * share), 100.0, normal(100, 1))
     latency = build_ratio(400.0, normal(400, 400 * share), 100.0, normal(100, 1))

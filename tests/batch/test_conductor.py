@@ -1,4 +1,4 @@
-"""A confirmed batch with processes that measure nothing."""
+"""A confirmed batch whose processes measure nothing."""
 
 import os
 from collections.abc import Callable
@@ -48,7 +48,7 @@ class Batch:
         return work
 
     def conduct(self) -> Ledger:
-        """Conduct the batch to its end and return its ledger, which is still open."""
+        """Conduct the batch until it ends. Return its ledger, which is still open."""
         held = [one.found for one in self.processes.members]
         neighbours = Neighbours(request=self.request, held=held, allowed=frozenset({0}), cores={})
         ledger = Ledger.create(self.path, self.request, ())
@@ -61,7 +61,7 @@ class Batch:
 
 
 def hold(number: int, channel: Channel) -> Go:
-    """Hold a drive as its process does and return the message that permits the start."""
+    """Hold a drive as the process of a real drive does. Return the message that permits the start."""
     name = f"b-{number}"
     shown = DriveShown(number=number, name=name, path="sim:sata-ssd", capacity_bytes=1)
     way = DrivePath(drive=name)

@@ -1,5 +1,5 @@
-"""All drives of a batch are confirmed together: either with a file that contains a line for each drive, or with the
-name of the batch and the number of its drives.
+"""All drives of a batch are confirmed together. The user either passes a file that contains a line for each drive, or
+types the name of the batch and the number of its drives.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def test_a_line_for_each(lines: list[str], others: list[str], ending: str) -> No
 
 @given(st.sets(st.sampled_from(LINES)), st.lists(st.sampled_from(LINES), max_size=3))
 def test_nothing_else_confirms(lines: set[str], more: list[str]) -> None:
-    """Nothing else confirms the drives: the file must name exactly the drives that are erased, each once."""
+    """The file confirms the drives only if it names exactly the drives that are erased, each of them once."""
     text = "\n".join([*sorted(lines), *more])
     sound = sorted([*lines, *more]) == sorted(LINES)
     assert sound is not any(find_faults(text, SHOWN))
@@ -88,7 +88,7 @@ def test_a_file_of_the_user(tmp_path: Path) -> None:
 
 
 def test_drives_that_cannot_be_told_apart(tmp_path: Path) -> None:
-    """Two drives that cannot be distinguished are not confirmed by one line."""
+    """A single line does not confirm two drives that cannot be distinguished."""
     twin = msgspec.structs.replace(SHOWN[1], number=7, path="/dev/sdx")
     with pytest.raises(RefusedError, match="drives 2 and 7 both report PHYH850500YB"):
         confirm_by_file(write(tmp_path, *LINES), (*SHOWN, twin))
@@ -96,7 +96,7 @@ def test_drives_that_cannot_be_told_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
 def test_a_file_that_others_can_write(tmp_path: Path, mode: int) -> None:
-    """A file that other users can write to is refused, because another user may have written its lines."""
+    """A file that other users can write to is refused, because its lines may have been written by another user."""
     path = write(tmp_path, *LINES)
     path.chmod(mode)
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""A batch file is read strictly: every mistake is reported with the file and the key before tkperf looks at a drive."""
+"""A batch file is read strictly. Every mistake is reported with the file and the key before tkperf accesses a drive."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def refused(folder: Path, text: str, name: str = "lab") -> str:
 
 
 def test_every_key(tmp_path: Path) -> None:
-    """Every key of a batch file becomes part of the request. Relative paths start in the folder of the file."""
+    """Every key of a batch file becomes part of the request. Relative paths begin in the folder of the file."""
     (tmp_path / "claims.toml").write_text(CLAIMS)
     request = settle(
         tmp_path,
@@ -87,7 +87,7 @@ def test_every_key(tmp_path: Path) -> None:
 
 
 def test_options_are_the_fields_of_a_run(tmp_path: Path) -> None:
-    """The options in a batch file are exactly the fields of a run request, so no second list of keys exists."""
+    """The options in a batch file are exactly the fields of a run request. No second list of keys exists."""
     words = refused(tmp_path, 'suite = "ssd"\ndrives = ["sim:sata-ssd"]\n[options]\nio_deph = 3\n')
     listed = words.partition("choose from ")[2].partition(";")[0].split(", ")
     elsewhere = {"suite", "device", "tests", "profile", "raid", "remove_set"}

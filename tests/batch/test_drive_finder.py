@@ -21,7 +21,7 @@ from tkperf.pipeline.run_request import RunRequest
 
 
 class Host:
-    """A host with disks in a separate sysfs tree. The device nodes of these disks are never opened."""
+    """A host with disks in a separate sysfs tree. No test opens the device nodes of these disks."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -68,7 +68,7 @@ def assert_fault(drive: FoundDrive, kind: type[Exception], *words: str) -> None:
 
 
 def test_names_of_every_kind(host: Host) -> None:
-    """A name of any kind leads to the right drive. A whole drive has its serial number."""
+    """Each form of name identifies the right drive. A whole drive has its serial number."""
     disks = [host.add(name, device__serial=f"S{name}") for name in ("sda", "sdb", "sdc")]
     link = host.root / "dev/disk/by-id/ata-C"
     link.symlink_to(disks[2])
@@ -107,8 +107,8 @@ def test_a_serial_number_of_several(host: Host) -> None:
 
 
 def test_a_serial_number_names_whole_drives_only(host: Host) -> None:
-    """Only whole drives are found by serial number: not a set, a hidden path, a slot without a medium or a
-    partition.
+    """Only whole drives are found by serial number. Sets, hidden paths, slots without a medium and partitions are not
+    found.
     """
     host.add("md0", md__uuid="U1", slaves__sda__dev="1:1")
     host.add("nvme0c0n1", device__serial="N1", hidden="1")
@@ -191,8 +191,8 @@ def one_new_file_by_two_names(host: Host) -> tuple[str, str, str]:
     ],
 )
 def test_a_drive_given_twice(host: Host, make: Callable[[Host], tuple[str, str, str]]) -> None:
-    """A drive that is given twice is refused, and the message contains both names, whatever kind of name the second one
-    is.
+    """A drive that is given twice is refused, and the message contains both names. The second name can have any
+    form.
     """
     first, second, reason = make(host)
     other, drive = host.find(first, second)
@@ -201,8 +201,8 @@ def test_a_drive_given_twice(host: Host, make: Callable[[Host], tuple[str, str, 
 
 
 def test_equal_serial_numbers_of_two_models(host: Host) -> None:
-    """Equal serial numbers of two models do not mean the same drive, because manufacturers number their models
-    independently.
+    """Equal serial numbers of two models do not identify the same drive, because each manufacturer assigns its serial
+    numbers independently.
     """
     first, second = (host.add(name, device__serial="0001", device__model=f"M{name}") for name in ("sda", "sdb"))
     assert not any(drive.fault for drive in host.find(str(first), str(second)))
@@ -224,7 +224,7 @@ def test_two_loop_devices_on_one_file(loop_device: Callable[..., Path], tmp_path
 
 def test_names_of_runs(host: Host) -> None:
     """The name of a run contains the serial number in characters that a file name permits. If the drive has no unique
-    serial number, the name contains its place.
+    serial number, the name contains the location of the drive.
     """
     serials = ("PHYH 85/1", "PHYH.85.1", "PHYH-85-1", None, "\u00e4", "X" * 300)
     disks = [host.add(f"sd{letter}", device__serial=serial) for letter, serial in zip("abcdef", serials, strict=True)]

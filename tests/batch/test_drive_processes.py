@@ -1,4 +1,4 @@
-"""Processes of drives: none of them ever continues as the process of the batch."""
+"""Processes of drives. None of them ever continues to run the code of the batch process."""
 
 import errno
 import os

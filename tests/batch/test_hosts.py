@@ -1,4 +1,4 @@
-"""tkperf trusts no data that a host sends."""
+"""tkperf does not trust data that a host sends."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def held(number: int = 1, name: str = "b-07") -> Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scripted(RemoteHost):
-    """A host that is simulated with a shell script."""
+    """A host that a shell script simulates."""
 
     script: Path
 
@@ -83,7 +83,7 @@ def work_with(
     hello: Hello | str = HELLO,
     then: str = 'while read -r more; do case "$more" in *Answer*) exit 0;; esac; done',
 ) -> HostWork:
-    """Return the work of a host in a batch. The seventh drive of the batch is the first drive of the host.
+    """Return the part of a batch that runs on one host. The first drive of the host is the seventh drive of the batch.
 
     Args:
         begins: what the host sends after the order to begin.
@@ -112,7 +112,7 @@ def work_with(
 
 
 def news_of(work: HostWork, kind: Callable[[HostNews], bool]) -> list[HostNews]:
-    """Return the messages of the host up to the first message of a kind."""
+    """Return the messages of the host, up to the first message of the given kind."""
     found: list[HostNews] = []
     while not (found and kind(found[-1])):
         found.append(work.news.get(timeout=20))
@@ -170,7 +170,7 @@ def test_an_end_of_the_connection_before_the_answer_is_a_fault(tmp_path: Path) -
 
 
 def _copy_of(content: bytes, sha256: str | None = None) -> str:
-    """Return the script of a host on which the drive is done. The script returns this content for the run file of the
+    """Return the script of a host whose drive is done. The host sends the given content as the run file of the
     drive.
     """
     head = Snapshot(size_bytes=len(content), sha256=sha256 or hashlib.sha256(content).hexdigest())
@@ -281,8 +281,8 @@ def test_a_wish_to_stop_that_a_cut_connection_swallowed_is_sent_again(tmp_path: 
 
 
 def test_an_answer_that_is_still_on_its_way_is_waited_for(tmp_path: Path) -> None:
-    """If a host does not know the batch yet, tkperf waits, because the answer may still be on its way. The host holds
-    its drives until it has received nothing for a while.
+    """If a host does not know the batch yet, tkperf waits, because the user's answer may not have reached the host yet.
+    The host holds its drives until it has received nothing for a while.
     """
     first = _say(NOW, Refused(exit_code=6, text="there is no batch"))
     later = _say(NOW, STOPPED, BatchEnded())
@@ -296,8 +296,8 @@ def test_an_answer_that_is_still_on_its_way_is_waited_for(tmp_path: Path) -> Non
 def test_connections_that_end_at_once_are_made_with_growing_pauses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Connections that end immediately are made again with growing pauses. A host that crashes at each snapshot causes
-    such connections.
+    """If a connection ends immediately, tkperf connects again after pauses of increasing length. A host that crashes at
+    each snapshot causes such connections.
     """
     pauses: list[float] = []
     take = HostWork._take_order
@@ -317,8 +317,8 @@ def test_connections_that_end_at_once_are_made_with_growing_pauses(
 
 
 def test_each_reason_for_silence_is_said(tmp_path: Path) -> None:
-    """Each reason why a host is silent is reported, because the user may have to act: the host may be another machine
-    or have another version of tkperf.
+    """Each reason why a host does not answer is reported, because the user may have to act. For example, the host may
+    be another machine or have another version of tkperf.
     """
     work = work_with(tmp_path, follows=f"{_say(NOW, RUNNING)}\nexit 0")
     script = tmp_path / "host.sh"
@@ -365,8 +365,8 @@ def test_a_flood_of_messages_in_place_of_a_snapshot_ends_the_connection(tmp_path
 
 
 def test_input_files_have_names_of_their_content(tmp_path: Path) -> None:
-    """The names of input files depend on their content, so that another batch with the same name, which a host refuses,
-    cannot replace a profile of this batch.
+    """The name of an input file depends on its content. If another batch has the same name, its files cannot replace a
+    profile of this batch before the host refuses that batch.
     """
     sent = []
     for text in ("a = 1", "a = 2"):
@@ -387,8 +387,8 @@ def _two_hosts() -> BatchRequest:
 
 
 def test_of_a_confirmed_drive_without_news_nobody_says_that_it_is_untouched(tmp_path: Path) -> None:
-    """If the batch was killed between the answer and the first news, tkperf never states that a confirmed drive is
-    untouched, because the host may have started.
+    """If the batch was killed between the answer and the first news, the host may have started. tkperf therefore never
+    states that a confirmed drive is untouched.
     """
     path = tmp_path / "b.batch"
     shown = msgspec.structs.replace(held(1).shown, host="lab3")
@@ -413,15 +413,15 @@ def _resume(folder: Path, **given: Any) -> BatchHosts:
 def test_a_host_without_any_wanted_drive_is_left_alone(tmp_path: Path) -> None:
     batch_hosts = _resume(tmp_path, without=("b-lab4",))
     assert [work.host for work in batch_hosts._works] == ["lab3"]
-    # No connection was started, as if the user had pressed Ctrl-C before.
+    # No connection was started, as after an early Ctrl-C.
     batch_hosts.dismiss()
 
 
 def test_a_batch_whose_files_a_host_has_lost_is_not_begun_anew_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch does not start again on a host that lost its run files, for instance in a reboot, and creates no folder
-    there.
+    """If a host has lost its run files, for instance in a reboot, a batch does not start again on this host and creates
+    no folder there.
     """
     lab3, lab4 = (work.begin for work in _resume(tmp_path)._works)
     assert (lab3.has_begun, lab4.has_begun) == (True, False)
@@ -432,8 +432,8 @@ def test_a_batch_whose_files_a_host_has_lost_is_not_begun_anew_there(
 
 
 def test_a_run_of_sudo_erases_drives_and_runs_no_other_program(tmp_path: Path) -> None:
-    """A run through sudo may erase drives but runs no other program. Otherwise the line in sudoers would grant the user
-    all rights of root.
+    """Through sudo, a batch may erase drives but can run no other program. Otherwise the line in sudoers would grant
+    the user all rights of root.
     """
     run = RunRequest(suite="ssd", device="/dev/sda", purge_command="touch {device}")
     drives = (BatchDrive(name="b-01", request=run, given="/dev/sda"),)
@@ -515,8 +515,8 @@ def test_the_line_for_sudoers_names_the_user_of_ssh(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_words_that_explain_nothing_are_passed_on(words: str, says: str) -> None:
-    """A message that tkperf does not recognise is passed on: the error contains its last line, without control
-    characters and warnings. If ssh printed nothing, the error contains the exit status of ssh.
+    """tkperf passes on the last line of a message that it does not recognise, without control characters and warnings.
+    If ssh printed nothing, the error contains the exit status of ssh.
     """
     error: TkperfError = SITE.explain(words, 255)
     assert says in str(error)
@@ -550,7 +550,7 @@ def test_one_drive_on_two_hosts_is_found() -> None:
     assert "world-wide name 0x5" in found
     numbers = {"a": on("a", model="X", serial="1"), "b": on("b", model="X", serial="1")}
     assert "serial number 1" in (find_same(numbers) or "")
-    # Manufacturers number their models independently.
+    # Each manufacturer assigns serial numbers independently.
     assert find_same({**numbers, "b": on("b", model="Y", serial="1")}) is None
 
 

@@ -96,8 +96,8 @@ def test_only_one_process_goes_on_with_a_batch(ledger: Ledger) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_a_strangers_ledger_is_not_gone_on_with(ledger: Ledger) -> None:
-    """A ledger of another user is not used to continue a batch, because it may name a purge command, which root would
-    run.
+    """A batch is not resumed from a ledger that belongs to another user, because the ledger may name a purge command,
+    which root would run.
     """
     ledger.close()
     os.chown(ledger.path, 12345, -1)
@@ -247,7 +247,7 @@ def test_a_drive_s_end_goes_into_no_other_file_that_has_the_ledger_s_name(tmp_pa
         append_end(path, ended(1, 4))
         path.unlink()
     os.mkfifo(path)
-    append_end(path, ended(1, 4))  # does not wait for a reader
+    append_end(path, ended(1, 4))  # opening the FIFO does not wait for a reader
     assert other.read_text() == "of someone"
 
 

@@ -1,5 +1,5 @@
-"""A user who may run 'tkperf on-host' through sudo can neither read or write other files of root nor run another
-program as root.
+"""A user who may run 'tkperf on-host' through sudo can neither read nor write other files of root, and cannot run
+another program as root.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def request_of(**run: Any) -> BatchRequest:
 
 
 def call(order: PlanBatch | Begin, folder: Path, **variables: str) -> tuple[int, list[dict[str, Any]]]:
-    """Run ``tkperf on-host`` as sudo would for an ordinary user. Return its exit code and its messages."""
+    """Run ``tkperf on-host`` as sudo would run it for an ordinary user. Return its exit code and its messages."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "tkperf", "on-host"],
         input=msgspec.json.encode(order) + b"\n",
@@ -65,8 +65,8 @@ def plan_of(request: BatchRequest, files: dict[str, str] | None = None) -> PlanB
 
 
 def test_a_profile_by_its_path_on_the_host_is_refused_and_not_read(tmp_path: Path) -> None:
-    """An order with a profile that is named by a path on the host is refused, and the file is not read. An error about
-    its content would reveal a line of a file of root.
+    """An order that names a profile by a path on the host is refused, and the file is not read. An error about the
+    content would reveal a line of a file that only root can read.
     """
     (tmp_path / "secret.toml").write_text(SECRET)
     code, messages = call(plan_of(request_of(profile=str(tmp_path / "secret.toml"))), tmp_path)
@@ -89,8 +89,8 @@ def test_a_profile_by_its_path_on_the_host_is_refused_and_not_read(tmp_path: Pat
     ],
 )
 def test_no_path_of_the_host_names_an_input(named: dict[str, Any]) -> None:
-    """An order may not name an input by any form of path on the host: an absolute or relative path, a path through a
-    link, or the name of a file from an earlier order.
+    """An order may not name an input file by a path on the host. This rule covers absolute and relative paths, paths
+    through a link, and the names of files from earlier orders.
     """
     with pytest.raises(RefusedError, match="is a path on the host"):
         require_sent_inputs(request_of(**named), {})
@@ -98,8 +98,8 @@ def test_no_path_of_the_host_names_an_input(named: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["../x.toml", "input-0123456789abcdef.toml", "profile.toml", "begun-by-uid", ""])
 def test_an_input_file_has_the_name_that_its_content_gives(name: str) -> None:
-    """The name of an input file must follow from its content, because a file with another name could replace a file of
-    a running batch.
+    """The name of an input file must be derived from its content. A file with a free name could replace a file of a
+    running batch.
     """
     with pytest.raises(RefusedError, match="a name that is computed from their content"):
         require_sent_inputs(request_of(), {name: "title = 1"})

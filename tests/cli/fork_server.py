@@ -1,4 +1,4 @@
-"""Runs of the tkperf command in a copy of a process that has loaded tkperf already.
+"""Run the tkperf command in a copy of a process that has already loaded tkperf.
 
 Most of the CPU time of a short call of tkperf is spent on starting Python and loading modules. ``run_forked`` sends the
 call to a server process. The server forks, and the child runs ``tkperf.cli.main`` with the arguments, environment,
@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import IO
 
 CHECKOUT = Path(__file__).parents[2]
-# The server loads these packages before the first call, because the commands import their modules only when they are
-# called.
+# The server loads these packages before the first call, because a command imports its modules only when it is called.
 PACKAGES = (
     "cli.commands",
     "cli",
@@ -44,7 +43,7 @@ PACKAGES = (
 def run_forked(
     argv: Sequence[str | Path], *, env: Mapping[str, str], stdin: str = "", limit_s: float = 120.0
 ) -> subprocess.CompletedProcess[str]:
-    """Run tkperf with these arguments in the current folder, as ``subprocess.run`` would.
+    """Run tkperf with the given arguments in the current folder, as ``subprocess.run`` would do.
 
     Raises:
         subprocess.TimeoutExpired: The call took longer than ``limit_s``, and the child was killed.
@@ -100,9 +99,7 @@ def _text(file: IO[bytes]) -> str:
 
 
 def serve(connection: socket.socket) -> None:
-    """Answer each request with the PID of the child, and with the exit status of the child after the child has
-    ended.
-    """
+    """Answer each request with the PID of the child. When the child has ended, also send its exit status."""
     import_module("tkperf.cli.main")
     for package in PACKAGES:
         module = import_module(f"tkperf.{package}")

@@ -1,4 +1,4 @@
-"""A view runs in its own thread: the caller never waits for the view, events keep their order, and dropped events are
+"""A view runs in its own thread. The caller never waits for the view, events keep their order, and dropped events are
 counted.
 """
 
@@ -39,7 +39,7 @@ def step(number: int) -> StepEnded:
 
 
 class Stuck:
-    """A view that blocks at its first event until the test sets ``go``."""
+    """A view that blocks at its first event until the test sets the event ``go``."""
 
     def __init__(self) -> None:
         self.seen: list[Event] = []
@@ -72,7 +72,7 @@ def test_order_is_kept_and_nothing_is_lost_while_there_is_room() -> None:
 
 
 def test_samples_give_way_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A view that is behind receives the first samples and every step. In place of the dropped events, the view
+    """A view that is too slow receives the first samples and every step. In place of the dropped events, the view
     receives their number.
     """
     monkeypatch.setattr(run_views, "MOST_SAMPLES", 3)
@@ -99,8 +99,8 @@ def test_samples_give_way_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_even_what_matters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The queue of a view is bounded, so that a terminal that is stopped for weeks does not fill the memory. Steps wait
-    in the queue without their samples, and the view still shows the end of the run.
+    """The queue of a view is bounded, so that a terminal that is stopped for weeks does not fill the memory. The steps
+    in the queue then have no samples, and the view still shows the end of the run.
     """
     monkeypatch.setattr(run_views, "MOST_EVENTS", 5)
     view = Stuck()
@@ -163,8 +163,8 @@ def test_json_lines_say_how_many_are_missing(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_log_that_hangs_is_not_waited_for() -> None:
-    """tkperf stops waiting for a log that hangs, such as a log on a network file system whose server is gone. The test
-    uses a pipe that nobody reads.
+    """tkperf stops waiting for a log that blocks, for example on a network file system whose server is not reachable.
+    The test uses a pipe that no process reads.
     """
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)

@@ -21,7 +21,7 @@ GOLDEN_XML = str(Path(__file__).parents[1] / "golden/tkperf-2.2-tp.xml")
 
 
 def tkperf(*argv: str | Path, path: str | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the command as a user runs it."""
+    """Run the command as a user would run it."""
     return run_forked(argv, env=ENV if path is None else {**ENV, "PATH": path}, stdin=stdin)
 
 
@@ -90,7 +90,7 @@ def test_wrong_use_gets_one_clear_line(
 
 
 def test_an_existing_name_is_not_overwritten(tmp_path: Path) -> None:
-    """A result with the same NAME remains unchanged, and tkperf does not even look at the device."""
+    """A result with the same NAME remains unchanged, and tkperf does not access the device."""
     (tmp_path / "n.tkperf").write_text("precious")
     assert_clear(tkperf("ssd", "n", "/nowhere", "--output", tmp_path), 6, "not overwritten")
     assert (tmp_path / "n.tkperf").read_text() == "precious"
@@ -216,7 +216,7 @@ PROBE_OK = 'case "$*" in *--version*) echo fio-3.33; exit;; *probe*) echo \'{"jo
 def test_a_fio_that_does_not_work_is_named(
     scratch: Path, tmp_path: Path, fake_fio: FakeFio, script: str, says: str
 ) -> None:
-    """If fio is missing, too old, another program, or ends at once, the message describes the problem and names the
+    """If fio is missing or too old, is another program, or ends immediately, the message describes the problem and the
     remedy.
     """
     out = tmp_path / "out"

@@ -1,5 +1,5 @@
-"""A call of ``tkperf batch`` with options and a call with a file give the same request. A wrong call is refused before
-tkperf looks at a drive.
+"""A call of ``tkperf batch`` with options and a call with a file lead to the same request. An incorrect call is refused
+before tkperf accesses a drive.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Call = tuple[BatchRequest, BatchOptions]
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Call]:
-    """Return the list of the requests that the command would have run."""
+    """Return the list to which the requests are added that the command would have run."""
     calls: list[Call] = []
 
     def run_batch(request: BatchRequest, options: BatchOptions) -> int:
@@ -152,8 +152,8 @@ def test_a_strangers_file_is_not_used(asked: list[Call]) -> None:
 
 
 def test_the_suites_have_their_own_options() -> None:
-    """A batch has all options of its suite except those of one drive or one run. A new option of a suite therefore also
-    becomes an option of its batches.
+    """A batch accepts all options of its suite, except those of a single drive or a single run. A new option of a suite
+    therefore also becomes an option of its batches.
     """
     of_one = {"name", "force", "yes_destroy"}
     for suite in (ssd, hdd):
@@ -194,7 +194,7 @@ except TkperfError as error:
 
 
 def test_another_drive_at_the_path(tmp_path: Path) -> None:
-    """If the kernel names the drives again between the survey and the hold, tkperf refuses a drive whose serial number
+    """If the kernel renames the drives between the survey and the hold, tkperf refuses a drive whose serial number
     differs from the requested one.
     """
     other = tmp_path / "other.img"

@@ -1,5 +1,5 @@
-"""Batches over hosts with a real sshd on each host: what users see, and what is lost after cut links, kills and
-reboots.
+"""Batches over hosts with a real sshd on each host. The tests check what users see, and what is lost after interrupted
+connections, kills and reboots.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def test_drives_of_two_hosts_have_one_answer_and_their_run_files_here(lab: Lab, 
     # The run file belongs to a drive of another machine.
     again = lab.run("resume", "b-01.tkperf", "--repeat", "lat", cwd=folder)
     assert_clear(again, 2, lab3.user, "cannot be resumed on this machine")
-    # The batch is complete, so the resumption begins nothing.
+    # The batch is complete, so the resumption starts no measurement.
     over = lab.run("resume", "b.batch", "--no-report", cwd=folder)
     assert over.returncode == 0, over.stderr
 
@@ -152,8 +152,8 @@ def test_each_host_that_cannot_take_part_is_named_with_what_to_do(lab: Lab, fold
 
 
 def test_runs_go_on_whatever_becomes_of_link_sshd_and_batch(lab: Lab, folder: Path) -> None:
-    """The runs of one batch with real I/O continue after a cut link, a killed sshd, a killed and resumed batch and a
-    reboot. Ctrl-C then ends the batch.
+    """The runs of one batch with real I/O continue after an interrupted connection, a killed sshd, a killed and resumed
+    batch and a reboot. Finally, Ctrl-C ends the batch.
     """
     lab3, lab4 = lab.hosts
     disks = [folder / f"{host.name}.img" for host in lab.hosts]
@@ -245,8 +245,8 @@ def test_a_typed_answer_begins_on_all_hosts_and_one_with_a_full_disk_waits(lab: 
 
 
 def test_holds_end_with_the_connection_and_nothing_is_lost(lab: Lab, folder: Path) -> None:
-    """A host releases its drive unchanged in three cases: the host has no room, consent is missing, or the consent is
-    for another drive.
+    """A host releases its drive unchanged in three cases: the host has too little disk space, consent is missing, or
+    the consent is for another drive.
     """
     lab3, lab4 = lab.hosts
     disk = folder / "a.img"
@@ -287,9 +287,7 @@ def pids_with(host: Host, word: bytes) -> list[int]:
 
 
 def make_archive(folder: Path, libc: str = "2.17", machine: str | None = None) -> Path:
-    """Create an archive like the archive that ``scripts/archive.py`` creates, except that it starts the tkperf under
-    test.
-    """
+    """Create an archive with the same form as an archive of ``scripts/archive.py``. It starts the tkperf under test."""
     name = f"tkperf-{__version__}-linux-{machine or platform.machine()}"
     tree = folder / name
     (tree / "bin").mkdir(parents=True)
@@ -332,8 +330,8 @@ def test_an_archive_is_put_only_where_root_may_run_it(lab: Lab, folder: Path) ->
 
 @pytest.mark.skipif("TKPERF_ARCHIVE" not in os.environ, reason="TKPERF_ARCHIVE is not set")
 def test_the_archive_of_make_archive_measures_there(lab: Lab, folder: Path) -> None:
-    """The archive that 'make archive' creates can measure on a host. The test runs only if TKPERF_ARCHIVE names this
-    archive: dist/tkperf-VERSION-linux-MACHINE.tar.gz.
+    """The archive that 'make archive' creates can measure on a host. The test runs only if TKPERF_ARCHIVE contains the
+    path of this archive: dist/tkperf-VERSION-linux-MACHINE.tar.gz.
     """
     lab3 = lab.hosts[0]
     lab3.run("mount", "-o", "remount,size=1g", "/opt")

@@ -56,7 +56,7 @@ def drives(estimate: BatchEstimate) -> TableView:
 
 
 def test_a_plan_leaves_nothing_and_changes_nothing(tmp_path: Path) -> None:
-    """Planning a batch for files with data needs no consent, changes no data, and leaves no file."""
+    """Planning a batch for files with data needs no consent, changes no data, and leaves no new file."""
     files = [tmp_path / name for name in ("a.img", "b.img")]
     for file in files:
         file.write_bytes(os.urandom(16 << 20))
@@ -104,8 +104,8 @@ def test_faults_are_rows(tmp_path: Path) -> None:
 
 
 def test_the_whole_is_the_sum(tmp_path: Path) -> None:
-    """The amounts of a batch are sums over its drives, and its times are sums over its groups, because the drives of a
-    group run at once.
+    """The amounts of a batch are sums over its drives. The times of a batch are sums over its groups, because the
+    drives of a group run at the same time.
     """
     words = ("ssd", "sim:sata-ssd", "sim:client-tlc", "sim:sata-ssd", *QUICK, "--rated", "1DWPD")
     at_once, in_turn = (plan_json("lab", *words, "--parallel", each) for each in ("all", "2"))
@@ -187,7 +187,7 @@ def test_a_link_over_its_budget() -> None:
 
 
 def test_warnings_of_the_host_are_said_once() -> None:
-    """Warnings of the host about the same matter are printed once for all drives, even if the numbers in these warnings
+    """Host warnings about the same subject are printed once for all drives, even if the numbers in these warnings
     differ. Warnings with different words remain separate.
     """
     estimate = look("sim:sata-ssd", "sim:sata-ssd", "sim:sata-ssd")
@@ -218,8 +218,8 @@ def test_much_of_a_life_names_the_drives() -> None:
 
 
 def test_conditions_of_all_drives_are_said_once(tmp_path: Path) -> None:
-    """Conditions that all drives share are printed once, even if they differ in the path of the drive. A condition of
-    some drives only names these drives.
+    """Conditions that all drives share are printed once, even if only the paths of the drives differ. A condition that
+    applies to some drives names only these drives.
     """
     estimate = look("sim:sata-ssd", "sim:sata-ssd", "sim:client-tlc", parallel=2, stagger_s=30.0)
     drives_with_host = tuple(

@@ -1,5 +1,5 @@
-"""Batches as a user runs them: one question for all drives, one process for each drive, and kills of any of these
-processes.
+"""Batches as a user runs them. The tests cover the single question for all drives, the process of each drive, and kills
+of any of these processes.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def stages(folder: Path) -> list[DriveStage]:
 
 
 def has_begun(run_path: Path) -> bool:
-    """Return whether a run can be resumed. The run file exists a moment before the run can be resumed."""
+    """Return whether a run can be resumed. The run file is created shortly before the run can be resumed."""
     with suppress(RunFileError):
         return bool(run_path.exists() and read_run(run_path).planned)
     return False
@@ -256,8 +256,8 @@ def test_a_killed_supervisor_stops_no_drive_and_the_rest_is_asked_about_again(fo
 def test_drives_exchanged_before_a_resumption_are_refused_and_the_others_go_on(
     folder: Path, loop_device: Callable[..., Path]
 ) -> None:
-    """A resumed batch refuses a drive with another serial number at the old path, whether the run of this path had
-    begun or was waiting. The other drives continue.
+    """A resumed batch refuses a drive at the old path if its serial number differs. It does not matter whether the run
+    of this path had begun or was waiting. The other drives continue.
     """
     drives = [loop_device(size=16 * MIB) for _ in range(4)]
     consent = folder / "yes.txt"
@@ -355,8 +355,8 @@ def test_what_gets_a_drive_s_name_after_consent_is_not_erased(folder: Path, imag
     images[1].write_bytes(b"\x5a" * (16 * MIB))
     loved = digests([images[1], moved])
     assert terminal.wait() == 3
-    # The new name changed the ctime of the held file. tkperf compares the ctime when the drive's turn begins, so it
-    # does not erase the held file either.
+    # The new name changed the ctime of the held file. When the drive starts, tkperf compares the ctime, so it does not
+    # erase the held file either.
     assert stages(folder) == [DriveStage.DONE, DriveStage.FAILED]
     assert digests([images[1], moved]) == loved
 

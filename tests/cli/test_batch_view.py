@@ -17,7 +17,7 @@ FULL = "/results is full: new results wait in memory"
 
 
 def look_three_times(view: Callable[[BatchFollower], None]) -> None:
-    """Show the view a disk that becomes full, remains full, and then has room again."""
+    """Report to the view that a disk becomes full, remains full, and then has free space again."""
     state = batch(drive(1, DriveStage.RUNNING), supervisor=1)
     watched = WatchedHosts(state)
     for notes in ((), (FULL,), (FULL,), ()):

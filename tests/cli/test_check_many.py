@@ -1,4 +1,4 @@
-"""``tkperf check`` of many runs prints a matrix. A cell passes only if its value meets the claim without any doubt."""
+"""``tkperf check`` of many runs prints a matrix. A cell passes only if its value certainly meets the claim."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ def test_the_answer_comes_first_and_a_failure_is_the_exit_code(folder: Path) -> 
 
 
 def test_a_report_names_the_claims_that_fail_in_its_verdict(folder: Path) -> None:
-    """The verdict of a report names the claims that fail, so that the reader need not search the table of claims."""
+    """The verdict of a report names the claims that fail, so that the reader does not have to search the table of
+    claims.
+    """
     page = folder / "claimed.md"
     claims = ["--claims", str(folder / "high.toml"), "--markdown", str(page)]
     done = CliRunner().invoke(cli, ["report", str(folder / "good.tkperf"), *claims])
@@ -155,8 +157,8 @@ def test_a_file_that_cannot_be_read_is_a_row_that_does_not_pass(folder: Path, tm
 
 
 def test_runs_that_fail_come_first_and_runs_alike_share_their_lines(good: RunResult) -> None:
-    """Runs that fail or cannot be judged are the first rows, whatever their names, so that the first screen of 24
-    drives shows them.
+    """Runs that fail or cannot be judged are in the first rows, independent of their names. The first screen for 24
+    drives therefore shows these runs.
     """
     doubtful = (replace(good, tests=()), replace(good, tests=()))
     results = [
@@ -199,8 +201,8 @@ def test_files_of_one_run_count_once(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_fullest_file_of_a_run_is_shown(good: RunResult) -> None:
-    """A copy from the middle of a run counts as the same run, and the fuller file is shown. Two runs without a seed
-    count as the same run only if their values are equal.
+    """A copy from the middle of a run counts as the same run, and the file with more results is shown. Two runs without
+    a seed count as the same run only if their values are equal.
     """
     (test, *_) = good.tests
     early = replace(good, tests=(replace(test, steps=test.steps[:1]),))
@@ -219,8 +221,8 @@ def test_runs_of_one_name_are_told_apart(good: RunResult) -> None:
 
 
 def test_columns_are_in_words(good: RunResult) -> None:
-    """A column title describes its claim in words. Two claims with the same words also name their tests. A claim that
-    no run measured omits the unknown facts.
+    """A column title describes its claim in words. If two claims have the same words, their titles also name the tests.
+    If no run measured a claim, its title omits the unknown facts.
     """
     alike = CLAIMS.format(limit=1)
     unknown = alike.replace("4k", "3k").replace("= 100", "= 65")

@@ -1,5 +1,5 @@
-"""The shell completes tests, profiles, presets and run files at Tab. Where one kind of file is meant, the shell never
-offers every file.
+"""When the user presses Tab, the shell completes tests, profiles, presets and run files. If an argument requires one
+kind of file, the shell offers only this kind.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def offered(line: str) -> list[str]:
-    """Return the kinds and values that tkperf answers to bash for a line up to the cursor."""
+    """Return the kinds and values that tkperf sends to bash for a command line up to the cursor."""
     done = subprocess.run(
         [sys.executable, "-m", "tkperf"],
         env={**ENV, "COMP_LINE": line, "_TKPERF_COMPLETE": "bash_complete"},

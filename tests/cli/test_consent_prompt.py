@@ -56,7 +56,9 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
 
 @pytest.mark.parametrize("answers", [("A1,B2",), ("A1", "A1,B2"), ("", "a1,b2", "A1, B2"), ("x", "", "A1,B2")])
 def test_a_slip_is_asked_again_twice(typed: Callable[..., list[str]], answers: tuple[str, ...]) -> None:
-    """A right answer counts at the first, second or third attempt, and tkperf does not ask again after it."""
+    """A right answer is accepted at the first, second or third attempt. tkperf does not ask again after a right
+    answer.
+    """
     asked = typed(*answers)
     consenting = Consent(ask=consent_prompt.ask_on_terminal)
     assert obtain(QUESTION, consenting) == ("A1", "B2")
@@ -74,7 +76,7 @@ def test_each_question_says_what_was_wrong(typed: Callable[..., list[str]]) -> N
 
 
 def test_the_third_wrong_answer_is_refused(typed: Callable[..., list[str]]) -> None:
-    """The third wrong answer ends the command with the exit code of a refusal, and nothing is touched."""
+    """The third wrong answer ends the command with the exit code of a refusal, and no data is changed."""
     asked = typed("A1", "B2", "B2,A1", "A1,B2")
     with pytest.raises(RefusedError, match=r"'B2,A1' does not confirm .* Nothing was touched") as no:
         obtain(QUESTION, Consent(ask=consent_prompt.ask_on_terminal))
@@ -83,7 +85,7 @@ def test_the_third_wrong_answer_is_refused(typed: Callable[..., list[str]]) -> N
 
 
 def test_an_answer_given_beforehand_is_not_asked_again(typed: Callable[..., list[str]]) -> None:
-    """A wrong answer in ``--yes-destroy`` is refused without a question, because it is a mistake in a script or the
+    """A wrong value of ``--yes-destroy`` is refused without a question. Either the script contains a mistake, or the
     drive was swapped.
     """
     asked = typed("A1,B2")
@@ -110,7 +112,7 @@ def test_without_a_terminal_the_way_to_confirm_is_named(monkeypatch: pytest.Monk
 def test_ctrl_c_at_the_question_touches_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Ctrl-C at the question ends the command, and the message states that nothing was touched."""
+    """Ctrl-C at the question ends the command, and the message states that nothing was changed."""
 
     def prompt(*_: object, **__: object) -> str:
         raise click.Abort

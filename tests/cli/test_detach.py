@@ -39,14 +39,14 @@ def wait_for(true: Callable[[], object], *, limit_s: float = 180.0) -> None:
 
 
 class Terminal:
-    """A terminal in which tkperf leads the session, as a shell would. ``call`` contains the words before the
+    """A terminal in which tkperf leads the session, as a shell would do. ``call`` contains the words that precede the
     arguments.
     """
 
     def __init__(self, *argv: str | Path, call: Sequence[str] = TKPERF) -> None:
         self.pid, self._master = pty.fork()
         if self.pid == 0:
-            for each in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):  # nohup passes these signals on as ignored
+            for each in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):  # nohup leaves these signals ignored
                 signal.signal(each, signal.SIG_DFL)
             os.execvpe(call[0], [*call, *map(str, argv)], {**ENV, "TERM": "xterm"})
         self.text = ""
@@ -64,17 +64,17 @@ class Terminal:
         os.close(self._master)
 
     def wait(self, limit_s: float = 300.0) -> int:
-        """Return the exit code of the process after the test has read all its output."""
+        """Read all remaining output of the process, and then return its exit code."""
         until_s = time.monotonic() + limit_s
-        with suppress(OSError):  # the read fails as soon as no process has the other end open
+        with suppress(OSError):  # the read fails as soon as no process holds the other end open
             while True:
                 self._read(until_s)
         _, status = os.waitpid(self.pid, 0)
         return os.waitstatus_to_exitcode(status)
 
     def _read(self, until_s: float) -> None:
-        """Read the next output of the process. Fail if the process prints nothing until ``until_s`` (monotonic clock,
-        in s).
+        """Read the next output of the process. Fail if the process has printed nothing by the time ``until_s``
+        (monotonic clock, in s).
         """
         ready, _, _ = select.select([self._master], [], [], max(0.0, until_s - time.monotonic()))
         assert ready, f"nothing more was printed: {self.text}"
@@ -86,7 +86,7 @@ class Terminal:
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
-    """Return a file with data, so that tkperf asks for consent."""
+    """Return a file with data. tkperf asks for consent before it erases this file."""
     path = tmp_path / "scratch.img"
     path.write_bytes(b"\xa5" * (64 * MIB))
     return path
@@ -94,7 +94,9 @@ def image(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run_path(tmp_path: Path) -> Iterator[Path]:
-    """Yield the path of a test's run file, and stop the run that still writes to this file when the test ends."""
+    """Yield the path of the run file that a test uses. When the test ends, stop the run if it still writes to this
+    file.
+    """
     path = tmp_path / "n.tkperf"
     yield path
     if path.exists() and is_being_written(path):
@@ -141,7 +143,7 @@ def test_a_run_outlives_the_terminal_that_it_was_confirmed_on(image: Path, run_p
     assert "hole punched in the scratch file" in terminal.text
     assert f"n runs without this terminal now, as process {pid}\n" in terminal.text
     assert f"watch:    tkperf attach {run_path}\n" in terminal.text
-    # The run was in its file before the command printed the line about the process.
+    # The run was stored in its file before the command printed the line about the process.
     assert look(run_path).record.planned == ("lat",)
     assert os.getsid(pid) == pid
     # tty_nr is 0: the process has no terminal
@@ -199,8 +201,8 @@ def test_a_signal_to_the_command_alone_ends_both(image: Path, run_path: Path, nu
 
 @fio
 def test_a_terminal_closed_at_the_question_ends_all_of_it(image: Path, run_path: Path) -> None:
-    """Closing the terminal at the question ends the command and its detached process, because nobody has confirmed
-    anything.
+    """If the user closes the terminal at the question, the command and its detached process end, because the run was
+    not confirmed.
     """
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")
@@ -229,8 +231,8 @@ def test_what_waits_killed_leaves_nothing_behind(image: Path, run_path: Path) ->
 
 @fio
 def test_a_run_killed_before_it_began_is_an_error(image: Path, run_path: Path) -> None:
-    """If a run is killed before it began, the command reports the kill as an error. Its exit code is the shell's exit
-    code for the signal.
+    """If a run is killed before it has begun, the command reports the kill as an error. Its exit code is the shell's
+    exit code for the signal.
     """
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")
@@ -260,7 +262,7 @@ def test_errors_before_the_beginning_are_on_the_terminal(image: Path, run_path: 
 
 
 def test_a_simulated_run_leaves_its_terminal(tmp_path: Path) -> None:
-    """A simulated run can be detached. With -q, the command prints nothing but errors."""
+    """A simulated run can be detached. With -q, the command prints only errors."""
     argv: list[str | Path] = ["ssd", "n", "sim:sata-ssd", "--profile", SHORT, "-ssdt", "iops", "--output", tmp_path]
     done = tkperf(*argv, "--detach", "-q")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -270,7 +272,7 @@ def test_a_simulated_run_leaves_its_terminal(tmp_path: Path) -> None:
 
 @fio
 def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_path: Path) -> None:
-    """Other terminals reach a detached run through its run file. Only ``stop`` affects the run."""
+    """A detached run can be watched from other terminals through its run file. Only ``stop`` affects the run."""
     image = tmp_path / "scratch.img"
     # tkperf does not ask, because there is no terminal and the file holds no data.
     done = tkperf(*options(image, "--size", "64MiB", "-ft", "-ssdt", "iops", "-rt", "6"))
@@ -359,7 +361,7 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
 
 @pytest.mark.parametrize("command", ["attach", "status", "stop"])
 def test_what_is_no_run_gets_one_clear_line(command: str, tmp_path: Path) -> None:
-    """The commands attach, status and stop print one clear error for a file that is no run file."""
+    """For a file that is not a run file, the commands attach, status and stop each print one clear error."""
     missing, text, empty, pipe = (tmp_path / f"{name}.tkperf" for name in ("missing", "text", "empty", "pipe"))
     text.write_text("notes")
     empty.touch()
@@ -413,8 +415,8 @@ def test_a_file_of_a_newer_tkperf_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_merely_locks_a_run_file_is_not_stopped(tmp_path: Path) -> None:
-    """``tkperf stop`` signals a process only if the process is tkperf. Another program, such as flock(1), may also hold
-    the lock on a run file.
+    """``tkperf stop`` signals the process that holds the lock only if this process is tkperf. Another program, such as
+    flock(1), can also hold the lock on a run file.
     """
     path = a_run(tmp_path)
     with subprocess.Popen(["flock", path, "sleep", "60"]) as other:
@@ -428,7 +430,7 @@ def test_what_merely_locks_a_run_file_is_not_stopped(tmp_path: Path) -> None:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """Yield a folder that every user may read. The folders of pytest are readable by root alone."""
+    """Yield a folder that every user may read. Only root can read the folders of pytest."""
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)

@@ -1,5 +1,5 @@
-"""``tkperf doctor`` prints a verdict first and then the facts. For a file, doctor prints no row about facts that only a
-drive can have.
+"""``tkperf doctor`` prints first a verdict and then the facts. For a file, doctor omits all rows that apply only to
+drives.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def a_device(*findings: AuditResult, **more: Any) -> dict[str, Any]:
 
 
 def test_a_file_is_not_asked_for_what_only_drives_have(tmp_path: Path) -> None:
-    """The output for a file has no row without a value. doctor does not mention ``--purge``, because a file has only
-    one purge method.
+    """The output for a file has no empty row. doctor does not mention ``--purge``, because a file has only one purge
+    method.
     """
     file = tmp_path / "scratch.img"
     file.write_bytes(bytes(8192))
@@ -91,7 +91,7 @@ def test_a_file_is_not_asked_for_what_only_drives_have(tmp_path: Path) -> None:
 
 
 def test_a_simulated_drive_is_called_one() -> None:
-    """doctor calls a simulated drive a model that can be tested. Such a drive has no host settings to tune."""
+    """doctor describes a simulated drive as a model that can be tested. Such a drive has no host settings to tune."""
     done = CliRunner().invoke(cli, ["doctor", "sim:client-tlc"])
     assert done.exit_code == 0, done.output
     assert done.output.startswith("SIMULATED. Can be tested: a model, no device; ")
@@ -106,8 +106,8 @@ def test_a_simulated_drive_is_called_one() -> None:
 
 
 def test_what_disturbs_stands_first_and_nothing_is_left_out() -> None:
-    """Findings that disturb a measurement are printed first, with reason and remedy. Each finding that needs no action
-    has one line.
+    """Findings that affect a measurement are printed first, with reason and remedy. Each finding that requires no
+    action takes one line.
     """
     text = drawn(build_device_page(a_device(OK, UNKNOWN, ADVICE, DISTURBS)))
     assert 0 < text.index("link: would disturb, x1") < text.index("idle states: advice, C6")
@@ -198,8 +198,8 @@ def a_setting(**changed: Any) -> dict[str, Any]:
 
 
 def test_settings_have_a_verdict() -> None:
-    """The page lists the settings that would be changed, were changed, or remain. A tuned setting does not appear among
-    the settings that are left to the user.
+    """The page lists the settings that would be changed, were changed, or remain unchanged. A setting that tkperf tunes
+    is not listed among the settings that the user must change.
     """
     stays, alike = a_setting(now="performance"), a_setting(path="/sys/1")
     document: dict[str, Any] = {
@@ -272,7 +272,7 @@ def test_each_document_has_its_verdict(
 
 
 def test_reasons_have_codes() -> None:
-    """Each reason in the JSON verdict of a device has a code and the names that the reason is about."""
+    """In the JSON verdict on a device, each reason has a code and the names to which the reason applies."""
     page = build_device_page(a_device(ADVICE, DISTURBS, data=["ext4"]))
     verdict = build_verdict(page.verdict)
     assert verdict["state"] == "can be tested with cautions"
@@ -304,7 +304,7 @@ def test_fio_reads_no_device_that_cannot_be_tested(tmp_path: Path, monkeypatch: 
 
 
 def test_the_page_states_how_tkperf_was_installed() -> None:
-    """The page of the host states the way of installing, and each thing that it lacks with its remedy."""
+    """The page about the host states how tkperf was installed. It also lists each missing component with its remedy."""
     gap = Gap(text="sudo does not find tkperf", command="sudo /home/a/.local/bin/tkperf")
     installed = replace(INSTALLED, way=Way.PIPX, in_container=True, gaps=(gap, Gap(text="no Parquet")))
     page = drawn(build_host_page(replace(HOST, installation=installed).as_plain_data()), width=200)
@@ -339,7 +339,7 @@ def test_the_limits_of_a_version_of_fio(
 
 
 def test_a_container_is_a_remark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a container, doctor says that block devices cannot be tested, and what can be."""
+    """In a container, doctor states that block devices cannot be tested, and lists the targets that can be tested."""
     objection = Objection(Reason.NARROW_VIEW, "from a container, tkperf sees little")
     monkeypatch.setattr(diagnosis, "find_view_objections", lambda: iter([objection]))
     monkeypatch.setattr(diagnosis, "audit_for", lambda *_, **__: Audit())

@@ -47,7 +47,7 @@ def cut_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
 
 
 def test_a_run_leaves_its_report_and_says_where(tmp_path: Path) -> None:
-    """A run writes its report beside the run file, and the last line of output names the report."""
+    """A run writes its report into the folder of the run file, and the last line of output names the report."""
     ran = run(tmp_path)
     assert ran.exit_code == 0, ran.output
     page = (tmp_path / "n.html").read_bytes()
@@ -71,7 +71,7 @@ def test_a_tkperf_that_was_replaced_lets_the_new_one_write_the_report(
 
 
 def test_a_tkperf_that_was_removed_keeps_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If tkperf was removed during the run, the run is complete, and a warning says why it has no report."""
+    """If tkperf was removed during the run, the run is complete, and a warning states why no report exists."""
     monkeypatch.setattr("tkperf.system.own_files._AT_START", (0, 0, 0))
     monkeypatch.setattr("tkperf.system.own_files.sys.executable", "/bin/false")
     ran = run(tmp_path)
@@ -91,8 +91,8 @@ def test_without_report_none_is_written(tmp_path: Path) -> None:
 
 
 def test_it_is_written_when_the_device_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report is written after the device was released, so that users who wait for the drive need not wait for the
-    charts.
+    """The report is written after the device was released, so that users who wait for the drive do not also wait for
+    the charts.
     """
     happened: list[str] = []
     opened = SimulatedDriveUnderTest.open
@@ -139,7 +139,7 @@ def test_what_is_no_file_stays_too(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_run_that_was_stopped_has_a_report_of_what_was_measured(tmp_path: Path, cut_off: pytest.MonkeyPatch) -> None:
-    """A stopped run has a report about its measured steps, and the command still ends with the error of the run. After
+    """A stopped run has a report about its completed steps, and the command still ends with the error of the run. After
     a resumption, the report is written again.
     """
     ran = run(tmp_path)
@@ -178,8 +178,8 @@ def test_of_nothing_there_is_no_report(tmp_path: Path, monkeypatch: pytest.Monke
 def test_trouble_with_the_report_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, says: str
 ) -> None:
-    """If the report fails, also because of Ctrl-C, tkperf prints one warning line. The results are still shown, and the
-    exit code is the exit code of the run.
+    """If the report fails, even because of Ctrl-C, tkperf prints a one-line warning. The results are still shown, and
+    the exit code is the exit code of the run.
     """
 
     def fails(*_: object) -> None:
@@ -195,8 +195,8 @@ def test_trouble_with_the_report_is_one_line(
 
 
 def test_without_the_packages_a_run_is_as_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run needs only the packages of the base install. Without jinja2, the run succeeds, and a warning states that no
-    report was written.
+    """A run needs only the packages of the base installation. Without jinja2, the run succeeds, and a warning states
+    that no report was written.
     """
     monkeypatch.setitem(sys.modules, "jinja2", None)
     forget_renderers(monkeypatch)
@@ -227,8 +227,8 @@ main.main()
 
 
 def test_a_second_interrupt_does_not_cut_the_last_message() -> None:
-    """A second SIGINT neither cuts the last message nor changes the exit code. A terminal and a waiting parent process
-    may both send SIGINT after one Ctrl-C.
+    """A second SIGINT neither truncates the last message nor changes the exit code. After one Ctrl-C, the terminal and
+    a waiting parent process may both send SIGINT.
     """
     ended = subprocess.run([sys.executable, "-c", TWICE], capture_output=True, text=True, check=False, timeout=60)
     assert (ended.returncode, ended.stderr) == (130, "\ntkperf: stopped by the user\n")

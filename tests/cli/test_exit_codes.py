@@ -1,5 +1,5 @@
-"""The source code, the documentation page and the help have the same exit codes, and for each code a real command line
-returns it.
+"""The source code, the documentation page and the help contain the same exit codes. For each code, the tests run a
+command that ends with it.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def kinds_of_errors(kind: type[TkperfError] = TkperfError) -> Iterator[type[Tkpe
 
 
 def test_the_page_and_the_help_have_the_table_of_the_code() -> None:
-    """The documented table and the help contain the codes and meanings of the program. The table names only existing
-    commands.
+    """The documented table and the help contain the exit codes of the program and their meanings. The table names only
+    existing commands.
     """
     assert {code: meaning for code, (meaning, _) in rows().items()} == {code.value: code.meaning for code in ExitCode}
     for _, given in rows().values():
@@ -65,8 +65,8 @@ def test_the_page_and_the_help_have_the_table_of_the_code() -> None:
 
 
 def test_every_error_ends_with_one_of_them() -> None:
-    """Each kind of error has its own exit code or the code of its parent. No error has the code of success, and only
-    ClaimsNotMetError has code 1.
+    """Each kind of error has its own exit code or the code of its parent class. No error has the code of success, and
+    only ClaimsNotMetError has code 1.
     """
     found = {kind.exit_code for kind in kinds_of_errors()}
     assert found == set(ExitCode) - {ExitCode.DONE, ExitCode.DEFECT, ExitCode.READER_GONE}
@@ -75,7 +75,7 @@ def test_every_error_ends_with_one_of_them() -> None:
 
 
 def test_nothing_else_ends_the_process() -> None:
-    """Only cli/main.py and the main functions of child processes end a process, with a code of the table. No other
+    """Only cli/main.py and the main functions of child processes end a process. They use a code of the table. No other
     module contains the number of an exit code.
     """
     exits: dict[str, list[str]] = {}
@@ -89,16 +89,17 @@ def test_nothing_else_ends_the_process() -> None:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "exit_code":
                 assert not isinstance(node.value, ast.Constant), path
     assert {where: sorted(codes) for where, codes in exits.items()} == {
-        # The process of a drive in a batch ends with os._exit. It must not clean up what belongs to its parent.
+        # The process of a drive in a batch ends with os._exit. It must not clean up resources that belong to its
+        # parent.
         "cli/batch_drive.py": ["code"],
         "cli/main.py": ["ExitCode.READER_GONE", "exit_code"],
         "batch/drive_processes.py": ["ExitCode.DEFECT"],
-        # A forked worker ends after it has sent its answer. It must not clean up what belongs to its parent.
+        # A forked worker ends after it has sent its answer. It must not clean up resources that belong to its parent.
         "web/worker_process.py": ["ExitCode.DONE"],
     }
 
 
-# ---- Each code, returned by a command as a user runs it
+# ---- Each exit code, caused by a command as a user runs it
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +166,7 @@ def defect(run_file: Path, folder: Path) -> int:
 
 
 def stopped(run_file: Path, folder: Path) -> int:
-    """Return the exit code after SIGINT, as Ctrl-C sends it, in a run that would take hours."""
+    """Return the exit code after SIGINT (the signal of Ctrl-C) in a run that would take hours."""
     argv = [*TKPERF, "ssd", "long", str(folder / "scratch.img"), "--size", "64MiB", "-q"]
     argv += ["-ssdt", "iops", "--profile", "pts-e-1.1", "--output", str(folder)]
     with subprocess.Popen(argv, env=ENV, stderr=subprocess.PIPE, text=True) as running:
@@ -178,7 +179,7 @@ def stopped(run_file: Path, folder: Path) -> int:
 
 
 def has_begun(path: Path) -> bool:
-    """Return whether the first test of a run has begun. A run that is stopped earlier leaves no file."""
+    """Return whether the first test of a run has begun. If a run is stopped before that, no file remains."""
     try:
         with tkperf_.open_run(path) as run_file:
             return bool(run_file.record().tests)
@@ -212,13 +213,13 @@ GIVEN: dict[ExitCode, Callable[[Path, Path], int]] = {
 
 @pytest.mark.parametrize("code", ExitCode, ids=lambda code: code.name)
 def test_each_code_is_given(code: ExitCode, run_file: Path, tmp_path: Path) -> None:
-    """For each exit code of the page, some command returns this code."""
+    """For each exit code of the page, at least one command returns this code."""
     assert GIVEN[code](run_file, tmp_path) == code
 
 
 def test_what_the_page_says_is_no_error(run_file: Path, tmp_path: Path) -> None:
-    """Showing a stopped run is no error. Claims that were not measured count as not met. An import of two files
-    succeeds if one of them is imported.
+    """Showing a stopped run is not an error. Claims that were not measured count as not met. An import of two files
+    succeeds if at least one of them is imported.
     """
     assert stopped(run_file, tmp_path) == ExitCode.STOPPED
     cut_off = tmp_path / "long.tkperf"

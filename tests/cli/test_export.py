@@ -1,5 +1,5 @@
 """``tkperf export`` writes one data set of many runs, with one folder for each run. The export is incremental and never
-leaves half of a run.
+leaves an incomplete run.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def said(result: Result) -> str:
 
 
 def write_later_state(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write a file of the same run with a log that seems to have one more entry, and return the path of the file."""
+    """Write another file of the same run, whose log seems to have one more entry. Return the path of the file."""
     later, log_of = path.with_name("later.tkperf"), RunFile.log
     vary_run_file(path, later, device={"serial": "later"})
 
@@ -70,7 +70,7 @@ def write_later_state(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def read(dataset: Path, table: str) -> dict[str, list[dict[str, object]]]:
-    """Return the rows of a table. The key is the folder of the run."""
+    """Return the rows of a table for each run. The key is the name of the folder of the run."""
     return {
         path.parent.name: pq.read_table(path).to_pylist() for path in sorted(dataset.glob(f"run_id=*/{table}.parquet"))
     }
@@ -145,8 +145,8 @@ def test_a_changed_status_of_a_file_is_no_change(runs: Path, tmp_path: Path, mon
 def test_an_older_copy_does_not_replace_a_later_state_after_an_upgrade(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After an upgrade of tkperf, an older copy of a run does not replace the later state in the data set. If the file
-    with the later state is given, this state is exported again.
+    """After an upgrade of tkperf, an older copy of a run does not replace the newer state in the data set. If the file
+    with the newer state is given, this state is exported again.
     """
     dataset = tmp_path / "fleet"
     later = write_later_state(runs / "A.tkperf", monkeypatch)
@@ -177,8 +177,8 @@ def test_names_of_others_are_no_names_of_folders(source: Path, tmp_path: Path) -
 
 
 def test_two_files_of_a_run_are_one(runs: Path, tmp_path: Path) -> None:
-    """A copy of a run file counts once. A file of the same run with other content and an equally long log does not
-    replace the exported one.
+    """A copy of a run file counts only once. If another file of the same run has other content and a log of the same
+    length, it does not replace the exported file.
     """
     dataset = tmp_path / "fleet"
     shutil.copy(runs / "A.tkperf", runs / "copy.tkperf")
@@ -222,8 +222,8 @@ def test_a_failure_leaves_the_former_run(runs: Path, tmp_path: Path, monkeypatch
 
 
 def test_what_a_killed_export_left_is_removed(runs: Path, tmp_path: Path) -> None:
-    """The next export deletes the hidden folder that a killed export left. If a table of a run is too short, the next
-    export writes this run again.
+    """The next export deletes the hidden folder that a killed export left behind. If a table of a run is too short, the
+    next export writes this run again.
     """
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
@@ -246,7 +246,9 @@ def test_a_file_that_cannot_be_read_does_not_hide_others(runs: Path, tmp_path: P
 
 
 def test_links_in_a_data_set_lead_nowhere(runs: Path, tmp_path: Path) -> None:
-    """No export deletes a folder through a link, neither the folder of a run nor a folder that a killed export left."""
+    """An export never deletes a folder through a link. The folder may be that of a run, or one that a killed export
+    left behind.
+    """
     dataset, outside = tmp_path / "fleet", tmp_path / "outside"
     export(runs, "--parquet", dataset)
     outside.mkdir()
@@ -305,8 +307,8 @@ def test_files_of_others_in_a_run_are_not_deleted(runs: Path, tmp_path: Path) ->
 
 
 def test_one_export_at_a_time(runs: Path, tmp_path: Path) -> None:
-    """While one export writes to a data set, a second export to the same data set is refused. Afterwards, an export
-    succeeds.
+    """While an export writes to a data set, a second export to the same data set is refused. After the first export has
+    ended, an export succeeds.
     """
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)

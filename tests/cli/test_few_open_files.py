@@ -1,4 +1,4 @@
-"""With a small ``ulimit -n``, each command ends at once with one clear error, and leaves no files behind."""
+"""With a small ``ulimit -n``, each command ends immediately with one clear error, and leaves no files behind."""
 
 from __future__ import annotations
 

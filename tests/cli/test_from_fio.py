@@ -54,8 +54,8 @@ def test_the_account_stands_on_the_terminal_and_in_the_file(job: Path, tmp_path:
 
 def test_a_missing_purge_and_fill_are_reported(job: Path, tmp_path: Path) -> None:
     """If a job file begins with reads, the output and the head of the workload file state that purge and fill are
-    missing, and the workload file contains both phases as comments. Without the comment signs, both phases precede the
-    phases of the job file.
+    missing. The workload file contains both phases as comments. If the user removes the comment signs, both phases
+    precede the phases of the job file.
     """
     output = tmp_path / "drive.toml"
     done = tkperf("workload", "from-fio", job, "-o", output)
@@ -107,7 +107,9 @@ def test_nothing_is_overwritten_without_force(job: Path, tmp_path: Path) -> None
 
 
 def test_refused_options_are_a_line_each(job: Path, tmp_path: Path) -> None:
-    """Each refused option has one line with file, line, job, option and reason. The last line contains the remedy."""
+    """For each refused option, one line names the file, the line, the job, the option and the reason. The last line
+    contains the remedy.
+    """
     job.write_text(GOOD + "verify=md5\nexec_prerun=touch ran\nsync=1\n")
     output = tmp_path / "drive.toml"
     done = tkperf("workload", "from-fio", job, "-o", output)

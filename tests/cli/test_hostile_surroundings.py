@@ -1,5 +1,5 @@
-"""Traps that other users may prepare: links and pipes in place of files, names with control sequences, and mail
-servers.
+"""Traps that other users can prepare. Examples are links and pipes in place of files, names with control sequences, and
+mail servers.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def tkperf(*argv: object, **env: str) -> subprocess.CompletedProcess[bytes]:
 @pytest.mark.parametrize("laid", ["a link", "a dangling link", "a hard link", "a pipe", "a folder"])
 def test_a_log_goes_to_no_other_file(tmp_path: Path, laid: str) -> None:
     """If a link, a pipe or a folder has the name of the log, the run does not begin. The target of the link remains
-    unchanged, and the command does not hang.
+    unchanged, and the command does not block.
     """
     victim, log = tmp_path / "victim", tmp_path / "n.log"
     victim.write_text("precious")
@@ -107,8 +107,8 @@ def test_links_of_others_are_not_followed(tmp_path: Path, place: str) -> None:
 
 @root
 def test_root_follows_no_link_where_others_can_write(tmp_path: Path) -> None:
-    """In a folder that other users can write to, root follows no link, even if root owns the link, because another user
-    can move such a link into the folder.
+    """In a folder that other users can write to, root follows no link, not even a link that root owns. Another user can
+    move such a link into the folder.
     """
     (tmp_path / "precious").write_text("precious")
     everybodys = tmp_path / "everybodys"
@@ -210,7 +210,7 @@ def test_a_report_never_goes_to_a_drive(loop_device) -> None:  # type: ignore[no
 )
 def test_no_error_is_obeyed_by_a_terminal(argv: list[str]) -> None:
     """An error message contains no control character that a terminal would execute, even if click prints the message.
-    Each error is one line, whatever name it contains.
+    Each error is one line, regardless of the names in it.
     """
     done = tkperf(*argv)
     assert done.returncode in (2, 4, 6)
@@ -232,7 +232,7 @@ def test_no_line_of_progress_or_log_is_obeyed_or_forged(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_text_are_spelled_out(tmp_path: Path) -> None:
-    """A path with bytes that are not UTF-8 is printed with escapes in every output. Such a path causes neither a
+    """In every output, a path with bytes that are not UTF-8 is printed with escapes. Such a path causes neither a
     traceback nor a wrong exit code.
     """
     folder = tmp_path / os.fsdecode(b"od\xffd")
@@ -253,7 +253,7 @@ def test_names_that_are_no_text_are_spelled_out(tmp_path: Path) -> None:
 
 
 def test_a_defect_is_not_taken_for_claims_that_are_not_met() -> None:
-    """A defect of tkperf has its own exit code, because Python's exit code 1 would mean that claims are not met."""
+    """A defect of tkperf has its own exit code. Python's exit code 1 would mean that claims are not met."""
     script = "import tkperf.cli.main as m; m.cli.main = lambda **_: 1 / 0; import sys; sys.exit(m.main())"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
     assert done.returncode == 70
@@ -261,8 +261,8 @@ def test_a_defect_is_not_taken_for_claims_that_are_not_met() -> None:
 
 
 def test_exit_statuses_are_known_whatever_was_handed_down() -> None:
-    """tkperf receives the exit statuses of programs even if its parent ignored SIGCHLD. If SIGCHLD is ignored, the
-    kernel discards exit statuses, and Python reports success for every program.
+    """tkperf receives the exit statuses of programs even if its parent ignored SIGCHLD. If a process ignores SIGCHLD,
+    the kernel discards the exit statuses of its children, and Python reports success for every program.
     """
     handed_down = (
         "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
@@ -280,7 +280,7 @@ def test_the_password_reaches_no_program(monkeypatch: pytest.MonkeyPatch) -> Non
     """No tool and no other process that tkperf starts has the SMTP password in its environment."""
     monkeypatch.setenv("TKPERF_SMTP_PASSWORD", "secret-of-mine")
     assert "secret-of-mine" not in run_command(["env"], timeout_s=60).stdout
-    with start_module("tkperf.render.pdf") as process:  # the process waits for its document
+    with start_module("tkperf.render.pdf") as process:  # the process waits for its input
         environment = b""
         while not environment:  # the kernel shows an empty environment until the program is loaded
             assert process.poll() is None
@@ -297,7 +297,7 @@ def test_the_password_is_not_sent_in_clear_unasked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], refused: bool
 ) -> None:
     """A call that would send the SMTP password without encryption is refused before the run, and not after a run of 30
-    hours. ``--smtp-plain-login`` allows it.
+    hours. The option ``--smtp-plain-login`` permits such a call.
     """
     monkeypatch.setenv("TKPERF_SMTP_USER", "me")
     monkeypatch.setenv("TKPERF_SMTP_PASSWORD", "secret-of-mine")

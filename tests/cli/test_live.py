@@ -123,7 +123,9 @@ COMBINATION = combine(
 
 
 def with_streams() -> RunState:
-    """Return the state of a run in the middle of a step in which a reader runs next to a log writer that flushes."""
+    """Return the state of a run in the middle of a step. In this step, a reader runs at the same time as a log writer
+    that flushes.
+    """
     state = in_a_round()
     state.take(begin(StepKind.ROUND, COMBINATION))
     reads, writes = io_stats([100_000] * 1990), io_stats([20_000] * 400)
@@ -151,8 +153,8 @@ def test_each_stream_of_a_combination_has_a_line() -> None:
 
 
 def test_each_stream_has_a_history() -> None:
-    """At the end of a step, the history of each stream, the history of its flushes, and the history of all streams
-    receive one value each.
+    """At the end of a step, one value is added to the history of each stream, to the history of its flushes, and to the
+    history of all streams.
     """
     state = with_streams()
     assert state.sample is not None
@@ -176,8 +178,8 @@ GRID_PLAN = TestPlan(
 
 
 def test_a_grid_of_reads_and_writes_shows_read_latencies() -> None:
-    """In a section about reads next to writes, each cell is the mean latency of the reads. The offered reads determine
-    the row and the offered writes determine the column. The heading fits a terminal of 80 columns.
+    """In a section with reads and writes at the same time, each cell is the mean latency of the reads. The offered
+    reads determine the row, and the offered writes determine the column. The heading fits a terminal of 80 columns.
     """
     state = in_a_round()
     state.take(TestStarted(test="iops", at_s=0, plan=GRID_PLAN))
@@ -203,7 +205,9 @@ def test_a_grid_of_reads_and_writes_shows_read_latencies() -> None:
 
 
 def test_streams_of_a_combination_are_named_in_their_rows() -> None:
-    """The rows of the histories have the names of the streams, and not the parameters that the streams differ in."""
+    """The rows of the histories contain the names of the streams, and not the parameters in which the streams
+    differ.
+    """
     state = in_a_round()
     state.take(TestStarted(test="iops", at_s=0))
     for load in list_loads(COMBINATION):
@@ -233,8 +237,8 @@ def after_sections(count: int) -> RunState:
 @pytest.mark.parametrize("height", [23, 49, 59])
 @pytest.mark.parametrize("count", [1, 4, 40])
 def test_a_tall_terminal_shows_more_of_seconds_and_sections(count: int, height: int) -> None:
-    """In a tall terminal, the free lines show a chart of the last seconds with its greatest value, and the finished
-    sections of the run.
+    """In a tall terminal, the free lines show two items: a chart of the last seconds with its greatest value, and the
+    finished sections of the run.
     """
     state = after_sections(count)
     lines = lines_of(state, height=height)
@@ -260,7 +264,9 @@ def test_a_section_that_the_run_enters_again_is_not_one_it_has_left() -> None:
 
 
 def test_the_newest_second_is_always_the_last_of_its_line() -> None:
-    """The newest second is always the last value of the line of seconds. Older values disappear at the left."""
+    """The newest second is always the last value of the line of seconds. Older values leave the line at its
+    left end.
+    """
     state = in_a_round()
     for number in range(300):
         state.take(second(1 if number < 299 else 88_000, 16_030 + number))
@@ -272,8 +278,8 @@ def test_the_newest_second_is_always_the_last_of_its_line() -> None:
 @pytest.mark.parametrize("width", [20, 40, 79, 119, 199])
 @pytest.mark.parametrize("height", [1, 2, 5, 9, 15, 23, 60])
 def test_it_never_is_larger_than_the_terminal(width: int, height: int) -> None:
-    """The view is never larger than the terminal. The line of the current second is visible at any height above one
-    line, however many remarks the view has.
+    """The view is never larger than the terminal. If the terminal has at least two lines, the line of the current
+    second is visible, even if the view contains many remarks.
     """
     state = in_a_round()
     state.verdict = judge([2, 3, 4, 5, 6], [9e4, 8.8e4, 8.9e4, 1e4, 8e4], tracking="T", unit="IOPS")
@@ -299,8 +305,8 @@ def test_the_share_of_a_fill_is_told_with_its_own_end() -> None:
 
 
 def test_a_simulated_run_has_no_time_of_the_end() -> None:
-    """The view of a simulated run shows no time of day at which the run ends, because a simulated run does not use the
-    clock of the host.
+    """The view of a simulated run does not show the time of day at which the run ends, because a simulated run does not
+    use the clock of the host.
     """
     assert "ends" not in " ".join(lines_of(in_a_round("simulated")))
 
@@ -321,8 +327,8 @@ def test_disturbed_steps_and_temperature_are_told() -> None:
 
 
 def test_steps_told_before_their_phase_are_in_the_histories() -> None:
-    """Steps that arrive before their phase enter the histories of the phase. ``attach`` passes on such steps. Steps of
-    another section do not enter these histories.
+    """Steps that arrive before their phase are added to the histories of the phase. ``attach`` passes on such steps.
+    Steps of another section are not added to these histories.
     """
     state = RunState()
     state.take(TestStarted(test="iops", at_s=0))
@@ -336,8 +342,8 @@ def test_steps_told_before_their_phase_are_in_the_histories() -> None:
 
 
 def test_areas_of_a_disk_are_a_history_of_each_cell() -> None:
-    """A cell of a hard disk test has one history over all areas, although each area measures the cell at another place
-    of the disk.
+    """A cell of a hard disk test has one history over all areas, although each area measures the cell at another
+    position on the disk.
     """
     state = RunState()
     state.take(TestStarted(test="iops", at_s=0))
@@ -389,8 +395,8 @@ def frame_on(screen: Screen, width: int = 40) -> RedrawnLines:
 
 
 def test_each_frame_replaces_the_one_before_and_the_last_leaves_nothing() -> None:
-    """Each frame replaces the frame before, and after the last frame no line of the view is left. The lines above the
-    view remain, even if the view became shorter and the user pressed Ctrl-C.
+    """Each frame replaces the preceding frame, and no line of the view remains after the last frame. The lines above
+    the view remain, even if the view became shorter and the user pressed Ctrl-C.
     """
     screen = Screen()
     screen.write("the plan\r\n")
@@ -408,21 +414,21 @@ def test_each_frame_replaces_the_one_before_and_the_last_leaves_nothing() -> Non
 
 
 def test_lines_that_a_narrower_terminal_broke_are_found_again() -> None:
-    """A line that a narrower terminal broke into two rows is overwritten completely."""
+    """A line that a narrower terminal wrapped into two rows is overwritten completely."""
     screen = Screen()
     console = Console(file=screen, force_terminal=True, width=40, height=24)
     frame = RedrawnLines(console)
     frame.show([Text("x" * 30)])
     console.width = 20
-    screen.rows = ["x" * 20, "x" * 10, ""]  # the terminal has broken the line
+    screen.rows = ["x" * 20, "x" * 10, ""]  # the terminal has wrapped the line
     screen.row = 2
     frame.show([Text("y")])
     assert screen.rows == ["y", ""]
 
 
 def test_a_frame_is_written_at_once_and_erases_nothing_first() -> None:
-    """A frame is written in one call and erases nothing beforehand. Otherwise a terminal that draws between two writes
-    would flicker.
+    """Each frame is written in one call, and no text is erased before that. Otherwise a terminal that draws between two
+    writes would flicker.
     """
     written: list[str] = []
 
@@ -440,7 +446,7 @@ def test_a_frame_is_written_at_once_and_erases_nothing_first() -> None:
 
 
 def test_nothing_is_drawn_where_it_could_not_be_replaced() -> None:
-    """The live view writes nothing to a file, because the view could not replace its lines there."""
+    """The live view writes no output to a file, because the view could not replace its lines there."""
     screen = Screen()
     with LiveView(Console(file=screen, force_terminal=False, width=80)) as view:
         view.draw()
