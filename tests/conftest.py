@@ -19,7 +19,7 @@ from tkperf.host.audit import Audit
 from tkperf.system import process
 from tkperf.system.process import FIO_VARIABLE
 
-# The test cases of the lab use no Hypothesis, and loading it in the lab machine takes five seconds.
+# The test cases of the lab do not use Hypothesis, and loading Hypothesis in the lab machine takes five seconds.
 if "TKPERF_LAB" not in os.environ:
     from hypothesis import HealthCheck, settings
 
@@ -32,8 +32,8 @@ OWN_CACHE = "TKPERF_TESTS_CACHE"
 
 
 def _find_fio_by_path() -> None:
-    """Put the fio that TKPERF_FIO names first on the PATH, because tests call fio by its name and hide it with
-    stand-ins on the PATH.
+    """Put the fio that TKPERF_FIO names first on the PATH. Tests call fio by its name, and hide fio with stand-ins on
+    the PATH.
     """
     named = os.environ.pop(FIO_VARIABLE, None)
     if named is not None:
@@ -78,7 +78,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _quiet_host(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Let the audit of the host find nothing, because the result of a test must not depend on how busy the host is.
+    """Disable the findings of the host audit, because the result of a test must not depend on how busy the host is.
 
     Tests in tests/host/ and tests with the marker ``audited`` test the audit itself.
     """
@@ -88,7 +88,7 @@ def _quiet_host(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest)
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
-    """Return a file of 64 MiB that is filled with one byte value, so that any erasure is visible."""
+    """Return a file of 64 MiB that is filled with one byte value, so that every erased byte is detected."""
     path = tmp_path / "scratch.img"
     path.write_bytes(b"\xa5" * (64 * MIB))
     return path
@@ -108,14 +108,14 @@ def why_no_loop_devices() -> str | None:
 
 @contextmanager
 def loop_numbers() -> Iterator[None]:
-    """Prevent other tests, from any checkout, from attaching a free loop device at the same time."""
+    """Prevent tests of all checkouts from attaching a free loop device at the same time."""
     with Path(tempfile.gettempdir(), "tkperf-tests-loop.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def attach_loop(*options: str | Path) -> Path:
-    """Attach a free loop device to the file that the options name. Return the device."""
+    """Attach a free loop device to the file that the options name. Return the path of the device."""
     with loop_numbers():
         return Path(run_tool("losetup", "--find", "--show", *options))
 
@@ -142,7 +142,7 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
         made.append(device)
         scheduler = Path("/sys/block", device.name, "queue/scheduler")
         before[scheduler] = scheduler.read_text().partition("[")[2].partition("]")[0]
-        # A loop device keeps this setting when it is attached to another file, so an earlier user may have switched it
+        # This setting remains when a loop device is attached to another file, so an earlier user may have switched it
         # off.
         with suppress(OSError):  # sysfs may be read-only
             Path("/sys/block", device.name, "queue/iostats").write_text("1\n")
@@ -160,7 +160,7 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
     params=["that cannot start", "for which no thread is left", "that ends at once", "that is killed", "that hangs"]
 )
 def failing_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make tkperf's own helper processes fail to do what they are asked to do."""
+    """Let tkperf's own helper processes fail at their tasks."""
     start_module = process.start_module
 
     def no_thread(_: object) -> None:

@@ -1,4 +1,4 @@
-"""Output that cannot be written never ends a run and never looks like a result."""
+"""Output that cannot be written never ends a run, and is never mistaken for a result."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def assert_measured_to_its_end(folder: Path) -> None:
 
 
 def start(folder: Path, *options: str, stdout: int, stderr: int, nohup: bool = False) -> subprocess.Popen[bytes]:
-    # The tests themselves may have been started with nohup, so SIGHUP is set to its default.
+    # The tests themselves may have been started with nohup, so the default action of SIGHUP is restored.
     before = ["nohup"] if nohup else ["env", "--default-signal=HUP"]
     argv = [*before, *TKPERF, *RUN, "--output", str(folder), *options]
     return subprocess.Popen(argv, env={**ENV, "TERM": "xterm"}, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
@@ -152,8 +152,8 @@ SHORT = Path(__file__).parents[1] / "short.toml"
 def start_on_a_file(
     folder: Path, *options: str, stdout: int = subprocess.DEVNULL, stderr: int = subprocess.DEVNULL
 ) -> subprocess.Popen[bytes]:
-    """Start a run with some seconds of real I/O on a file. A simulation would not do, because it waits for the reader
-    of its output.
+    """Start a run with some seconds of real I/O on a file. A simulated run is not suitable, because it waits for the
+    reader of its output.
     """
     argv = [
         *TKPERF,
@@ -175,8 +175,8 @@ def start_on_a_file(
 
 @pytest.mark.fio
 def test_a_pipe_that_nobody_reads_holds_up_nothing(tmp_path: Path) -> None:
-    """A run continues to its end although nobody reads its output pipe, as with a stalled ssh. tkperf exits although
-    its output thread hangs.
+    """A run continues to its end although no process reads its output pipe, for example after an ssh connection has
+    stalled. tkperf exits although its output thread is blocked.
     """
     reader, full = os.pipe()
     fcntl.fcntl(full, fcntl.F_SETPIPE_SZ, 4096)
@@ -286,8 +286,8 @@ def test_results_that_cannot_be_printed_are_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["show", "compare", "doctor"])
 def test_a_reader_that_left_is_told_from_claims_not_met(run_file: Path, command: str) -> None:
-    """If the reader of standard output has closed the pipe, the exit code is 141 and no error is printed, as with other
-    programs that SIGPIPE ends. Exit code 1 would mean "claims not met".
+    """If the reader of standard output has closed the pipe, the exit code is 141 and no error is printed. Other
+    programs that SIGPIPE ends behave in the same way. Exit code 1 would mean "claims not met".
     """
     reader, lost = os.pipe()
     os.close(reader)

@@ -1,4 +1,6 @@
-"""A mail and a notify command report the end and the status of a run. A failed notification changes nothing else."""
+"""A mail and a notify command report the end and the status of a run. A failed notification affects neither the run nor
+its other outputs.
+"""
 
 from __future__ import annotations
 
@@ -68,8 +70,8 @@ def run(folder: Path, *options: str) -> Result:
 
 
 def test_the_results_are_mailed(tmp_path: Path, mailbox: Mailbox) -> None:
-    """The results are mailed to the address of ``-m``. The subject contains the status, the text contains the tables,
-    and the report and the run file are attached.
+    """The results are mailed to the address of ``-m``. The subject contains the status, and the text contains the
+    tables. The report and the run file are attached.
     """
     server = f"127.0.0.1:{mailbox.server_address[1]}"
     ran = run(tmp_path, "-m", "me@example.org", "-s", server, "--mail-from", "lab@example.org")
@@ -86,7 +88,7 @@ def test_the_results_are_mailed(tmp_path: Path, mailbox: Mailbox) -> None:
     assert report.get_filename() == "mailed.html"
     assert report.get_content_type() == "text/html"
     assert "<!DOCTYPE html>" in report.get_content()
-    # A mail without Date and Message-ID headers would count as spam.
+    # Mail filters treat a mail without Date and Message-ID headers as spam.
     assert abs((datetime.now(UTC) - message["Date"].datetime).total_seconds()) < 600
     assert re.fullmatch(r"<[^@\s]+@[^@\s]+>", message["Message-ID"])
 
@@ -123,7 +125,9 @@ def test_a_report_that_cannot_be_made_holds_up_no_mail(
 def test_what_is_too_large_for_a_mail_stays_out(
     tmp_path: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Attachments that are together too large for a mail are left out, and the text of the mail names them."""
+    """If the attachments are together too large for a mail, some of them are left out, and the text of the mail names
+    them.
+    """
     monkeypatch.setattr("tkperf.cli.ending.MOST_ATTACHED_BYTES", 10)
     server = f"127.0.0.1:{mailbox.server_address[1]}"
     assert run(tmp_path, "-m", "me@example.org", "-s", server).exit_code == 0

@@ -34,7 +34,7 @@ def test_the_help_names_every_test_of_the_suite(suite: str) -> None:
     """The help lists the tests of the suite from the registry: first the tests that run by default, then the other
     tests.
     """
-    # The help may break a line within a name, after a hyphen of the name.
+    # The help may break a line after a hyphen in the name of a test.
     said = " ".join(tkperf(suite, "-h").stdout.split()).replace("- ", "-")
     names = [name for name, test in SUITES[suite].items() if test.by_default]
     others = [name for name, test in SUITES[suite].items() if not test.by_default]
@@ -71,7 +71,7 @@ def test_tests_are_chosen_by_name(words: tuple[str, ...], chosen: tuple[str, ...
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_typo_in_a_test_names_the_closest_one(suite: str) -> None:
     """A typing error in a list of tests is refused with exit code 2 in each suite. The error proposes the closest name,
-    and tkperf looks at no device.
+    and tkperf accesses no device.
     """
     config = ["-c", "none.json"] if suite == "raid" else []
     done = tkperf(suite, "n", "/dev/none", *config, "--test", "iops,ipos")

@@ -1,4 +1,4 @@
-"""No output overwrites a run file, and the terminal executes no control character from a foreign text."""
+"""No output overwrites a run file, and the terminal executes no control character of an external text."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def run_file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("option", ["-o", "--pdf", "--json", "--xml", "--markdown"])
 @pytest.mark.parametrize("through", ["itself", "a link", "another run"])
 def test_a_run_file_is_never_overwritten(run_file: Path, tmp_path: Path, option: str, through: str) -> None:
-    """An output never overwrites a run file, whether it is the reported file, a link to this file or another
-    run file.
+    """An output never overwrites a run file. This rule covers the reported file, a link to this file, and any other run
+    file.
     """
     victim = run_file
     if through == "a link":
@@ -46,8 +46,8 @@ def test_a_run_file_is_never_overwritten(run_file: Path, tmp_path: Path, option:
 
 
 def test_a_pipe_gets_each_text_as_one_line(tmp_path: Path) -> None:
-    """If standard output is a pipe, tkperf prints each text as one line without breaks. A search then finds words at
-    places where a terminal would break the line.
+    """If standard output is a pipe, tkperf prints each text as one line without breaks. A search then also finds
+    phrases that a terminal would break into two lines.
     """
     described = " ".join(f"word{number}" for number in range(100))
     simulate(tmp_path, run_info(device_description=described))
@@ -56,7 +56,9 @@ def test_a_pipe_gets_each_text_as_one_line(tmp_path: Path) -> None:
 
 
 def test_what_was_written_before_stays_until_the_new_one_is_complete(tmp_path: Path) -> None:
-    """If an error occurs while an output is written, the old file remains, and no part of the new file is left."""
+    """If an error occurs while an output is written, the old file remains unchanged, and no part of the new file
+    remains.
+    """
     path = tmp_path / "report.csv"
     write_output(path, "old", say=False)
 
@@ -71,7 +73,9 @@ def test_what_was_written_before_stays_until_the_new_one_is_complete(tmp_path: P
 
 
 def test_a_new_file_can_be_read_by_those_who_may(tmp_path: Path) -> None:
-    """A new output file receives the permissions of the user's umask, also if the output replaces another file."""
+    """A new output file receives the permissions that the user's umask allows, even if the output replaces another
+    file.
+    """
     before = os.umask(0o022)
     try:
         for _ in range(2):
@@ -83,8 +87,8 @@ def test_a_new_file_can_be_read_by_those_who_may(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["see [/b]", "[bold]", "a\x1b[2Jb", "a\x1b]0;title\x07b", "a\u202eb"])
 def test_text_from_outside_is_shown_and_not_obeyed(tmp_path: Path, text: str) -> None:
-    """Brackets in a text from outside are printed, and control characters are dropped. This holds for the tables of a
-    run and for single lines.
+    """Brackets in a text from outside tkperf are printed, and control characters are dropped. This rule applies to the
+    tables of a run and to single lines.
     """
     device = {"model": text, "serial": text, "kind": "simulated drive"}
     info = run_info(name=text, device=device, notices=(text,), fio_version=text)
@@ -97,8 +101,8 @@ def test_text_from_outside_is_shown_and_not_obeyed(tmp_path: Path, text: str) ->
 
 
 def test_a_name_of_two_lines_forges_none(tmp_path: Path) -> None:
-    """A line break in a name or a notice is printed as a space. Otherwise the second line would look like a statement
-    of tkperf.
+    """A line break in a name or a notice is printed as a space. Otherwise the second line would look like a message of
+    tkperf.
     """
     info = run_info(name="a\nb: passes", notices=("n\nValid",))
     simulate(tmp_path, info)
@@ -109,8 +113,8 @@ def test_a_name_of_two_lines_forges_none(tmp_path: Path) -> None:
 
 @given(st.one_of(st.text(), st.text(alphabet="[]/\\ab:=#@\n")))
 def test_text_from_outside_is_printed_as_it_is(text: str) -> None:
-    """tkperf prints the printable characters, line ends and no-break spaces of a text from outside unchanged, and drops
-    all other characters. Such a text is never read as markup.
+    """In a text from outside tkperf, printable characters, line ends and no-break spaces are printed unchanged. All
+    other characters are dropped. Such a text is never interpreted as markup.
     """
     printable = "".join(each for each in text if each.isprintable() or each in "\n\u00a0")
     file = io.StringIO()
@@ -128,7 +132,7 @@ def test_control_and_direction_characters_are_dropped() -> None:
 
 def test_a_link_laid_in_wait_is_not_followed(tmp_path: Path) -> None:
     """An output never follows a link that another user prepared under the temporary name of the output, because the
-    temporary name is random. Root may write into a folder of other users.
+    temporary name is random. Root may be writing into a folder of another user.
     """
     precious = tmp_path / "precious"
     precious.write_text("mine")
@@ -141,7 +145,7 @@ def test_a_link_laid_in_wait_is_not_followed(tmp_path: Path) -> None:
 
 def test_a_device_as_output_says_no_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """For an output to a device or a pipe, such as /dev/stdout, tkperf prints no line with the name of the output. The
-    reader receives the document alone.
+    reader receives only the document.
     """
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

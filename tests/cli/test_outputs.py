@@ -1,5 +1,5 @@
-"""Several outputs of one command: no output overwrites another one, and an error that can be known beforehand is
-reported before any output is written.
+"""Several outputs of one command. No output overwrites another output, and a foreseeable error is reported before any
+output is written.
 """
 
 from __future__ import annotations
@@ -89,9 +89,7 @@ def test_a_report_has_series_for_other_tools(here: Path) -> None:
     ],
 )
 def test_outputs_in_each_others_way_are_refused(here: Path, command: str) -> None:
-    """Two outputs at the same place are refused before either is written, even if two different paths lead to this
-    place.
-    """
+    """Two outputs with the same destination are refused before either is written, even if their paths differ."""
     done = run(command)
     assert isinstance(done.exception, UsageError), done.output
     assert made(here) == set()
@@ -121,8 +119,8 @@ def test_a_missing_package_is_found_before_anything_is_written(
 def test_charts_that_could_not_be_drawn_are_found_before_anything_is_written(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A missing Vega package is found before any output is written. Few reports need Vega, and they load it late, so
-    tkperf looks for it among the installed packages.
+    """A missing Vega package is found before any output is written. Only few reports need Vega, and they load it late,
+    so tkperf checks beforehand whether it is installed.
     """
 
     def version(name: str) -> str:
@@ -137,8 +135,8 @@ def test_charts_that_could_not_be_drawn_are_found_before_anything_is_written(
 
 
 def test_how_to_install_fits_the_set_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The command that installs a missing package fits the way in which tkperf was installed. The command never takes
-    tkperf from a package index, where another project may have this name.
+    """The command that installs a missing package depends on how tkperf was installed. The command never installs
+    tkperf from a package index, where another project may use this name.
     """
     checkout = Path(tkperf.__file__).parents[2]
 
@@ -182,8 +180,8 @@ def test_a_dash_is_stdout(here: Path) -> None:
 
 
 def test_a_comparisons_folder_holds_all_of_it(here: Path) -> None:
-    """The folder of a comparison contains every format that ``-f`` names, whatever other outputs the call requests. The
-    zip file contains the same files.
+    """The folder of a comparison contains every format that ``-f`` names, even if the call also requests other outputs.
+    The zip file contains the same files.
     """
     done = run("compare a.tkperf b.tkperf -f all -z --csv one.csv --html one.html")
     assert done.exit_code == 0, done.output

@@ -1,4 +1,6 @@
-"""Plain progress: each line alone states the result and the place and workload of the step."""
+"""Plain progress. Each line is understandable alone: it contains the result, the workload and the position of
+the step.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,8 @@ def line_of(**changes: object) -> str:
     ],
 )
 def test_a_step_is_named_by_its_place_and_its_whole_workload(kind: StepKind, place: str) -> None:
-    """A line about a step contains the place of the step and the whole workload, so that steps of a grid that differ
-    only in threads and queue depth can be distinguished.
+    """A line about a step contains the position of the step and the whole workload. Steps of a grid that differ only in
+    threads and queue depth can therefore be distinguished.
     """
     deeper = replace(a_step().workload, jobs=2, io_depth=16)
     assert line_of(kind=kind, workload=deeper) == (
@@ -60,8 +62,8 @@ def second(at_s: float) -> SampleSeen:
 
 
 def test_seconds_are_told_only_to_who_asks_for_them() -> None:
-    """Plain progress prints no seconds. With -v it prints each second, and the log contains one line for each
-    minute.
+    """Plain progress prints no values of single seconds. With -v it prints each second, and the log contains one line
+    for each minute.
     """
     seconds = [second(float(number)) for number in range(1, 131)]
     assert lines_of(*seconds) == []

@@ -32,8 +32,8 @@ def test_a_plan_tells_time_amount_and_life_and_leaves_nothing(suite: str, tmp_pa
 
 
 def test_a_plan_opens_with_its_answer() -> None:
-    """The plan begins with its verdict. If the sectors of a drive are too large for a block size, the omission of this
-    block size is a fact among the conditions, and no caution.
+    """The plan begins with its verdict. If the sectors of a drive are larger than a block size, this block size is
+    omitted. The plan lists the omission among the conditions and not as a caution.
     """
     done = tkperf("plan", "ssd", "n", "sim:nvme-4kn", "--test", "iops")
     assert done.stdout.startswith("SIMULATED. Can run: 1 test, ")
@@ -78,8 +78,8 @@ def test_the_same_stands_before_a_run(tmp_path: Path) -> None:
 
 
 def test_a_quiet_run_warns_of_its_cost_alone(tmp_path: Path) -> None:
-    """A quiet run whose consent is given by an option warns only of the share of life that it uses up. The warning
-    promises neither a question nor further warnings.
+    """If a run is quiet and an option gives the consent, tkperf warns only of the share of the drive's life that the
+    run uses up. The warning announces neither a question nor further warnings.
     """
     target = tmp_path / "target.img"
     target.write_bytes(b"x" * (64 << 20))

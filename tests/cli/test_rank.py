@@ -18,8 +18,8 @@ from tkperf.procedures import SSD_TESTS
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the runs of two drives in two folders, the run of a simulated drive, a file that is no run
-    file, and a link to a run file.
+    """Return a folder. It contains the runs of two drives in two folders, the run of a simulated drive, a file that is
+    not a run file, and a link to a run file.
     """
     folder = tmp_path_factory.mktemp("library")
     source = folder / "source"
@@ -45,7 +45,7 @@ def call(*words: object) -> Result:
 
 
 def test_folders_are_looked_through(library: Path) -> None:
-    """In a folder, no link is followed. A file that cannot be read is named, and the other runs are ranked."""
+    """tkperf follows no link in a folder. It names each file that cannot be read, and ranks the other runs."""
     result = call(library)
     assert result.exception is None
     assert "fast is the best of 2 drives at random reads" in result.stdout
@@ -58,7 +58,7 @@ def test_folders_are_looked_through(library: Path) -> None:
 
 
 def test_a_second_call_analyses_nothing(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The figures of unchanged files are cached, so that a second call analyses no run, even if it ranks by another
+    """The figures of unchanged files are cached. A second call therefore analyses no run, even if it ranks by another
     figure.
     """
     first = json.loads(call(library, "--json").stdout)
@@ -89,7 +89,7 @@ def test_json_has_the_reasons(library: Path) -> None:
 
 @pytest.mark.parametrize("fact", ["model=model FAST", "capacity=960gb", "interface=NVMe", "form=not known"])
 def test_only_drives_with_a_fact(library: Path, fact: str) -> None:
-    """``--only`` selects the runs whose drive has the given fact. Spaces and capital letters make no difference."""
+    """``--only`` selects the runs whose drive has the given fact. Spaces and capital letters do not matter."""
     document = json.loads(call(library, "--json", "--only", fact).stdout)
     names = {run["run"] for run in (*document["ranked"], *document["not_ranked"])}
     assert "fast" in names

@@ -19,7 +19,7 @@ QUICK = ("--profile", "quick", "-ssdt", "iops", "-q")
 
 
 def binary(path: Path) -> Path:
-    """Write a file that is no text, and return its path."""
+    """Write a file that is not text, and return its path."""
     path.write_bytes(bytes(range(256)) * 4)
     return path
 

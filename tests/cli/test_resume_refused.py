@@ -109,8 +109,8 @@ def test_wrong_wishes(wishes: dict[str, tuple[str, ...]], says: str, run_file: P
 
 
 def test_an_added_test_whose_alterations_nobody_can_tell(run_file: Path) -> None:
-    """If a run had changed numbers of a user's own profile, a test cannot be added at a resumption, because the run
-    file does not contain the original numbers of the profile.
+    """If a run used a user's own profile with changed numbers, no test can be added at a resumption. The run file does
+    not contain the original numbers of the profile.
     """
     options = fact(run_file, "options")
     assert isinstance(options, dict)
@@ -120,8 +120,8 @@ def test_an_added_test_whose_alterations_nobody_can_tell(run_file: Path) -> None
 
 @pytest.mark.parametrize("option", [{"device": "/dev/null"}, {"suite": "hdd"}, {"profile": "quick"}, {"force": True}])
 def test_an_option_that_no_run_has(option: dict[str, object], run_file: Path) -> None:
-    """A run file with an option or a value that no run has is refused as damaged, because only a damaged or forged file
-    contains it.
+    """A run file is refused as damaged if it contains an option or a value that tkperf never writes. Only a damaged or
+    forged file contains such a value.
     """
     options = fact(run_file, "options")
     assert isinstance(options, dict)
@@ -135,8 +135,8 @@ def test_a_run_that_still_goes_on(run_file: Path) -> None:
 
 
 def test_one_who_only_looks_is_waited_for(run_file: Path) -> None:
-    """If another process reads the run file, such as tkperf status, the resumption waits for it, because such a process
-    holds the lock only for a moment.
+    """If another process such as ``tkperf status`` is reading the run file, the resumption waits. Such a process holds
+    the lock only for a moment.
     """
     descriptor = os.open(run_file, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_SH)
@@ -296,7 +296,7 @@ def test_another_fio(on_a_file: tuple[Path, Path]) -> None:
 
 
 def test_a_file_that_was_changed_meanwhile(run_file: Path) -> None:
-    """A run file that changed while tkperf asked for consent is refused."""
+    """If a run file changes while tkperf asks for consent, the resumption is refused."""
     plan = make_resume_plan(ResumeRequest(path=run_file))
     edit(run_file, name="other")
     with pytest.raises(TkperfError, match="was changed after tkperf had read it"):
@@ -312,7 +312,7 @@ def with_command(path: Path, command: str) -> None:
 @pytest.mark.parametrize("given", [None, "", "other {device}", "touch  /x {device}"])
 def test_a_purge_command_is_given_again(given: str | None, run_file: Path) -> None:
     """The user must repeat a purge command for a resumption. tkperf never uses the purge command of a run file, because
-    the file may belong to a stranger.
+    another user may have written the file.
     """
     with_command(run_file, "touch /x {device}")
     says = "begun with --purge-command 'touch /x {device}'. tkperf executes no command from a run file"
@@ -355,8 +355,8 @@ def test_a_file_that_others_can_write(run_file: Path) -> None:
 
 
 def test_a_file_that_became_another_meanwhile(run_file: Path) -> None:
-    """A run file that was replaced by another file after it was read is refused, even if size and time of both files
-    are equal. Results are written only to the file that was read.
+    """If a run file was replaced by another file after it was read, the resumption is refused, even if both files have
+    the same size and time. Results are written only to the file that was read.
     """
     plan = make_resume_plan(ResumeRequest(path=run_file))
     other = Path(shutil.copy2(run_file, run_file.with_name("other")))

@@ -1,4 +1,4 @@
-"""A user can name a run file with its file name, with the name of its run or with its folder. A name that fits several
+"""A user can specify a run file by its file name, by the name of its run or by its folder. A name that matches several
 run files is refused with a list of these files.
 """
 
@@ -46,20 +46,20 @@ def folder(tmp_path: Path, measured: Path, monkeypatch: pytest.MonkeyPatch) -> P
     ],
 )
 def test_a_run_file_is_found_by(folder: Path, given: str, found: str) -> None:
-    """A run file is found with its file name, with the name of the run, or with a folder that contains no other run. A
-    different file with the name of the run does not hide the run file.
+    """A run file is found by its file name, by the name of the run, or by a folder that contains no other run. If
+    another kind of file has the name of the run, the run file is still found.
     """
     (folder / "results").mkdir()
     shutil.copy("demo.tkperf", "results/late.tkperf")
     (folder / "results/late.log").write_text("")
     shutil.copy("demo.tkperf", "copy.db")
     shutil.copy("demo.tkperf", "scratch.tkperf")
-    (folder / "scratch").write_bytes(bytes(4096))  # the target that the run measured
+    (folder / "scratch").write_bytes(bytes(4096))  # this file is the target that the run measured
     assert find_run_file(given) == Path(found)
 
 
 def test_several_that_could_be_meant_are_listed(folder: Path) -> None:
-    """A name that fits several run files is refused with a list of these files. The full name of a file selects that
+    """A name that matches several run files is refused with a list of these files. The full name of a file selects that
     file.
     """
     (folder / "demo").mkdir()
@@ -104,7 +104,9 @@ def test_every_command_that_takes_one_finds_it(folder: Path, words: tuple[str, .
 
 
 def test_stop_finds_it_by_its_name(folder: Path) -> None:
-    """``tkperf stop`` finds a run with its name. If the run has ended, the command reports the end, as attach does."""
+    """``tkperf stop`` finds a run by its name. If the run has ended, the command reports the end, as ``tkperf attach``
+    does.
+    """
     done = tkperf("stop", "demo")
     assert done.returncode == 0
     assert "demo has ended" in done.stderr

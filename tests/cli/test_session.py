@@ -61,7 +61,9 @@ while [ "${1#--}" != "$1" ]; do echo "$1" >> "$INHIBITED"; shift; done
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Set PATH to a folder with only the programs that starting a child process needs, and return this folder."""
+    """Set PATH to a folder that contains only the programs that are needed to start a child process. Return this
+    folder.
+    """
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("setpriv", "sh", "sleep", "echo"):
@@ -120,7 +122,7 @@ def test_a_host_that_may_sleep_is_said_to(programs: Path, script: str | None, sa
 @pytest.mark.parametrize("target", ["n.tkperf", "n.log", "n.tkperf-wal", "./n.tkperf-journal"])
 def test_the_target_is_none_of_tkperfs_own_files(tmp_path: Path, target: str) -> None:
     """The target of a run must not have the name of the run file, the log or a file of SQLite. Otherwise tkperf would
-    write to the scratch file as a log, or SQLite would delete it.
+    write its log to the target, or SQLite would delete the target.
     """
     ran = CliRunner().invoke(cli, ["ssd", "n", str(tmp_path / target), "--size", "64MiB", "--output", str(tmp_path)])
     assert isinstance(ran.exception, RunFileError), ran.output

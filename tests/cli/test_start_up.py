@@ -1,5 +1,5 @@
-"""Help, completion and wrong calls load none of the modules that only the work of a command needs, so that tkperf
-answers at once.
+"""Help, completion and incorrect calls load none of the modules that are needed only for the work of a command. tkperf
+therefore answers immediately.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ for words in json.loads(sys.argv[1]):
 new = {name for name in sys.modules if name not in before}
 print(json.dumps([ours, sorted(new)]), file=sys.__stderr__)
 """
-# These modules of Python's library take milliseconds to load. Modules that click loads, or that Python loads before
-# tkperf, are not listed.
+# These modules of Python's library take milliseconds to load. The list omits modules that click loads, or that Python
+# loads before tkperf.
 HEAVY = {
     "asyncio",
     "concurrent",
@@ -55,7 +55,7 @@ HEAVY = {
 LIGHT = {
     "tkperf",
     "tkperf.model",
-    "tkperf.model.built_version",  # only if a wheel was built, also for an editable installation
+    "tkperf.model.built_version",  # this module exists only if a wheel was built, or for an editable installation
     "tkperf.model.version",
     "tkperf.model.choices",
     "tkperf.model.errors",
@@ -103,7 +103,9 @@ def test_the_list_of_commands_loads_none_of_them() -> None:
 
 
 def test_the_help_of_no_command_loads_what_it_works_with() -> None:
-    """The help of every command, and a wrong call, load no module that only the work of the command needs."""
+    """The help of every command, and an incorrect call, load no module that is needed only for the work of the
+    command.
+    """
     calls = [[name, "--help"] for name in COMMANDS]
     calls += [["batch", "n", "ssd", "--help"], ["batch", "n", "x.toml", "--help"]]
     calls += [["plan", "batch", "n", "ssd", "--help"], ["plan", "ssd", "--help"], ["workload", "from-fio", "--help"]]
@@ -129,15 +131,15 @@ def test_the_help_of_no_command_loads_what_it_works_with() -> None:
     ],
 )
 def test_a_tab_loads_nothing_but_names(tmp_path: Path, line: str) -> None:
-    """Completion loads only light modules, whatever word is completed."""
+    """Completion loads only light modules. The completed word does not matter."""
     codes, names = loaded_by([[]], COMP_LINE=line, _TKPERF_COMPLETE="bash_complete")
     assert codes == [0]
     assert_light(names)
 
 
 def test_what_is_loaded_is_seen() -> None:
-    """The check of the other tests detects heavy modules: a command that does its work loads more than the light
-    modules, and the check then fails.
+    """The check that the other tests use detects heavy modules. It fails for a command that does its work, because such
+    a command loads more than the light modules.
     """
     _, names = loaded_by([["profiles", "--json"]])
     assert "msgspec" in names

@@ -1,4 +1,4 @@
-"""The overview of a run is read in milliseconds. It contains no count of disturbances if tkperf did not look for
+"""The overview of a run is read in milliseconds. It contains no count of disturbances if tkperf did not check for
 disturbances.
 """
 
@@ -40,7 +40,7 @@ FOREIGN, GAP, REPEATED = (
 
 
 def test_at_a_simulated_drive_nobody_looked_for_disturbances(tmp_path: Path) -> None:
-    """The overview of a simulated run has no count of disturbed steps. A count of 0 would mean that tkperf looked for
+    """The overview of a simulated run has no count of disturbed steps. A count of 0 would mean that tkperf checked for
     disturbances.
     """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=str(SHORT), tests=("lat",))
@@ -52,8 +52,8 @@ def test_at_a_simulated_drive_nobody_looked_for_disturbances(tmp_path: Path) -> 
 
 
 def ended(folder: Path, *disturbed: bool, looked: bool) -> Path:
-    """Write an ended run and return its path. Each element of ``disturbed`` is a step, and is true for a disturbed
-    step.
+    """Write a run that has ended, and return the path of its file. Each element of ``disturbed`` stands for a step, and
+    is true if the step is disturbed.
     """
     path, writer = a_run(folder)
     for number, is_disturbed in enumerate(disturbed, 1):
@@ -152,8 +152,8 @@ def test_every_output_counts_the_same_disturbed_steps(tmp_path: Path) -> None:
 
 
 def test_a_disturbed_step_that_was_set_aside_does_not_count(tmp_path: Path) -> None:
-    """A disturbed step that was measured again after an interruption does not count, because no result is computed from
-    the disturbed step.
+    """If a disturbed step was measured again after an interruption, it does not count, because no result is computed
+    from the disturbed step.
     """
     path, writer = a_run(tmp_path)
     writer(StepEnded(test="iops", record=a_step(1, disturbances=(FOREIGN,), foreign_read_bytes=0)))
@@ -187,7 +187,7 @@ OF_ROOT = Writer(pid=4321, user="root")
 @pytest.fixture
 def run_of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Yield a run file in the current folder while a process of root writes to it. The test sees the run as an ordinary
-    user does.
+    user would see it.
     """
     path, writer = a_run(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -199,8 +199,8 @@ def run_of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 
 
 def test_status_names_the_command_that_ends_the_run_of_another_user(run_of_root: Path) -> None:
-    """For the run of another user, ``tkperf status`` names the command with sudo that ends the run. The process of such
-    a run is not listed again among the processes whose runs are hidden.
+    """For a run of another user, ``tkperf status`` names the command with sudo that ends the run. The process of this
+    run does not also appear in the list of processes whose runs are hidden.
     """
     done = CliRunner().invoke(cli, ["status"])
     assert f"'sudo tkperf stop {run_of_root.name}' ends it" in done.stderr
@@ -242,7 +242,7 @@ def test_a_view_names_the_command_that_ends_the_run(run_of_root: Path, monkeypat
 def test_a_file_that_only_root_may_read_is_tried_with_sudo(
     command: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a file is readable by root alone, the error proposes sudo. If root runs the command, the error does not
+    """If only root can read a file, the error proposes sudo. If root runs the command, the error does not
     mention sudo.
     """
 

@@ -190,8 +190,8 @@ def test_disturbed_figures_are_marked_everywhere(tmp_path: Path) -> None:
 
 
 def test_the_longest_gap_is_between_any_two_steps(tmp_path: Path) -> None:
-    """The longest gap is the longest time between any two steps. Planned pauses do not count as gaps. Gaps above the
-    limit are counted.
+    """The longest gap is the longest time between two consecutive steps. Planned pauses do not count as gaps. Gaps
+    above the limit are counted.
     """
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")
@@ -219,7 +219,7 @@ def test_steps_that_overlap_have_no_gap(tmp_path: Path) -> None:
     ("gap_s", "said"), [(2.5, "2500.0 ms, none flagged"), (0.02, "20.0 ms, none flagged"), (0.0, "none")]
 )
 def test_a_gap_is_called_too_long_only_where_it_was(tmp_path: Path, gap_s: float, said: str) -> None:
-    """A gap counts as too long only if it exceeds the limit of its place, because a cold start may take longer than a
+    """A gap counts as too long only if it exceeds the limit for its kind, because a cold start may take longer than a
     hand-over. The terminal and the report print the same words.
     """
     simulate(tmp_path, run_info())
@@ -234,8 +234,8 @@ def test_a_gap_is_called_too_long_only_where_it_was(tmp_path: Path, gap_s: float
 
 
 def test_a_run_whose_other_io_nobody_could_tell_does_not_pass_for_undisturbed(tmp_path: Path) -> None:
-    """A run on a file is not called undisturbed, because a file has no counters to which tkperf could compare its own
-    I/O. A simulated drive has no other users.
+    """A run on a file is not described as undisturbed, because a file has no counters with which tkperf could compare
+    its own I/O. A simulated drive has no other users.
     """
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")

@@ -1,5 +1,5 @@
-"""``tkperf tune`` and the audit on the command line: findings are shown, lead to a refusal with --strict, and are
-recorded.
+"""``tkperf tune`` and the audit on the command line. Findings are shown and recorded, and lead to a refusal with
+``--strict``.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def finding_of(monkeypatch: pytest.MonkeyPatch, *findings: AuditResult) -> None:
 
 
 def test_strict_refuses_and_names_each_command(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With --strict, tkperf refuses a run with exit code 3 if a finding disturbs the measurement, before tkperf asks or
-    writes anything. The error names the command for each such finding. A finding that only may disturb is no reason to
-    refuse.
+    """With --strict, tkperf refuses a run with exit code 3 if a finding certainly disturbs the measurement. The refusal
+    comes before tkperf asks a question or writes a file, and it names the command that resolves each such finding. A
+    finding that only may disturb the measurement does not lead to a refusal.
     """
     finding_of(monkeypatch, BUSY, SLOW, SWAP)
     with pytest.raises(RefusedError) as caught:
@@ -68,7 +68,7 @@ def test_one_line_before_the_question() -> None:
 
 
 def test_tuning_needs_root_and_a_device(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tuning without root and tuning for a simulated drive are refused before tkperf asks anything."""
+    """Tuning without root and tuning for a simulated drive are refused before tkperf asks any question."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(DeviceError, match=r"--tune changes settings of .*\. Run tkperf as root"):
         tkperf.make_plan("ssd", str(scratch), profile="quick", tune=True)
@@ -78,14 +78,14 @@ def test_tuning_needs_root_and_a_device(scratch: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.audited
 def test_a_simulated_drive_is_measured_on_no_host() -> None:
-    """The plan for a simulated drive has no findings about the host, so that rehearsals print no warnings."""
+    """The plan for a simulated drive contains no findings about the host, so a rehearsal prints no warnings."""
     assert tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick").audit == Audit()
 
 
 @pytest.mark.audited
 def test_this_machine_can_be_audited(scratch: Path) -> None:
-    """Any machine can be audited. The audit contains the expected subjects, and each finding has a reason, also in
-    JSON.
+    """Any machine can be audited. The audit contains the expected subjects, and each finding has a reason. The JSON
+    output also contains the reasons.
     """
     audited = tkperf.make_plan("ssd", str(scratch), profile="quick").audit
     subjects = {finding.subject for finding in audited.findings}

@@ -1,4 +1,6 @@
-"""A wrong call prints one line that begins with ``tkperf:`` and then the usage, and ends with exit code 2."""
+"""For an incorrect call, tkperf prints one line that begins with ``tkperf:``, then prints the usage, and ends with exit
+code 2.
+"""
 
 from __future__ import annotations
 
@@ -79,8 +81,8 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
     ],
 )
 def test_a_wrong_call_is_told_in_a_line_and_the_usage(words: list[str], says: str) -> None:
-    """A wrong call prints one line with the mistake, the usage of the closest command, and the command that prints the
-    help.
+    """An incorrect call prints one line that describes the mistake, the usage of the closest command, and the command
+    that prints the help.
     """
     done = tkperf(*words)
     assert (done.returncode, done.stdout) == (2, "")
@@ -100,8 +102,8 @@ def test_the_usage_names_what_a_command_takes() -> None:
 
 
 def test_a_file_with_a_mistake_is_no_wrong_call(tmp_path: object) -> None:
-    """A mistake in an input file leads to an error without a usage line, because the user must change the file and not
-    the call.
+    """A mistake in an input file leads to an error without a usage line, because the call is correct and the user must
+    change the file.
     """
     done = tkperf("ssd", "n", "sim:sata-ssd", "--profile", __file__)
     assert done.returncode == 2
@@ -124,8 +126,8 @@ def commands(
 
 
 def test_options_of_runs_stand_under_headings() -> None:
-    """The help of ssd, hdd, raid and sweep groups the options of a run under headings. The common options are first,
-    and TKperf's options are last.
+    """The help of ssd, hdd, raid and sweep groups the options of a run under headings. The common options are listed
+    first, and TKperf's options are listed last.
     """
     for name in ("ssd", "hdd", "raid", "sweep"):
         (command,) = (each for context, each in commands() if context.command_path == f"tkperf {name}")
@@ -141,8 +143,8 @@ def test_options_of_runs_stand_under_headings() -> None:
 
 
 def test_the_common_case_of_each_command_fits_on_a_screen() -> None:
-    """The help shows purpose, examples and common options in 42 lines of 80 columns. The top-level help lists all
-    commands in the same space.
+    """The help shows the purpose, the examples and the common options in 42 lines of 80 columns. The top-level help
+    lists all commands in the same number of lines.
     """
     for context, command in commands():
         context.terminal_width, context.max_content_width = 80, 80
@@ -154,7 +156,7 @@ def test_the_common_case_of_each_command_fits_on_a_screen() -> None:
 
 
 def test_the_headings_share_one_column() -> None:
-    """The meanings of options begin in the same column under each heading."""
+    """Under each heading, the descriptions of all options begin in the same column."""
     lines = tkperf("ssd", "--help").stdout.splitlines()
     begins = {match.start(1) for line in lines if (match := re.match(r"  -\S+(?:[^ ]| [^ ])*  +(\S)", line))}
     assert len(begins) == 1
@@ -172,7 +174,7 @@ def test_the_headings_share_one_column() -> None:
     ],
 )
 def test_several_tests_are_named_in_any_of_these_ways(words: tuple[str, ...]) -> None:
-    """The user can name several tests as ``-ssdt iops,lat`` or as ``-ssdt iops lat``, with the same result."""
+    """The user can specify several tests as ``-ssdt iops,lat`` or as ``-ssdt iops lat``, with the same result."""
     (command,) = (each for context, each in commands() if context.command_path == "tkperf ssd")
     for given in (["n", "x", *words], [*words, "n", "x"]):
         with command.make_context("ssd", list(given), click.Context(cli, **cli.context_settings)) as context:
@@ -193,8 +195,8 @@ def test_several_tests_are_named_in_any_of_these_ways(words: tuple[str, ...]) ->
 def test_an_input_file_that_does_not_exist_is_no_wrong_call(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A missing input file leads to an error of one line with the name of the file, and without the usage of a wrong
-    call.
+    """A missing input file leads to a one-line error that names the file. The error does not contain the usage, which
+    is printed only for an incorrect call.
     """
     monkeypatch.chdir(tmp_path)
     simulate(tmp_path, run_info())

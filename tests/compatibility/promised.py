@@ -1,4 +1,4 @@
-"""What docs/reference/compatibility.md promises, in a form that can be kept in a file and compared."""
+"""The content that docs/reference/compatibility.md promises, in a form that can be stored in a file and compared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from tkperf.cli.main import cli
 from tkperf.model.errors import ExitCode, TkperfError
 
 SOURCES = Path(__file__).parents[2]
-# The commands whose JSON is promised. RUN and OTHER are the run files, CLAIMS is an example of the documentation.
+# The commands for which the JSON output is promised. RUN and OTHER stand for the run files, and CLAIMS stands for an
+# example in the documentation.
 COMMANDS = {
     "show": ("show", "RUN", "--json"),
     "check": ("check", "RUN", "CLAIMS", "--json"),
@@ -36,7 +37,7 @@ OTHER_WORDS = ("ssd", "other", "sim:nvme-4kn", "--test", "iops", *_SHORT, "-q")
 
 
 def call(*words: str) -> str:
-    """Return what a command prints. A check of claims that are not met ends with code 1."""
+    """Return the output of a command. A check of claims that are not met ends with exit code 1."""
     done = CliRunner().invoke(cli, words)
     code = getattr(done.exception, "exit_code", done.exit_code)
     assert code in {ExitCode.DONE, ExitCode.CLAIMS_NOT_MET}, (words, done.exception)
@@ -60,7 +61,7 @@ def shape_of(value: object) -> Any:
 
 
 def merge(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Return the shape of values that have one of two shapes."""
+    """Return the shape of values that can have either of two shapes."""
     merged = dict(one)
     for kind, content in other.items():
         if kind == "object" and kind in merged:
@@ -76,7 +77,7 @@ def merge(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def broken(promised: dict[str, Any], now: dict[str, Any], place: str = "") -> list[str]:
-    """Return where a document no longer keeps its promise: a key is missing, or a value has another type."""
+    """Return the positions at which a document breaks its promise: a key is missing, or a value has another type."""
     problems = []
     for kind in now:
         if kind not in promised and kind != "null" and set(promised) - {"null"}:
@@ -92,7 +93,7 @@ def broken(promised: dict[str, Any], now: dict[str, Any], place: str = "") -> li
 
 
 def json_shapes(folder: Path) -> dict[str, Any]:
-    """Return the schema and the shape of the JSON that each command prints of the run files in a folder."""
+    """Return the schema and the shape of the JSON that each command prints for the run files in a folder."""
     named = {
         "RUN": str(folder / "run.tkperf"),
         "OTHER": str(folder / "other.tkperf"),
@@ -115,7 +116,7 @@ def event_shapes(printed: str) -> dict[str, Any]:
 
 
 def csv_columns(folder: Path, tables: Path) -> dict[str, list[str]]:
-    """Return the columns of each table that tkperf report and tkperf compare write of the run files in a folder."""
+    """Return the columns of each table that tkperf report and tkperf compare write for the run files in a folder."""
     run, other = str(folder / "run.tkperf"), str(folder / "other.tkperf")
     call("report", run, "--csv", str(tables))
     call("compare", run, other, "--csv", str(tables / "comparison.csv"))
@@ -131,14 +132,14 @@ def exit_codes() -> dict[str, int]:
 
 
 def schema_of(run: Path) -> dict[str, str]:
-    """Return the definition of each table and index of a run file, without differences of white space."""
+    """Return the definition of each table and index of a run file. White space is normalised."""
     with closing(sqlite3.connect(run)) as db:
         rows = db.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name").fetchall()
     return {name: " ".join(sql.split()) for name, sql in rows}
 
 
 def python_names() -> dict[str, Any]:
-    """Return what each name that tkperf exports promises, and the records that a result contains."""
+    """Return the promise for each name that tkperf exports, and the records that a result contains."""
     names = {name: _promise_of(getattr(tkperf, name)) for name in tkperf.__all__}
     records: dict[str, Any] = {}
     _add_records(tkperf.RunResult, records)
@@ -161,7 +162,9 @@ def _promise_of(value: object) -> dict[str, Any]:
 
 
 def _parameters(value: Any) -> list[list[Any]]:
-    """Return the name, the kind, and whether it must be given, of each parameter, in the order of the call."""
+    """Return the parameters of a call in order. For each parameter, return its name, its kind, and whether it is
+    required.
+    """
     return [
         [each.name, each.kind.name, each.default is inspect.Parameter.empty]
         for each in inspect.signature(value).parameters.values()

@@ -1,6 +1,7 @@
-"""Record what a release promises, once, before its tag: python -m tests.compatibility.record 3.0.0
+"""Record the promises of a release, once, before its tag: python -m tests.compatibility.record 3.0.0
 
-Fixtures of a release that has its tag are never recorded again. They are what later versions must keep.
+The fixtures of a release are never recorded again after the release has its tag. Later versions must keep the promises
+in these fixtures.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ FOLDER = Path(__file__).parent
 
 
 def main(version: str) -> None:
-    # Before any other module of tkperf reads the version: the run file names the release.
+    # This line must run before any other module of tkperf reads the version, because the run file contains the name of
+    # the release.
     from tkperf.model import version as of_tkperf
 
     of_tkperf.__version__ = version

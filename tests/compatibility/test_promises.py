@@ -1,7 +1,8 @@
-"""docs/reference/compatibility.md: what a release promised stays true in every later version of the same major version.
+"""The promises of docs/reference/compatibility.md. A promise of a release remains valid in every later version with the
+same major version number.
 
-Each folder beside this file contains what one release promised, which tests.compatibility.record wrote. If a test
-fails, the change breaks programs of users. Keep the old name, or make the next major version.
+Each folder in the folder of this module contains the promises of one release. tests.compatibility.record wrote these
+folders. If a test fails, the change breaks programs of users. Keep the old name, or release a new major version.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def recorded(release: Path, name: str) -> Any:
 
 
 def test_old_run_files_are_read(release: Path) -> None:
-    """Every later version reads the run file of a release, and finds all of its measurements."""
+    """Every later version can read the run file of a release, and finds all of its measurements."""
     run = tkperf.load(release / "run.tkperf")
     assert (str(run.status), run.info.tkperf_version) == ("complete", release.name)
     assert not run.left_out
@@ -51,8 +52,8 @@ def test_old_run_files_are_read(release: Path) -> None:
 
 
 def test_a_changed_schema_has_a_new_version(release: Path, tmp_path: Path) -> None:
-    """A run file with the number of an old schema has exactly this schema. A changed schema has a new number, and
-    tkperf reads or migrates the old one.
+    """A run file with the number of an old schema has exactly the old schema. A changed schema has a new number, and
+    tkperf can read or migrate the old schema.
     """
     RunFileWriter(tmp_path / "new.tkperf").close()
     with closing(sqlite3.connect(release / "run.tkperf")) as db:
@@ -62,7 +63,7 @@ def test_a_changed_schema_has_a_new_version(release: Path, tmp_path: Path) -> No
 
 
 def test_json_keeps_its_keys(release: Path) -> None:
-    """JSON keeps its schema and its keys, at the same places and with values of the same types."""
+    """The JSON output keeps its schema and its keys. Each key keeps its position and the type of its value."""
     now = promised.json_shapes(release)
     for command, old in recorded(release, "json").items():
         assert now[command]["schema"] == old["schema"], command
@@ -70,7 +71,7 @@ def test_json_keeps_its_keys(release: Path) -> None:
 
 
 def test_events_keep_their_keys(release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The events of --progress json keep their names and keys."""
+    """The events of --progress json keep their names and their keys."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "short.toml").write_bytes((promised.SOURCES / "tests/short.toml").read_bytes())
     now = promised.event_shapes(promised.call(*promised.RUN_WORDS))
@@ -79,19 +80,21 @@ def test_events_keep_their_keys(release: Path, tmp_path: Path, monkeypatch: pyte
 
 
 def test_csv_keeps_its_columns(release: Path, tmp_path: Path) -> None:
-    """CSV keeps its tables and columns. A new version may add some, and programs find columns by their names."""
+    """The CSV output keeps its tables and columns. A new version may add columns, because programs find columns by
+    their names.
+    """
     now = promised.csv_columns(release, tmp_path / "tables")
     for table, columns in recorded(release, "csv").items():
         assert set(columns) <= set(now[table]), table
 
 
 def test_exit_codes_keep_their_meanings(release: Path) -> None:
-    """An exit code keeps its meaning. A new version may add codes."""
+    """An exit code keeps its meaning. A new version may add exit codes."""
     assert recorded(release, "exit-codes").items() <= promised.exit_codes().items()
 
 
 def test_python_keeps_its_names(release: Path) -> None:
-    """The names that tkperf exports keep their parameters and attributes. New parameters have defaults."""
+    """The names that tkperf exports keep their parameters and attributes. A new parameter must have a default."""
     old, now = recorded(release, "python"), promised.python_names()
     for name, promise in old["names"].items():
         assert name in now["names"], name
@@ -106,7 +109,7 @@ def test_python_keeps_its_names(release: Path) -> None:
 
 
 def _same_calls(old: list[list[Any]], now: list[list[Any]]) -> bool:
-    """Return whether every call that was possible is still possible."""
+    """Return whether every call that was valid for the old parameters is still valid."""
     parameters = {name: (kind, required) for name, kind, required in now}
     for name, kind, required in old:
         if name not in parameters or parameters[name][0] != kind or (parameters[name][1] and not required):
@@ -126,14 +129,16 @@ def _same_calls(old: list[list[Any]], now: list[list[Any]]) -> bool:
     ],
 )
 def test_a_broken_promise_is_found(now: object, problem: str) -> None:
-    """The comparison of documents names the place of a missing key and of a changed type."""
+    """The comparison of two documents names the position of a missing key and of a changed type."""
     promise = promised.shape_of({"a": 1, "b": [{"c": 2}]})
     assert promised.broken(promise, promised.shape_of(now)) == [problem]
     assert not promised.broken(promise, promised.shape_of({"a": None, "b": [], "more": True}))
 
 
 def test_a_broken_call_is_found() -> None:
-    """A parameter may get a default. It may not disappear, become necessary, move, or be added without a default."""
+    """A new version may give a default to a parameter. It must not remove or move a parameter, require an optional one,
+    or add a parameter without a default.
+    """
     either, keyword = "POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY"
     old = [["path", either, True], ["name", either, False], ["deep", keyword, False]]
     assert _same_calls(old, [["path", either, False], *old[1:], ["wide", keyword, False]])
@@ -144,7 +149,7 @@ def test_a_broken_call_is_found() -> None:
 
 
 def test_the_page_names_every_schema(release: Path) -> None:
-    """The page on compatibility names the schema of run files, and that of each JSON document."""
+    """The page about compatibility names the schema of run files and the schema of each JSON document."""
     page = PAGE.read_text(encoding="utf-8")
     assert f"| run file | schema {VERSION}" in page
     for command, old in recorded(release, "json").items():

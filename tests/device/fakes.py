@@ -1,8 +1,8 @@
-"""Stand-ins for hdparm, nvme, sg3-utils and storcli, because the tests have no real drives with these commands.
+"""Stand-ins for hdparm, nvme, sg3-utils and storcli, because the tests have no real drives that support these commands.
 
 The stand-ins print only forms of ``tests/golden/tools``. Each of these forms has a source.
 
-Each stand-in keeps the state of its drive in a JSON file and writes every call to a log, so that tests can check which
+Each stand-in stores the state of its drive in a JSON file and writes every call to a log, so that tests can check which
 commands tkperf sent, and in which order.
 """
 
@@ -217,7 +217,7 @@ if args[0] == "--zero-superblock":
 
 
 class FakeTools:
-    """Programs in a folder at the front of PATH, with one state for all programs."""
+    """Programs in a folder at the front of PATH. All programs share one state."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         folder.mkdir()
@@ -236,7 +236,7 @@ class FakeTools:
             state=str(self._state),
             log=str(self._log),
             name=name,
-            # storcli64 is another name of storcli, with the same output.
+            # The program storcli64 is the same program as storcli and prints the same output.
             forms=name.removesuffix("64"),
         )
         program = self._bin / name

@@ -1,5 +1,5 @@
-"""tkperf notices each change on a device after the question and before the first write, even if it does not recognise
-the kind of the data.
+"""tkperf notices each change on a device between the question and the first write, even if it does not recognise the
+kind of the data.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tkperf.pipeline.consent import Consent, Question, permitted
 
 MIB = 1 << 20
 MakeLoop = Callable[..., Path]
-# This place lies between two samples.
+# This position lies between two samples.
 BETWEEN = 32 * MIB + 8192
 
 
@@ -33,7 +33,7 @@ def write(path: Path, place: int = BETWEEN) -> None:
 
 
 def open_while(path: Path, act: Callable[[], object]) -> None:
-    """Ask the question about a target, call ``act``, and then answer the question."""
+    """Let tkperf ask the question about a target, call ``act``, and then answer the question."""
 
     def ask(question: Question) -> str:
         act()
@@ -44,7 +44,7 @@ def open_while(path: Path, act: Callable[[], object]) -> None:
 
 
 def with_old_times(path: Path) -> None:
-    """Write to a file and then restore its times, as a program that preserves times does when it copies a file."""
+    """Write to a file and then restore its times, as a copy program does when it preserves times."""
     status = path.stat()
     write(path)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -52,7 +52,7 @@ def with_old_times(path: Path) -> None:
 
 @pytest.mark.parametrize("act", [write, with_old_times, lambda path: write(path, 0)])
 def test_other_data_in_a_file_is_a_change(scratch: Path, act: Callable[[Path], object]) -> None:
-    """If random bytes replace other random bytes in a file, at samples or between them, tkperf reports the write.
+    """If random bytes replace other random bytes in a file, tkperf reports the write, both at samples and between them.
     libblkid recognises neither the old nor the new bytes.
     """
     with pytest.raises(
@@ -139,7 +139,7 @@ def test_a_write_that_reaches_a_partition_in_another_way_is_a_change(
 
 
 def a_disk(sys_root: Path, name: str, number: str, **partitions: tuple[int, int, int]) -> Path:
-    """Return a disk in a made-up sysfs.
+    """Return a disk in a fake sysfs.
 
     Args:
         partitions: partition number, start and size in sectors.
@@ -229,8 +229,8 @@ def test_what_only_reads_is_no_change(loop_device: MakeLoop, scratch: Path) -> N
 
 @pytest.mark.root
 def test_a_write_after_the_answer_is_noticed_before_the_first_phase(loop_device: MakeLoop, scratch: Path) -> None:
-    """A write after the answer and before the first phase is refused. After the first check before a phase, tkperf
-    compares no more, because the run itself writes data.
+    """A write between the answer and the first phase is refused. After the check before the first phase, tkperf no
+    longer compares the content, because the run itself writes data.
     """
     for target in (scratch, loop_device()):
         for begun in (False, True):
@@ -259,10 +259,10 @@ def test_a_new_name_after_the_answer_is_no_change_of_content(scratch: Path) -> N
 
 
 def test_counters_that_do_not_count_are_not_compared() -> None:
-    """Missing counters are not compared, because the kernel counts no writes of a device whose iostats are off. A
-    change is then found with samples and times.
+    """Missing counters are not compared. If the iostats of a device are switched off, the kernel does not count its
+    writes, and tkperf uses samples and times to find a change.
 
-    A counter that stops or becomes smaller counts as a change, because it may hide a write.
+    A counter that stops or decreases counts as a change, because a write may be hidden.
     """
     marks = WriteMarks(written_bytes=None)
     assert describe_write(marks, WriteMarks(written_bytes=5)) is None
@@ -272,8 +272,8 @@ def test_counters_that_do_not_count_are_not_compared() -> None:
 
 
 def test_a_drive_gives_its_samples_in_one_digest(tmp_path: Path) -> None:
-    """The digest of a content covers the beginning, the end and the samples of a drive. If any of them contains data,
-    the content is not zero.
+    """The digest covers the beginning, the end and the samples of a drive. If any of them contains data, the content is
+    not zero.
     """
     image = tmp_path / "image"
     subprocess.run(["truncate", "-s", "64M", image], check=True)

@@ -1,4 +1,4 @@
-"""tkperf finds written data at any place of a file, because it reads all allocated places."""
+"""tkperf finds written data at any position in a file, because it reads all allocated parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tkperf.device.usage.target_nodes import FileRange, find_file_ranges
 
 MIB = 1 << 20
 GIB = 1 << 30
-# This place lies between two of the 1,024 samples of a device of 4 GiB. The samples are 4 MiB apart.
+# This position lies between two of the 1,024 samples of a device of 4 GiB. The samples are 4 MiB apart.
 BETWEEN = 2049 * MIB
 
 
@@ -53,7 +53,7 @@ def map_and_write(path: Path, place: int) -> None:
 
 
 def preallocate_and_write(path: Path, place: int) -> None:
-    """Write five bytes in the middle of space that is only allocated."""
+    """Write five bytes in the middle of a part of the file that is allocated but was never written."""
     with path.open("r+b") as file:
         os.posix_fallocate(file.fileno(), place - MIB, 3 * MIB)
     write(path, place)
@@ -72,7 +72,7 @@ def test_a_few_bytes_between_samples_are_found(sparse: Path, way: Callable[[Path
 
 
 def test_an_empty_image_holds_nothing(sparse: Path) -> None:
-    """A sparse, preallocated or zero-filled image contains no data, so that tkperf need not ask for consent."""
+    """A sparse, preallocated or zero-filled image contains no data, so tkperf does not need to ask for consent."""
     image = sparse.with_name("small.img")
     image.write_bytes(bytes(8 * MIB))
     with image.open("r+b") as file:
@@ -92,8 +92,8 @@ def test_what_was_written_to_a_loop_device_is_found(sparse: Path) -> None:
 
 
 def test_only_the_part_that_a_loop_device_shows_counts(sparse: Path) -> None:
-    """Only the part of a file between offset and size limit of a loop device is searched, because a run cannot write
-    outside this part.
+    """If a loop device has an offset and a size limit, only the part of the file between them is searched. A run cannot
+    write outside this part.
     """
     for place, found in ((0, False), (3 * GIB, False), (BETWEEN, True)):
         write(sparse, place)
@@ -167,7 +167,7 @@ def look(path: Path, file_system: str | None) -> PartContent:
 
 def test_the_map_of_an_unknown_file_system_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """tkperf trusts the map of holes only on known local file systems. A network file system or FUSE may report a hole
-    at a place where another machine has written data.
+    although another machine has written data at this position.
     """
     image = tmp_path / "image"
     write_holes(image, 64 * MIB)
@@ -187,8 +187,8 @@ def write_holes(image: Path, size: int) -> None:
 
 
 def test_what_was_not_read_to_its_end_counts_as_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If tkperf did not read the content of a file to its end, the file counts as possible data, even if it begins with
-    zeros. Data before the limit is recognised as data.
+    """If tkperf did not read a file to its end, the file counts as possible data, even if it begins with zeros. Data
+    before the limit is recognised as data.
     """
     monkeypatch.setattr(content, "READ_LIMIT_BYTES", 8 * MIB)
     image = tmp_path / "image"
@@ -203,8 +203,8 @@ def test_what_was_not_read_to_its_end_counts_as_data(tmp_path: Path, monkeypatch
 
 
 def test_a_volume_on_a_loop_device_leads_to_the_whole_file(tmp_path: Path) -> None:
-    """For a volume on a loop device, any data in the file behind the loop device counts, because tkperf does not read
-    the layout of the volume.
+    """For a logical volume on a loop device, any data in the file behind the loop device counts, because tkperf does
+    not read the layout of the volume.
 
     If the driver of a loop device does not answer, no file is found.
     """

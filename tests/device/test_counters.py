@@ -1,4 +1,4 @@
-"""Counters of a device that the kernel publishes in sysfs. Some tests read a made-up sysfs, and others read a loop
+"""The counters of a device that the kernel publishes in sysfs. Some tests read a fake sysfs, and others use a loop
 device.
 """
 
@@ -16,14 +16,15 @@ from tkperf.device.identity import read_identity
 from tkperf.device.kernel_watch import CountingFiles, DeviceCounters, StatFiles, seldom_every_s, watching
 from tkperf.model.disturbance.io import Counts
 
-# reads, merged, sectors, ms, writes, merged, sectors, ms, in flight, ms, ms, discards, merged, sectors, ms, flushes, ms
+# the columns: reads, merged, sectors, ms, writes, merged, sectors, ms, in flight, ms, ms, discards, merged, sectors,
+# ms, flushes, ms
 DISK = "10 1 800 5 20 2 1600 9 3 7 14 4 0 4000 1 1 0"
 PART = "6 0 300 5 20 2 1600 9 1 7 14 0 0 0 0 0 0"
 
 
 @pytest.fixture
 def made_up_sysfs(tmp_path: Path) -> Path:
-    """Return a made-up sysfs with a disk 8:0 that has a partition 8:1, and a disk 8:16."""
+    """Return a fake sysfs with a disk 8:0 that has a partition 8:1, and a disk 8:16."""
     for place, stat in (("sda", DISK), ("sda/sda1", PART), ("sdb", DISK)):
         (tmp_path / "block" / place).mkdir(parents=True)
         (tmp_path / "block" / place / "stat").write_text(f"  {stat}\n")
@@ -43,8 +44,8 @@ def read_counts(majors_minors: Sequence[str], sys_root: Path) -> Counts | None:
 
 
 def test_sectors_are_512_bytes_and_merged_ios_count(made_up_sysfs: Path) -> None:
-    """One sector in sysfs is 512 bytes, whatever the sector size of the device is. Merged I/Os are included in the
-    number of I/Os.
+    """One sector in sysfs is always 512 bytes. The sector size of the device does not matter. Merged I/Os are included
+    in the number of I/Os.
     """
     counts = read_counts(["8:0"], made_up_sysfs)
     assert counts is not None
@@ -54,8 +55,8 @@ def test_sectors_are_512_bytes_and_merged_ios_count(made_up_sysfs: Path) -> None
 
 
 def test_of_a_partition_the_rest_of_its_disk_is_known(made_up_sysfs: Path) -> None:
-    """fio's bytes are compared with the counters of the partition. The I/O of the disk outside this partition is
-    counted as I/O of others.
+    """fio's bytes are compared with the counters of the partition. The I/O of the disk outside this partition counts as
+    I/O of other users.
     """
     counts = read_counts(["8:1"], made_up_sysfs)
     assert counts is not None
@@ -64,15 +65,17 @@ def test_of_a_partition_the_rest_of_its_disk_is_known(made_up_sysfs: Path) -> No
 
 
 def test_members_of_a_set_are_added_up(made_up_sysfs: Path) -> None:
-    """The counters of the members of a set are added up, because one fio preconditions all members at once."""
+    """The counters of all members of a set are added, because a single fio preconditions all members at the
+    same time.
+    """
     counts = read_counts(["8:0", "8:16"], made_up_sysfs)
     assert counts is not None
     assert (counts.write_bytes, counts.in_flight) == (2 * 1600 * 512, 6)
 
 
 def test_whether_the_kernel_is_to_count_is_said_by_the_disk(made_up_sysfs: Path) -> None:
-    """For a partition, tkperf reads whether the kernel counts the I/Os of its disk. For a set, the result is yes only
-    if the kernel counts for all members. If a device is missing or has no such setting, the result is None.
+    """For a partition, tkperf reads whether the kernel counts the I/Os of its disk. For a set, the result is True only
+    if the kernel counts the I/Os of all members. If a device is missing or has no such setting, the result is None.
     """
     for disk, asked in (("sda", "1"), ("sdb", "0")):
         (made_up_sysfs / "block" / disk / "queue").mkdir()
@@ -91,7 +94,7 @@ def test_what_is_not_there_is_not_counted(made_up_sysfs: Path) -> None:
 
 
 def test_a_set_made_anew_is_counted_again(made_up_sysfs: Path) -> None:
-    """A set that was removed and created again is counted again. While the set is missing, it has no counts."""
+    """A set that was removed and created again is counted again. While the set does not exist, it has no counts."""
     files = StatFiles(["8:16"], made_up_sysfs)
     node = made_up_sysfs / "dev/block/8:16"
     assert files.counts(files.read()) is not None
@@ -116,8 +119,8 @@ def test_a_file_is_looked_at_for_the_time_only(tmp_path: Path) -> None:
 
 
 def test_glances_come_all_the_time_and_in_order(made_up_sysfs: Path) -> None:
-    """Readings of the counters between two calls of take() are kept in the order of their times, and the last reading
-    is made during the call.
+    """Readings of the counters between two calls of take() remain in the order of their times. The last reading is made
+    during the call.
     """
     counters = DeviceCounters(["8:0"], made_up_sysfs)
     try:
@@ -138,14 +141,14 @@ def times_of(counters: DeviceCounters) -> list[float]:
 
 
 def test_a_look_within_a_step_is_a_fiftieth_of_it_away() -> None:
-    """The interval between two readings inside a step is a fiftieth of the inside of the step, but at least 0.1 s and
-    at most 0.2 s.
+    """The interval between two readings inside a step is a fiftieth of the duration of this inner part, but between 0.1
+    s and 0.2 s.
     """
     assert [round(seldom_every_s(10.0, 10.0 + inside_s), 3) for inside_s in (1, 5, 8, 58)] == [0.1, 0.1, 0.16, 0.2]
 
 
 def test_within_a_step_ten_looks_a_second_will_do(made_up_sysfs: Path) -> None:
-    """The counters are read at most ten times a second within a step, and more often after the step."""
+    """Within a step, the counters are read up to ten times a second. After the step, they are read more often."""
     counters = DeviceCounters(["8:0"], made_up_sysfs)
     try:
         began_s = time.monotonic()
@@ -162,7 +165,7 @@ def test_within_a_step_ten_looks_a_second_will_do(made_up_sysfs: Path) -> None:
 
 @pytest.mark.root
 def test_a_loop_device_counts_what_anybody_writes(loop_device: Callable[..., Path]) -> None:
-    """The counters of a loop device include I/O of other processes."""
+    """The counters of a loop device include the I/O of other processes."""
     device = loop_device()
     with watching(read_identity(device)) as counters:
         before = counters.take()[-1].counts

@@ -1,4 +1,4 @@
-"""Mappings of tkperf against a fake kernel that accepts the real ioctl structures and keeps its tables in memory."""
+"""Mappings of tkperf in a fake kernel that accepts the real ioctl structures and stores its tables in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TABLE = (Target(0, 16, "linear", "259:0 2048"), Target(16, 16, "linear", "259:0 
 
 
 class FakeKernel:
-    """A fake kernel whose ``changes`` contain each command that changes something. It refuses the commands in
+    """A fake kernel. ``changes`` contains each command that changes a mapping. The kernel refuses the commands in
     ``fails``.
     """
 
@@ -77,8 +77,8 @@ class FakeKernel:
         buffer[312 : 312 + len(data)] = data
 
     def _answer(self) -> bytes:
-        """Return the table. The kernel counts the place of the next target from the start of the whole table, and
-        tkperf counts it from the current target.
+        """Return the table. The kernel gives the position of the next target from the start of the whole table. tkperf
+        gives it from the current target.
         """
         answer, place = bytearray(self.active), 0
         for _ in range(self.counts[1]):
@@ -101,8 +101,8 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
 
 
 def test_a_mapping_lies_on_nothing_until_it_is_marked_for_removal(kernel: FakeKernel) -> None:
-    """tkperf puts a mapping on the drive only after it told the kernel to remove the mapping at its close. The drive is
-    therefore free again whenever tkperf is killed. The event cookie tells udev's rules to ignore the mapping.
+    """Before tkperf loads a table that uses the drive, it tells the kernel to remove the mapping when it is closed. The
+    drive is therefore free again if tkperf is killed. The event cookie tells udev's rules to ignore the mapping.
     """
     mapping = create_mapping("tkperf-segments-sdx", TABLE)
     assert kernel.changes == ["create", "load error", "remove deferred", "load linear", "suspend"]
@@ -127,8 +127,8 @@ def test_a_long_table_is_read_in_full(kernel: FakeKernel) -> None:
     [("create", ["create"]), ("suspend", ["create", "load error", "remove deferred", "load linear", "suspend"])],
 )
 def test_what_the_kernel_refuses_is_said_in_its_words(kernel: FakeKernel, fails: str, changes: list[str]) -> None:
-    """An error of the kernel is reported in the kernel's words. A mapping that is marked for removal disappears when
-    tkperf closes it.
+    """An error of the kernel is reported with the kernel's own text. A mapping that is marked for removal disappears
+    when tkperf closes it.
     """
     kernel.fails[fails] = errno.EBUSY
     with pytest.raises(DeviceError, match="device-mapper: Device or resource busy"):
@@ -137,8 +137,8 @@ def test_what_the_kernel_refuses_is_said_in_its_words(kernel: FakeKernel, fails:
 
 
 def test_without_a_node_nothing_is_left(kernel: FakeKernel, tmp_path: Path) -> None:
-    """If a mapping has no node, as in a container, tkperf reports an error and removes the mapping at once, because no
-    process has it open.
+    """If a mapping has no node, as in a container, tkperf reports an error and removes the mapping immediately, because
+    no process has it open.
     """
     (tmp_path / "dm-0").unlink()
     with pytest.raises(DeviceError, match=r"dm-0 cannot be opened: No such file"):
@@ -148,8 +148,8 @@ def test_without_a_node_nothing_is_left(kernel: FakeKernel, tmp_path: Path) -> N
 
 
 def test_what_a_killed_tkperf_left_is_cleared_away(kernel: FakeKernel) -> None:
-    """A mapping that a killed tkperf left is removed before a new mapping is created. A mapping that is left lies on no
-    device, because it was not yet marked for removal.
+    """A mapping that a killed tkperf left behind is removed before a new mapping is created. Such a mapping uses no
+    device, because tkperf was killed before it marked the mapping for removal.
     """
     kernel.uuid = "TKPERF-tkperf-segments-sdx"
     create_mapping("tkperf-segments-sdx", TABLE).let_go()
@@ -158,8 +158,8 @@ def test_what_a_killed_tkperf_left_is_cleared_away(kernel: FakeKernel) -> None:
 
 @pytest.mark.parametrize("theirs", ["LVM-abc", "TKPERF-tkperf-segments-sdx"])
 def test_what_lies_on_something_or_is_not_ours_is_left_alone(kernel: FakeKernel, theirs: str) -> None:
-    """If a mapping with the same name lies on a device, or if another program created it, tkperf reports an error and
-    does not change the mapping.
+    """If a mapping with the same name uses a device, or if another program created it, tkperf reports an error and does
+    not change the mapping.
     """
     create_mapping("tkperf-segments-sdx", TABLE).let_go()
     kernel.uuid = theirs
@@ -187,7 +187,7 @@ def permit(scratch: Path) -> Iterator[ErasePermit]:
 
 
 def test_a_drive_under_a_mapping_is_reached_but_not_held(permit: ErasePermit) -> None:
-    """A lent drive cannot be reached, except under a mapping of tkperf. Under the mapping, the drive can be filled, but
+    """A lent drive can be accessed only through a mapping of tkperf. Through the mapping, the drive can be filled, but
     no action that needs the exclusive hold is possible.
     """
     permit.lend(shared=True)
@@ -206,7 +206,7 @@ def test_a_drive_under_a_mapping_is_reached_but_not_held(permit: ErasePermit) ->
 
 
 def test_a_lent_drive_is_checked_again_before_it_is_taken_back(permit: ErasePermit, scratch: Path) -> None:
-    """If a program began to use the drive while it was lent, the run ends, and tkperf does not hold the drive again."""
+    """If a program began to use the drive while it was lent, the run ends, and tkperf does not take the drive back."""
     permit.lend()
     scratch.with_name("another name").hardlink_to(scratch)
     with pytest.raises(RefusedError, match="hard links"):
@@ -222,7 +222,7 @@ SEGMENTS = Segments(seed=1, length_bytes=8192, within_bytes=1 << 20, starts_byte
 
 
 def test_segments_are_mapped_one_behind_the_other_and_gone_afterwards(kernel: FakeKernel, permit: ErasePermit) -> None:
-    """Segments are mapped in sectors, in the order of their places. While the mapping exists, it holds the drive."""
+    """Segments are mapped in sectors, in the order of their positions. While the mapping exists, it holds the drive."""
     assert build_table(SEGMENTS, "8:16") == (Target(0, 16, "linear", "8:16 8"), Target(16, 16, "linear", "8:16 128"))
     mapping = SegmentMapping(permit, SEGMENTS)
     with pytest.raises(DeviceError, match="not mapped at the moment"):
@@ -239,9 +239,8 @@ def test_segments_are_mapped_one_behind_the_other_and_gone_afterwards(kernel: Fa
 def test_who_takes_the_drive_between_the_holds_keeps_it(
     kernel: FakeKernel, permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a program claims the drive after tkperf has released the drive and before the mapping holds the drive, the
-    program keeps the drive, because the kernel does not map a claimed drive. The run then ends, and nothing more is
-    written.
+    """If another program claims the drive after tkperf has released it and before the mapping holds it, the program
+    keeps the drive, because the kernel does not map a claimed drive. The run then ends without any further write.
     """
     real: Callable[..., int] = kernel.__call__
 

@@ -15,7 +15,7 @@ from tkperf.pipeline.consent import Consent, Question, obtain
 
 
 def make_disks(sys_root: Path, *disks: dict[str, str]) -> list[Path]:
-    """Create disks with these attributes in a made-up sysfs, and return their folders.
+    """Create disks with these attributes in a fake sysfs, and return their folders.
 
     ``lun`` is the last part of the SCSI address. ``hidden`` marks a disk without a node in /dev.
     """
@@ -58,7 +58,7 @@ EUI = {"wwid": "eui.0025385b0140a3c1"}
         # Docks and cheap drives may report the same serial number for all disks.
         ([{"serial": "A", "lun": "0", "wwid": f"naa.500{number}"} for number in (1, 2)], ["naa.5001", "naa.5002"]),
         ([{"serial": "A", "lun": "0", "wwid": "t10.ATA DOCK"} for _ in (1, 2)], ["disk0", "disk1"]),
-        # Each boot area of eMMC has a distinct name, so the drive itself needs no addition.
+        # Each boot area of an eMMC drive has a distinct name, so the serial number alone identifies the drive itself.
         (
             [
                 {"serial": "A", "name": "mmcblk0"},

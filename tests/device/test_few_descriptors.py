@@ -1,5 +1,5 @@
-"""A search for users of a device reports an error if it lacks file descriptors. Otherwise the search would find no
-user, and a used device would seem unused.
+"""A search for users of a device reports an error if too few file descriptors are available. Otherwise the search would
+find no user, and a used device would seem unused.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tkperf.model.errors import EngineError
 
 @pytest.mark.parametrize("held", [False, True])
 def test_a_look_that_lacks_descriptors_is_an_error(held: bool, tmp_path: Path) -> None:
-    """Every limit of open files below the number that the search needs leads to an error. Every higher limit leads to
-    no error.
+    """If the limit of open files is below the number that the search needs, the search reports an error. With any
+    higher limit, it reports no error.
     """
     path = tmp_path / "a.img"
     path.write_bytes(bytes(1 << 20))

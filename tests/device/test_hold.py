@@ -1,4 +1,6 @@
-"""tkperf writes only to the device or file that the user confirmed, even if its name later leads to another one."""
+"""tkperf writes only to the device or file that the user confirmed, even if the name later refers to another file or
+device.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ def secret(tmp_path: Path) -> Path:
 
 
 def test_a_link_that_took_the_place_of_a_file_is_not_followed(scratch: Path, secret: Path) -> None:
-    """If a link replaced the shown file before the hold, tkperf does not follow the link to another file."""
+    """If a link replaces the shown file before the hold, tkperf does not follow the link to another file."""
     shown = read_identity(scratch)
     scratch.unlink()
     scratch.symlink_to(secret)
@@ -71,7 +73,9 @@ def test_another_file_of_the_same_size_is_not_held(scratch: Path, secret: Path) 
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator[Path]:
-    """Yield the root folder of a process whose mount namespace has another folder at ``tmp_path``."""
+    """Yield the root folder of a process with another mount namespace. In this namespace, another folder is mounted at
+    ``tmp_path``.
+    """
     if os.geteuid():
         pytest.skip("needs root for a mount namespace")
     other = tmp_path / "other"
@@ -93,8 +97,8 @@ def elsewhere(tmp_path: Path) -> Iterator[Path]:
 def test_a_file_of_another_mount_namespace_is_not_taken_for_that_of_the_same_path(
     scratch: Path, elsewhere: Path
 ) -> None:
-    """A file in another mount namespace is refused. The link in /proc contains the path in that other namespace, and in
-    tkperf's own namespace another file has this path.
+    """A file in another mount namespace is refused. The link in /proc contains its path in that namespace, but in
+    tkperf's own namespace the same path belongs to another file.
     """
     (scratch.parent / "other" / scratch.name).write_bytes(b"theirs" * MIB)
     theirs = elsewhere / scratch.relative_to("/")
@@ -116,8 +120,8 @@ def test_no_scratch_file_is_made_in_another_mount_namespace(tmp_path: Path, else
 
 
 def test_a_file_without_a_name_is_not_taken_for_one_that_has_its_text_as_a_name(scratch: Path) -> None:
-    """tkperf refuses a deleted file. The kernel shows such a file as ``PATH (deleted)``, which may be the name of
-    another file.
+    """tkperf refuses a deleted file. The kernel shows such a file as ``PATH (deleted)``, and another file may have this
+    name.
     """
     with scratch.open("rb") as file:
         way = Path(f"/proc/{os.getpid()}/fd/{file.fileno()}")
@@ -129,7 +133,7 @@ def test_a_file_without_a_name_is_not_taken_for_one_that_has_its_text_as_a_name(
 
 
 def test_what_is_held_is_erased_and_not_what_has_its_name(scratch: Path, secret: Path) -> None:
-    """If the name leads to another file after consent, tkperf still purges the confirmed file."""
+    """If the name refers to another file after consent, tkperf still purges the confirmed file."""
     permit = permit_for(scratch)
     moved = scratch.rename(scratch.with_name("moved"))
     scratch.symlink_to(secret)
@@ -140,7 +144,7 @@ def test_what_is_held_is_erased_and_not_what_has_its_name(scratch: Path, secret:
 
 
 def test_swapping_all_the_time_never_gets_an_unconfirmed_file_written(tmp_path: Path, secret: Path) -> None:
-    """An unconfirmed file is never written to, even if a program swaps the scratch file and a link all the time during
+    """An unconfirmed file is never written to, even if a program continuously swaps the scratch file and a link during
     60 purges.
     """
     name, own, link = tmp_path / "s.img", tmp_path / "own", tmp_path / "link"
@@ -178,8 +182,8 @@ def test_swapping_all_the_time_never_gets_an_unconfirmed_file_written(tmp_path: 
 
 
 def test_another_node_of_the_same_name_is_not_held(loop_device: Callable[..., Path], tmp_path: Path) -> None:
-    """A node of the same name is held only if it has the device number and the disk sequence number that tkperf
-    showed.
+    """A node of the same name is held only if it has the device number and the disk sequence number that tkperf showed
+    to the user.
     """
     first, second = loop_device(size=8 * MIB), loop_device(size=8 * MIB)
     node = tmp_path / "disk"
@@ -231,8 +235,8 @@ def test_a_held_device_is_claimed_except_while_it_is_lent(loop_device: Callable[
 
 
 def test_a_lent_device_is_taken_back_by_its_descriptor(scratch: Path, secret: Path) -> None:
-    """A lent device cannot be used until tkperf takes it back. The permit then reaches the same device, even if another
-    file has its name.
+    """A lent device cannot be used until tkperf takes it back. The permit then refers to the same device, even if
+    another file has its name.
     """
     permit = permit_for(scratch)
     permit.lend()
@@ -248,7 +252,7 @@ def test_a_lent_device_is_taken_back_by_its_descriptor(scratch: Path, secret: Pa
 
 
 def test_the_lock_stays_while_the_device_is_lent(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second tkperf is refused even while the purge tool of the first tkperf has the device."""
+    """A second tkperf is refused even while the first tkperf has lent the device to the purge tool."""
     monkeypatch.setattr("tkperf.device.hold.LOCK_LIMIT_S", 0.1)
     permit = permit_for(scratch)
     permit.lend()
@@ -309,7 +313,9 @@ def test_an_existing_file_is_looked_into(tmp_path: Path) -> None:
 
 
 def test_a_loop_device_is_looked_into_like_the_file_behind_it(loop_device: Callable[..., Path]) -> None:
-    """Data on a loop device counts as data even if libblkid does not recognise it. Zeros do not count as data."""
+    """Any content of a loop device counts as data, even if libblkid does not recognise it. Zeros do not count
+    as data.
+    """
     device = loop_device(size=8 * MIB)
     assert "data " in found_in(device)
     device.write_bytes(bytes(8 * MIB))
@@ -317,8 +323,8 @@ def test_a_loop_device_is_looked_into_like_the_file_behind_it(loop_device: Calla
 
 
 def test_a_scratch_file_is_asked_for_once_it_was_written_to(tmp_path: Path) -> None:
-    """A scratch file needs consent after its first written byte, because tkperf cannot know who wrote this byte.
-    Allocated blocks alone contain no data.
+    """A scratch file needs consent as soon as it contains a written byte, because tkperf cannot know who wrote this
+    byte. Allocated blocks alone contain no data.
     """
     path = tmp_path / "s.img"
     create_file_target(path, MIB)
@@ -345,8 +351,8 @@ def children_of(pid: int) -> set[int]:
 
 @pytest.mark.fio
 def test_a_purge_that_outlives_tkperf_keeps_its_lock(scratch: Path, tmp_path: Path) -> None:
-    """After kill -9 of tkperf during a purge, the purge tool continues and keeps the lock. The next start is refused
-    and names the tool.
+    """If tkperf is killed with kill -9 during a purge, the purge tool continues and keeps the lock. The next start is
+    refused, and the message names the tool.
     """
     words = (
         scratch,

@@ -1,4 +1,4 @@
-"""Facts of a device with their sources, links, and the disk from which the firmware booted."""
+"""The facts of a device with their sources, its links, and the disk from which the firmware booted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write(path: Path, content: str | bytes) -> None:
 
 
 def pci_function(folder: Path, **attributes: str) -> Path:
-    """Create a PCI function in a made-up sysfs, and return its folder."""
+    """Create a PCI function in a fake sysfs, and return its folder."""
     bus = folder.parents[1] / "bus/pci"
     bus.mkdir(parents=True, exist_ok=True)
     write(folder / "class", "0x010802\n")
@@ -36,7 +36,7 @@ def pci_function(folder: Path, **attributes: str) -> Path:
 
 
 def nvme_disk(root: Path, **attributes: str) -> Path:
-    """Create an NVMe namespace behind a PCI function in a made-up sysfs, and return the folder of the disk."""
+    """Create an NVMe namespace behind a PCI function in a fake sysfs, and return the folder of the disk."""
     function = pci_function(root / "devices/pci0000:00/0000:01:00.0", **attributes)
     controller = function / "nvme/nvme0"
     write(controller / "transport", "pcie\n")
@@ -122,8 +122,8 @@ def answering(stdout: str, status: int = 0) -> object:
 
 
 def test_each_fact_has_its_source(tmp_path: Path) -> None:
-    """A value of the kernel is preferred to a value of a tool, and each fact has its source. A fact that nobody knows
-    is listed without a value.
+    """A value of the kernel is preferred to a value of a tool, and each fact has its source. A fact that no source
+    provides is listed without a value.
     """
     nvme_disk(tmp_path, **FULL_LINK, numa_node="1", vendor="0x8086", device="0x0a54")
     tool = answering(json.dumps({"mn": "Drive 1 ", "sn": "OTHER", "fr": "F1  ", "oacs": 1}))
@@ -181,7 +181,7 @@ def test_every_smartctl_tells_a_sas_drive(tmp_path: Path, version: str) -> None:
 
 @pytest.mark.parametrize("stdout", ["", "garbage", "[1]", '{"mn": 5}'])
 def test_a_tool_that_prints_rubbish_costs_only_its_facts(tmp_path: Path, stdout: str) -> None:
-    """Unusable output of a tool is never an error. The model is then not known, and a gap states the reason unless the
+    """Unusable output of a tool never causes an error. The model is then not known. A gap states the reason, unless the
     output was valid JSON.
     """
     nvme_disk(tmp_path)
@@ -215,8 +215,8 @@ def test_another_drive_under_the_same_name(change: dict[str, object]) -> None:
 
 
 def test_a_partition_is_confirmed_by_its_path() -> None:
-    """A partition is confirmed with its path, because the serial number of the drive would not tell which partition the
-    user means.
+    """A partition is confirmed with its path. The serial number of the drive would not show which partition the user
+    means.
     """
     assert an_nvme_drive().confirm_id == "S1"
     assert an_nvme_drive(partition=2, path="/dev/nvme0n1p2").confirm_id == "/dev/nvme0n1p2"

@@ -24,8 +24,8 @@ MIB = 1 << 20
 BLOCK = DeviceIdentity(
     path="/dev/sdx", kind=TargetKind.BLOCK, capacity_bytes=1, logical_block_bytes=512, major_minor="8:0"
 )
-# Rows in the form of /proc/1/stat and /proc/self/mountinfo (proc(5)), as a container with overlayfs has them. They are
-# written by hand, not recorded in a container: the tests below with real namespaces check the same law.
+# Rows in the form of /proc/1/stat and /proc/self/mountinfo (proc(5)), as they appear in a container with overlayfs.
+# They are written by hand and not recorded in a container. The tests below with real namespaces check the same rule.
 SHELL_OF_CONTAINER = "1 (sh) S 0 1 1 0 -1 4194560 1077 8513 0 2 1 1 4 6 20 0 1 0 8723\n"
 MOUNTS_OF_CONTAINER = (
     "713 665 0:63 / / rw,relatime - overlay overlay rw,lowerdir=/l/A,upperdir=/u,workdir=/w\n"
@@ -47,7 +47,9 @@ print(json.dumps([f"[{each.reason.value}] {each.text}" for each in found]))
 
 
 def find_through(*argv: str | Path) -> list[str]:
-    """Return the objections that a process finds. ``argv`` starts it, in namespaces of its own."""
+    """Return the objections that a separate process finds. The command in ``argv`` starts this process in separate
+    namespaces.
+    """
     done = subprocess.run([str(word) for word in argv], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found: list[str] = json.loads(done.stdout)
@@ -76,13 +78,13 @@ def test_a_container_with_its_own_processes_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_empty_proc_is_refused(tmp_path: Path) -> None:
-    """If /proc shows nothing, tkperf is in doubt and refuses."""
+    """If /proc contains no information, tkperf cannot rule out a narrow view and refuses the device."""
     (found,) = find_view_objections(tmp_path, root=tmp_path)
     assert found.text.startswith("from a PID namespace of its own, tkperf sees only")
 
 
 def test_the_mounts_of_process_1_must_be_readable(tmp_path: Path) -> None:
-    """If tkperf sees all processes but not the mounts of process 1, the mounts of the machine are not known."""
+    """If tkperf sees all processes but cannot read the mounts of process 1, the mounts of the machine are not known."""
     make_whole_view(tmp_path)
     assert list(find_view_objections(tmp_path)) == []
     (tmp_path / "1/mountinfo").unlink()
@@ -92,8 +94,8 @@ def test_the_mounts_of_process_1_must_be_readable(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", ["8:0", "8:2"])
 def test_the_disk_of_the_host_is_the_system_disk_also_in_a_container(tmp_path: Path, number: str) -> None:
-    """A container with the processes of the host has a root file system of its own. The disk that contains the root
-    file system of process 1 is still refused, with all of its partitions.
+    """A container can share the processes of the host and still have a separate root file system. The disk that
+    contains the root file system of process 1 is then refused, with all of its partitions.
     """
     disk = tmp_path / "sys/devices/sda"
     for folder, each in ((disk, "8:0"), (disk / "sda1", "8:1"), (disk / "sda2", "8:2")):
@@ -120,13 +122,17 @@ def test_the_disk_of_the_host_is_the_system_disk_also_in_a_container(tmp_path: P
 
 
 def test_a_file_is_measured_in_a_container(tmp_path: Path, scratch: Path) -> None:
-    """A file needs no view of the host, because the kernel's lease shows whether anybody else has it open."""
+    """A file can be measured without a view of the whole host, because the kernel's lease shows whether any other
+    process has the file open.
+    """
     make_container(tmp_path / "proc")
     assert find_objections(read_identity(scratch), proc_root=tmp_path / "proc") == ()
 
 
 def test_a_set_of_a_controller_is_refused_in_a_container(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A virtual drive could not be measured in a container, so its members are not erased for it."""
+    """In a container, tkperf does not erase the members of a virtual drive, because it could not measure the virtual
+    drive there.
+    """
     make_container(tmp_path)
     monkeypatch.setattr("tkperf.device.raid.storcli.find_storcli", lambda: "storcli64")
     objections = list(find_view_objections(tmp_path, root=tmp_path))
@@ -138,8 +144,8 @@ def test_a_set_of_a_controller_is_refused_in_a_container(monkeypatch: pytest.Mon
 
 @pytest.mark.root
 def test_real_namespaces(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """A real PID namespace is refused. A real mount namespace with the processes of the host is not refused, and a
-    mount outside of it is found.
+    """In a real PID namespace, the device is refused. In a real mount namespace with the processes of the host, the
+    device is not refused, and tkperf finds a mount outside the namespace.
     """
     device = loop_device()
     python = (sys.executable, "-c", FIND, device)
@@ -163,8 +169,8 @@ def test_real_namespaces(loop_device: MakeLoop, tmp_path: Path) -> None:
 
 @pytest.mark.root
 def test_a_real_chroot(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """In a chroot, the kernel hides the mounts outside of the chroot from tkperf, so tkperf asks for those of process
-    1.
+    """In a chroot, the kernel hides the mounts outside the chroot from tkperf. tkperf therefore reads the mounts of
+    process 1.
     """
     device, root, folder = loop_device(), tmp_path / "root", tmp_path / "mnt"
     run_tool("mkfs.ext4", "-q", device)
@@ -172,7 +178,7 @@ def test_a_real_chroot(loop_device: MakeLoop, tmp_path: Path) -> None:
         each.mkdir(parents=True)
     os.mknod(root / "dev/null", 0o20666, os.makedev(1, 3))
     os.mknod(root / device.relative_to("/"), 0o60600, device.stat().st_rdev)
-    # The file behind the loop device has the same name in the chroot.
+    # Within the chroot, the file behind the loop device has the same name.
     image = tmp_path / "loop0.img"
     (root / image.parent.relative_to("/")).mkdir(parents=True)
     os.link(image, root / image.relative_to("/"))

@@ -1,5 +1,5 @@
-"""Stand-ins print only texts that the real programs print. Each of these forms has a source, and a stand-in adds no
-text.
+"""Stand-ins print only texts that the real programs print. Each of these forms has a source. A stand-in adds no text of
+its own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SILENT = {"SG_ERASE"}
 
 @pytest.mark.parametrize("form", ALL_FORMS, ids=lambda form: f"{form.program}-{form.name}")
 def test_each_form_has_a_source_and_a_pattern_for_each_field(form: Form) -> None:
-    """Each form has a version and a source. Each part that varies has a regular expression, and no other part
+    """Each form has a version and a source. Each part that varies has a regular expression, and no fixed part
     has one.
     """
     assert SOURCE.fullmatch(form.source), form.source

@@ -1,4 +1,4 @@
-"""Purging with the drives' own commands, against stand-ins of the tools, for commands that no emulator has."""
+"""Purging with the drives' own commands. Stand-ins replace the tools, because no emulator supports these commands."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
 
 @pytest.fixture
 def drive(tmp_path: Path, tools: FakeTools) -> DeviceIdentity:
-    """Return the identity of a file full of data that takes the place of a SATA drive."""
+    """Return the identity of a file that is full of data and replaces a SATA drive in the tests."""
     path = tmp_path / "drive"
     path.write_bytes(bytes(range(1, 256)) * 8224)
     tools.update(drive=str(path))
@@ -95,8 +95,8 @@ def chosen(offers: tuple[Offer, ...], name: str | None = None) -> PurgeMethod:
 
 
 def test_security_erase_leaves_no_password(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
-    """Security erase uses the enhanced form if the drive claims it. tkperf records the password before it sets the
-    password, and clears the password at the end.
+    """Security erase uses the enhanced form if the drive reports support for it. tkperf records the password before it
+    sets the password, and clears the password at the end.
     """
     tools.update(supported=True, enhanced=True)
     notes: list[tuple[str, int]] = []
@@ -127,7 +127,7 @@ def test_a_failed_erase_takes_the_password_away(tools: FakeTools, drive: DeviceI
 def test_an_erase_that_hangs_is_given_up(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If an erase hangs, tkperf stops waiting after a time limit and then removes the password."""
+    """If an erase does not end, tkperf stops waiting after a time limit and then removes the password."""
     monkeypatch.setattr(ata, "LEAST_ERASE_LIMIT_S", 0.5)
     monkeypatch.setattr(ata, "ERASE_LIMIT_FACTOR", 0)
     tools.update(supported=True, erase_hangs=True)
@@ -158,8 +158,8 @@ def test_the_time_for_an_erase_follows_from_the_drives_estimate(
 def test_a_drive_that_ignores_the_password_is_not_believed(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
 ) -> None:
-    """tkperf reads the identify data after it set the password, because hdparm ends with status 0 on drives that ignore
-    the password. Without a set password, the erase is refused.
+    """After tkperf has set the password, it reads the identify data, because some drives ignore the password although
+    hdparm ends with status 0. If no password is set, the erase is refused.
     """
     tools.update(supported=True, deaf=True)
     with pytest.raises(DeviceError, match="but did not set it"):
@@ -180,8 +180,8 @@ def test_a_drive_that_ignores_the_password_is_not_believed(
 def test_security_states_that_rule_it_out(
     tools: FakeTools, drive: DeviceIdentity, state: dict[str, object], says: str
 ) -> None:
-    """Security erase is not offered if the drive is frozen, locked, already protected with a password, or lacks the
-    feature. It is not offered either if the state cannot be read.
+    """Security erase is not offered if the drive is frozen, locked, already protected with a password, or does not
+    support the feature. It is also not offered if the state cannot be read.
     """
     tools.update(**state)
     assert says in because(by_name(ata.offer_ata(drive))["ata-security-erase"])
@@ -198,7 +198,7 @@ def test_the_next_start_can_unlock(tools: FakeTools, drive: DeviceIdentity) -> N
 
 
 def test_somebody_elses_password_is_reported(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """If the password of a drive is not tkperf's, tkperf cannot clear it. The message tells the user how to
+    """If the password of a drive was not set by tkperf, tkperf cannot clear it. The message explains how the user can
     clear it.
     """
     tools.update(supported=True, enabled=True, locked=True, password="secret")
@@ -207,7 +207,7 @@ def test_somebody_elses_password_is_reported(tools: FakeTools, drive: DeviceIden
 
 
 def test_identify_data_of_another_program_are_refused() -> None:
-    """Unusable identify data lead to an error, and never count as "not supported"."""
+    """Unusable identify data leads to an error, and never counts as "not supported"."""
     with pytest.raises(EngineError, match="no identify data"):
         parse_identify("hello", path="/dev/sdx")
 
@@ -216,8 +216,8 @@ def test_identify_data_of_another_program_are_refused() -> None:
 
 
 def test_sanitize_is_preferred_and_watched(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
-    """If the drive claims ATA Sanitize by block erase, tkperf prefers it to security erase, because sanitize needs no
-    password. tkperf reports the progress of the sanitize.
+    """If the drive reports support for ATA Sanitize with block erase, tkperf prefers it to security erase, because
+    sanitize needs no password. tkperf reports the progress of the sanitize.
     """
     tools.update(supported=True, sanitize=["BLOCK_ERASE_EXT"], sanitize_takes_polls=2)
     seen: list[float | None] = []
@@ -230,7 +230,7 @@ def test_sanitize_is_preferred_and_watched(tools: FakeTools, drive: DeviceIdenti
 
 
 def test_a_failed_sanitize_ends_the_test(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
-    """A failed sanitize ends the test. A drive in state SD3 aborts even the command that reads its state, so hdparm
+    """A failed sanitize ends the test. A drive in state SD3 aborts even the command that reads its state. hdparm then
     prints the reason and ends with status 5.
     """
     tools.update(sanitize=["BLOCK_ERASE_EXT"], sanitize_takes_polls=1, sanitize_fails=True)
@@ -241,7 +241,7 @@ def test_a_failed_sanitize_ends_the_test(tools: FakeTools, drive: DeviceIdentity
 def test_a_sanitize_that_reports_no_success_is_not_believed(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a drive is idle but does not report "Completed Without Error", the purge fails. Such a drive has not
+    """If a drive is idle but does not report "Completed Without Error", the purge fails. Such a drive was not
     sanitized, or has lost the state of its sanitize.
     """
     tools.update(sanitize=["BLOCK_ERASE_EXT"])
@@ -261,8 +261,8 @@ def test_a_sanitize_that_reports_no_success_is_not_believed(
 def test_a_sanitize_whose_start_or_end_is_hidden_is_not_offered(
     tools: FakeTools, drive: DeviceIdentity, state: dict[str, object], says: str
 ) -> None:
-    """Sanitize is not offered if it is frozen or if the adapter returns no registers. tkperf then chooses the next
-    method.
+    """Sanitize is not offered if the drive is in the sanitize frozen state, or if the adapter returns no registers.
+    tkperf then chooses the next method.
     """
     tools.update(supported=True, sanitize=["BLOCK_ERASE_EXT", "CRYPTO_SCRAMBLE_EXT"], **state)
     offers = by_name(ata.offer_ata(drive))
@@ -292,7 +292,7 @@ def test_a_drive_whose_sanitize_failed_is_refused(tools: FakeTools, drive: Devic
 
 
 def test_overwriting_is_never_chosen_by_itself(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """tkperf overwrites a drive only if the user names this method, because overwriting wears flash."""
+    """tkperf overwrites a drive only if the user selects this method, because overwriting wears flash."""
     tools.update(sanitize=["OVERWRITE_EXT"])
     with pytest.raises(DeviceError, match="offers no purge method"):
         chosen(ata.offer_ata(drive))
@@ -322,7 +322,7 @@ def test_a_drive_is_overwritten_once_if_hdparm_can_ask_for_it(
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
-    """Return the sysfs folder of an NVMe controller's only namespace."""
+    """Return the sysfs folder of the only namespace of an NVMe controller."""
     controller = tmp_path / "sys/nvme0"
     (controller / "nvme0n1/queue").mkdir(parents=True)
     (controller / "nvme0n1/dev").write_text("259:0\n")
@@ -363,7 +363,7 @@ def test_nvme_commands_get_the_name_of_the_kernel(
     tools: FakeTools, disk: Path, loop_device: Callable[..., Path], tmp_path: Path, name: str
 ) -> None:
     """nvme commands receive the kernel's name of the held device, because nvme-cli 3.0 opens only names in /dev. The
-    name given by the user may lead to another device by then.
+    name that the user gave may refer to another device by then.
     """
     first, second = loop_device(size=MIB), loop_device(size=MIB)
     node = tmp_path / "disk"
@@ -396,7 +396,7 @@ def test_nvme_commands_get_the_name_of_the_kernel(
 def test_nvme_sanitize_that_fails(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path, version: str, ends: int, says: str
 ) -> None:
-    """If the sanitize log reports a failure, the purge fails, whatever the exit status of the command was.
+    """If the sanitize log reports a failure, the purge fails. The exit status of the command does not matter.
 
     A reserved status in the log does not count as success.
     """
@@ -490,7 +490,7 @@ def test_an_nvme_drive_in_a_failure_state_is_refused(tools: FakeTools, state: st
 def test_a_drive_that_cannot_be_read_has_not_left_its_failure_state(
     tools: FakeTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
 ) -> None:
-    """A drive with a failed sanitize is refused if it cannot be read completely. nvme-cli before 2.12 does not report
+    """A drive with a failed sanitize is refused if any part of it cannot be read. nvme-cli before 2.12 does not report
     the failure state, so only a complete read shows that the drive is usable.
     """
     tools.update(ends=3, version="2.3")
@@ -530,7 +530,7 @@ def test_an_unknown_form_of_the_sanitize_log_is_refused(log: dict[str, object]) 
 def test_nvme_commands_that_the_drive_refuses(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path, version: str
 ) -> None:
-    """If an NVMe drive refuses Format or Sanitize, the error contains the drive's reason."""
+    """If an NVMe drive rejects Format or Sanitize, the error contains the drive's reason."""
     tools.update(controller={"oacs": 2, "sanicap": 2}, namespace={}, refuses=True, version=version)
     offers = nvme.offer_nvme(drive, disk)
     with pytest.raises(DeviceError, match="a sanitize operation is in progress"):
@@ -579,8 +579,8 @@ def test_a_partition_is_offered_no_command_of_its_drive(
 def test_nvme_format_of_all_namespaces_is_refused(
     tools: FakeTools, drive: DeviceIdentity, disk: Path, attributes: int
 ) -> None:
-    """Format is refused if the controller formats all namespaces together, because Format would also erase namespaces
-    that the user did not confirm.
+    """Format is refused if the controller formats all namespaces together. Format would then also erase namespaces that
+    the user did not confirm.
     """
     tools.update(controller={"oacs": 2, "fna": attributes, "sanicap": 2}, namespace={})
     add_sibling(disk)
@@ -592,7 +592,7 @@ def test_nvme_format_of_all_namespaces_is_refused(
 def test_nvme_format_keeps_format_and_protection(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path
 ) -> None:
-    """Format NVM keeps the LBA format (17, in the extended list), the place of the metadata and the protection. The
+    """Format NVM keeps the LBA format (17, in the extended list), the position of the metadata and the protection. The
     time limit is six hours, given in ms.
     """
     tools.update(controller={"oacs": 2}, namespace={"flbas": 0b0110001 | 1 << 4, "dps": 0b1001, "dlfeat": 0})
@@ -632,8 +632,8 @@ def test_scsi_sanitize(tools: FakeTools, drive: DeviceIdentity, permit: ErasePer
 def test_an_erase_that_fails_is_no_end(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, sense: list[int], says: str
 ) -> None:
-    """If an erase failed, the purge fails, although the device then indicates no progress and sg_requests --progress
-    ends with status 0.
+    """If an erase failed, the purge fails. The device then indicates no progress, and sg_requests --progress ends with
+    status 0, but neither counts as success.
     """
     tools.update(sanitize=[2], erase_takes_polls=1, sense_after=sense)
     with pytest.raises(DeviceError, match=says):
@@ -641,8 +641,8 @@ def test_an_erase_that_fails_is_no_end(
 
 
 def test_an_erase_ends_when_the_device_is_ready(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
-    """The erase has ended only when the device is ready. A device that is not ready and indicates no progress, for
-    example while it spins up, has not ended the erase.
+    """An erase has ended only when the device is ready. A device that is not ready and indicates no progress may, for
+    example, be spinning up, so the erase does not count as ended.
     """
     tools.update(sanitize=[2], erase_takes_polls=2, erase=[0x01])
     seen: list[float | None] = []
@@ -652,8 +652,8 @@ def test_an_erase_ends_when_the_device_is_ready(tools: FakeTools, drive: DeviceI
 
 
 def test_an_erase_whose_end_is_hidden_is_not_offered(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """If an adapter returns no sense data, no erase is offered, because tkperf would assume at once that the erase had
-    ended.
+    """If an adapter returns no sense data, no erase is offered. Without sense data, tkperf would conclude immediately
+    that the erase had ended.
     """
     tools.update(sanitize=[2], silent=True)
     offers = by_name(scsi.offer_scsi(replace(drive, interface="SAS")))
@@ -692,7 +692,9 @@ def test_scsi_format_keeps_protection_information(
     protection: str,
     options: set[str],
 ) -> None:
-    """SCSI Format keeps the protection information of a device. Without options, sg_format would remove it."""
+    """SCSI Format keeps the protection information of a device. Without additional options, sg_format would
+    remove it.
+    """
     disk = tmp_path / "disk/device/scsi_disk/0:0:0:0"
     disk.mkdir(parents=True)
     (disk / "protection_type").write_text(protection + "\n")
@@ -722,14 +724,14 @@ def test_scsi_format_keeps_protection_information(
     ],
 )
 def test_sense_data_of_both_formats(dump: str, reads: tuple[int, int, int, float | None] | None) -> None:
-    """tkperf parses the sense data layouts of SPC, and accepts no other text as sense data."""
+    """tkperf parses the layouts of sense data that SPC defines, and accepts no other text as sense data."""
     sense = parse_sense(dump)
     found = None if sense is None else (sense.key, sense.code, sense.qualifier, sense.progress)
     assert found == reads
 
 
 def test_scsi_format_by_kind_of_drive(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """A SAS SSD may be purged with Format Unit. tkperf never sends SCSI erase commands through a USB bridge."""
+    """A SAS SSD can be purged with Format Unit. tkperf never sends SCSI erase commands through a USB bridge."""
     assert chosen(scsi.offer_scsi(replace(drive, interface="SAS", rotational=False))).name == ("scsi-format")
     usb = by_name(scsi.offer_scsi(replace(drive, interface="USB")))
     assert all("bridges" in because(offer) for offer in usb.values())
@@ -784,9 +786,9 @@ def test_a_drive_that_still_erases_itself_is_refused(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A drive that is erasing itself is refused until the erase has ended, whoever started the erase.
+    """A drive that is erasing itself is refused until the erase has ended, even if tkperf did not start the erase.
 
-    This rule also holds in doctor and for a partition. A missing tool does not prevent the run.
+    This rule also applies to doctor and to a partition. A missing tool does not prevent the run.
     """
     disk = tmp_path / "disk"
     (disk / marker).parent.mkdir(parents=True)
@@ -840,7 +842,7 @@ DATA, OTHER, ZEROS = b"data", b"other", base._ZEROS
 def test_samples_that_cannot_be_read_verify_nothing(
     before: list[bytes | None], after: list[bytes | None], says: str
 ) -> None:
-    """An erasure is verified only with samples that read as zeros, or with samples that were read before the purge and
+    """An erasure is verified in two cases: the samples read as zeros, or the samples were read before the purge and
     have changed since.
     """
     looks = [base.SampledContent("/dev/sdx", dict(enumerate(each))) for each in (before, after)]
@@ -858,7 +860,7 @@ def test_one_sample_that_holds_its_data_is_enough() -> None:
 
 
 def test_zeros_that_are_promised_must_be_readable() -> None:
-    """If a device promises zeros after a purge, a read error counts as a failed purge, just as other data does."""
+    """If a device promises zeros after a purge, a read error counts as a failed purge, just as remaining data does."""
     before = base.SampledContent("/dev/sdx", {0: DATA, 1: DATA})
     after = base.SampledContent("/dev/sdx", {0: ZEROS, 1: None})
     with pytest.raises(DeviceError, match="1 of 2 samples are not zero"):

@@ -1,4 +1,4 @@
-"""RAID sets: the configuration file, and MegaRAID with a stand-in for storcli that prints the documented JSON."""
+"""RAID sets: the configuration file, and MegaRAID. A stand-in for storcli prints the documented JSON."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def write(folder: Path, **changes: object) -> Path:
     ],
 )
 def test_a_bad_configuration_names_file_key_and_reason(tmp_path: Path, changes: dict[str, object], says: str) -> None:
-    """An error about a mistake in raid.json contains the file, the key and the reason."""
+    """An error about a mistake in raid.json names the file and the key, and states the reason."""
     with pytest.raises(UsageError, match=r"raid\.json") as raised:
         load_raid_config(write(tmp_path, **changes))
     assert says in str(raised.value)
@@ -118,7 +118,7 @@ def permit_for(raid: StorcliSet) -> ControllerPermit:
 
 
 def test_a_set_is_made_initialised_and_deleted(tools: FakeTools, tmp_path: Path) -> None:
-    """The commands for a set, from its creation to its deletion, are exactly the expected ones, in this order."""
+    """The commands that create and later delete a set are exactly the expected commands, in this order."""
     raid = make_set(tmp_path)
     permit = permit_for(raid)
     assert raid.purge_drives(permit, lambda _: None) == "MegaRAID drive erase, simple: overwritten once"
@@ -199,7 +199,7 @@ def test_a_drive_in_use_is_refused(tools: FakeTools, tmp_path: Path) -> None:
 )
 def test_a_drive_of_another_set_is_refused(tools: FakeTools, tmp_path: Path, change: dict[str, str], says: str) -> None:
     """A drive of another set is refused as a member. A foreign drive is also "unconfigured good", but it may contain
-    data of somebody else.
+    data of another set.
     """
     drives = tools.state["drives"]
     drives["252:0"] |= change
@@ -227,8 +227,8 @@ def test_a_node_that_is_taken_is_refused_before_anything_is_made(tools: FakeTool
 
 @pytest.mark.parametrize("fault", [{"device": "/dev/sdq"}, {"add_fails": True}])
 def test_what_was_made_in_vain_is_taken_away_again(tools: FakeTools, tmp_path: Path, fault: dict[str, object]) -> None:
-    """If the virtual drive has another name than DEVICE, or if storcli fails after it created the virtual drive, tkperf
-    removes the virtual drive again.
+    """If the virtual drive has another name than DEVICE, or if storcli fails after it has created the virtual drive,
+    tkperf removes the virtual drive again.
     """
     tools.update(**fault)
     raid = make_set(tmp_path)
@@ -239,7 +239,7 @@ def test_what_was_made_in_vain_is_taken_away_again(tools: FakeTools, tmp_path: P
 
 
 def test_the_drives_must_be_those_confirmed(tools: FakeTools, tmp_path: Path) -> None:
-    """The user must confirm the serial numbers of the drives in their order. If a drive is exchanged in its slot after
+    """The user must confirm the serial numbers of the drives in order. If a drive is exchanged in its slot after
     consent, the set is neither purged nor created.
     """
     raid = make_set(tmp_path)
@@ -311,7 +311,7 @@ def test_a_set_of_mdadm_is_made_and_removed(
 
 
 def test_why_mdadm_makes_no_set_is_passed_on(tools: FakeTools, tmp_path: Path) -> None:
-    """If mdadm fails, the error contains mdadm's reason, with the name of the member that the user knows."""
+    """If mdadm fails, the error contains mdadm's reason, and names the member as the user named it."""
     tools.install("mdadm", MDADM)
     tools.update(missing=True)
     devices = ["/members/a", "/members/b"]
@@ -329,8 +329,8 @@ def test_addresses_must_be_enclosure_and_slot(tools: FakeTools, tmp_path: Path) 
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_members_are_purged_at_once_with_their_notes_on_record(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All members are purged at the same time, and the note of each member is written before this member is purged. If
-    a note cannot be written, only the purge of this member is stopped.
+    """All members are purged at the same time. The note about each member is written before this member is purged. If a
+    note cannot be written, only the purge of this member is stopped.
     """
     both_there, erased, reports = threading.Barrier(2, timeout=30), [], []
 
@@ -362,8 +362,8 @@ def test_members_are_purged_at_once_with_their_notes_on_record(kept: bool, monke
 
 
 def test_an_interruption_at_any_moment_of_a_parallel_purge_takes_effect(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C takes effect at any moment of a parallel purge, even between a note and its answer. No purging thread
-    waits forever for an answer.
+    """Ctrl-C takes effect at any moment of a parallel purge, even between a note and the answer to it. No purging
+    thread waits forever for an answer.
     """
     under_way: set[str] = set()
 
@@ -378,8 +378,8 @@ def test_an_interruption_at_any_moment_of_a_parallel_purge_takes_effect(monkeypa
         return "verified"
 
     def purge(interrupt: tuple[str, int, int] | None) -> set[tuple[str, int, int]]:
-        """Purge, and raise KeyboardInterrupt at this place in the code. Return all places at which Python may handle a
-        signal.
+        """Purge the set, and raise KeyboardInterrupt at the given place in the code. Return all places at which Python
+        can handle a signal.
         """
         places = set()
 

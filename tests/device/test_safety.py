@@ -1,5 +1,5 @@
-"""tkperf never erases a device that is in use, whatever name the device has. The kernel's facts decide whether a device
-is in use.
+"""tkperf never erases a device that is in use, under any name of the device. The kernel's information decides whether a
+device is in use.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def reasons(path: Path) -> set[Reason]:
 
 
 def purge(permit: ErasePermit) -> str:
-    """Purge with the method that tkperf would choose."""
+    """Purge the target with the method that tkperf would choose."""
     method = plan_purge(permit.identity).choose(None, device=permit.identity.path)
     return run_purge(permit, method)
 
@@ -61,7 +61,9 @@ def mounted(device: Path, folder: Path) -> Iterator[None]:
 
 
 def test_a_free_device_has_nothing_against_it(loop_device: MakeLoop) -> None:
-    """A device that nobody uses is permitted and then purged. This test is the counterpart of all refusals."""
+    """A device that no other program uses is permitted and then purged. This test is the counterpart of all
+    refusals.
+    """
     device = loop_device()
     identity = read_identity(device)
     assert find_objections(identity) == ()
@@ -72,7 +74,7 @@ def test_a_free_device_has_nothing_against_it(loop_device: MakeLoop) -> None:
 
 
 def test_a_mounted_device_is_refused_by_every_name(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """A mounted device is refused, whether the user names its path, a link or a link to a link. The refusal names the
+    """A mounted device is refused. The user may specify its path, a link, or a link to a link. The refusal names the
     mount point.
     """
     device = loop_device()
@@ -104,7 +106,7 @@ def test_a_disk_with_a_mounted_partition_is_refused(loop_device: MakeLoop, tmp_p
 def test_a_file_with_another_name_is_refused_behind_a_loop_device_too(
     loop_device: MakeLoop, scratch: Path, tmp_path: Path
 ) -> None:
-    """A file with several hard links is refused, also behind a loop device, because another user may need the data
+    """A file with several hard links is refused, even behind a loop device, because another user may need the data
     under the other name.
     """
     device = loop_device()
@@ -130,7 +132,7 @@ def test_swap_space_is_refused(loop_device: MakeLoop) -> None:
 
 
 def test_a_device_somebody_holds_exclusively_is_refused(loop_device: MakeLoop) -> None:
-    """A device that another program opened with O_EXCL is refused, whatever the program is."""
+    """A device that another program opened with O_EXCL is refused. The kind of program does not matter."""
     device = loop_device()
     holder = os.open(device, os.O_RDWR | os.O_EXCL)
     try:
@@ -172,7 +174,9 @@ def test_holders_and_mounted_partitions_are_found_in_sysfs(tmp_path: Path) -> No
 
 
 def test_only_the_holder_that_tkperf_made_is_no_objection(tmp_path: Path) -> None:
-    """While tkperf has lent a drive to its own set or mapping, any other holder of the drive is still an objection."""
+    """While tkperf has lent a drive to its own set or mapping, any other holder of the drive still causes an
+    objection.
+    """
     disk = tmp_path / "sys/devices/disk"
     for holder in ("dm-0", "dm-1"):
         (disk / "holders" / holder).mkdir(parents=True)
@@ -190,11 +194,11 @@ def test_only_the_holder_that_tkperf_made_is_no_objection(tmp_path: Path) -> Non
 
 
 def test_a_file_in_use_is_refused(scratch: Path, tmp_path: Path) -> None:
-    """A file that is open in another process or has several hard links is refused. The content of the file remains
-    unchanged.
+    """A file that is open in another process, or that has several hard links, is refused. The content of the file
+    remains unchanged.
     """
     before = scratch.read_bytes()
-    # The shell ends at once, so the reader is an orphan. Child processes of tkperf would not count as users of the
+    # The shell ends immediately, so the reader is an orphan. Child processes of tkperf would not count as users of the
     # file.
     reader = int(run_tool("sh", "-c", f"sleep 30 < {scratch} > /dev/null 2>&1 & echo $!"))
     try:
@@ -211,13 +215,13 @@ def test_a_file_in_use_is_refused(scratch: Path, tmp_path: Path) -> None:
 
 
 def test_a_file_behind_a_loop_device_is_refused(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """A file behind a loop device is refused, because the loop device is a disk that somebody may use."""
+    """A file behind a loop device is refused, because another program may use the loop device as a disk."""
     loop_device()
     assert_refused(tmp_path / "loop0.img", "behind loop device")
 
 
 def test_the_wrong_confirmation_is_refused_and_touches_nothing(scratch: Path) -> None:
-    """A wrong answer is refused, and nothing is touched. The right answer is the serial number or the path of the
+    """A wrong answer is refused, and no data is changed. The right answer is the serial number or the path of the
     device.
     """
     with pytest.raises(RefusedError, match="does not confirm"):
@@ -259,7 +263,7 @@ def test_there_is_no_load_without_a_permit_in_use(scratch: Path) -> None:
 
 
 def test_a_permit_is_good_for_one_run(scratch: Path) -> None:
-    """A permit can be redeemed once. After its release, it permits nothing."""
+    """A permit can be redeemed only once. After its release, it permits no action."""
     permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch))
     permit.redeem()
     with pytest.raises(RefusedError, match="one run"):
@@ -337,9 +341,7 @@ def test_an_unused_loop_device_has_no_capacity() -> None:
 
 
 def test_a_target_gone_or_exchanged_before_consent_is_refused(scratch: Path, tmp_path: Path) -> None:
-    """If the target disappeared or was exchanged for another one with the same name before consent, the run is
-    refused.
-    """
+    """If the target disappears before consent, or another target with the same name replaces it, the run is refused."""
     shown = read_identity(scratch)
     other = tmp_path / "other"
     other.write_bytes(b"\x5a" * (64 << 20))

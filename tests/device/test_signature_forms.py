@@ -65,7 +65,7 @@ def test_a_device_that_wipefs_cannot_read_is_an_error(monkeypatch: pytest.Monkey
 
 
 def test_a_question_quotes_only_short_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The consent question quotes labels and titles as short lines without control characters, because strangers may
+    """The consent question quotes labels and titles as short lines without control characters, because other users may
     have written these texts.
 
     The question may be shown on another host, to a user who is not allowed to read the file.

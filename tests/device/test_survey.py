@@ -1,5 +1,5 @@
-"""Users of a target that tkperf cannot see. tkperf names each such blind spot in one sentence, and only if an unseen
-user could matter.
+"""Users of a target that tkperf cannot see. tkperf names each such blind spot in one sentence, but only if an unseen
+user would matter.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ BLOCK = DeviceIdentity(
 
 @pytest.fixture
 def trees(tmp_path: Path) -> dict[str, Path]:
-    """Return the folders of a made-up machine on which tkperf can see everything: the process is in the first PID
-    namespace, and the kernel exports nothing.
+    """Return the folders of a fake machine on which tkperf can see all users. The process is in the first PID
+    namespace, and the kernel exports no target.
     """
     roots = {name: tmp_path / name for name in ("sys_root", "proc_root", "root")}
     for root in roots.values():
@@ -55,7 +55,7 @@ def spots(identity: DeviceIdentity, trees: dict[str, Path]) -> dict[str, str]:
 
 
 def test_nothing_is_said_where_everything_can_be_seen(trees: dict[str, Path]) -> None:
-    """If tkperf can see everything, no blind spot is named. A mark of a container alone hides nothing, because a
+    """If tkperf can see all users, it names no blind spot. A sign of a container alone is not a blind spot, because a
     container may share the machine's processes.
     """
     write(trees["root"] / ".dockerenv", "")
@@ -90,7 +90,7 @@ def test_a_private_pid_namespace(trees: dict[str, Path], mark: str, content: str
     [
         ("pid:[4026531836]", "77", True),
         ("pid:[4026532001]", "77", False),
-        # /proc belongs to a namespace above, which need not be the first one.
+        # /proc belongs to a parent namespace, which is not necessarily the first one.
         ("pid:[4026531836]", "77\t1", False),
     ],
 )
@@ -109,7 +109,7 @@ def test_the_first_pid_namespace_by_its_number(
 
 @pytest.mark.parametrize("option", ["hidepid=2", "hidepid=invisible", "hidepid=1", "subset=pid"])
 def test_hidden_processes(trees: dict[str, Path], option: str) -> None:
-    """If /proc hides the processes of other users, this is named as a blind spot, unless tkperf may trace any
+    """If /proc hides the processes of other users, tkperf names this as a blind spot, unless it may trace any
     process.
     """
     proc = trees["proc_root"]
@@ -117,7 +117,7 @@ def test_hidden_processes(trees: dict[str, Path], option: str) -> None:
     assert spots(BLOCK, trees) == {}
     write(proc / "self/status", "NSpid:\t77\nCapEff:\t0000000000000000\n")
     assert list(spots(BLOCK, trees)) == ["hidden-processes"]
-    ptrace = 1 << 19  # CAP_SYS_PTRACE of linux/capability.h
+    ptrace = 1 << 19  # CAP_SYS_PTRACE in linux/capability.h
     write(proc / "self/status", f"NSpid:\t77\nCapEff:\t{ptrace:016x}\n")
     assert spots(BLOCK, trees) == {}
     write(proc / "self/status", f"NSpid:\t77\nCapEff:\t{0x1FFFFFFFFFF & ~ptrace:016x}\n")
@@ -158,7 +158,7 @@ def test_exports_without_configfs(trees: dict[str, Path], module: str, folder: s
 
 
 def test_exports_of_what_cannot_be_found(trees: dict[str, Path]) -> None:
-    """If an exported path leads nowhere in tkperf's namespace, it is named as a blind spot, because the export may use
+    """If an exported path does not exist in tkperf's namespace, it is named as a blind spot, because the export may use
     the target.
     """
     entry = "kernel/config/nvmet/subsystems/a/namespaces/1/device_path"
@@ -184,7 +184,7 @@ def test_a_file_that_nobody_else_has_open_needs_none_of_that(trees: dict[str, Pa
 def test_swap_space_that_cannot_be_found_is_not_passed_over(
     trees: dict[str, Path], loop_device: Callable[..., Path]
 ) -> None:
-    """A swap file that cannot be found is named as a blind spot of a loop device, because the file behind the loop
+    """If a swap file cannot be found, it is named as a blind spot for a loop device, because the file behind the loop
     device may be this swap file.
     """
     device = loop_device()
@@ -210,7 +210,7 @@ def test_a_file_on_a_file_system_of_several_machines(trees: dict[str, Path], scr
     machine.
     """
     proc = trees["proc_root"]
-    # All descriptors have the same facts, so that every descriptor seems to be on this mount.
+    # All descriptors have the same facts, so every descriptor seems to be on this mount.
     (proc / "self/fd").symlink_to("/proc/self/fd")
     for number in range(200):
         write(proc / f"self/fdinfo/{number}", "mnt_id:\t77\n")
@@ -301,8 +301,8 @@ def own_file() -> Iterator[Path]:
 @needs_root
 @pytest.mark.root
 def test_an_ordinary_user_on_his_own_file(own_file: Path, foreign: Foreign) -> None:
-    """An ordinary user who measures a file of this user receives one blind spot and no objection. The sentence adds
-    that no other process has the file open now.
+    """An ordinary user who measures an own file receives one blind spot and no objection. The sentence adds that no
+    other process has the file open now.
     """
 
     def look() -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Scratch files are created completely, never replace an existing file, and are measured with direct I/O only."""
+"""Scratch files are created completely, never replace an existing file, and are measured only with direct I/O."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tkperf.model.errors import DeviceError
 
 
 def test_a_scratch_file_has_all_its_blocks(tmp_path: Path) -> None:
-    """All blocks of a scratch file are allocated, so that reads of blocks that were never written are no
-    special case.
+    """All blocks of a scratch file are allocated, so reads of blocks that were never written behave like all other
+    reads.
     """
     path = tmp_path / "a"
     create_file_target(path, 8 << 20)

@@ -1,5 +1,5 @@
-"""Reading the logs of drives, with tools that are missing, hang or print invalid output, with drives that are
-exchanged, and with pauses.
+"""Reading the logs of drives. The tests cover tools that are missing, that do not end or that print invalid output.
+They also cover drives that are exchanged, and pauses.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MIB = 1 << 20
 
 
 class Tools:
-    """Stand-ins for nvme and smartctl. tkperf calls this object in place of running the programs."""
+    """Stand-ins for nvme and smartctl. tkperf calls this object and does not start the real programs."""
 
     def __init__(self) -> None:
         self.calls: list[list[str]] = []
@@ -61,7 +61,7 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Tools:
 
 
 class MadeUp:
-    """A loop device with a made-up sysfs that describes it as an NVMe drive or a SATA drive."""
+    """A loop device with a fake sysfs that describes it as an NVMe drive or a SATA drive."""
 
     def __init__(self, folder: Path, device: Path, *, nvme: bool) -> None:
         self.identity = replace(
@@ -110,7 +110,7 @@ def watch_of() -> Iterator[Callable[..., TelemetryWatch]]:
 
 
 def wait_for(found: Callable[[], Any]) -> Any:
-    """Call ``found`` until its result is true, for at most 10 s, and return the result."""
+    """Call ``found`` repeatedly until its result is true, for up to 10 s. Return this result."""
     until_s = time.monotonic() + 10
     while time.monotonic() < until_s:
         if value := found():
@@ -120,8 +120,8 @@ def wait_for(found: Callable[[], Any]) -> Any:
 
 
 def test_an_nvme_drive_by_nvme_cli(nvme: MadeUp, tools: Tools) -> None:
-    """For an NVMe drive, nvme-cli gives the SMART log, the OCP log and the power state. One reading before the run
-    records facts and sources.
+    """For an NVMe drive, nvme-cli provides the SMART log, the OCP log and the power state. One reading before the run
+    records the facts and their sources.
     """
     log = nvme.log(tools)
     reading = log.look_first(lambda: 5.0)
@@ -148,8 +148,8 @@ def test_without_ocps_log_it_is_asked_for_once(nvme: MadeUp, tools: Tools) -> No
 
 
 def test_a_sata_drive_by_smartctl(disk: MadeUp, tools: Tools) -> None:
-    """For a SATA drive, smartctl gives the log. During a run, tkperf requests only the needed values, because each
-    SMART command stops the queue of the drive.
+    """For a SATA drive, smartctl provides the log. During a run, tkperf requests only the values that it needs, because
+    each SMART command stops the queue of the drive.
     """
     log = disk.log(tools)
     reading = log.look_first(lambda: 0.0)
@@ -163,8 +163,8 @@ def test_a_sata_drive_by_smartctl(disk: MadeUp, tools: Tools) -> None:
 def test_a_contradicted_attribute_is_a_warning(
     disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]
 ) -> None:
-    """If an attribute contradicts the device statistics, one warning contains both amounts. tkperf then reads the
-    device statistics at each reading.
+    """If an attribute contradicts the device statistics, one warning contains both amounts. From then on, tkperf reads
+    the device statistics at each reading.
     """
     tools.answers["--json"] = sata(
         attribute(241, "Total_LBAs_Written", 100), **statistics(Logical_Sectors_Written=6_553_600)
@@ -179,8 +179,8 @@ def test_a_contradicted_attribute_is_a_warning(
 
 
 def test_a_sas_drive_by_smartctl(disk: MadeUp, tools: Tools) -> None:
-    """For a SAS drive, tkperf passes an additional option to smartctl, because smartctl prints the log with the life
-    used only with this option.
+    """For a SAS drive, tkperf passes an additional option to smartctl. Only with this option does smartctl print the
+    log that contains the life used.
     """
     disk.identity = replace(disk.identity, serial="MADEUP0003", interface="SAS")
     tools.answers["--json"] = SAS
@@ -191,8 +191,8 @@ def test_a_sas_drive_by_smartctl(disk: MadeUp, tools: Tools) -> None:
 
 
 def test_hwmon_is_the_kernels_thermometer(disk: MadeUp, tools: Tools) -> None:
-    """hwmon gives the temperature in thousandths of a degree, and the limits of the drive, without a tool. An
-    impossible temperature is ignored.
+    """hwmon provides the temperature in thousandths of a degree, and the temperature limits of the drive, without a
+    tool. An impossible temperature is ignored.
     """
     for name, text in (("name", "drivetemp"), ("temp1_input", "41500"), ("temp1_max", "70000")):
         disk.write(f"device/hwmon/hwmon3/{name}", text)
@@ -217,8 +217,8 @@ def test_another_drives_log_is_not_taken_for_ours(disk: MadeUp, tools: Tools) ->
 
 
 def test_a_drive_exchanged_while_its_log_is_read(disk: MadeUp, tools: Tools) -> None:
-    """If the drive was exchanged while its log was read, tkperf discards the reading and reads no more. The kernel's
-    disk sequence number shows the exchange.
+    """If the drive was exchanged while its log was read, tkperf discards the reading and stops reading the log. The
+    kernel's disk sequence number reveals the exchange.
     """
     log = disk.log(tools)
     log.look_first(lambda: 0.0)
@@ -271,8 +271,8 @@ def test_a_missing_tool_is_told_once_with_its_package(
 def test_a_tool_that_hangs_or_speaks_rubbish_is_given_up(
     disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch], answer: object, said: str
 ) -> None:
-    """If a tool hangs or prints unusable output, tkperf reports the problem once and does not start the tool again in
-    this run.
+    """If a tool does not end or prints unusable output, tkperf reports the problem once and does not start the tool
+    again in this run.
     """
     tools.answers["--json"] = answer
     watch = watch_of(disk.log(tools), log_every_s=0.02)
@@ -298,8 +298,8 @@ def test_a_drive_without_smart_is_no_news(disk: MadeUp, tools: Tools, watch_of: 
 def test_failures_that_pass_are_tried_again_some_times(
     disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]
 ) -> None:
-    """A failed reading is tried again. After the third failure in a row, tkperf stops reading, and reports the first
-    and the last failure.
+    """A failed reading is repeated. After three consecutive failures, tkperf stops reading, and reports the first and
+    the last failure.
     """
     watch = watch_of(disk.log(tools), log_every_s=0.02)
     tools.answers["--json"] = "rubbish"
@@ -345,8 +345,8 @@ def test_nothing_is_read_while_a_drive_is_purged(
 def test_members_that_answer_slowly_are_left_alone_in_a_purge(
     disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A purge waits for running readings only up to a time limit. No log of another drive is read until the purge is
-    over.
+    """A purge waits for running readings only up to a time limit. No log of another drive is read until the purge has
+    ended.
     """
     monkeypatch.setattr("tkperf.device.telemetry_watch.PAUSE_LIMIT_S", 0.1)
     watch = watch_of(*(disk.log(tools) for _ in range(5)), log_every_s=3600)
@@ -370,7 +370,9 @@ def test_members_that_answer_slowly_are_left_alone_in_a_purge(
 def test_a_hanging_tool_holds_nobody_up_for_long(
     nvme: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The end of a run and a purge wait for a hanging tool only up to a time limit. Taking the readings never waits."""
+    """The end of a run and a purge wait for a tool that does not end only up to a time limit. The function that
+    collects the readings never waits.
+    """
     watch = watch_of(nvme.log(tools), log_every_s=3600)
     watch.take()
     monkeypatch.setattr("tkperf.device.telemetry_watch.FINISH_LIMIT_S", 0.2)
@@ -391,8 +393,8 @@ def test_a_hanging_tool_holds_nobody_up_for_long(
 
 
 def test_files_and_unwanted_telemetry_have_none(tmp_path: Path, disk: MadeUp) -> None:
-    """A file has no facts, readings or troubles of telemetry. The same holds for a drive if the user switched telemetry
-    off.
+    """A file has no facts, readings or problems of telemetry. This also applies to a drive if the user has switched
+    telemetry off.
     """
     file = tmp_path / "file"
     file.write_bytes(bytes(4096))
@@ -405,8 +407,8 @@ def test_files_and_unwanted_telemetry_have_none(tmp_path: Path, disk: MadeUp) ->
 
 
 def test_a_loop_device_keeps_no_log(loop_device: Callable[..., Path]) -> None:
-    """The facts of a loop device state that such devices keep no readable log. They do not contain the log of the disk
-    below.
+    """The facts of a loop device state that such devices provide no log. They do not contain the log of the
+    disk below.
     """
     facts, reading = look_at_telemetry(read_identity(loop_device(size=MIB)))
     assert reading is None

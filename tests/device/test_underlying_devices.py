@@ -51,8 +51,8 @@ def attached_again(device: Path, image: Path, *options: str) -> Iterator[None]:
 def test_another_part_behind_a_loop_device(
     options: tuple[str, ...], says: str, loop_device: MakeLoop, tmp_path: Path
 ) -> None:
-    """If another part of the image is behind the loop device, a resumption is refused, even if the path, the name of
-    the image and the size are unchanged.
+    """If another part of the image is behind the loop device, a resumption is refused. The path, the name of the image
+    and the size are unchanged in this test.
     """
     device, image = loop_device("--sizelimit", str(32 * MIB)), tmp_path / "loop0.img"
     recorded = facts_of(device)
@@ -64,7 +64,7 @@ def test_another_part_behind_a_loop_device(
 @pytest.mark.root
 def test_another_image_behind_a_loop_device(loop_device: MakeLoop, tmp_path: Path) -> None:
     """If another image with the same name and size is behind the loop device, a resumption is refused, because the
-    inode differs. Otherwise tkperf would erase this image.
+    inode differs. Without this rule, tkperf would erase the other image.
     """
     device, image = loop_device(), tmp_path / "loop0.img"
     recorded = facts_of(device)
@@ -181,7 +181,7 @@ def wait_for_node(node: Path) -> None:
 
 def test_a_new_file_of_the_same_name_and_inode(tmp_path: Path) -> None:
     """A new file with the recorded name and inode number is refused, because its birth time differs. ext4 may reuse an
-    inode number at once.
+    inode number immediately.
     """
     path = tmp_path / "a.img"
     path.write_bytes(bytes(MIB))
@@ -200,7 +200,7 @@ def test_a_new_file_of_the_same_name_and_inode(tmp_path: Path) -> None:
 
 
 def make_node(sys_root: Path, name: str, number: str, **attributes: str) -> Path:
-    """Create a block device in a made-up sysfs, and return its folder."""
+    """Create a block device in a fake sysfs, and return its folder."""
     folder = sys_root / "devices" / name
     folder.mkdir(parents=True)
     (folder / "dev").write_text(f"{number}\n")
@@ -220,8 +220,8 @@ def put_under(upper: Path, lower: Path) -> None:
 
 
 def test_drives_beneath_a_layer_are_named_by_their_own_numbers(tmp_path: Path) -> None:
-    """The drives below a layer are identified with their serial numbers, through every layer and in any order of
-    discovery.
+    """The drives below a layer are identified with their serial numbers. The number of layers and the order of
+    discovery do not matter.
 
     Two paths to one drive count as one drive.
     """
@@ -248,7 +248,7 @@ def test_drives_beneath_a_layer_are_named_by_their_own_numbers(tmp_path: Path) -
 
 
 def test_units_of_one_drive_are_told_apart(tmp_path: Path) -> None:
-    """Units of one drive are told apart with their namespace, LUN or boot area, because such units may have the same
+    """Units of one drive are distinguished by their namespace, LUN or boot area, because such units may have the same
     serial number.
     """
     namespace = make_node(tmp_path, "nvme0n2", "259:1", nsid="2")

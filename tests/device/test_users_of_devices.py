@@ -1,4 +1,4 @@
-"""A block device is refused if another program uses it, even if this program has no exclusive claim."""
+"""A block device is refused if another program uses it, even if this program holds no exclusive claim."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def assert_refused(path: Path, says: str) -> None:
 
 @contextmanager
 def partition_of(device: Path, number: int, first: int, sectors: int) -> Iterator[Path]:
-    """Yield a partition that only the kernel knows, without a partition table on the device."""
+    """Yield a partition that only the kernel knows. The device has no partition table."""
     run_tool("addpart", device, str(number), str(first), str(sectors))
     try:
         part = Path(f"{device}p{number}")
@@ -76,8 +76,8 @@ def test_a_loop_device_with_a_file_system_on_a_block_device(loop_device: MakeLoo
 
 @pytest.mark.root
 def test_the_command_line_refuses_it_though_forced(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """A call with ``-ft`` is also refused if a loop device is on the target. The command exits with code 3, and the
-    file system of the loop device stays intact.
+    """If a loop device uses the target, a call with ``-ft`` is also refused. The command exits with code 3, and the
+    file system of the loop device is not damaged.
     """
     under = loop_device()
     tkperf = shutil.which("tkperf") or str(Path(sys.executable).with_name("tkperf"))
@@ -123,8 +123,8 @@ def test_a_loop_device_during_a_run(loop_device: MakeLoop) -> None:
 
 @pytest.mark.root
 def test_loop_devices_on_partitions_and_their_disk(loop_device: MakeLoop) -> None:
-    """A loop device on a partition refuses this partition and its disk, but not another partition. A loop device on the
-    disk refuses the disk and all its partitions.
+    """If a loop device uses a partition, this partition and its disk are refused, but another partition is not. If a
+    loop device uses the disk, the disk and all its partitions are refused.
     """
     disk = loop_device()
     with partition_of(disk, 1, 2048, 20480) as first, partition_of(disk, 2, 40960, 20480) as second:
@@ -141,7 +141,7 @@ def test_loop_devices_on_partitions_and_their_disk(loop_device: MakeLoop) -> Non
 
 @pytest.mark.root
 def test_two_loop_devices_on_one_file(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """If two loop devices are on the same file, each of them is refused, because writes to one would change the data of
+    """If two loop devices use the same file, each of them is refused, because writes to one would change the data of
     the other. The names of the file do not matter.
     """
     one = loop_device()
@@ -157,8 +157,8 @@ def test_two_loop_devices_on_one_file(loop_device: MakeLoop, tmp_path: Path) -> 
 
 @pytest.mark.root
 def test_two_loop_devices_on_one_block_device(loop_device: MakeLoop) -> None:
-    """If two loop devices are on the same block device, each of them is refused. The same holds for loop devices on
-    lower layers.
+    """If two loop devices use the same block device, each of them is refused. This also applies if the loop devices are
+    on lower layers.
     """
     under = loop_device()
     with loop_on(under) as one:
@@ -199,7 +199,7 @@ def test_what_is_behind_a_loop_device_is_used_by_others(
     loop_device: MakeLoop, tmp_path: Path, foreign: Foreign, program: str, use: str
 ) -> None:
     """If another process has the file behind a loop device open or mapped, even only for reading, the loop device is
-    refused, whatever name the process used.
+    refused. The name that the process used for the file does not matter.
     """
     device = loop_device()
     image = tmp_path / "loop0.img"
@@ -216,8 +216,8 @@ def test_what_is_behind_a_loop_device_is_used_by_others(
 
 @pytest.mark.root
 def test_a_lock_on_the_file_behind_a_loop_device(tmp_path: Path, loop_device: MakeLoop) -> None:
-    """A lock on the file behind a loop device is an objection. A lock reveals a user that no list of processes
-    contains.
+    """A lock on the file behind a loop device causes an objection, because the lock reveals a user that no list of
+    processes contains.
     """
     device = loop_device()
     status = (tmp_path / "loop0.img").stat()
@@ -240,7 +240,7 @@ def unlinked(image: Path) -> None:
 
 
 def replaced(image: Path) -> None:
-    """Put another file under the name with which the loop device was attached."""
+    """Give the name with which the loop device was attached to another file."""
     image.unlink()
     image.write_bytes(bytes(MIB))
 
@@ -275,8 +275,8 @@ def test_a_loop_device_whose_file_cannot_be_found(tmp_path: Path, change: Callab
 
 @pytest.mark.root
 def test_a_loop_device_by_a_name_that_a_bind_mount_gave(tmp_path: Path) -> None:
-    """If the file behind a loop device was named through a bind mount, the device is free, because the name leads to
-    the file that the driver reports.
+    """If the file behind a loop device was named through a bind mount, the device counts as free, because the name
+    leads to the file that the driver reports.
     """
     for name in ("folder", "bound"):
         (tmp_path / name).mkdir()
@@ -303,13 +303,13 @@ def make_erofs(image: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "refused"),
     [
-        # The mount shows a name that leads nowhere, that is relative, or that belongs to a file which no process has
-        # open or which contains no erofs.
+        # The mount shows a name that does not exist, that is relative, or that belongs to another file. No process has
+        # this other file open, or it contains no erofs.
         (["0:77 / /mnt ro - erofs {folder}/gone ro"], True),
         (["0:77 / /mnt ro - erofs image.erofs ro"], True),
         (["0:77 / /mnt ro - erofs {folder}/unused ro"], True),
         (["0:77 / /mnt ro - erofs {folder}/other ro"], True),
-        # If two mounts show the same name, at most one of them uses the file that has this name now.
+        # If two mounts show the same name, only one of them can use the file that has this name now.
         (["0:77 / /mnt ro - erofs {folder}/used ro", "0:78 / /n ro - erofs {folder}/used ro"], True),
         # In the first case, the name leads to the mounted file. In the second case, no file is mounted.
         (["0:77 / /mnt ro - erofs {folder}/used ro", "0:77 / /n ro - erofs {folder}/used ro"], False),
@@ -363,8 +363,8 @@ def test_a_block_device_below_a_loop_device_is_used(loop_device: MakeLoop, tmp_p
 
 @pytest.mark.root
 def test_a_block_device_mapped_for_writing(loop_device: MakeLoop, foreign: Foreign) -> None:
-    """A block device that is mapped into memory for writing is in use, even if its descriptor is closed, because the
-    kernel still writes the mapped pages back.
+    """A block device that is mapped into memory for writing is in use even if its descriptor is closed, because the
+    kernel still writes the mapped pages to the device.
     """
     device = loop_device()
     process = foreign(MAP, device)
@@ -383,7 +383,7 @@ def test_the_whole_disk_is_open_for_writing(loop_device: MakeLoop, foreign: Fore
 @pytest.mark.root
 def test_a_writer_that_comes_while_the_question_is_open(loop_device: MakeLoop, foreign: Foreign) -> None:
     """If a process opens the device for writing while the question is open, the run is refused. A writer needs no
-    claim, so the exclusive hold does not stop it. A process that only reads is no objection.
+    claim, so the exclusive hold does not prevent it. A process that only reads causes no objection.
     """
     device = loop_device()
     identity = read_identity(device)
@@ -408,12 +408,12 @@ def test_a_device_opened_through_a_node_of_another_name(
     assert f"[open] it is open for writing in process {process} (" in said(device)
 
 
-# The following tests use made-up folders in the form of the kernel's /sys and /proc.
+# The following tests use fake folders in the form of the kernel's /sys and /proc.
 
 
 @pytest.fixture
 def fake_disk(tmp_path: Path) -> Path:
-    """Return the folder of a disk 8:0 with one partition 8:1 in a made-up sysfs."""
+    """Return the folder of a disk 8:0 with one partition 8:1 in a fake sysfs."""
     disk = tmp_path / "sys/devices/disk"
     for folder, number in ((disk, "8:0"), (disk / "sdx1", "8:1")):
         folder.mkdir(parents=True)
@@ -463,8 +463,8 @@ PATH_ATTRIBUTES = [
 @pytest.mark.parametrize(("attribute", "user"), PATH_ATTRIBUTES)
 @pytest.mark.parametrize("name", ["plain", "of another name", " trailing blank "])
 def test_what_the_kernel_exports_by_path(tmp_path: Path, scratch: Path, attribute: str, user: str, name: str) -> None:
-    """A file that the kernel exports is refused, whether the export is enabled or not. tkperf compares the file to
-    which the exported path leads, and not the path.
+    """A file that the kernel exports is refused, even if the export is disabled. tkperf compares the file to which the
+    exported path leads, and not the path itself.
     """
     link = tmp_path / name
     link.symlink_to(scratch)
@@ -507,7 +507,7 @@ def test_what_lio_says_of_a_file(tmp_path: Path, scratch: Path) -> None:
 
 
 def test_what_lio_says_of_a_disk(tmp_path: Path, fake_disk: Path) -> None:
-    """In LIO's info text, tkperf finds an exported disk with its device number or its SCSI address. A partition of the
+    """In LIO's info text, tkperf finds an exported disk by its device number or its SCSI address. A partition of the
     exported disk also counts as exported.
     """
     info = tmp_path / "sys/kernel/config/target/core/iblock_0/disk/info"
@@ -523,7 +523,7 @@ def test_what_lio_says_of_a_disk(tmp_path: Path, fake_disk: Path) -> None:
 
 
 def test_a_network_block_device_server_of_the_kernel(tmp_path: Path, fake_disk: Path) -> None:
-    """A device that rnbd serves is refused. rnbd has a link to this device in sysfs."""
+    """A device that rnbd serves is refused. sysfs contains a link from rnbd to this device."""
     entry = tmp_path / "sys/class/rnbd-server/ctl/devices/x"
     entry.mkdir(parents=True)
     (entry / "block_dev").symlink_to(fake_disk)
@@ -532,8 +532,8 @@ def test_a_network_block_device_server_of_the_kernel(tmp_path: Path, fake_disk: 
 
 @pytest.mark.parametrize("model", ["none", "host-aware", "host-managed"])
 def test_a_host_managed_zoned_disk(tmp_path: Path, fake_disk: Path, model: str) -> None:
-    """A host-managed disk is refused, because fio would write at random places, and zones accept writes only from their
-    start to their end.
+    """A host-managed disk is refused. fio would write at random positions, but a zone accepts writes only sequentially
+    from its start to its end.
     """
     (fake_disk / "queue").mkdir()
     (fake_disk / "queue/zoned").write_text(f"{model}\n")
@@ -547,8 +547,8 @@ def test_a_host_managed_zoned_disk(tmp_path: Path, fake_disk: Path, model: str) 
 
 
 def test_a_layer_on_a_zoned_disk_decides_for_itself(tmp_path: Path, fake_disk: Path) -> None:
-    """For a layer on a zoned disk, the zone model of the layer decides. A linear mapping is zoned as its disk is,
-    whereas dm-zoned accepts random writes.
+    """For a layer on a zoned disk, the zone model of the layer decides. A linear mapping has the same zone model as its
+    disk, whereas dm-zoned accepts random writes.
     """
     (fake_disk / "queue").mkdir()
     (fake_disk / "queue/zoned").write_text("host-managed\n")
@@ -586,8 +586,8 @@ def test_what_a_volume_lies_on(tmp_path: Path, fake_disk: Path) -> None:
 def test_a_loop_device_on_another_partition_of_the_system_disk(
     tmp_path: Path, fake_disk: Path, monkeypatch: pytest.MonkeyPatch, number: str
 ) -> None:
-    """A loop device is refused if the system disk is below it, even if the partition in use is another one than the
-    partition below the loop device.
+    """A loop device is refused if it is stored on the system disk. This rule also applies if the system uses another
+    partition than the one below the loop device.
     """
     loop_disk = tmp_path / "sys/devices/loop9"
     folders = {"8:2": fake_disk / "sdx2", "7:9": loop_disk, "259:7": loop_disk / "loop9p1"}

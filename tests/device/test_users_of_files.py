@@ -1,4 +1,4 @@
-"""A file in use is refused, whatever name it has, whoever uses it, and in whatever way it is used."""
+"""A file that is in use is refused. The name of the file, its user and the kind of use do not matter."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def assert_refused(path: Path, says: str) -> None:
 
 
 def unlinked(image: Path) -> Path:
-    """Return a second name of the file after its first name was deleted."""
+    """Return a second name of the file. Its first name is deleted."""
     other = image.with_name("other name")
     os.link(image, other)
     image.unlink()
@@ -50,8 +50,8 @@ def renamed(image: Path) -> Path:
 
 
 def moved_to_a_folder_gone_by_now(image: Path) -> Path:
-    """Move the image away, put a stranger's file under the name with which the loop device was attached, and return the
-    new path of the image.
+    """Move the image away, and give its name, with which the loop device was attached, to a file of another user.
+    Return the new path of the image.
     """
     moved = image.rename(image.with_name("elsewhere"))
     image.write_bytes(b"not this one")
@@ -87,7 +87,7 @@ os.close(handle)
 
 
 def test_mapped_with_its_descriptor_closed(foreign: Foreign, scratch: Path) -> None:
-    """A file that is mapped into memory is in use even if its descriptor is closed, as databases do."""
+    """A file that is mapped into memory is in use even if its descriptor is closed. Databases use files in this way."""
     process = foreign(MAP, scratch)
     assert f"[mapped] the file is mapped into memory by process {process} (" in said(scratch)
     assert_refused(scratch, "mapped into memory by process")
@@ -101,7 +101,7 @@ def test_mapped_under_a_name_that_is_gone(foreign: Foreign, scratch: Path) -> No
 
 @contextmanager
 def orphan(*argv: str | Path, **environment: str) -> Iterator[int]:
-    """Start a program that is no child of the test, and yield its PID."""
+    """Start a program that is not a child of the test, and yield its PID."""
     words = " ".join(f"'{word}'" for word in argv)
     process = int(
         subprocess.run(
@@ -122,7 +122,7 @@ def orphan(*argv: str | Path, **environment: str) -> Iterator[int]:
 
 
 def test_a_running_program(tmp_path: Path) -> None:
-    """A program file is in use while the program runs, although the process has no descriptor of the file."""
+    """A program file is in use while the program runs, although the process has no file descriptor for it."""
     program = Path(shutil.copy("/bin/sleep", tmp_path / "program"))
     with orphan(program, "60") as process:
         assert f"[running] the file is running as process {process} (program)" in said(program)
@@ -132,7 +132,7 @@ def test_a_running_program(tmp_path: Path) -> None:
 
 
 def test_a_loaded_library(tmp_path: Path) -> None:
-    """A loaded library is in use, although a process only maps the library and has no descriptor of it."""
+    """A loaded library is in use, although a process only maps the library and has no file descriptor for it."""
     loaded = Path("/proc/self/maps").read_text().split()
     library = tmp_path / "library.so"
     shutil.copy(next(word for word in loaded if "/libc.so" in word), library)
@@ -163,8 +163,8 @@ def test_swap_files_of_any_name(tmp_path: Path, name: str) -> None:
 @needs_root
 @pytest.mark.root
 def test_a_swap_file_that_the_kernel_does_not_name(tmp_path: Path) -> None:
-    """A swap file is recognised even if /proc/swaps does not list it, because the kernel refuses writes to swap
-    space.
+    """A swap file is recognised even if /proc/swaps does not list it, because the kernel refuses writes to a
+    swap file.
     """
     image = tmp_path / "swap"
     image.write_bytes(bytes(16 << 20))
@@ -205,7 +205,9 @@ def overlay(lower: str, upper: str, work: str, point: Path) -> Iterator[None]:
 @pytest.mark.root
 @pytest.mark.parametrize("name", ["plain", "with blank", "with:colon", "tab\tbed"])
 def test_files_of_a_mounted_overlay(tmp_path: Path, name: str) -> None:
-    """A file in a lower, upper or work folder of a mounted overlay is in use, whatever name the folder has."""
+    """A file in a lower, upper or work folder of a mounted overlay is in use. The name of the folder does not
+    matter.
+    """
     folders = [tmp_path / f"{kind} {name}" for kind in ("low", "lower", "up", "work")]
     for folder in folders:
         (folder / "deep").mkdir(parents=True)
@@ -245,8 +247,8 @@ def test_a_layer_that_was_renamed_is_still_part_of_its_overlay(tmp_path: Path) -
 @needs_root
 @pytest.mark.root
 def test_a_file_of_an_overlay_reached_through_a_bind_mount(tmp_path: Path) -> None:
-    """A file of an overlay is also recognised if its path leads through a bind mount, because tkperf compares places in
-    the file system.
+    """A file of an overlay is also recognised if its path leads through a bind mount, because tkperf compares positions
+    within the file system.
     """
     for name in ("lower/deep", "upper", "work", "bound"):
         (tmp_path / name).mkdir(parents=True)
@@ -306,7 +308,7 @@ os.close(handle)
 
 
 def test_a_descriptor_on_its_way_through_a_socket(foreign: Foreign, scratch: Path) -> None:
-    """A file is in use while its descriptor is being sent through a socket, although no process has the file open."""
+    """A file is in use while its descriptor is in transit through a socket, although no process has the file open."""
     foreign(IN_FLIGHT, scratch)
     assert "in use by something that cannot be seen from here" in said(scratch)
     assert_refused(scratch, "something that cannot be seen")
@@ -346,8 +348,8 @@ opened.wait()
 
 
 def test_a_thread_with_descriptors_of_its_own(foreign: Foreign, scratch: Path) -> None:
-    """If a thread has its own table of descriptors, tkperf finds the files that this thread has open. The descriptor
-    list of the process does not contain them.
+    """A thread can have its own table of descriptors. tkperf finds the files that such a thread has open, although the
+    descriptor list of the process does not contain them.
     """
     process = foreign(THREAD, scratch)
     assert f"[open] the file is open in process {process} (" in said(scratch)
@@ -383,14 +385,14 @@ def test_a_path_alone_is_no_use(foreign: Foreign, scratch: Path) -> None:
 
 
 def test_names_of_processes_are_harmless(foreign: Foreign, scratch: Path) -> None:
-    """If the name of a process contains control characters or line ends, the objection shows the name without them."""
+    """If the name of a process contains control characters or line ends, the objection omits these characters."""
     program = "open('/proc/self/comm', 'wb').write(b'a\\n\\x1b[31mb) c'); os.open(words[0], 0)"
     process = foreign(program, scratch)
     assert f"open in process {process} (a [31mb) c)" in said(scratch)
 
 
 def test_what_tkperf_started_is_its_own(scratch: Path) -> None:
-    """A child of tkperf, and a child of such a child, do not count as users of a file. An orphan counts as a user."""
+    """Children of tkperf and their children do not count as users of a file. An orphan counts as a user."""
     script = f"sleep 60 < {scratch} > /dev/null & echo $!; wait"
     with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
@@ -406,7 +408,7 @@ def test_what_tkperf_started_is_its_own(scratch: Path) -> None:
 
 
 def fake_file(scratch: Path) -> tuple[DeviceIdentity, str, int]:
-    """Return the identity of a file, the device number in the kernel's hexadecimal form, and the inode number."""
+    """Return the identity of a file, its device number in the hexadecimal form of the kernel, and its inode number."""
     status = scratch.stat()
     numbers = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
     return read_identity(scratch), numbers, status.st_ino
@@ -477,8 +479,8 @@ def test_a_file_open_over_nfs(scratch: Path, tmp_path: Path) -> None:
 
 
 def test_a_file_mounted_without_a_loop_device(scratch: Path, tmp_path: Path) -> None:
-    """A file that is used without a loop device is in use: erofs mounts files directly since Linux 6.12, and an MD RAID
-    may keep its bitmap in a file.
+    """A file can be in use without a loop device. Linux 6.12 and later can mount an erofs directly from a file, and an
+    MD RAID can store its bitmap in a file.
     """
     identity, _, _ = fake_file(scratch)
     proc = tmp_path / "proc"
@@ -506,8 +508,8 @@ def test_a_file_mounted_without_a_loop_device(scratch: Path, tmp_path: Path) -> 
     ],
 )
 def test_a_file_mounted_in_another_mount_namespace(tmp_path: Path, source: str, refused: bool) -> None:
-    """A path of another mount namespace is resolved in that namespace. If the path leads nowhere or is relative, a file
-    with the same name counts as used, to be safe.
+    """A path of another mount namespace is resolved in that namespace. If the path does not exist or is relative, every
+    file with the same name counts as used, to be safe.
     """
     image = tmp_path / "disk.img"
     image.write_bytes(bytes(8192))
@@ -524,8 +526,8 @@ def test_a_file_mounted_in_another_mount_namespace(tmp_path: Path, source: str, 
 
 
 def test_the_list_of_mounts_may_hold_anything(tmp_path: Path) -> None:
-    """The list of mounts may contain escapes and odd rows. tkperf decodes all escapes of the kernel and skips
-    odd rows.
+    """The list of mounts may contain escapes and invalid rows. tkperf decodes all escapes of the kernel and skips
+    invalid rows.
     """
     from tkperf.device.usage.mounts import read_mounts
 

@@ -1,4 +1,4 @@
-"""The write cache of a drive is set as the profile requires, tkperf verifies the setting, and restores the old setting
+"""tkperf sets the write cache of a drive as the profile requires and verifies the setting. It restores the old setting
 however the run ends.
 """
 
@@ -103,5 +103,5 @@ def test_a_drive_that_is_gone_does_not_hide_why_the_run_ended(tmp_path: Path, mo
 
 
 def test_nothing_there_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A target without a switchable write cache, such as a file, is left as it is."""
+    """If the write cache of a target cannot be switched, as for a file, tkperf does not change it."""
     assert a_cache(tmp_path, monkeypatch, None, "off").apply() == "none that could be set"

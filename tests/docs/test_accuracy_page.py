@@ -1,6 +1,4 @@
-"""docs/explanation/accuracy.md names existing commands and cases, and the tests check the limits that the page
-states.
-"""
+"""docs/explanation/accuracy.md names existing commands and cases. The tests check the limits that the page states."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ PAGE = (ROOT / "docs/explanation/accuracy.md").read_text(encoding="utf-8")
 
 
 def bench(name: str) -> ModuleType:
-    """Import a script of bench/ so that it finds its neighbours as when it runs."""
+    """Import a script of bench/ in such a way that it finds the modules in its folder."""
     sys.path.insert(0, str(ROOT / "bench"))
     try:
         return import_module(name)
@@ -29,7 +27,7 @@ def bench(name: str) -> ModuleType:
 
 
 def table(heading: str) -> list[list[str]]:
-    """Return the rows of the first table with a header that begins with this text, cell by cell."""
+    """Return the cells of each row of the first table whose header begins with this text."""
     lines = PAGE[PAGE.index(f"| {heading} |") :].split("\n\n")[0].splitlines()
     return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines[2:]]
 

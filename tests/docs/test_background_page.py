@@ -1,4 +1,4 @@
-"""docs/how-to/background.md and its unit file name only what exists."""
+"""docs/how-to/background.md and its unit file name only options, keys and commands that exist."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_keys_of_status_are_all_explained() -> None:
 
 
 def test_the_unit_calls_tkperf_as_it_is() -> None:
-    """The unit file calls tkperf with existing options. None of these options would make tkperf ask a question."""
+    """The unit file calls tkperf with existing options. With these options, tkperf never asks a question."""
     words = read_unit()["ExecStart"].split()
     assert words[0].endswith("/bin/tkperf")
     assert words[1] == ssd.name
@@ -43,7 +43,7 @@ def test_the_unit_calls_tkperf_as_it_is() -> None:
 
 
 def test_the_unit_ends_runs_in_order_and_begins_none_by_itself() -> None:
-    """The systemd unit stops runs in order and starts no run by itself, as the page states."""
+    """The systemd unit stops runs in an orderly way and starts no run by itself, as the page states."""
     unit = read_unit()
     assert (unit["KillSignal"], unit["KillMode"], unit["Restart"]) == ("SIGINT", "mixed", "no")
     assert {unit[f"Private{each}"] for each in ("Devices", "Tmp", "Mounts")} == {"no"}
@@ -56,7 +56,7 @@ def test_the_unit_ends_runs_in_order_and_begins_none_by_itself() -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze")
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
-    """systemd accepts the unit file, with an existing program in place of tkperf."""
+    """systemd accepts the unit file after an existing program replaces tkperf in it."""
     unit = tmp_path / "tkperf@try.service"
     unit.write_text(UNIT.read_text().replace("/usr/local/bin/tkperf", sys.executable))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False)

@@ -28,7 +28,7 @@ def runs() -> dict[str, str]:
 
 @pytest.mark.parametrize(("page", "folder"), [(CONCEPTS, "explanation/concepts"), (GALLERY, "reference/gallery")])
 def test_every_picture_is_shown_once_and_has_a_text(page: str, folder: str) -> None:
-    """Every picture is shown on a page exactly once and has a text. A picture that no page shows remains from an
+    """Every picture is shown on a page exactly once and has a text. A picture that no page shows was drawn by an
     earlier version of the script.
     """
     shown = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", page)
@@ -42,7 +42,7 @@ def test_every_chart_of_concepts_says_that_it_is_simulated() -> None:
 
 
 def test_the_commands_of_the_pages_are_those_that_measure_the_runs(runs: dict[str, str]) -> None:
-    """Each command of the script is on one of the two pages, and the pages contain no other run."""
+    """Each command of the script is on one of the two pages, and the pages contain no other commands that measure."""
     calls = re.findall(r"^(tkperf (?:ssd|hdd|sweep) .*?)(?:\s+#.*)?$", CONCEPTS + GALLERY, re.MULTILINE)
     assert {" ".join(call.split()) for call in calls} == set(runs.values())
 

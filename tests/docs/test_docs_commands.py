@@ -21,7 +21,8 @@ ROOT = Path(__file__).parents[2]
 # The reference of commands contains the help of each command, which tests/cli checks.
 _OTHERS = {"adr", "examples", "commands.md"}
 PAGES = (ROOT / "README.md", *sorted(each for each in (ROOT / "docs").rglob("*.md") if not _OTHERS & {*each.parts}))
-# Blocks of other languages match too, so that the end of such a block is not mistaken for the start of a block.
+# The pattern also matches blocks of other languages. Otherwise the end of such a block would be mistaken for the start
+# of a block.
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```|^((?: {4,}[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
 _SHELL = ("", "sh", "console", None)
 _CALL = re.compile(r"(?:^|[\s/(])tkperf ((?:[a-z-]+|--\w+)\b.*)")
@@ -53,7 +54,7 @@ def open_command(words: list[str]) -> tuple[click.Command, list[str]]:
     command: click.Command = cli
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         if any(isinstance(one, click.Argument) for one in command.params):
-            break  # The name of a batch precedes the subcommand.
+            break  # In a call, the name of a batch precedes the subcommand.
         found = command.get_command(click.Context(command), words[0])
         assert found is not None, f"there is no command {words[0]}"
         command, words = found, words[1:]
@@ -86,7 +87,9 @@ def test_every_command_of_the_pages_is_accepted(
 
 
 def find_plans() -> Iterator[tuple[str, list[str]]]:
-    """Yield a plan on a simulated drive for each run on the pages, with the options that the plan command accepts."""
+    """Yield a plan on a simulated drive for each run on the pages, with the options of the run that the plan command
+    also accepts.
+    """
     for name in ("ssd", "hdd"):
         group, _ = open_command(["plan", name])
         takes = {
@@ -178,8 +181,8 @@ def test_a_mistake_in_a_batch_file_is_reported_as_its_page_says(
 def test_a_simulated_drive_ignores_the_answers_to_the_question(
     options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The options that answer the question have no effect on a simulated drive, as the pages about safety and CI
-    state.
+    """The options that answer the question have no effect on a simulated drive, as the pages about safety and
+    CI state.
     """
     monkeypatch.chdir(tmp_path)
     words = ["ssd", "n", "sim:sata-ssd", "--profile", str(ROOT / "tests/short.toml"), "-ssdt", "lat"]
