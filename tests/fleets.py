@@ -1,4 +1,4 @@
-"""Run files of many drives: copies of one run, each with different facts and a different date."""
+"""Run files of many drives. They are copies of one run, each with different facts and a different date."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Simulated hosts for tests: each has network namespaces, a real sshd, a user who may run tkperf as root, and its own
-disks.
+"""Simulated hosts for tests. Each host has network namespaces, a real sshd, a user who may run tkperf as root, and its
+own disks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def find(program: str) -> str | None:
 
 @dataclass
 class Host:
-    """A host in its own namespaces. ``name`` is the name that SSH accepts."""
+    """A host in separate namespaces. ``name`` is the name that SSH accepts."""
 
     name: str
     address: str
@@ -103,7 +103,7 @@ class Host:
         )
 
     def kill_sshd(self) -> None:
-        """Kill sshd with all its connections. Programs that were started through them continue."""
+        """Kill sshd and all its connections. Programs that were started through these connections continue."""
         for pid in self.processes:
             with suppress(OSError):
                 if Path(f"/proc/{pid}/comm").read_text() == "sshd\n":
@@ -112,7 +112,7 @@ class Host:
             self.sshd.wait()
 
     def boot(self) -> None:
-        """Kill everything that runs, as a power cut does, and start again."""
+        """Kill all processes of the host, as a power failure does, and start the host again."""
         self.kill_all()
         self.set_boot_id(os.urandom(16).hex())
         self.start_sshd()
@@ -168,7 +168,7 @@ class Lab:
             )
 
     def cut(self, host: Host) -> None:
-        """Let no further packet reach the host."""
+        """Block all further packets to the host."""
         self.here.run("ip", "link", "set", host.link, "down")
 
     def join(self, host: Host) -> None:

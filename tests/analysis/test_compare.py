@@ -204,7 +204,7 @@ def test_only_a_steady_window_knows_noise(section: dict[str, Any], span: Span) -
     """Ranges that overlap mean "within noise" only in a steady window. Overlapping ranges are inconclusive for the
     areas of a disk, for a stream from fresh to saturated, and for rounds that are not steady.
 
-        Ranges that do not overlap always show a difference.
+    Ranges that do not overlap always show a difference.
     """
     test = "writesat" if "stream" in section else "iops"
     entry = compare_values(test, (100, 200, 300), (50, 100, 140), **section)

@@ -454,7 +454,9 @@ def test_the_simulated_drives_are_those_of_the_table() -> None:
 
 
 def test_the_shipped_profiles_are_those_of_the_pages() -> None:
-    """The table in profiles.md, README and the changelog contain each profile, and the defaults of the commands."""
+    """The table in profiles.md, README and the changelog contain each profile, and the default profiles of the
+    commands.
+    """
     page = (ROOT / "docs/reference/profiles.md").read_text(encoding="utf-8")
     table = page[: page.index("`tkperf profiles` lists the profiles")]
     named = [
@@ -487,8 +489,8 @@ def options_of(command: click.Command) -> set[str]:
     return own
 
 
-# Options of other programs that the pages mention: fio, setpriv, files of SQLite, Prometheus, TKperf 2.2 and
-# tkperf-cmp.
+# Options of other programs that the pages mention, for example fio, setpriv, Prometheus, TKperf 2.2 and tkperf-cmp. The
+# list also contains the suffixes of SQLite's files.
 _OF_OTHERS = {
     "--client",
     "--part",
@@ -507,9 +509,9 @@ _OF_SCRIPTS = {"--files", "--browsers", "--loads", "--pace-s"}
 
 
 def test_every_option_that_a_page_names_exists() -> None:
-    """An option in backticks belongs to a command of tkperf, or to another program that is listed here.
+    """Every option in backticks belongs to a command of tkperf, or to another program that is listed here.
 
-    The page on devices is not checked, because it describes options of other programs.
+    The page about devices is not checked, because it describes options of other programs.
     """
     known = {"--help", "--version"}.union(*(options_of(command) for command in all_commands()))
     unknown = {
@@ -567,7 +569,7 @@ def test_every_simulated_drive_that_a_page_names_exists() -> None:
 
 
 def test_short_numbers_of_the_readme_are_those_of_the_measured_figures() -> None:
-    """The figures in README are rounded figures from docs/explanation/accuracy.md."""
+    """The figures in README are the figures in docs/explanation/accuracy.md after rounding."""
     readme, accuracy = read("README.md"), read("docs/explanation/accuracy.md")
     (day, mix) = map(float, re.findall(r"size of the run file after 24 h[^|]*\| ([\d.]+) MB; ([\d.]+) MB", accuracy)[0])
     (pause,) = re.findall(r"between two steps of a round[^|]*\|[^|]*\|[^|]*\| median ([\d.]+) ms", accuracy)
@@ -579,7 +581,7 @@ def test_short_numbers_of_the_readme_are_those_of_the_measured_figures() -> None
 
 
 def test_the_numbers_of_the_tests_in_readme_are_those_of_the_default_profile() -> None:
-    """Each row of the table in README contains the numbers of its test in the default profile, in this order."""
+    """Each row of the table in README contains the numbers of its test in the default profile, in the same order."""
     rows = dict(re.findall(r"^\| `(\w+)` \|(.*)\|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
     rounds, saturation = _PTS.steady_state.max_rounds, _TABLES["write_saturation"]
     tracked_kib = _IOPS.tracking_block_size_kib

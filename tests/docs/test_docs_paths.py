@@ -14,8 +14,8 @@ PAGES = sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("test
 
 
 def find_missing(line: str) -> list[str]:
-    """Return the paths in backticks that do not exist. A file name alone may be next to another path of the same
-    line.
+    """Return the paths in backticks that do not exist. A bare file name is accepted if the file is in the folder of
+    another path of the same line.
     """
     named = re.findall(r"`([\w.*/-]+(?:/|\.(?:py|js|md|sh|toml)))`", line)
     named = [each.rstrip("/") for each in named if "NAME" not in each]
@@ -37,7 +37,7 @@ def test_every_path_of_the_architecture_exists() -> None:
 
 
 def test_a_path_that_is_gone_is_found() -> None:
-    """The search for missing paths recognises a path in every form that the page uses."""
+    """The search for missing paths recognises paths in every form that the page uses."""
     assert find_missing("| `engine/fio.py`, `gate.py`, `cli/` | `procedures/profiles/*.toml` |") == []
     assert find_missing("| `engine/old.py`, `cli/`, `gate.py` |") == ["engine/old.py", "gate.py"]
 

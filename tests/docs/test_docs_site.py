@@ -20,7 +20,7 @@ from tkperf.cli.main import cli
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# The examples on this page are from the help of the commands, which tests/cli checks.
+# The examples on this page are taken from the help of the commands, which tests/cli checks.
 PAGES.remove(ROOT / "docs/reference/commands.md")
 
 
@@ -76,7 +76,7 @@ def test_examples_can_be_fetched(site: Path) -> None:
         assert example.name == "README.md" or (site / example.name).exists()
 
 
-# Contrasts depend only on the colour scheme, so the long pages are opened with one scheme.
+# Contrasts depend only on the colour scheme, so long pages are opened with only one scheme.
 @pytest.mark.parametrize(
     ("scheme", "names"),
     [("light", ("index", "explanation/method", "search")), ("dark", ("index", "how-to/nvme", "reference/commands"))],
@@ -84,7 +84,7 @@ def test_examples_can_be_fetched(site: Path) -> None:
 def test_axe_finds_nothing_on_the_pages(
     browser: Browser, site: Path, scheme: Literal["light", "dark"], names: tuple[str, ...]
 ) -> None:
-    """axe-core finds no violation on the first page, a long page, the generated pages and the search."""
+    """axe-core finds no violation on the first page, a long page, the generated pages and the page of the search."""
     page = browser.new_page(color_scheme=scheme, viewport={"width": 1440, "height": 900})
     for name in names:
         page.goto((site / f"{name}.html").as_uri())
@@ -108,7 +108,9 @@ def test_words_that_people_look_for_are_found(site: Path) -> None:
 
 
 def code_blocks(page: str) -> Iterator[str]:
-    """Yield the lines in the code blocks of a page: between fences, or indented after an empty line."""
+    """Yield the lines in the code blocks of a page. A code block is enclosed in fences, or is indented after an empty
+    line.
+    """
     fenced = indented = False
     empty = True
     for line in page.splitlines():
@@ -133,7 +135,8 @@ def command_lines() -> Iterator[tuple[str, str]]:
             ends = r"\s{2,}|\s#|\s[|>]\s?|\s\\\\?$|; "
             line = re.split(ends, text.removeprefix("sudo "))[0].strip()
             # A synopsis, a line that is continued, or a key in a TOML file is not a command that could be typed. In a
-            # batch, the words after its name select the command: test_docs_commands.py calls these commands.
+            # call of ``tkperf batch``, the words after the name of the batch select the command. test_docs_commands.py
+            # checks these calls.
             if line.startswith("tkperf ") and not re.search(r"^tkperf =|^tkperf (plan )?batch |\.\.\.|\[|\\$", line):
                 yield page.relative_to(ROOT).as_posix(), line
 
@@ -141,7 +144,7 @@ def command_lines() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(("page", "line"), sorted(set(command_lines())))
 def test_every_command_line_on_a_page_is_one(page: str, line: str) -> None:
     """Every command line on a page has commands, options and a number of arguments that tkperf accepts. The named files
-    need not exist.
+    do not need to exist.
     """
     command: click.Command = cli
     # TKperf names several tests as separate words. The command converts these words into a list with commas.

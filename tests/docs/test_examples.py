@@ -1,4 +1,4 @@
-"""The files in docs/examples do what the pages state."""
+"""The files in docs/examples work as the pages state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[2] / "docs/examples"
 
 
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All cells of the notebook run in an empty folder, from the first to the last."""
+    """All cells of the notebook run in an empty folder, from the first cell to the last."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
     notebook = json.loads((EXAMPLES / "notebook.ipynb").read_text(encoding="utf-8"))

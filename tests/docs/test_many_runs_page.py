@@ -1,5 +1,5 @@
-"""The queries on docs/how-to/many-runs.md answer questions about a fleet of drives. DuckDB runs them over 1,000
-runs.
+"""The queries in docs/how-to/many-runs.md answer questions about a fleet of drives. In the tests, DuckDB runs the
+queries over 1,000 runs.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ OUTLIER, SLOW_FIRMWARE, AGEING = 40, "F2", "Gamma"
 
 
 def factor_of(number: int, key: str) -> float:
-    """Return the factor between a figure of this run and the same figure of the simulated run from which all runs are
-    derived.
+    """Return the factor between a figure of the run with this number and the same figure of the simulated run from
+    which all runs are derived.
     """
     model, firmware, month = MODELS[number % 4], f"F{number // 4 % 3}", number * MONTHS // RUNS
     factor = (1.0, 1.5, 2.0, 0.5)[number % 4] * (1 + 0.001 * (number * 7 % 11))
@@ -97,7 +97,9 @@ def put(dataset: Dataset, result: RunResult, figures: RunFigures) -> None:
 
 
 class Fleet:
-    """A data set of runs, and the answers to the queries on the page by their headings."""
+    """A data set of runs, and the answer to each query on the page. The key of an answer is the heading of the
+    query.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "fleet"
@@ -133,7 +135,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
 
 
 def test_the_best_drives_are_those_of_the_ranking(fleet: Fleet) -> None:
-    """The query for the best drives returns the order of ``tkperf rank``, which needs no data set."""
+    """The query for the best drives returns the same order as ``tkperf rank``, which does not need a data set."""
     rows = fleet.answers["Which drives are the best?"]
     ranking = rank_runs(fleet.figures, "random_read")
     assert len(ranking.ranked) == RUNS
@@ -144,7 +146,7 @@ def test_the_best_drives_are_those_of_the_ranking(fleet: Fleet) -> None:
 
 
 def test_the_outlier_is_found(fleet: Fleet) -> None:
-    """The query for outliers returns the drive that is half as fast as its model as the first outlier."""
+    """If one drive is half as fast as its model, the query for outliers returns this drive as the first outlier."""
     rows = [
         row
         for row in fleet.answers["Which drives are unlike the others of their model?"]
@@ -155,15 +157,17 @@ def test_the_outlier_is_found(fleet: Fleet) -> None:
 
 
 def test_the_slow_firmware_is_found(fleet: Fleet) -> None:
-    """The query for firmware returns first the figure that differs most between the firmware versions of a model."""
+    """The first row of the query for firmware is the figure that differs most between the firmware versions of
+    a model.
+    """
     first = fleet.answers["Did a firmware change anything?"][0]
     assert (first["model"], first["firmware"], first["figure"]) == ("Beta", SLOW_FIRMWARE, "random_write")
     assert -21 < first["percent_from_model"] < -19
 
 
 def test_the_write_latency_over_the_months(fleet: Fleet) -> None:
-    """The query over months shows that the write latency of one model rises month after month and does not change for
-    the other models.
+    """The query over months shows that the write latency of one model increases from month to month, and that it does
+    not change for the other models.
     """
     rows = fleet.answers["How did the p99.9 write latency develop over the months?"]
     assert len(rows) == len(MODELS) * MONTHS
@@ -174,7 +178,7 @@ def test_the_write_latency_over_the_months(fleet: Fleet) -> None:
 
 
 def test_each_value_has_a_state(fleet: Fleet) -> None:
-    """The query for states counts every run for each of its figures."""
+    """For each figure, the query for states counts every run."""
     rows = fleet.answers["How many values cannot be ranked, and why?"]
     counts: dict[str, int] = {}
     for row in rows:
@@ -191,8 +195,8 @@ def test_every_query_of_the_page_was_asked(fleet: Fleet) -> None:
 
 
 def test_a_run_of_an_older_version_hides_no_column(fleet: Fleet, tmp_path: Path) -> None:
-    """A run that an older version of tkperf exported has null in the columns that it lacks. Its tables hide no column
-    of the views.
+    """A run that an older version of tkperf exported has null in the columns that it lacks. Its tables do not hide
+    columns of the views.
     """
     older, newer = sorted(fleet.folder.glob("run_id=*"))[:2]
     for folder in (older, newer):
@@ -213,8 +217,8 @@ def test_a_run_of_an_older_version_hides_no_column(fleet: Fleet, tmp_path: Path)
 
 
 def test_other_readers_find_the_run_of_each_row(fleet: Fleet) -> None:
-    """Other readers also find the run of each row. PyArrow, like Spark, reads the id from the name of the folder as a
-    text.
+    """Other readers also find the run of each row. PyArrow and Spark read the id of the run as a text from the name of
+    the folder.
     """
     files = sorted(map(str, fleet.folder.glob("run_id=*/runs.parquet")))
     table = pyarrow.dataset.dataset(files, partitioning="hive").to_table()

@@ -40,7 +40,7 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     outputs = {}
     for command in commands:
         if command.startswith("report"):
-            (tmp_path / "database.toml").unlink()  # from here on, only the run file exists
+            (tmp_path / "database.toml").unlink()  # only the run file exists from here on
         done = CliRunner().invoke(cli, shlex.split(command), catch_exceptions=False)
         assert done.exit_code == 0, done.output
         outputs[command.split()[0]] = done.output

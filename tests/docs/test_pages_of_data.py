@@ -1,4 +1,4 @@
-"""Pages about data for programs are complete: codes, tables, columns, keys and options."""
+"""The pages about machine-readable data are complete. They contain all codes, tables, columns, keys and options."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from tkperf.runner.run_watch import HOST_LIMITED, UNREAD
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/tkperf"
-# These codes are in no run file. tkperf reports them before a run, during a run, about an imported run, or in the
+# These codes occur in no run file. tkperf reports them before a run, during a run, about an imported run, or in the
 # analysis.
 TOLD_ELSEWHERE = {REFUSAL, "run-file-waiting", "not-searched"}
-# A page describes each of these facts as a whole, because they differ from profile to profile.
+# A page describes each of these facts as a whole, because their content differs from profile to profile.
 AS_A_WHOLE = {"profile", "options", "hosts", "device", "host"}
 
 
@@ -47,7 +47,7 @@ def read(page: str) -> str:
 
 
 def rows_below(text: str, heading: str) -> list[list[str]]:
-    """Return the cells of each row of the first table with a head that begins with this text."""
+    """Return the cells of each row of the first table whose header begins with this text."""
     lines = text[text.index(f"| {heading} |") :].split("\n\n", maxsplit=1)[0].splitlines()
     return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines[2:]]
 
@@ -71,7 +71,7 @@ def test_every_kind_of_disturbance_is_on_the_page() -> None:
 
 
 def test_every_code_of_a_warning_is_on_a_page() -> None:
-    """Every warning code is on a page and spelled as in the program. The codes of runs are in the table in
+    """Every warning code is on a page, with the same spelling as in the program. The codes of runs are in the table in
     run-file.md.
     """
     made = {
@@ -110,7 +110,9 @@ def test_what_is_kept_of_the_host_is_on_the_page() -> None:
 
 
 def test_every_table_of_the_exports_is_on_the_page(result: RunResult) -> None:
-    """The page lists every table of the exports. Each name in a row is a column of the table or another table."""
+    """The page lists every table of the exports. Each name in a row is either a column of the table or the name of
+    another table.
+    """
     tables = list(build_tables(result, (), lambda *_: ()))
     page = read("reference/exports.md")
     rows = rows_below(page, "table")

@@ -61,7 +61,7 @@ OF_A_BATCH = {"DriveStageChanged", "BatchNoted"}
 
 
 def faults(value: Any, type_: str, place: str) -> list[str]:
-    """Return the places at which a value does not have the type that the page states."""
+    """Return the positions at which a value does not have the type that the page states."""
     list_of = "list of "
     if type_.startswith("(") and type_.endswith(")"):
         type_ = type_[1:-1]
@@ -107,7 +107,7 @@ def assert_as_on_the_page(text: str) -> set[str]:
 
 
 def test_the_page_has_every_event_and_no_other() -> None:
-    """The page lists exactly the existing events. It also lists every field of the events that are written
+    """The page lists exactly the existing events. It also lists every field of the events that tkperf writes
     unchanged.
     """
     assert list(KINDS)[-1] == "EventsDropped"
@@ -125,7 +125,7 @@ def test_every_object_is_used_and_every_name_explained() -> None:
 
 
 def test_runs_write_what_the_page_says(tmp_path: Path) -> None:
-    """Runs with every kind of phase write exactly what the page describes, and so does a run that was resumed."""
+    """The page describes exactly the output of runs with every kind of phase, and of a run that was resumed."""
     own = tmp_path / "own.toml"
     own.write_text(EVERYTHING)
     written = StringIO()
@@ -144,7 +144,7 @@ def test_runs_write_what_the_page_says(tmp_path: Path) -> None:
 
 
 def test_rare_events_are_as_the_page_says() -> None:
-    """Rare events are written as the page describes. Each optional value is present in one object and missing in
+    """Rare events match their descriptions on the page. Each optional value is present in one object and missing in
     another.
     """
     written = StringIO()
@@ -170,7 +170,9 @@ def test_rare_events_are_as_the_page_says() -> None:
 
 
 def test_a_mistake_on_the_page_would_be_found() -> None:
-    """A mistake on the page would be found: an additional field, a missing field, or a field of another type."""
+    """The test detects every kind of mistake on the page: an additional field, a missing field, or a field of another
+    type.
+    """
     right = {"samples": 3, "others": 0}
     assert faults(right, "EventsDropped", "e") == []
     assert faults({**right, "more": 1}, "EventsDropped", "e") == ["e.more: only on one side"]
@@ -182,7 +184,9 @@ def test_a_mistake_on_the_page_would_be_found() -> None:
 
 @pytest.mark.fio
 def test_a_real_run_and_its_watching_write_what_the_page_says(tmp_path: Path) -> None:
-    """A real run with fio on a scratch file, and the command that watches the run, write what the page describes."""
+    """The page describes the output of a real run with fio on a scratch file, and of the command that watches
+    this run.
+    """
     argv: list[str | Path] = [
         "ssd",
         "n",

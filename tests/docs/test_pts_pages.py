@@ -11,7 +11,7 @@ CHARTS = (DOCS / "reference/charts.md").read_text(encoding="utf-8")
 
 
 def test_every_question_of_the_page_is_one_of_a_chart() -> None:
-    """Every question on the page is the question of an existing chart, so that the page quotes no outdated question."""
+    """Every question on the page is the question of an existing chart, so the page quotes no outdated question."""
     questions = set(re.findall(r"\*([^*|]+\?)\*", PAGE))
     assert len(questions) > 10
     assert {each for each in questions if each not in CHARTS} == set()

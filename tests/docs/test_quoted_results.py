@@ -1,4 +1,4 @@
-"""The results that the pages quote are those that tkperf computes for the simulated drives in README."""
+"""The pages quote the results that tkperf computes for the simulated drives in README."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read(page: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A command on a page, and the output that the page shows below the command."""
+    """A command on a page, with the output that the page shows below the command."""
 
     command: str
     lines: list[str]
@@ -100,8 +100,8 @@ def test_a_rehearsal_is_eight_hours_long(rehearsal: RunResult) -> None:
 
 
 def test_the_finding_on_write_saturation_is_that_of_the_program(rehearsal: RunResult) -> None:
-    """The finding on write saturation is quoted correctly: its beginning in the tutorial, and the whole sentence on the
-    page about reports.
+    """The finding about write saturation is quoted correctly. The tutorial quotes its beginning, and the page about
+    reports quotes the whole sentence.
     """
     (said,) = [finding.text for finding in findings(rehearsal) if finding.test == "writesat"][:1]
     (quoted,) = re.findall(r"`(Random 4 KiB writes run at [^`]*)`", read("docs/reference/reports.md"))
@@ -128,7 +128,9 @@ def test_the_course_of_a_stream_is_described_as_the_page_on_reports_says(folder:
 
 
 def test_the_comparison_says_what_its_page_quotes(folder: Path) -> None:
-    """The command prints the title, the lines of the decision and the verdict that the page about comparing quotes."""
+    """The page about comparing quotes three parts of the command's output: the title, the lines of the decision, and
+    the verdict.
+    """
     said = call("compare", folder / "rehearsal.tkperf", folder / "nvme.tkperf").replace("rehearsal", "sata")
     text = read("docs/how-to/comparing.md")
     (title,) = re.findall(r"nvme is better at \d of \d figures, sata at \d", text)

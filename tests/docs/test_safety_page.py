@@ -1,4 +1,4 @@
-"""docs/explanation/safety.md and docs/reference/refusals.md list what the code refuses and what it could not see."""
+"""docs/explanation/safety.md and docs/reference/refusals.md list the refusals of the code and its blind spots."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = (ROOT / "docs/explanation/safety.md").read_text(encoding="utf-8")
 
 
 def load_script(name: str) -> ModuleType:
-    """Import a script of scripts/ so that it finds its neighbours as when it runs."""
+    """Import a script of scripts/ in such a way that it finds the modules in its folder."""
     sys.path.insert(0, str(ROOT / "scripts"))
     try:
         return import_module(name)
@@ -32,7 +32,7 @@ refusal_messages = load_script("refusal_messages")
 
 
 def table(heading: str, first: str) -> list[list[str]]:
-    """Return the cells of a table below a heading. The first column of the table has this title."""
+    """Return the cells of a table below a heading. The first column of the table has the given title."""
     section = PAGE.split(f"\n{heading}\n")[1].split("\n## ")[0]
     rows = section.split(f"\n| {first} |")[1].split("\n\n")[0].splitlines()[2:]
     return [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows]
@@ -43,8 +43,8 @@ def quoted(cell: str) -> set[str]:
 
 
 def test_the_sentences_made_of_parts_are_those_of_the_code() -> None:
-    """The reference contains the sentences that the code composes from parts: about holders, the disks of the system
-    and processes.
+    """The reference contains the sentences that the code composes from parts. These sentences are about holders, system
+    disks and processes.
     """
     composed = {str(reason): set(entry.composed) for reason, entry in refusal_messages.REASONS.items()}
     source = ROOT / "src/tkperf/device"
@@ -91,7 +91,7 @@ def test_the_blind_spots_are_those_of_the_code() -> None:
 
 
 def test_the_options_and_commands_are_there() -> None:
-    """The options and commands on the page exist, so that the page promises no option that was renamed."""
+    """The options and commands on the page exist, so the page names no option that was renamed."""
     runner = CliRunner()
     helps = " ".join(runner.invoke(cli, [name, "--help"]).output for name in ("ssd", "raid"))
     for row in table("## Limits of options", "option"):

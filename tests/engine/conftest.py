@@ -1,4 +1,4 @@
-"""Fixtures with a scripted fio, and with engines that use scratch files."""
+"""Fixtures with a scripted fio, and with engines for scratch files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def fake_fio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scena
 
 @pytest.fixture
 def make_engine(scratch: Path) -> Iterator[Callable[..., FioEngine]]:
-    """Yield a function that creates engines over a scratch file. At the end, stop all loads that the engines
+    """Yield a function that creates engines for a scratch file. At the end, stop all loads that the engines
     still run.
     """
     permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch)).redeem()

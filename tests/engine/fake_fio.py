@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A scripted fio. It waits at the gate as the real fio does, and then plays a scenario.
+"""A scripted fio. It waits at the gate in the same manner as the real fio, and then plays a scenario.
 
 The scenario is JSON in $FAKE_FIO. For each block size (or "*") it contains a list of plays: the first play is for the
 first fio with this block size, the second play for the second fio, and so on. The last play is repeated. A play is a
@@ -17,8 +17,9 @@ list of acts:
                                 as fio 3.33 does with io_uring; otherwise the document is honest
     ["jobs end"]                the threads of the jobs end, as fio's threads do some time before the last document
 
-Without a play, the scripted fio is honest. An honest job does 2,000 I/Os a second, exactly at its queue depth. On
-SIGUSR1, the job reports what it has done so far, unless $FAKE_FIO_DEAF is set. After an interrupt, it ends.
+Without a play, the scripted fio is honest. An honest job completes 2,000 I/Os a second, exactly at its queue depth. On
+SIGUSR1, the job reports the I/Os that it has completed so far, unless $FAKE_FIO_DEAF is set. After an interrupt, it
+ends.
 """
 
 from __future__ import annotations
@@ -118,8 +119,8 @@ def change(status: dict[str, object], name: str, value: object) -> None:
 
 
 def woken(job: dict[str, object]) -> dict[str, object]:
-    """Return what fio reports about a job that was woken from its first wait: I/Os were issued, but none is known to be
-    done.
+    """Return fio's report about a job that was woken from its first wait. In this report, I/Os were issued, but none of
+    them is known to be completed.
     """
     if signal.SIGCHLD in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
         return {}
@@ -135,16 +136,19 @@ def show(job: dict[str, object], elapsed_s: float, changes: dict[str, object]) -
 
 
 JOBS_END = threading.Event()
-# The wall-clock times at which the jobs passed their gate. Without an entry, this fio does not report the time.
+# The times at which the jobs passed their gate, according to the wall clock. Without an entry, this fio does not report
+# the time.
 BEGAN_MS: list[int] = []
-# Time from the end of fio's jobs to its last document.
+# The time from the end of fio's jobs to its last document.
 LAST_WORDS_S = float(os.environ.get("FAKE_FIO_LAST_WORDS_S", "0.02"))
-# Time that an honest fill takes.
+# The time that an honest fill takes.
 FILL_S = 0.5
 
 
 def report_when_told(job: dict[str, object]) -> None:
-    """Report on SIGUSR1 as fio does. The report contains what was done since the gate opened."""
+    """Report on SIGUSR1, as the real fio does. The report contains the I/Os that were completed since the gate
+    opened.
+    """
     began_s = time.monotonic()
 
     def report(*_: object) -> None:
@@ -250,7 +254,7 @@ def main() -> None:
             signal.alarm(1)
     for _ in range(int(job["jobs"])):  # type: ignore[call-overload]
         threading.Thread(target=JOBS_END.wait, daemon=True).start()
-    threading.Thread(target=threading.Event().wait, daemon=True).start()  # fio has a helper thread
+    threading.Thread(target=threading.Event().wait, daemon=True).start()  # the real fio also has a helper thread
     signal.signal(signal.SIGINT, lambda *_: os._exit(128))
     if job["prerun"]:
         helpers = [subprocess.Popen(["sh", "-c", f"{job['prerun']} > step.prerun.txt 2>&1"]) for _ in range(come)]

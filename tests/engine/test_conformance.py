@@ -1,11 +1,11 @@
-"""The rules that every engine must follow, whatever issues the I/O. The tests run with the simulation, a scripted fio
-and a real fio.
+"""The rules that every engine must follow. The tests run with three sources of I/O: the simulation, a scripted fio and
+a real fio.
 
-A new engine is one more parameter of ``rig``. Faults that only fio can cause in a run (wrong numbers, a flood of
-output, kills) are tested in test_fake_fio.py.
+To test a new engine, add it to the parameters of ``rig``. Faults that only fio can cause in a run (wrong numbers, a
+flood of output, kills) are tested in test_fake_fio.py.
 
-Times of the simulation are exact. On a busy host, fio may begin, report or end late, so the rules for fio are about the
-order of events. If a load has to begin by itself, its gate must have been opened before the result of the load is
+The times of the simulation are exact. On a busy host, fio may begin, report or end late, so the rules for fio concern
+the order of events. If a load has to begin by itself, its gate must have been opened before the result of the load is
 requested. bench/handover_gap.py measures how late fio is.
 """
 
@@ -30,9 +30,9 @@ from tkperf.model.workload import Access, Step
 
 RANGE_BYTES = 64 << 20
 LENGTH_S = 0.6
-# Two times that mean the same moment may differ by this time in s, because they come from two clocks.
+# Two times of the same event may differ by this number of seconds, because they are read from two clocks.
 SAME_S = 0.15
-# A busy host may delay a program by this time even if the program waits for nothing.
+# A busy host may delay a program by this number of seconds, even if the program waits for no event.
 LATE_S = 30.0
 COLD_START_S = 5.0
 
@@ -47,8 +47,9 @@ class Rig:
 
     Attributes:
         wait: lets time pass.
-        exact: the clock is the simulation's, so nothing is late, and totals are known at the planned end.
-        may_miss_ends: the load is a real fio, which may exit before a busy host lets the engine notice the planned end.
+        exact: the clock is that of the simulation, so no event is late, and totals are known at the planned end.
+        may_miss_ends: the load is a real fio, which may exit before a busy host lets the engine notice the planned
+            end.
         asked_s: the time of the last request for a result.
     """
 
@@ -73,8 +74,8 @@ class Rig:
         assert let_go_s <= self.asked_s
 
     def require_at(self, moment_s: float, planned_s: float) -> None:
-        """Require that a moment is not before its planned time. If the clock is exact, the moment must not be after its
-        planned time either.
+        """Require that an event does not occur before its planned time. If the clock is exact, the event must not occur
+        after its planned time either.
         """
         assert planned_s - SAME_S <= moment_s <= planned_s + (SAME_S if self.exact else LATE_S)
 
@@ -156,8 +157,8 @@ def require_whole(execution: Execution) -> None:
 
 
 def require_sum(whole: Measurement | FioReading, parts: Sequence[Sample | Measurement]) -> None:
-    """Require that the parts add up to the whole exactly: I/Os, bytes, latencies and every bucket of the histogram,
-    separately for reads and writes.
+    """Require that the parts add up to the whole exactly, separately for reads and writes. The test compares I/Os,
+    bytes, latencies and every bucket of the histogram.
     """
     for side in ("read", "write"):
         total, summed = getattr(whole, side), sum((getattr(each, side) for each in parts), NO_IO)
@@ -166,7 +167,7 @@ def require_sum(whole: Measurement | FioReading, parts: Sequence[Sample | Measur
 
 
 def test_a_step_lasts_as_long_as_asked_and_its_seconds_add_up(rig: Rig) -> None:
-    """A step lasts as long as requested. Its seconds add up to its totals, and its times agree with each other."""
+    """A step lasts as long as requested. The sum of its seconds equals its totals, and its times are consistent."""
     samples: list[Sample] = []
     step = replace(FIRST, duration_s=1.4)
     execution = rig.engine.measure(step, then=None, on_sample=lambda sample, _: samples.append(sample))
@@ -179,8 +180,8 @@ def test_a_step_lasts_as_long_as_asked_and_its_seconds_add_up(rig: Rig) -> None:
 
 
 def test_what_is_certain_begins_at_the_planned_end(rig: Rig) -> None:
-    """If only one load can follow a step, the load begins at the planned end of the step by itself. The runner need not
-    release it.
+    """If only one load can follow a step, the load begins by itself at the planned end of the step. The runner does not
+    need to release it.
     """
     first = measure(rig, FIRST, Next.for_certain(SECOND))
     second = measure(rig, SECOND)
@@ -191,7 +192,7 @@ def test_what_is_certain_begins_at_the_planned_end(rig: Rig) -> None:
 
 def test_one_of_several_begins_that_is_chosen_shortly_before_the_end(rig: Rig) -> None:
     """If one of several loads can follow, the engine prepares all of them. Shortly before the end, it asks which load
-    follows, according to the measurement so far. The chosen load then begins by itself.
+    follows, and the answer depends on the measurement so far. The chosen load then begins by itself.
     """
     asked: list[float] = []
 
@@ -207,8 +208,8 @@ def test_one_of_several_begins_that_is_chosen_shortly_before_the_end(rig: Rig) -
 
 
 def test_what_depends_on_the_last_ios_begins_when_the_totals_are_known(rig: Rig) -> None:
-    """If the choice of the next load depends on the last I/Os, the engine asks again when all I/Os are done. The chosen
-    load then begins without a call of the runner.
+    """If the choice of the next load depends on the last I/Os, the engine asks again when all I/Os are completed. The
+    chosen load then begins without a call from the runner.
     """
 
     def choose(so_far: Measurement) -> EngineLoad | None:
@@ -220,8 +221,8 @@ def test_what_depends_on_the_last_ios_begins_when_the_totals_are_known(rig: Rig)
 
 
 def test_what_the_runner_decides_begins_when_it_says_so(rig: Rig) -> None:
-    """If the runner decides which load follows, this load begins when the runner releases it, and not only when its
-    measurement is requested.
+    """If the runner decides which load follows, this load begins when the runner releases it. It does not wait until
+    its measurement is requested.
     """
     first = measure(rig, FIRST, uncertain(SECOND, THIRD))
     assert first.handed_over_s is None
@@ -234,8 +235,8 @@ def test_what_the_runner_decides_begins_when_it_says_so(rig: Rig) -> None:
 
 
 def test_what_was_not_made_ready_cannot_be_let_go(rig: Rig) -> None:
-    """A load that was not prepared cannot be released early. It starts when its measurement is requested, as if it had
-    not been announced.
+    """A load that was not prepared cannot be released early. It begins when its measurement is requested, in the same
+    manner as a load that was not announced.
     """
     measure(rig, FIRST, uncertain(SECOND))
     rig.engine.start_next(THIRD)
@@ -246,7 +247,7 @@ def test_what_was_not_made_ready_cannot_be_let_go(rig: Rig) -> None:
 
 
 def test_a_wrong_guess_is_thrown_away(rig: Rig) -> None:
-    """If the engine started the wrong load, this load is in no result, and the requested load is measured
+    """If the engine started the wrong load, no result contains this load, and the requested load is measured
     completely.
     """
     first = measure(rig, FIRST, uncertain(SECOND, THIRD, choose=lambda _: SECOND))
@@ -259,7 +260,7 @@ def test_a_wrong_guess_is_thrown_away(rig: Rig) -> None:
 
 
 def test_nothing_goes_on_after_rest(rig: Rig) -> None:
-    """After rest(), a step that was released early ends too. If the step is requested later, it begins again."""
+    """rest() also ends a step that was released early. If this step is requested later, it begins again."""
     measure(rig, FIRST, Next.for_certain(SECOND))
     rig.engine.rest()
     rested_s = rig.clock()
@@ -300,8 +301,8 @@ def test_a_stream_ends_in_its_time(rig: Rig) -> None:
 
 
 def test_slices_of_a_mix_add_up_to_what_the_load_did(rig: Rig) -> None:
-    """The slices of a mix add up to the numbers in fio's last document, separately for reads and writes. The last
-    fraction of a second is included.
+    """The sum of all slices of a mix equals the numbers in fio's last document, separately for reads and writes. The
+    last fraction of a second is included.
     """
     mix = Step(workload=workload(read_percent=65), duration_s=LENGTH_S)
     phase = replace(stream("S", of=mix), duration_s=1.3, longest_s=2.6)
@@ -323,8 +324,8 @@ def test_a_stream_is_handed_over_to_like_a_step(rig: Rig) -> None:
 
 
 def test_a_stream_that_is_decided_to_end_is_cut_there(rig: Rig) -> None:
-    """If a stream is to end early, it ends with its current slice, long before its longest time. The next step begins
-    at once.
+    """If a stream has to end early, it ends with its current slice, long before its longest time. The next step begins
+    immediately.
     """
     then = uncertain(SECOND, choose=lambda _: SECOND)
     phase = stream("S", slices=100)
@@ -335,8 +336,8 @@ def test_a_stream_that_is_decided_to_end_is_cut_there(rig: Rig) -> None:
 
 
 def test_an_idle_time_is_as_long_as_asked(rig: Rig) -> None:
-    """An idle time lasts as long as requested, from the last I/O to the first I/O of the next load, whatever was done
-    in between.
+    """An idle period lasts as long as requested, from the last I/O to the first I/O of the next load. Other work during
+    this period does not change its length.
     """
     first = measure(rig, FIRST, None)
     rig.engine.idle(2.0, then=Next.for_certain(SECOND))
@@ -345,13 +346,13 @@ def test_an_idle_time_is_as_long_as_asked(rig: Rig) -> None:
 
 
 def test_close_is_safe_at_any_time(rig: Rig) -> None:
-    """The engine can be closed more than once, also while a prepared step waits."""
+    """The engine can be closed more than once, even while a prepared step is waiting."""
     measure(rig, FIRST, uncertain(SECOND, stream("S")))
     rig.engine.close()
     rig.engine.close()
 
 
-# The following tests are only about fio: events in its processes that may affect a hand-over.
+# The following tests apply only to fio. They cover events in its processes that can affect a hand-over.
 
 Play = Callable[[Scenario], None]
 Acts = list[Any]
@@ -370,7 +371,7 @@ def test_a_last_document_soon_after_the_one_before_is_in_a_second(
 
 
 def test_what_died_at_its_gate_is_started_anew(fake_fio: Play, make_engine: Callable[[], FioEngine]) -> None:
-    """If a load died at its gate, it is started again, and the step is measured. No other load is released."""
+    """If a load dies at its gate, it is started again, and the step is measured. No other load is released."""
     fake_fio({"8192": [[["killed at the gate"], ["do not come"]], [["run"]]]})
     engine = make_engine()
     step = replace(FIRST, duration_s=2.5)
@@ -382,8 +383,8 @@ def test_what_died_at_its_gate_is_started_anew(fake_fio: Play, make_engine: Call
 def test_what_comes_after_a_short_step_is_started_before_its_results_are_written(
     fake_fio: Play, make_engine: Callable[[], FioEngine]
 ) -> None:
-    """The load after a short step is started before the results of the previous step are written, because a slow disk
-    below the run file would otherwise delay it. After a long step, the engine has enough time.
+    """The load after a short step is started before the results of the preceding step are written. Otherwise a slow
+    disk that stores the run file would delay the load. After a long step, the engine has enough time.
     """
     engine = make_engine()
     engine.measure(FIRST, then=Next.for_certain(SECOND, (THIRD,)), on_sample=ignore)
@@ -401,7 +402,7 @@ def test_what_comes_after_a_short_step_is_started_before_its_results_are_written
 def test_a_fio_that_cannot_be_told_to_report_is_waited_for(
     fake_fio: Play, make_engine: Callable[[], FioEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If fio does not report on request, the engine chooses no load early, and the runner decides."""
+    """If fio does not report on request, the engine does not choose a load early. The runner then decides."""
     monkeypatch.setenv("FAKE_FIO_DEAF", "1")
     asked: list[Measurement] = []
     engine = make_engine()

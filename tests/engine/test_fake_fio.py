@@ -1,4 +1,4 @@
-"""The engine with a scripted fio that reports wrong numbers, hangs, prints too much, or ends."""
+"""The engine with a scripted fio that reports wrong numbers, stops responding, prints too much, or ends."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def measure(engine: FioEngine, then: Next | None = None) -> Execution:
 def run_rounds(
     engine: FioEngine, *, rounds: int = 1, phase: Fill | Continuous | None = None
 ) -> tuple[list[Event], Exception | None]:
-    """Run rounds of two steps, or another phase, through the runner. Return the events and the error."""
+    """Run rounds of two steps, or another phase, with the runner. Return the events and the error."""
 
     def procedure(_profile: object, _range: int) -> Procedure:
         if phase is not None:
@@ -154,8 +154,8 @@ def test_a_lie_is_not_kept_and_the_step_is_measured_again(fake_fio: Play, make_e
 
 
 def test_a_report_that_lacks_a_job_is_refused(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """If fio reports fewer jobs than were started, the step fails, because the values of one job are no measurement of
-    a workload with two jobs.
+    """If fio reports fewer jobs than were started, the step fails, because the values of one job do not describe a
+    workload with two jobs.
     """
     one_job = scripted.document(scripted.read_job("[step]\nrw=randwrite\nbs=4096\niodepth=4\n"), LENGTH_S)
     fake_fio({"*": [[["run", {"jobs": one_job["jobs"]}]]]})
@@ -182,8 +182,8 @@ def test_a_lie_told_twice_ends_the_run(fake_fio: Play, make_engine: MakeEngine) 
 def test_the_next_step_that_had_begun_is_run_again_in_full(
     fake_fio: Play, make_engine: MakeEngine, tmp_path: Path
 ) -> None:
-    """If a step has to be repeated, the fio of the next step is discarded and started again, because that fio began at
-    the planned end of the first measurement.
+    """If a step has to be repeated, the fio of the next step is discarded and started again, because it began at the
+    planned end of the first measurement.
     """
     fake_fio({"4096": [LIES["10^6 s"], [["run"]]], "8192": [[["run"]]]})
     events, failure = run_rounds(make_engine())
@@ -193,7 +193,7 @@ def test_the_next_step_that_had_begun_is_run_again_in_full(
     assert started == 2
     records = [event.record for event in events if isinstance(event, StepEnded)]
     assert records[1].started_s > records[0].started_s
-    # A repeated step is announced again, so that views show its beginning again.
+    # A repeated step is announced again, so that views show its new beginning.
     assert sum(isinstance(event, StepStarted) for event in events) == 3
 
 
@@ -206,7 +206,9 @@ def test_an_honest_fio_is_believed(fake_fio: Play, make_engine: MakeEngine) -> N
 
 
 def test_the_end_of_a_helper_at_the_gate_ends_no_job(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """The end of a helper at the gate wakes no job of fio, so that no job ends while it waits for its first I/O."""
+    """The end of a helper at the gate wakes no job of fio. A job that is woken while it waits for its first I/O would
+    end.
+    """
     fake_fio({"*": [[["helpers' ends wake job 2"]]]})
     events, failure = run_rounds(make_engine())
     assert failure is None
@@ -217,8 +219,8 @@ def test_the_end_of_a_helper_at_the_gate_ends_no_job(fake_fio: Play, make_engine
 
 @pytest.mark.parametrize("impossible", [-3.5, 4000.0, None])
 def test_impossible_cpu_time_is_not_measured(fake_fio: Play, make_engine: MakeEngine, impossible: float | None) -> None:
-    """If fio reports an impossible CPU time, the CPU time of the step is stored as None and the step is kept, because
-    the CPU time says nothing about the device.
+    """If fio reports an impossible CPU time, the CPU time of the step is stored as None. The step is kept, because the
+    CPU time contains no information about the device.
     """
     fake_fio({"*": [[["run", {"job 2 usr_cpu": impossible}]]]})
     assert measure(make_engine()).measurement.cpu is None
@@ -239,7 +241,7 @@ def test_a_fio_that_goes_on_after_its_end_is_stopped(
 def test_a_fill_that_moves_nothing_is_stopped(
     fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fill that moves no byte is stopped, although fio still reports. The fill is not started again."""
+    """A fill that transfers no data is stopped, although fio still reports. The fill is not started again."""
     monkeypatch.setattr(fio_process, "LONGEST_OVERRUN_S", 0.5)
     reports: Acts = [act for n in range(1, 300) for act in (["status", {"elapsed_s": n / 10}], ["sleep", 0.1])]
     fake_fio({"*": [reports]})
@@ -286,7 +288,7 @@ def stream(slices: int, duration_s: float = 1.0) -> Continuous:
 
 def test_a_slice_in_which_no_time_passed_waits_for_the_next_report(fake_fio: Play, make_engine: MakeEngine) -> None:
     """A slice in which no time passed waits for the next report. If a report arrives 3 s late, it ends one long slice,
-    and the next two slices end at the next reports.
+    and each of the next two reports ends one slice.
     """
     late: Acts = [["status", {"elapsed_s": 0.3}], ["sleep", 3.5], ["status", {"elapsed_s": 3.6}]]
     more: Acts = [act for n in range(1, 5) for act in (["sleep", 0.2], ["status", {"elapsed_s": 3.6 + n / 5}])]
@@ -326,7 +328,7 @@ def test_a_stream_whose_reports_came_too_late_is_measured_to_its_end(fake_fio: P
 def test_a_stream_whose_reports_stand_still_is_stopped(
     fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stream is stopped if its reports arrive but their elapsed time does not advance."""
+    """A stream is stopped if reports arrive but the elapsed time in these reports does not increase."""
     monkeypatch.setattr(fio_process, "LONGEST_OVERRUN_S", 0.5)
     still: Acts = [["status", {"elapsed_s": 0.1}], ["sleep", 0.1]] * 100
     fake_fio({"*": [still]})
@@ -337,8 +339,8 @@ def test_a_stream_whose_reports_stand_still_is_stopped(
 def test_a_gate_to_which_not_all_come_fails(
     fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If some threads of fio do not reach the gate, for instance because no more processes may be started, the gate
-    stays closed and the step fails.
+    """If some threads of fio do not reach the gate, for instance because no more processes can be started, the gate
+    remains closed and the step fails.
     """
     monkeypatch.setattr(fio_process, "LONGEST_START_S", 1.5)
     fake_fio({"*": [[["do not come"], ["run"]]]})
@@ -347,15 +349,15 @@ def test_a_gate_to_which_not_all_come_fails(
 
 
 def test_on_a_slow_machine_what_follows_is_started_earlier(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """If a fio was slow to reach its gate, the next fio is started earlier. Each fio is started at least three seconds
-    before the end of the previous step. A single slow start has no effect later.
+    """If a fio reached its gate late, the next fio is started earlier. Each fio is started at least three seconds
+    before the end of the preceding step. A single slow start has no later effect.
     """
     engine = make_engine()
     fake_fio({"*": [[["comes late", 2.5], ["run"]], [["run"]]]})
     assert engine._waiting.ahead_s == 3.0
     assert measure(engine).measurement.ios == 2 * 2000 * LENGTH_S
     assert engine._waiting.ahead_s >= 5.0
-    while engine._waiting.ahead_s > 3.0:  # a single slow start has no effect later
+    while engine._waiting.ahead_s > 3.0:  # a single slow start has no later effect
         measure(engine)
 
 
@@ -364,8 +366,8 @@ LAST_S = [["jobs end"], ["status", {"elapsed_s": LENGTH_S}]]
 
 @pytest.mark.parametrize("kind", [[], [["is fio 3.36"]]], ids=["fio 3.33", "fio 3.36"])
 def test_a_late_last_document_is_no_late_beginning(fake_fio: Play, make_engine: MakeEngine, kind: Acts) -> None:
-    """A last document that arrives late does not count as a late beginning of the step. fio 3.37 and newer need up to
-    150 ms from the end of the jobs to the last document.
+    """If the last document of a step arrives late, this delay does not count as a late beginning of the step. fio 3.37
+    and newer need up to 150 ms from the end of the jobs to the last document.
 
     In this test, the last document arrives a second late.
     """
@@ -396,8 +398,8 @@ def test_a_late_beginning_is_seen(fake_fio: Play, make_engine: MakeEngine, acts:
 def test_a_fio_killed_at_the_gate_is_started_again_once(
     fake_fio: Play, make_engine: MakeEngine, tmp_path: Path
 ) -> None:
-    """A fio that is killed at the gate is started again once, because it has done no I/O yet. If the second fio is
-    killed too, the step ends with an error.
+    """If a fio is killed at the gate, it is started again once, because it has not issued any I/O yet. If the second
+    fio is killed too, the step ends with an error.
     """
     dies: Acts = [["killed at the gate"], ["do not come"], ["run"]]
     fake_fio({"*": [dies, [["run"]]]})
@@ -417,7 +419,7 @@ def test_a_fio_that_does_not_start_tells_why(fake_fio: Play, make_engine: MakeEn
 
 
 def test_a_fio_killed_in_mid_step_is_a_failed_step(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """If fio is killed during a step, for instance because memory is short, the step fails and is repeated."""
+    """If fio is killed during a step, for instance because the host lacks memory, the step fails and is repeated."""
     fake_fio({"4096": [[["status", {"elapsed_s": 0.1}], ["kill self"]], [["run"]]]})
     events, failure = run_rounds(make_engine())
     assert failure is None
@@ -437,8 +439,8 @@ def little_memory() -> Iterator[None]:
 
 @pytest.mark.usefixtures("little_memory")
 def test_a_flood_on_stderr_is_taken_and_forgotten(fake_fio: Play, make_engine: MakeEngine, tmp_path: Path) -> None:
-    """A flood of 600 MB on stderr needs neither memory nor space in /dev/shm. The error contains the beginning of the
-    flood.
+    """If fio prints 600 MB on stderr, this output fills neither the memory nor /dev/shm. The error contains the
+    beginning of the output.
     """
     fake_fio({"*": [[["flood", "stderr", 600 << 20], ["exit", 3]]]})
     with pytest.raises(EngineError, match="exit status 3; it said: xxxx") as raised:
@@ -450,7 +452,9 @@ def test_a_flood_on_stderr_is_taken_and_forgotten(fake_fio: Play, make_engine: M
 @pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize("where", ["before", "within"])
 def test_a_flood_on_stdout_is_an_error(fake_fio: Play, make_engine: MakeEngine, where: str) -> None:
-    """A flood on stdout is an error, because the size of fio's notes and the size of a document are limited."""
+    """Too much output on stdout causes an error, because the size of fio's notes and the size of a document are
+    limited.
+    """
     acts: Acts = [["flood", "stdout", 300 << 20]]
     fake_fio({"*": [[*([["raw", "{"]] if where == "within" else []), *acts, ["exit", 0]]]})
     with pytest.raises(EngineError, match="printed more than"):
@@ -472,16 +476,14 @@ RUBBISH: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("rubbish", RUBBISH.values(), ids=RUBBISH)
 def test_rubbish_is_an_error_in_words(fake_fio: Play, make_engine: MakeEngine, rubbish: dict[str, object]) -> None:
-    """A number that makes no sense leads to an error of the engine. It is neither stored nor does it cause a
-    traceback.
-    """
+    """An impossible number leads to an error of the engine. The number is not stored, and it causes no traceback."""
     fake_fio({"*": [[["run", rubbish]]]})
     with pytest.raises(EngineError, match="fio printed"):
         measure(make_engine())
 
 
 def test_nan_is_an_error_in_words(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """Text that only looks like JSON, such as NaN, leads to an error of the engine."""
+    """Text that resembles JSON but is not valid JSON, such as NaN, leads to an error of the engine."""
     fake_fio({"*": [[["raw", '{\n"jobs": [NaN]\n}']]]})
     with pytest.raises(EngineError, match="cannot read the JSON status"):
         measure(make_engine())
@@ -489,7 +491,7 @@ def test_nan_is_an_error_in_words(fake_fio: Play, make_engine: MakeEngine) -> No
 
 def test_samples_of_a_lie_may_be_shown_but_nothing_is_kept(fake_fio: Play, make_engine: MakeEngine) -> None:
     """Views may show the seconds of a step whose result is later rejected. The run file contains only steps whose
-    result was checked.
+    results were checked.
     """
     fake_fio({"4096": [LIES["10^6 s"]]})
     events, failure = run_rounds(make_engine())
@@ -500,8 +502,8 @@ def test_samples_of_a_lie_may_be_shown_but_nothing_is_kept(fake_fio: Play, make_
 
 @dataclass
 class Reading:
-    """A record of how an engine read fio: the values of ``waited`` in order, and the times at which fio made its
-    documents.
+    """A record of how an engine read fio's output: the values of ``waited`` in order, and the times at which fio wrote
+    its documents.
     """
 
     waited: list[bool] = field(default_factory=list)
@@ -542,7 +544,7 @@ BUSY: Acts = [["run", {"usr_cpu": 98.0}]]
 def test_documents_wait_together_while_no_cpu_is_to_spare(
     fake_fio: Play, make_engine: MakeEngine, read_step: ReadStep
 ) -> None:
-    """If no CPU is idle, documents are read in groups. Each sample keeps the time at which fio made its document."""
+    """If no CPU is idle, documents are read in groups. Each sample keeps the time at which fio wrote its document."""
     fake_fio({"*": [BUSY]})
     seen = read_step(make_engine())
     assert any(seen.waited)
@@ -553,7 +555,7 @@ def test_documents_wait_together_while_no_cpu_is_to_spare(
 def test_no_document_waits_while_a_cpu_is_to_spare(
     fake_fio: Play, make_engine: MakeEngine, read_step: ReadStep
 ) -> None:
-    """If a CPU is idle, each document is read at once, so that the live view shows each second without delay."""
+    """If a CPU is idle, each document is read immediately, so that the live view shows each second without delay."""
     fake_fio({"*": [[["run"]]]})
     assert not any(read_step(make_engine()).waited)
 
@@ -561,10 +563,10 @@ def test_no_document_waits_while_a_cpu_is_to_spare(
 def test_documents_that_would_fill_the_pipe_do_not_wait(
     fake_fio: Play, make_engine: MakeEngine, read_step: ReadStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the pipe holds only few documents, they are read at once, because fio would stop as soon as the pipe
-    is full.
+    """If the pipe can hold only few documents, they are read immediately, because fio would stop as soon as the pipe is
+    full.
     """
-    monkeypatch.setattr(fio_process, "GATHERED_SHARE", 0.0)  # the pipe holds few documents
+    monkeypatch.setattr(fio_process, "GATHERED_SHARE", 0.0)  # the pipe can hold only few documents
     fake_fio({"*": [BUSY]})
     assert not any(read_step(make_engine()).waited)
 

@@ -1,4 +1,4 @@
-"""The engine with the real fio: a disturbance of fio's processes never leads to a wrong number."""
+"""The engine with the real fio. A disturbance of fio's processes never leads to a wrong number."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def waiting(gate: Gate) -> list[int]:
 
 
 def test_a_fill_of_its_own_range_writes_that_and_nothing_beyond(make_engine: MakeEngine, scratch: Path) -> None:
-    """A fill with a length of its own writes every block of this length and nothing beyond. A fill without a length
+    """A fill with its own length writes every block of this length, and writes no block beyond. A fill without a length
     writes the whole active range.
     """
     with scratch.open("r+b") as out:
@@ -105,7 +105,7 @@ def test_a_drive_is_filled_and_what_is_mapped_of_it_measured(
 @pytest.mark.parametrize("io_depth", [1, 16])
 @pytest.mark.parametrize("read_percent", [0, 65, 100])
 def test_honest_steps_are_believed(make_engine: MakeEngine, io_depth: int, read_percent: int) -> None:
-    """An honest step is accepted for each mix and each queue depth."""
+    """A correct step is accepted for each mix and each queue depth."""
     seen = measure(make_engine(), io_depth=io_depth, read_percent=read_percent)
     assert judge(*seen) is None
 
@@ -156,7 +156,7 @@ def test_a_job_whose_helper_dies_as_the_gate_opens_is_missed(
 
 def test_a_stream_with_a_dead_job_is_not_believed(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a job of a stream was killed, a slice that is long enough to show the missing I/O is rejected. Shorter slices
-    are not judged, because a busy host may distort them.
+    are not judged, because a busy host can distort them.
     """
     opened = Gate.open
 
@@ -173,7 +173,7 @@ def test_a_stream_with_a_dead_job_is_not_believed(make_engine: MakeEngine, monke
 
 
 def test_honest_slices_are_believed(make_engine: MakeEngine) -> None:
-    """An honest slice is accepted although the counters of a running fio do not advance at the same moment."""
+    """A correct slice is accepted although the counters of a running fio do not increase at the same moment."""
     phase = Continuous(section="S", number=1, workload=workload(), duration_s=1.0, longest_s=5.0)
     plan = RequestedLoad(workload=phase.workload, duration_s=1.0, running=True)
     engine = make_engine()
@@ -201,8 +201,8 @@ def test_a_step_whose_fio_is_asked_to_end_is_a_failed_step(make_engine: MakeEngi
 def test_slices_shorter_than_fios_reports_are_one_stream(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Slices that are shorter than the interval of fio's reports form one stream without gaps. In this test, one fio
-    runs ten slices in 3 s.
+    """Slices that are shorter than the interval between fio's reports form one stream without gaps. In this test, one
+    fio runs ten slices in 3 s.
     """
     started: list[Step] = []
     start_step = DeviceJobs.start_step
@@ -239,7 +239,7 @@ def test_what_dies_at_the_gate_is_started_again(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch, doom: str
 ) -> None:
     """If a helper, fio or the folder of a step disappears while fio waits at the gate, the step is started again and
-    measured, because no I/O was lost.
+    measured, because no I/O has been issued yet.
     """
     engine = make_engine()
     prepared = wait_for(engine, Step(workload=workload(), duration_s=1.0))
@@ -259,8 +259,8 @@ def test_what_dies_at_the_gate_is_started_again(
 
 @pytest.mark.parametrize("stopped_s", [0.2, 2.0])
 def test_a_stopped_fio_is_not_believed(make_engine: MakeEngine, stopped_s: float) -> None:
-    """A step during which fio was stopped by SIGSTOP is rejected. The counters of fio stay consistent, but the kernel
-    reports the stop.
+    """A step is rejected if fio was stopped by SIGSTOP during the step. The counters of fio remain consistent, but the
+    kernel reports the stop.
     """
     engine = make_engine()
     process = wait_for(engine, Step(workload=workload(), duration_s=1.0))
@@ -283,7 +283,9 @@ def test_a_stopped_fio_is_not_believed(make_engine: MakeEngine, stopped_s: float
 
 
 def test_nothing_of_a_step_that_ended_lies_around(make_engine: MakeEngine) -> None:
-    """A step that ended leaves no files, because a run of days must not fill the memory that contains the job files."""
+    """A step that has ended leaves no files. The job files are stored in memory, which a run of several days must not
+    fill.
+    """
     engine = make_engine()
     measure(engine)
     (folder,) = engine._jobs._folder._made

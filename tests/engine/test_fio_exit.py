@@ -1,4 +1,4 @@
-"""The exit of fio is in order only if its status is 0, no job reports an error, and fio printed a result."""
+"""The exit of fio is correct only if its status is 0, no job reports an error, and fio printed a result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def fault(status: int = 0, *errors: int, has_result: bool = True, ended_at_gate:
 
 
 def test_an_end_as_it_should_be() -> None:
-    """An exit of fio with status 0, without an error of any job and with a result, is no fault."""
+    """If fio exits with status 0, without an error of any job and with a result, tkperf reports no fault."""
     assert fault(0, 0, 0) is None
 
 
@@ -39,8 +39,8 @@ def test_an_end_as_it_should_be() -> None:
     ],
 )
 def test_each_other_end_says_what_it_was(found: EngineError | None, kind: type[EngineError], text: str) -> None:
-    """The fault states whether fio was killed, failed, was held for ever or is another program. The type of the fault
-    tells whether the step may be started again.
+    """The fault states whether fio was killed, failed, was blocked forever or is another program. The type of the fault
+    determines whether the step may be started again.
     """
     assert type(found) is kind
     assert str(found) == text

@@ -1,4 +1,4 @@
-"""Workloads as fio jobs: a reader of a report can run these jobs again."""
+"""Workloads as fio jobs. A reader of a report can run these jobs again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def parse(text: str) -> configparser.ConfigParser:
 
 
 def test_a_random_step_is_direct_time_based_and_never_repeats() -> None:
-    """The fio job of a random step uses direct I/O, random data and different random addresses at each start. It
+    """The fio job of a random step uses direct I/O, random data and, at each start, different random addresses. It
     neither drops caches nor creates files.
     """
     job = parse(render_step_job(Step(workload=workload(), duration_s=60), TARGET))["global"]
@@ -64,8 +64,8 @@ def test_a_random_step_is_direct_time_based_and_never_repeats() -> None:
 
 @pytest.mark.parametrize("clocksource", ["cpu", None])
 def test_the_clock_is_chosen_once_for_steps_and_fills(clocksource: str | None) -> None:
-    """The clock source is chosen once for all steps and fills. Otherwise, each start of fio would test the clock with a
-    thread on every CPU.
+    """The clock source is selected once for all steps and fills. Otherwise, each start of fio would test the clock with
+    a thread on every CPU.
     """
     target = replace(TARGET, clocksource=clocksource)
     for text in (
@@ -85,7 +85,7 @@ def test_the_clock_is_chosen_once_for_steps_and_fills(clocksource: str | None) -
     ],
 )
 def test_pure_reads_and_writes_have_no_mix(access: Access, read_percent: int, rw: str) -> None:
-    """A workload of reads or writes alone uses fio's pure patterns and no mix."""
+    """A workload that consists only of reads or only of writes uses fio's pure patterns and no mix."""
     step = Step(workload=workload(access=access, read_percent=read_percent), duration_s=1)
     job = parse(render_step_job(step, TARGET))["global"]
     assert job["rw"] == rw
@@ -117,8 +117,8 @@ def test_sequential_jobs_own_disjoint_regions_and_go_on_where_they_stopped() -> 
 def test_a_fill_writes_every_byte_of_the_range_exactly_passes_times(
     jobs: int, offset_blocks: int, length_blocks: int, passes: int
 ) -> None:
-    """A fill writes every byte of the range as often as it has passes, for any number of jobs. The regions of the jobs
-    cover the range without overlap.
+    """If a fill has several passes, it writes every byte of the range in each pass. This applies to any number of jobs.
+    The regions of the jobs cover the range without overlap.
     """
     active = ActiveRange(offset_bytes=offset_blocks * 512, length_bytes=length_blocks * 512)
     filling = workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=jobs)
@@ -161,8 +161,8 @@ def test_more_jobs_than_blocks_is_a_clear_error() -> None:
 
 
 def test_several_targets_are_filled_apart() -> None:
-    """If several targets are filled, each job names its own device, because all jobs would also write to a device in
-    [global].
+    """If several targets are filled, each job names its own device. If [global] named a device, all jobs would also
+    write to this device.
     """
     targets = [
         FioTarget(
@@ -183,8 +183,8 @@ def test_several_targets_are_filled_apart() -> None:
 
 
 def test_a_mix_of_blocks_is_aligned_to_4_kib() -> None:
-    """A mix of block sizes is aligned to 4 KiB. fio would align the mix to its smallest block, so that 4 KiB I/Os would
-    cross the page boundaries of drives.
+    """The addresses of a mix of block sizes are aligned to 4 KiB. fio would align them to the smallest block of the
+    mix, so 4 KiB I/Os would cross the page boundaries of drives.
     """
     mix = (BlockShare(512, 4), BlockShare(4096, 96))
     zones = (Zone(50, 5), Zone(50, 95))
@@ -229,8 +229,8 @@ def test_evenly_offered_ios_are_asked_for_in_bytes() -> None:
     [(1.0, 1), (50.0, 50), (1000.0, 1000), (2343.75, 2341), (20_000.0, 19_607), (66_000.0, 62_500)],
 )
 def test_random_arrivals_come_at_the_rate_asked(asked: float, setting: int) -> None:
-    """Random arrivals have the requested rate. The setting compensates for fio 3.33, which cuts off fractions of a
-    microsecond: with 66,666 IOPS, fio issued 69,002 IOPS (null engine, 5 s).
+    """Random arrivals have the requested rate. The setting compensates for fio 3.33, which truncates fractions of a
+    microsecond. At 66,666 IOPS, fio issued 69,002 IOPS (null engine, 5 s).
     """
     rates = {"read_percent": 100, "jobs": 1, "offered_iops": asked, "arrival": Arrival.POISSON}
     found = find_poisson_setting(asked)

@@ -1,4 +1,4 @@
-"""Parsing of fio's output into readings, with recorded output of each tested version and with hostile output."""
+"""Parsing of fio's output into readings. The tests use recorded output of each tested version, and hostile output."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tkperf.model.measurement import Measurement
 from tkperf.model.plausibility import Evidence, RequestedLoad, why_implausible
 from tkperf.model.workload import Access, Workload
 
-# Standard output of each version of fio for the same job, which was held at a gate.
+# The standard output of each version of fio for the same job, which waited at a gate.
 STREAMS = {
     version: lzma.decompress((Path(__file__).parents[1] / f"golden/fio-{version}-randrw-2jobs.txt.xz").read_bytes())
     for version in ("3.33", "3.39", "3.42")
 }
 STREAM = STREAMS["3.33"]
-# fio reports when its jobs began since version 3.36 (commit 12d325ca).
+# Since version 3.36 (commit 12d325ca), fio reports when its jobs began.
 SAYS_BEGINNING = [version for version in STREAMS if version != "3.33"]
 
 
@@ -61,8 +61,8 @@ def test_each_version_is_read_alike(version: str) -> None:
 
 @pytest.mark.parametrize("version", SAYS_BEGINNING)
 def test_a_document_says_when_its_jobs_began(version: str) -> None:
-    """A document of fio 3.36 or newer contains the time at which its jobs began. This time has the same clock as the
-    stamp of the document, and is the same in each document.
+    """A document of fio 3.36 or newer contains the time at which its jobs began. This time uses the same clock as the
+    time stamp of the document, and is the same in each document.
 
     The runtime of the jobs counts from this time.
     """
@@ -75,7 +75,7 @@ def test_a_document_says_when_its_jobs_began(version: str) -> None:
 
 
 def forms(value: object, *place: str) -> set[tuple[str, ...]]:
-    """Return the places of all values, each with its JSON type."""
+    """Return the positions of all values, each with its JSON type."""
     if isinstance(value, dict):
         inner = [("*" if place[-1:] == ("bins",) else key, each) for key, each in value.items()]
         return {form for key, each in inner for form in forms(each, *place, key)}
@@ -97,7 +97,7 @@ def test_the_scripted_fio_prints_only_what_the_real_one_does(version: str, monke
 
 
 def test_text_before_the_json_is_kept_apart() -> None:
-    """The lines that fio prints about the prerun become notes and no errors."""
+    """The lines that fio prints about the prerun become notes. They are not errors."""
     splitter = DocumentSplitter()
     assert len(list(splitter.feed(STREAM))) == 5
     assert splitter.notes == ["step : Saving output of prerun in step.prerun.txt"] * 2
@@ -112,7 +112,9 @@ def test_it_does_not_matter_where_the_pipe_cuts(cut: int) -> None:
 
 
 def test_a_document_gives_fios_own_numbers() -> None:
-    """For all jobs together, a reading has the I/Os, bytes, mean, minimum, maximum and runtime that fio reports."""
+    """For all jobs together, a reading contains the I/Os, bytes, mean, minimum, maximum and runtime that fio
+    reports.
+    """
     raw = json.loads(documents()[-1])
     reading = parse_document(documents()[-1])
     jobs = raw["jobs"]
@@ -138,11 +140,11 @@ def test_percentiles_of_one_job_are_those_fio_prints() -> None:
     given = {percent: value for percent, value in ours.items() if value is not None}
     assert given == {percent: told[percent] for percent in given}
     assert stats.ios == 82_562
-    assert set(told) - set(given) == {"99.990000"}  # about eight I/Os are beyond this percentile
+    assert set(told) - set(given) == {"99.990000"}  # about eight I/Os lie beyond this percentile
 
 
 def test_the_seconds_add_up_to_the_whole() -> None:
-    """The differences between consecutive documents add up to the last document, including the histogram."""
+    """The sum of the differences between consecutive documents equals the last document, including the histogram."""
     readings = [parse_document(document) for document in documents()]
     samples = [build_sample(a, b) for a, b in zip([NOTHING_YET, *readings], readings, strict=False)]
     whole = samples[0].write
@@ -158,22 +160,24 @@ def test_the_seconds_add_up_to_the_whole() -> None:
     "document", [b"{}", b'{"jobs": []}', b'{"jobs": [{}]}', b'{"jobs": 3}', b"\x00\xff", b'{"jobs": [{"jobname']
 )
 def test_what_is_not_fios_status_is_our_error(document: bytes) -> None:
-    """If a document is not fio's status, the parser raises an EngineError and no other exception."""
+    """If a document is not a status document of fio, the parser raises an EngineError and no other exception."""
     with pytest.raises(EngineError):
         parse_document(document)
 
 
 @given(st.binary(max_size=2000))
 def test_no_rubbish_breaks_the_parser(data: bytes) -> None:
-    """Any bytes are read as documents or notes. Each document is parsed or refused with an EngineError."""
+    """The parser accepts any bytes and divides them into documents and notes. Each document is parsed or refused with
+    an EngineError.
+    """
     for document in DocumentSplitter().feed(data + b"\n"):
         with pytest.raises(EngineError):
             parse_document(document)
 
 
 def test_counters_that_run_backwards_are_refused() -> None:
-    """If the counters of a later document are smaller, the parser raises an EngineError, because a later document can
-    only count more.
+    """If the counters of a later document are smaller, the parser raises an EngineError, because the counters never
+    decrease.
     """
     first, last = parse_document(documents()[1]), parse_document(documents()[-1])
     with pytest.raises(EngineError, match="backwards"):
@@ -181,7 +185,9 @@ def test_counters_that_run_backwards_are_refused() -> None:
 
 
 def test_what_is_printed_without_end_is_not_kept() -> None:
-    """Endless lines outside documents are kept only up to a number of lines and up to a length of each line."""
+    """If the output outside documents never ends, only a limited number of lines and a limited length of each line are
+    kept.
+    """
     splitter = DocumentSplitter()
     assert not list(splitter.feed(b"x" * 5000 + b"\n" + b"y\n" * 5000))
     assert len(splitter.notes) == 100
@@ -193,8 +199,8 @@ def test_what_is_printed_without_end_is_not_kept() -> None:
 def test_a_flood_is_refused_before_it_fills_the_memory(
     start: bytes, piece: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A flood of output is refused before it fills the memory, inside or outside a document, with or without
-    line ends.
+    """Too much output is refused before it fills the memory. This applies inside and outside documents, and with and
+    without line ends.
     """
     monkeypatch.setattr(fio_output, "LARGEST_DOCUMENT_BYTES", 1 << 20)
     monkeypatch.setattr(fio_output, "LARGEST_NOTES_BYTES", 1 << 20)
@@ -221,7 +227,7 @@ def test_cpu_time_that_cannot_be_is_not_measured() -> None:
 
 
 def change(value: object, path: list[str], to: object) -> None:
-    """Set the value at a path of keys and positions, or delete it if ``to`` is None."""
+    """Set the value at a path of keys and indices, or delete the value if ``to`` is None."""
     *places, last = path
     for place in places:
         value = value[int(place) if isinstance(value, list) else place]  # type: ignore[index]
@@ -282,7 +288,7 @@ def test_what_fio_reports_is_plausible_and_its_changes_are_not() -> None:
     ['{"N": 1, "bins": {"5": ' + "9" * 30 + "}}", '{"N": ' + "9" * 400 + ', "mean": 1.5}', '{"x": ' + "[" * 100_000],
 )
 def test_numbers_and_depths_beyond_all_measure_are_no_status(latency: str) -> None:
-    """Numbers and nesting depths beyond all limits lead to an EngineError. Fuzzing found that Python's own exceptions
+    """Numbers and nesting depths beyond all limits lead to an EngineError. Fuzzing showed that Python's own exceptions
     for such values are not ValueErrors.
     """
     side = '{"io_bytes": 1, "total_ios": 1, "runtime": 1, "lat_ns": ' + latency + "}"
@@ -295,8 +301,8 @@ def test_numbers_and_depths_beyond_all_measure_are_no_status(latency: str) -> No
     ("io_depth", "name"), [(1, "1"), (3, "2"), (8, "8"), (32, "32"), (63, "32"), (64, ">=64"), (256, ">=64")]
 )
 def test_the_depth_that_was_reached_has_fios_name(io_depth: int, name: str) -> None:
-    """A queue depth was reached if fio's range for this depth has a share of the I/Os. fio sorts depths into powers of
-    two, and all depths from 64 on belong to one range. Without ranges, the answer is not known.
+    """A queue depth was reached if the share of I/Os in fio's range for this depth is not zero. fio groups depths by
+    powers of two, and all depths from 64 on belong to one range. If the ranges are missing, the answer is not known.
     """
     depths = dict.fromkeys(("1", "2", "4", "8", "16", "32", ">=64"), 0.0)
 

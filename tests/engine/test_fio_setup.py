@@ -72,12 +72,12 @@ def test_what_works_needs_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_engine_that_does_not_keep_a_queue_depth_is_not_used(
     monkeypatch: pytest.MonkeyPatch, version: str, io_depths: set[int], name: str
 ) -> None:
-    """An I/O engine that does not keep a queue depth is not used. Before fio 3.39, io_uring keeps 8 I/Os outstanding
-    for a depth of 6, so the cell would have another queue depth.
+    """An I/O engine that does not keep a queue depth is not used. With io_uring, fio before 3.39 keeps 8 I/Os
+    outstanding for a depth of 6, so the cell would have another queue depth.
     """
     answers(monkeypatch, version, io_uring=GOOD, libaio=GOOD)
     for depths in (io_depths, ()):
-        io_depth = 1 if depths else max(io_depths)  # without io_depths, io_depth alone decides
+        io_depth = 1 if depths else max(io_depths)  # if io_depths is missing, io_depth alone decides
         chosen = choose_ioengine("/dev/x", 512, None, RequiredIo(io_depth=io_depth, io_depths=frozenset(depths)))
         if name == "io_uring":
             assert chosen == ChosenEngine(name="io_uring")
@@ -171,8 +171,8 @@ def test_a_refusal_names_the_device_as_the_user_knows_it(monkeypatch: pytest.Mon
 @pytest.mark.fio
 @pytest.mark.parametrize("io_depth", [3, 20])
 def test_the_chosen_engine_keeps_the_queue_depth(scratch: Path, io_depth: int) -> None:
-    """With the chosen I/O engine, fio's own numbers show the requested queue depth: mean latency and IOPS give the mean
-    number of outstanding I/Os (Little's law).
+    """With the chosen I/O engine, fio's own numbers show the requested queue depth. According to Little's law, the mean
+    number of outstanding I/Os follows from mean latency and IOPS.
     """
     chosen = choose_ioengine(str(scratch), 512, None, RequiredIo(io_depth=io_depth))
     done = run_command(
@@ -228,8 +228,8 @@ def test_fio_is_spared_its_clock_test_only_where_kernel_and_fio_trust_the_tsc(
     answer: Completed | EngineError,
     chosen: ChosenClock,
 ) -> None:
-    """fio skips its clock test only if both the kernel and fio trust the TSC. A clock that differs from CPU to CPU
-    would lead to wrong latencies.
+    """fio skips its clock test only if both the kernel and fio trust the TSC. A clock that differs between CPUs would
+    lead to wrong latencies.
     """
 
     def run(argv: list[str], **_: object) -> Completed:

@@ -1,4 +1,6 @@
-"""The gate in front of a load: all threads pass after the gate was opened, and no thread passes if its owner died."""
+"""The gate before a load. All threads pass after the gate was opened, and no thread passes if the owner of the gate
+died.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ def test_all_wait_until_the_gate_opens_and_late_comers_pass(tmp_path: Path) -> N
 
 
 def test_who_waits_and_who_died_is_known(tmp_path: Path) -> None:
-    """The gate knows how many threads wait and whether a helper was killed. If its folder was removed, the gate also
-    counts as lost.
+    """The gate reports how many threads are waiting and whether a helper was killed. If its folder was removed, the
+    gate also counts as lost.
     """
     gate = Gate(tmp_path, "a")
     assert (gate.waiting, gate.lost) == (0, False)
@@ -55,8 +57,8 @@ def test_who_waits_and_who_died_is_known(tmp_path: Path) -> None:
 def test_the_lock_is_dropped_only_after_the_gate_is_marked_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The gate is marked as open before its lock is released. A waiter that received the lock before the mark would
-    conclude that the owner has died.
+    """The gate is marked as open before its lock is released. If a waiting thread received the lock before the mark was
+    set, it would conclude that the owner has died.
     """
     gate = Gate(tmp_path, "a")
     rename, held = Path.rename, []
@@ -75,7 +77,7 @@ def test_the_lock_is_dropped_only_after_the_gate_is_marked_open(
 
 
 def test_a_closed_gate_fails_its_waiters(tmp_path: Path) -> None:
-    """After a gate was closed, its waiters fail, so that a discarded step starts no I/O."""
+    """After a gate is closed, its waiting threads fail, so a discarded step starts no I/O."""
     gate = Gate(tmp_path, "a")
     waiting = waiter(gate.command)
     time.sleep(0.2)
@@ -84,8 +86,8 @@ def test_a_closed_gate_fails_its_waiters(tmp_path: Path) -> None:
 
 
 def test_when_the_owner_is_killed_the_gate_fails_closed(tmp_path: Path) -> None:
-    """If tkperf is killed with kill -9, the gate stays closed. The kernel releases the lock, no thread starts I/O, and
-    no waiter remains.
+    """If tkperf is killed with kill -9, the gate remains closed. The kernel releases the lock, no thread starts I/O,
+    and no thread continues to wait.
     """
     code = (
         "import sys, time; from pathlib import Path; from tkperf.engine.gate import Gate\n"

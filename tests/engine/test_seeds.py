@@ -26,8 +26,8 @@ def test_no_two_jobs_of_a_run_have_one_seed_nor_after_it_was_resumed() -> None:
 
 
 def test_a_runs_seed_gives_its_jobs_seeds_again_whatever_was_made_ready_in_vain() -> None:
-    """The same seed of a run leads to the same seeds of its jobs. A load that was prepared but did not run uses up no
-    seed.
+    """The same seed of a run leads to the same seeds of its jobs. A load that was prepared but did not run does not use
+    up a seed.
     """
     first, second = Seeds(7), Seeds(7)
     for _ in range(3):
@@ -39,7 +39,7 @@ def test_a_runs_seed_gives_its_jobs_seeds_again_whatever_was_made_ready_in_vain(
 
 @pytest.mark.fio
 def test_fio_draws_the_same_addresses_from_one_seed_and_others_from_another(tmp_path: Path) -> None:
-    """fio's threads use the same addresses for the same seed, and different addresses for another seed. The test runs
+    """fio's threads use the same addresses for the same seed, and different addresses for another seed. The test starts
     fio.
     """
     target = FioTarget(
@@ -62,7 +62,8 @@ def test_fio_draws_the_same_addresses_from_one_seed_and_others_from_another(tmp_
     seeds = Seeds(1)
     first, then = seeds.take(STEP), seeds.take(STEP)
     once = addresses(first)
-    assert len(once) > 190  # two threads make 200 I/Os; two equal sequences would use 100 addresses
+    # two threads issue 200 I/Os; if both used the same sequence, they would use only 100 addresses
+    assert len(once) > 190
     # fio's threads write to the same log and sometimes break each other's lines.
     assert len(addresses(first) ^ once) < 10
     assert len(addresses(then) & once) < 10

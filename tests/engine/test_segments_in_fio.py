@@ -1,4 +1,4 @@
-"""The reason why segments are mapped (docs/adr/0027): the behaviour of the two closest features of fio.
+"""The reason why segments are mapped (docs/adr/0027): two features of fio are similar, but neither is sufficient.
 
 If a later version of fio changes one of these features, the decision should be reviewed.
 """
@@ -18,8 +18,8 @@ IOS = 4000
 
 
 def run_fio(folder: Path, *options: str) -> tuple[list[int], str]:
-    """Return the places at which fio wrote 4 KiB blocks in a file of 1 GiB, in their order, and the text of fio's
-    complaints.
+    """Return the addresses at which fio wrote 4 KiB blocks in a file of 1 GiB, in the order of the writes. Also return
+    fio's error messages.
     """
     file, log = folder / "sparse", folder / "written"
     with file.open("wb") as out:
@@ -47,8 +47,8 @@ def run_fio(folder: Path, *options: str) -> tuple[list[int], str]:
 
 
 def test_strided_zones_are_visited_in_order(tmp_path: Path) -> None:
-    """With strided zones, fio visits the segments in order and not at random. All I/O is inside the segments, which
-    have equal distances.
+    """With strided zones, fio visits the segments in order and not at random. All I/O is inside the segments, and the
+    distances between segments are equal.
     """
     offsets, _ = run_fio(tmp_path, "--zonemode=strided", "--zonerange=1m", "--zonesize=4k", "--zoneskip=15m")
     assert len(offsets) == IOS
@@ -58,8 +58,8 @@ def test_strided_zones_are_visited_in_order(tmp_path: Path) -> None:
 
 
 def test_zones_by_size_are_a_hundred_at_most(tmp_path: Path) -> None:
-    """fio accepts at most a hundred zones by size. Of 128 segments, only 100 receive I/O, and the exit status of fio
-    does not report this.
+    """fio accepts at most a hundred zones that are defined by size. If 128 segments are given, only 100 receive I/O,
+    and the exit status of fio does not report this.
     """
     zones = ":".join(f"{1 if number < 100 else 0}/1m:0/7m" for number in range(128))
     offsets, _ = run_fio(tmp_path, f"--random_distribution=zoned_abs:{zones}")

@@ -1,4 +1,4 @@
-"""Sequential streams continue over steps (docs/explanation/method.md)."""
+"""Sequential streams continue from step to step (docs/explanation/method.md)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_each_stream_goes_on_where_it_stopped() -> None:
 
 def test_a_rest_too_short_for_a_step_starts_over() -> None:
     """If the rest of the region is too short for a step, the step begins at the start of the region. Otherwise, fio
-    would wrap to the place where the step started.
+    would wrap to the address where the step began.
     """
     cursors = SequentialCursors(RANGE)
     cursors.advance(step(0), (0, 0), (900 * BLOCK, 100 * BLOCK))
@@ -49,8 +49,8 @@ def test_a_step_that_takes_nearly_half_of_its_region_goes_on() -> None:
 
 
 def test_a_step_that_takes_most_of_its_region_starts_over() -> None:
-    """A step that uses most of its region begins at the start of the region. If the step continued from its end, fio
-    would write the short rest again and again.
+    """A step that uses most of its region begins at the start of the region. If the step continued from the end of the
+    previous step, fio would write the short rest repeatedly.
     """
     cursors = SequentialCursors(RANGE)
     for _ in range(3):
@@ -59,8 +59,8 @@ def test_a_step_that_takes_most_of_its_region_starts_over() -> None:
 
 
 def test_a_step_that_wrapped_does_not_go_on_at_a_place_that_fio_never_reached() -> None:
-    """After a step that wrapped, the next step begins at the start of the region, because fio wraps to the place where
-    the step started.
+    """After a step that wrapped, the next step begins at the start of the region, because fio wraps to the address
+    where the step began.
     """
     cursors = SequentialCursors(RANGE)
     cursors.advance(step(0), (960 * BLOCK, 0), (100 * BLOCK, 100 * BLOCK))
@@ -74,7 +74,9 @@ def test_random_workloads_have_no_position() -> None:
 
 @given(st.lists(st.tuples(*[st.integers(min_value=1, max_value=5000)] * 2), max_size=30))
 def test_a_position_is_always_a_block_within_the_region(moved: list[tuple[int, int]]) -> None:
-    """The next start is always a whole block inside the job's own region, however much was moved."""
+    """The next start is always the address of a whole block inside the job's own region. The transferred amount does
+    not matter.
+    """
     cursors = SequentialCursors(RANGE)
     for blocks in moved:
         starts = cursors.starts_bytes(step(0))

@@ -1,4 +1,6 @@
-"""Several loads at the same time with the real fio: streams of a combination, flushes, trims, pauses and delays."""
+"""Several loads at the same time with the real fio. The tests cover the streams of a combination, flushes, trims,
+pauses and delays.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +49,8 @@ def require_plausible(execution: Execution, step: Step) -> None:
 
 @pytest.mark.fio
 def test_streams_run_together_and_each_has_its_own_figures(make_engine: Callable[..., FioEngine]) -> None:
-    """Each stream has its own I/Os, latencies and flushes, also in every second, and the total is the sum of the
-    streams. The name of a stream may contain spaces.
+    """Each stream has its own I/Os, latencies and flushes, both in total and in every second. The total is the sum of
+    the streams. The name of a stream may contain spaces.
     """
     combination = combine((READER, LOG, replace(PAUSING, name="pausing now")))
     step = Step(workload=combination, duration_s=3.0)
@@ -63,7 +65,7 @@ def test_streams_run_together_and_each_has_its_own_figures(make_engine: Callable
     assert abs(log.flush.ios - log.write.ios / 4) <= 1
     assert log.flush.latency_mean_ns
     assert measured.flush == log.flush
-    # The stream issues 5 writes and then pauses for 0.1 s, which gives at most about 50 writes a second.
+    # The stream issues 5 writes and then pauses for 0.1 s, so its rate is limited to about 50 writes a second.
     assert 50 < pausing.write.ios <= 5 * (3.0 / 0.1 + 2)
     for name, whole in (("reader", reader), ("log", log), ("pausing now", pausing)):
         seconds = [sample.of_stream(name) for sample in measured.samples]
@@ -73,8 +75,8 @@ def test_streams_run_together_and_each_has_its_own_figures(make_engine: Callable
 
 @pytest.mark.fio
 def test_a_delayed_stream_is_measured_when_all_run(make_engine: Callable[..., FioEngine]) -> None:
-    """If a stream begins late, the seconds before its start are shown in views and count for the device, but no result
-    contains them.
+    """If a stream begins late, no result contains the seconds before its start. These seconds are shown in views and
+    are included in the counters of the device.
     """
     combination = combine((READER, replace(PAUSING, delay_s=1.5)))
     step = Step(workload=combination, duration_s=4.0)
@@ -91,8 +93,8 @@ def test_a_delayed_stream_is_measured_when_all_run(make_engine: Callable[..., Fi
 
 @pytest.mark.fio
 def test_a_combination_follows_without_a_pause_and_in_slices(make_engine: Callable[..., FioEngine]) -> None:
-    """A combination begins without a pause after the previous load, as a single load does. It is divided into slices,
-    and no I/O is lost between them.
+    """A combination begins without a pause after the previous load, as a single load does. The combination is divided
+    into slices, and no I/O is lost between them.
     """
     engine = make_engine()
     combination = combine((READER, LOG))
@@ -110,8 +112,8 @@ def test_a_combination_follows_without_a_pause_and_in_slices(make_engine: Callab
 
 
 def test_the_job_of_a_combination_names_each_stream() -> None:
-    """In the fio job of a combination, each stream has separate sections. Delays are fio's delays unless a gate holds
-    the stream, and the threads of all streams are counted.
+    """In the fio job of a combination, each stream has separate sections. fio itself applies the delays, unless a gate
+    holds the stream. The threads of all streams are counted.
     """
     combination = combine((READER, LOG, replace(PAUSING, delay_s=2.0)))
     target = FioTarget(path="/x", ioengine="libaio", active_range=ActiveRange(offset_bytes=0, length_bytes=64 * MIB))
@@ -143,8 +145,8 @@ def test_a_sequential_stream_goes_on_where_it_stopped() -> None:
 
 @pytest.mark.parametrize("name", ["a]\nfilename=/dev/other", "global", "global2", "[x", "ä\r\nsize=1", "a;b#c", "a b"])
 def test_the_name_of_a_stream_is_never_an_option(name: str) -> None:
-    """The name of a load changes no option of the job file, whatever the name contains. Each stream has a separate
-    section.
+    """The name of a load changes no option of the job file, even if the name contains special characters. Each stream
+    has a separate section.
     """
     target = FioTarget(path="/x", ioengine="libaio", active_range=ActiveRange(offset_bytes=0, length_bytes=64 * MIB))
     plain, named = (

@@ -1,4 +1,6 @@
-"""All kinds of input files: the content of a valid file, and the function with which tkperf reads the file."""
+"""All kinds of input files. For each kind, the module defines the content of a valid file, and the function with which
+tkperf reads the file.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +64,8 @@ EVERY_PRINT = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of input file. ``try_case`` makes the case with a number, passes it to tkperf, and does not catch
-    errors.
+    """A kind of input file. ``try_case`` creates the case with the given number and passes it to tkperf. It does not
+    catch errors.
     """
 
     try_case: Callable[[random.Random, int], None]
@@ -189,8 +191,8 @@ def _read_profile(data: bytes) -> None:
 
 @cache
 def _forecast_all_cases(test: Test, *tables: ProfileTable) -> None:
-    """Compute the forecasts of a test. A mutation changes few tables, so the forecasts of most tests are already known
-    for their tables.
+    """Compute the forecasts of a test, and cache them by the tables of the profile. A mutation changes only few tables,
+    so most forecasts are already cached.
     """
     length_bytes = 10**11
     profile = Profile(name="mine", title="", notice="", tables={table.key: table for table in tables})
@@ -203,7 +205,7 @@ def _read_workload(data: bytes) -> None:
     profile = with_workload(load_profile("quick"), "ssd", table, file="mine.toml")
     (test,) = own_tests(profile)
     test.describe(profile, Circumstances())
-    # The range is as large as in the forecast, because parts of a smaller range may be empty.
+    # The range has the same size as in the forecast, because parts of a smaller range may be empty.
     length_bytes = 1 << 40
     forecast(test.procedure(profile, length_bytes), (), Case.BEST, active_range_bytes=length_bytes)
 
@@ -230,7 +232,7 @@ def _fio_stream() -> bytes:
 
 
 def _shorter_stream() -> tuple[bytes, ...]:
-    """Return the reports of fio with only a few buckets, because buckets make up most of a report."""
+    """Return fio's reports with only a few buckets, because a report consists mostly of buckets."""
     documents = []
     for document in DocumentSplitter().feed(_fio_stream()):
         value = msgspec.json.decode(document)

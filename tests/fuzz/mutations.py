@@ -94,7 +94,7 @@ _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 def mutate_bytes(rng: random.Random, data: bytes) -> bytes:
-    """Change, remove, double or move a few bytes or a piece of the data."""
+    """Change, remove, duplicate or move a few bytes or a part of the data."""
     changed = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 5, 20))):
         at = rng.randrange(len(changed) + 1)
@@ -117,8 +117,8 @@ def mutate_bytes(rng: random.Random, data: bytes) -> bytes:
 
 
 def mutate_text(rng: random.Random, data: bytes) -> bytes:
-    """Mutate a text: replace numbers with unusual numbers, insert unusual text, remove or double lines, or change
-    bytes.
+    """Mutate a text. The mutation replaces numbers with unusual numbers, inserts unusual text, removes or duplicates
+    lines, or changes bytes.
     """
     if rng.random() < 0.2:
         return mutate_bytes(rng, data)
@@ -188,7 +188,7 @@ def _change_row(rng: random.Random, db: sqlite3.Connection) -> None:
             db.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (odd,))
         case 1 | 2 | 3 if isinstance(value, bytes):
             odd_blob = mutate_bytes(rng, value)
-            with suppress(zlib.error):  # change the unpacked data, because zlib has a checksum
+            with suppress(zlib.error):  # change the uncompressed data, because zlib uses a checksum
                 if rng.random() < 0.7:
                     odd_blob = zlib.compress(mutate_bytes(rng, zlib.decompress(value)))
             db.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (odd_blob,))

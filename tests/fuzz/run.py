@@ -1,8 +1,8 @@
-"""Read mutated input files of every kind. Each must lead to a value or to an error of tkperf, in limited time and
-memory.
+"""Read mutated input files of every kind. Each file must lead to a value or to an error of tkperf, with limited time
+and memory.
 
-python -m tests.fuzz.run --mutations 20000 --seed 7 --kind run-file
-python -m tests.fuzz.run --seed 7 --kind run-file --only 1234     one case, with its traceback
+python -m tests.fuzz.run --mutations 20000 --seed 7 --kind run-file python -m tests.fuzz.run --seed 7 --kind run-file
+--only 1234     one case, with its traceback
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from tests.fuzz.kinds import KINDS
 from tkperf.model.errors import TkperfError
 
 MUTATIONS, SEED = 1000, 1
-# The time limit for a case is in CPU time, so that a busy machine does not look like a hang.
+# The time limit for a case counts CPU time, so that a busy machine does not cause a timeout.
 MOST_CPU_S = 10.0
-# Limit for memory in addition to what Python and its libraries have mapped before.
+# The limit for memory in addition to the memory that Python and its libraries have already mapped.
 MOST_BYTES = 1 << 30
 MOST_SHOWN = 5
 
 
 class TooSlowError(Exception):
-    """A case exceeded its time limit without an end."""
+    """An error that states that a case exceeded its time limit."""
 
 
 def find_failures(kind: str, numbers: Sequence[int], seed: int) -> list[str]:
@@ -56,7 +56,7 @@ def find_failures(kind: str, numbers: Sequence[int], seed: int) -> list[str]:
 
 
 def run_limited(act: Callable[[], str]) -> str:
-    """Return the result of ``act``, or the way in which it failed, under the limits of a case."""
+    """Return the result of ``act`` under the limits of a case. If ``act`` fails, return the kind of failure."""
 
     def too_slow(*_: object) -> None:
         raise TooSlowError
@@ -83,7 +83,7 @@ def run_limited(act: Callable[[], str]) -> str:
 
 
 def _limit_time() -> None:
-    """Limit the time of Python code with a signal. The kernel ends library code that hangs."""
+    """Limit the CPU time of Python code with a signal. If library code does not return, the kernel ends the process."""
     signal.setitimer(signal.ITIMER_VIRTUAL, MOST_CPU_S)
     used_s = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     resource.setrlimit(resource.RLIMIT_CPU, (int(used_s + 3 * MOST_CPU_S) + 1, -1))

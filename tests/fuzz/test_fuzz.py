@@ -13,8 +13,8 @@ from tests.fuzz.run import MUTATIONS, SEED, find_failures
 
 @pytest.mark.parametrize("kind", kinds.KINDS)
 def test_no_mutation_gets_through(kind: str) -> None:
-    """No mutation of an input file causes a failure. The mutations are the same in every test run, and
-    tests/fuzz/run.py makes more of them.
+    """No mutation of an input file causes a failure. The mutations are the same in every test run. tests/fuzz/run.py
+    creates more of them.
     """
     failures = find_failures(kind, range(MUTATIONS), SEED)
     assert not failures, "\n".join(failures[:3])
@@ -29,8 +29,8 @@ def test_no_mutation_gets_through(kind: str) -> None:
     ],
 )
 def test_a_defect_would_be_found(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], says: str) -> None:
-    """A defect that is planted on purpose is found, because only then does a fuzz test without findings prove
-    anything.
+    """A defect that was inserted on purpose is found. Only then does a fuzz test without findings show that the code is
+    correct.
     """
 
     def try_case(_: random.Random, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Simulated drives: a folder with the part of sysfs from which the paths of drives are read."""
+"""Simulated drives. A folder contains the part of sysfs from which tkperf reads the paths of drives."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FakeDrives:
         return self.disk(f"{device}/block/{name}", device=device)
 
     def sas_port(self, above: str, host: str, name: str, phys: int, rate: str = "12.0 Gbit") -> str:
-        """Add a port with this number of phys below a host or an expander."""
+        """Add a port with the given number of phys below a host or an expander."""
         port = f"{above}/port-{name}"
         for number in range(phys):
             self.write(f"{port}/phy-{host}:{number}/sas_phy/phy-{host}:{number}/negotiated_linkrate", rate)
@@ -78,7 +78,7 @@ class FakeDrives:
 
 
 def nvme_behind_switch(fake: FakeDrives, count: int = 4) -> list[DeviceIdentity]:
-    """Add gen 4 x4 drives behind a switch that has a gen 4 x8 uplink."""
+    """Add PCIe 4.0 x4 drives behind a switch that has a PCIe 4.0 x8 uplink."""
     root = fake.bridge(f"{ROOT_BUS}/0000:00:01.0", "16.0 GT/s PCIe", 8)
     switch = fake.bridge(f"{root}/0000:01:00.0", "16.0 GT/s PCIe", 8)
     drives = []
@@ -89,8 +89,8 @@ def nvme_behind_switch(fake: FakeDrives, count: int = 4) -> list[DeviceIdentity]
 
 
 def sata_behind_expander(fake: FakeDrives, count: int = 24) -> list[DeviceIdentity]:
-    """Add SATA drives of 6 Gbit/s behind an expander. The expander is connected with four phys of 12 Gbit/s to an
-    adapter on PCIe gen 3 x8.
+    """Add SATA drives of 6 Gbit/s behind an expander. The expander is connected with four phys of 12 Gbit/s to a PCIe
+    3.0 x8 adapter.
     """
     root = fake.bridge(f"{ROOT_BUS}/0000:00:02.0", "8.0 GT/s PCIe", 8)
     adapter = fake.pci(f"{root}/0000:0a:00.0", "0x010700", "8.0 GT/s PCIe", 8)

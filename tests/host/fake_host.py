@@ -1,5 +1,5 @@
-"""A simulated host: a folder with the part of sysfs and procfs that the audit reads. All settings are as the audit
-recommends.
+"""A simulated host. A folder contains the part of sysfs and procfs that the audit reads. All settings have the values
+that the audit recommends.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ TIMERS = list_timers({"man-db.timer": None})
 
 
 def make_host(root: Path, changes: Files | None = None) -> Path:
-    """Create a well-configured host with changes. A change maps a path to its text, or to None for a file that does not
-    exist.
+    """Create a well-configured host with the given changes. A change maps a path to its text, or to None for a file
+    that does not exist.
     """
     (root / "sys/bus/pci").mkdir(parents=True, exist_ok=True)
     for name, content in {**GOOD, **(changes or {})}.items():
@@ -179,7 +179,9 @@ def make_host(root: Path, changes: Files | None = None) -> Path:
 
 
 def answering(*answers: Completed | EngineError) -> Callable[..., Completed]:
-    """Return a function that replaces tools. It returns the answers one after the other and repeats the last answer."""
+    """Return a function that replaces tools. It returns one of the answers at each call, in order, and repeats the last
+    answer.
+    """
     left = list(answers)
 
     def run(argv: list[str], *, timeout_s: float) -> Completed:

@@ -32,7 +32,7 @@ def printed(result: RunResult) -> str:
 
 
 def test_a_run_shows_all_that_was_found_in_its_order(tmp_path: Path) -> None:
-    """A run shows all findings of the audit in their order, in the set-up of every output and in JSON."""
+    """All findings of the audit are shown in their order. They are part of the set-up in every output and in JSON."""
     bad = {"proc/pressure/cpu": "some avg10=50.0", f"{NVME}/queue/wbt_lat_usec": None}
     audited = audit(make_host(tmp_path / "host", bad))
     state = HostState(audit=audited, changes=(TUNED,))
@@ -59,7 +59,7 @@ def test_a_run_shows_all_that_was_found_in_its_order(tmp_path: Path) -> None:
 
 
 def test_older_runs_are_not_called_audited(tmp_path: Path) -> None:
-    """A run of an older version has no findings of an audit. Its set-up contains no such block, and the audit is listed
+    """A run of an older version contains no findings of an audit. Its set-up has no such block, and the audit is listed
     as not known.
     """
     result = simulate(tmp_path, run_info())
@@ -78,7 +78,7 @@ def test_several_drives_are_told_apart() -> None:
 
 
 def test_what_was_set_can_be_compared(tmp_path: Path) -> None:
-    """The settings of the host can be compared after an interruption. The momentary load of the host is not a
+    """The settings of the host can be compared after an interruption. The current load of the host does not count as a
     setting.
     """
     host = make_host(tmp_path)

@@ -1,5 +1,5 @@
-"""Paths of drives from sysfs: the parts between the drive and the CPU, the bandwidth of each part, and unknown
-bandwidths.
+"""Paths of drives according to sysfs. A path contains the parts between the drive and the CPU, the bandwidth of each
+part, and parts with an unknown bandwidth.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def test_each_link_of_a_switch_counts_once(tmp_path: Path) -> None:
 
 
 def test_phys_of_a_wide_port_add_up(tmp_path: Path) -> None:
-    """The phys of a wide port are added up. The path consists of the drive, the expander with all phys of its port to
-    the adapter, and the PCIe link of the adapter.
+    """The bandwidths of the phys in a wide port are added. The path consists of the drive, the expander with all phys
+    of its port to the adapter, and the PCIe link of the adapter.
     """
     path = read_path(sata_behind_expander(FakeDrives(tmp_path))[11], sys_root=tmp_path)
     assert shown(path) == [
@@ -56,8 +56,8 @@ def test_phys_of_a_wide_port_add_up(tmp_path: Path) -> None:
 
 
 def test_expanders_one_after_the_other(tmp_path: Path) -> None:
-    """Each of two consecutive expanders is a part of the path. If a link of an expander is partly down, its bandwidth
-    is not known.
+    """Each of two consecutive expanders is a part of the path. If some phys of an expander's link are down, the
+    bandwidth of the link is not known.
     """
     fake = FakeDrives(tmp_path)
     adapter = fake.pci(f"{ROOT_BUS}/0000:00:02.0", "0x010700", "8.0 GT/s PCIe", 8)
@@ -103,8 +103,8 @@ def test_a_chipset_does_not_show_its_way_to_the_cpu(tmp_path: Path) -> None:
 def test_what_was_negotiated_counts(
     tmp_path: Path, speed: str | None, width: int, above: str | None, mb_s: float | None
 ) -> None:
-    """tkperf uses the negotiated speed and width of the drive's link. If the drive reports none, tkperf uses the values
-    of the port.
+    """tkperf uses the negotiated speed and width of the drive's link. If the drive reports no values, tkperf uses the
+    values of the port.
     """
     fake = FakeDrives(tmp_path)
     port = fake.bridge(f"{ROOT_BUS}/0000:00:01.0", above, 4)
@@ -143,7 +143,7 @@ def test_a_port_multiplier_shares_its_port(tmp_path: Path) -> None:
 
 def test_drives_behind_a_volume_management_device(tmp_path: Path) -> None:
     """The bridges of a volume management device are in a separate PCI domain. The function that creates this domain is
-    not a bridge.
+    not a bridge of the path.
     """
     fake = FakeDrives(tmp_path)
     domain = f"{fake.pci(f'{ROOT_BUS}/0000:64:05.5', '0x010400')}/pci10000:00"
@@ -191,7 +191,7 @@ def test_virtual_drives_show_no_bandwidth(tmp_path: Path) -> None:
 
 
 def test_usb_hubs_are_shared(tmp_path: Path) -> None:
-    """The link of a USB hub is a shared part. The root hub has the bandwidth of its ports."""
+    """The link of a USB hub is a shared part. The root hub has the same bandwidth as its ports."""
     fake = FakeDrives(tmp_path)
     xhci = fake.pci(f"{ROOT_BUS}/0000:00:14.0", "0x0c0330")
     for place, kind, mbps in (("usb2", "09", 10000), ("usb2/2-1", "09", 5000), ("usb2/2-1/2-1.3", "00", 5000)):
@@ -207,7 +207,7 @@ def test_usb_hubs_are_shared(tmp_path: Path) -> None:
 
 
 def test_a_controller_that_hides_its_links(tmp_path: Path) -> None:
-    """A RAID controller hides the links of its drives and shows only its own link."""
+    """A RAID controller hides the links of its drives and reports only its own link."""
     fake = FakeDrives(tmp_path)
     port = fake.bridge(f"{ROOT_BUS}/0000:00:03.0", "8.0 GT/s PCIe", 8)
     adapter = fake.pci(f"{port}/0000:05:00.0", "0x010400", "8.0 GT/s PCIe", 8)
@@ -230,7 +230,7 @@ def test_a_controller_that_hides_its_links(tmp_path: Path) -> None:
     ],
 )
 def test_what_has_no_path(tmp_path: Path, folder: str, files: tuple[str, ...], gap: PathGap) -> None:
-    """Devices that are not separate drives have no path, and the reason is given."""
+    """Devices that are not separate drives have no path, and the reason is stated."""
     fake = FakeDrives(tmp_path)
     identity = fake.disk(folder)
     for file in files:
@@ -240,7 +240,7 @@ def test_what_has_no_path(tmp_path: Path, folder: str, files: tuple[str, ...], g
 
 
 def test_drives_over_a_network_have_no_path(tmp_path: Path) -> None:
-    """A drive over a network has no path, because the kernel does not show its way through a network adapter."""
+    """A network drive has no path, because the kernel does not show the network adapter that the drive uses."""
     fake = FakeDrives(tmp_path)
     controller = "devices/virtual/nvme-fabrics/ctl/nvme2"
     fake.write(f"{controller}/transport", "tcp")
@@ -274,8 +274,8 @@ def test_a_drive_that_is_gone(tmp_path: Path) -> None:
 def test_cpus_near_a_drive(
     tmp_path: Path, nodes: dict[int, str], node: int, expected: tuple[int | None, tuple[int, ...]]
 ) -> None:
-    """On a host with one NUMA node, every drive has this node. With several nodes, the firmware must name the node of a
-    drive.
+    """On a host with one NUMA node, every drive belongs to this node. On a host with several nodes, the firmware must
+    report the node of each drive.
     """
     fake = FakeDrives(tmp_path, nodes=nodes)
     path = read_path(fake.nvme(f"{ROOT_BUS}/0000:00:01.0", 0, node=node), sys_root=tmp_path)
@@ -298,7 +298,7 @@ def test_cores(tmp_path: Path) -> None:
 
 
 def test_slots_of_a_chipset_share_its_link_which_is_not_seen(tmp_path: Path) -> None:
-    """Slots of an Intel chipset, which have fixed addresses, share a link that the kernel does not show. Slots of the
+    """Slots of an Intel chipset, which have fixed addresses, share a link that the kernel does not report. Slots of the
     CPU do not share this link.
     """
     fake = FakeDrives(tmp_path)

@@ -1,4 +1,4 @@
-"""Findings of the audit on well-configured hosts and on unsuitable hosts."""
+"""Findings of the audit on well-configured hosts and on hosts with unsuitable settings."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ OK, NOTE, ADVICE, DISTURBS, UNKNOWN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A host with ``changes`` to its files. ``found`` is the beginning of the finding, and ``command`` is part of the
-    command that corrects the setting.
+    """A host whose files differ by ``changes``. ``found`` is the beginning of the expected finding, and ``command`` is
+    part of the command that corrects the setting.
     """
 
     subject: str
@@ -564,8 +564,8 @@ def test_a_host_is_found_as_it_is(case: Case, tmp_path: Path) -> None:
 
 
 def test_of_a_good_host_nothing_is_advised_or_unknown(tmp_path: Path) -> None:
-    """An audit of a good host has no advice and no unknown finding, so the findings in other cases follow from their
-    changes.
+    """An audit of a well-configured host contains no advice and no unknown finding. The findings in other cases are
+    therefore caused by their changes.
     """
     audited = audit(make_host(tmp_path))
     assert audited.at_levels(ADVICE, DISTURBS) == ()
@@ -602,7 +602,7 @@ def test_of_nothing_nothing_is_ok(tmp_path: Path) -> None:
     ],
 )
 def test_neighbours_are_watched_for_a_moment(stat: str, level: AuditLevel, found: str, tmp_path: Path) -> None:
-    """Neighbours are watched for a moment: the audit reports the I/O of another drive on the same controller between
+    """The audit watches neighbours for a short time. It reports the I/O of another drive on the same controller between
     two readings, two seconds apart.
     """
     make_host(tmp_path)
@@ -616,8 +616,8 @@ def test_neighbours_are_watched_for_a_moment(stat: str, level: AuditLevel, found
 
 
 def test_a_neighbour_that_is_tested_as_well_is_watched(tmp_path: Path) -> None:
-    """A neighbour that is tested as well is watched too. Drives of a set, or drives that are tested at the same time,
-    share the bandwidth of their controller.
+    """A neighbour that is also being tested is watched too. Drives of a set, or drives that are tested at the same
+    time, share the bandwidth of their controller.
     """
     make_host(tmp_path)
     drives = [drive_of(tmp_path, SATA, "/dev/sda"), drive_of(tmp_path, SATA_TWO, "/dev/sdb")]
@@ -635,8 +635,8 @@ def test_a_neighbour_that_is_tested_as_well_is_watched(tmp_path: Path) -> None:
 
 
 def test_an_md_check_of_neighbours_disturbs(tmp_path: Path) -> None:
-    """The check of an MD set disturbs if a member shares the controller of the tested drive. Otherwise it is only
-    advice.
+    """The check of an MD set is reported as a disturbance if a member shares the controller of the tested drive.
+    Otherwise the finding is only advice.
     """
     make_host(tmp_path, {"sys/block/md0/md/sync_action": "resync"})
     slaves = tmp_path / "sys/block/md0/slaves"
@@ -663,7 +663,7 @@ def test_a_scrub_of_zfs_is_found(tmp_path: Path) -> None:
 
 
 def test_rubbish_of_an_odd_kernel_is_not_known(tmp_path: Path) -> None:
-    """If an unusual kernel shows unreadable values, only the affected findings are unknown."""
+    """If an unusual kernel reports unreadable values, only the affected findings are unknown."""
     make_host(tmp_path, {"sys/devices/system/node/node1/cpulist": "four", "proc/irq/40/effective_affinity_list": "x-y"})
     audited = audit(tmp_path)
     assert find(audited, "NUMA node").level is UNKNOWN
@@ -680,8 +680,8 @@ def test_rubbish_of_an_odd_kernel_is_not_known(tmp_path: Path) -> None:
     ],
 )
 def test_what_systemctl_prints_harms_no_run(stdout: str, stderr: str, found: str, tmp_path: Path) -> None:
-    """Unusual output of systemctl never ends the audit. No part of it reaches a file or a terminal in a form that could
-    cause harm.
+    """Unusual output of systemctl never ends the audit. No part of this output reaches a file or a terminal in a
+    harmful form.
     """
     run = answering(Completed(exit_status=0, stdout=stdout, stderr=stderr))
     make_host(tmp_path)
@@ -696,7 +696,7 @@ def test_a_pipe_among_crons_scripts_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_plain_data_says_all(tmp_path: Path) -> None:
-    """The findings in a run file are plain data, which consist of texts and other types that JSON supports."""
+    """The findings in a run file are plain data. They consist of texts and other types that JSON supports."""
     rows = audit(make_host(tmp_path)).as_plain_data()
     scheduler = next(row for row in rows if row["subject"] == "I/O scheduler")
     assert scheduler == {

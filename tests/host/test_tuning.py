@@ -1,4 +1,4 @@
-"""Host settings for a measurement: tkperf determines, changes and verifies them, and restores them in any case."""
+"""Host settings for a measurement. tkperf determines, changes and verifies them, and always restores them."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def values(host: Path) -> dict[str, str]:
 
 
 def test_what_is_wanted_of_an_nvme_drive(host: Path) -> None:
-    """For an NVMe drive, tkperf changes the governor and the energy preference of each CPU policy, and settings of the
-    drive's own queue. The settings of other drives remain.
+    """For an NVMe drive, tkperf changes the governor and the energy preference of each CPU policy, and the settings of
+    the drive's own queue. The settings of other drives are not changed.
     """
     wanted = [(s.path, s.now, s.wanted) for s in settings_of(host) if s.is_changed]
     policies = "/sys/devices/system/cpu/cpufreq/policy"
@@ -73,7 +73,7 @@ def test_what_is_wanted_of_an_nvme_drive(host: Path) -> None:
     ],
 )
 def test_the_scheduler_that_is_wanted(now: str, disk: str, wanted: str | None, host: Path) -> None:
-    """The wanted scheduler is ``none`` if the kernel offers it. A hard disk may keep mq-deadline."""
+    """The preferred scheduler is ``none`` if the kernel offers it. A hard disk may keep mq-deadline."""
     make_host(host, {f"{disk}/queue/scheduler": now})
     settings = settings_of(host, drive_of(host, disk))
     (scheduler,) = [s for s in settings if s.path.endswith("/scheduler")]
@@ -172,7 +172,7 @@ def test_a_run_puts_back_whatever_ends_it(end: BaseException | None, host: Path)
 
 
 def test_settings_stay_for_whoever_still_wants_them(host: Path) -> None:
-    """If two runs need the same settings, the first run that ends restores no setting that the other run still uses."""
+    """If two runs need the same settings, the run that ends first restores no setting that the other run still uses."""
     before = values(host)
     process = host / f"proc/{os.getpid()}"
     process.mkdir()

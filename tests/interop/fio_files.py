@@ -1,5 +1,4 @@
-"""Result files as each version of fio writes them, generated from a few numbers. The files have the form of fio's
-output, and contain no real measurement.
+"""Result files in the form of each version of fio, generated from a few numbers. The files contain no real measurement.
 
 - fio up to 2.1: no time of day, no options, no count of I/Os, whole IOPS, KiB and us;
 - fio 2.2: seconds since 1970 and a count of I/Os; 2.10: options;
@@ -17,7 +16,7 @@ from tkperf.interop.fio_json import FioResults
 from tkperf.interop.imported import ImportedRun, natural_key
 
 VERSIONS = ("2.0.14", "2.1.11", "2.2.10", "2.10", "2.21", "2.99", "3.33", "3.42")
-# Time at which fio writes the first result, unless a test gives another time. In ms since 1970.
+# The time at which fio writes the first result, unless a test specifies another time. In ms since 1970.
 FIRST_MS = 1_700_000_000_000
 _LEVELS = ("1", "2", "4", "8", "16", "32", ">=64")
 
@@ -70,8 +69,8 @@ def job(
     clones_ran: int = 1,
     **more: object,
 ) -> dict[str, Any]:
-    """Return a job. ``options`` are texts, as fio writes them. ``clones_ran`` is the number of clones that fio reports
-    as one group.
+    """Return a job. ``options`` contains texts, as fio writes them. ``clones_ran`` is the number of clones that fio
+    reports as one group.
     """
     of = _version(version)
     found: dict[str, Any] = {"jobname": name, "groupid": group, "error": 0}
@@ -111,7 +110,7 @@ def document(*jobs: dict[str, Any], version: str = "3.33", at_s: float | None = 
 
 
 def _set_times(jobs: Iterable[dict[str, Any]]) -> None:
-    """Make the groups of jobs run one after the other, as with stonewall: set the start of each job, and fio's total
+    """Let the groups of jobs run one after the other, as with stonewall. Set the start of each job, and fio's total
     time.
     """
     longest_ms: dict[object, int] = {}
@@ -145,7 +144,9 @@ def written(
 
 
 def parse_fio_json(files: Iterable[tuple[str, str]], *, name: str) -> ImportedRun:
-    """Return the run that consists of these files. Each file is given with its name and text, in any order."""
+    """Return the run that consists of the given files. Each file is a pair of a name and a text. The order of the files
+    does not matter.
+    """
     results = FioResults()
     for file, text in sorted(files, key=lambda entry: natural_key(entry[0])):
         results.add(file, text)

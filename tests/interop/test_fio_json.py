@@ -1,4 +1,6 @@
-"""Imports of fio's JSON: a real json+ stream of fio 3.33, the layout of fio 2.x, and unusual or invalid content."""
+"""Imports of fio's JSON. The tests use a real json+ stream of fio 3.33, the layout of fio 2.x, and unusual or invalid
+content.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def result(iops: int, *, old: bool = False, **options: object) -> str:
 
 @pytest.mark.parametrize("version", ["3.33", "3.39", "3.42"])
 def test_a_real_stream_counts_once(version: str) -> None:
-    """A stream of status documents counts once: its last document is the result, and the result has a histogram."""
+    """A stream of status documents counts as one result. The last document contains the result, which includes a
+    histogram.
+    """
     text = lzma.decompress((GOLDEN / f"fio-{version}-randrw-2jobs.txt.xz").read_bytes()).decode()
     run = parse_fio_json([("stream.txt", text)], name="stream")
     steps = run.tests[0].steps
@@ -70,7 +74,7 @@ def test_a_real_stream_counts_once(version: str) -> None:
 
 @pytest.mark.parametrize("old", [False, True])
 def test_units_of_both_generations(old: bool) -> None:
-    """KiB and us of fio 2.x give the same measurement as bytes and ns of fio 3.x."""
+    """A result of fio 2.x in KiB and us leads to the same measurement as a result of fio 3.x in bytes and ns."""
     options = {"rw": "randwrite", "bs": "4k", "iodepth": "8"} if old else {}
     run = parse_fio_json([("a", result(1000, old=old, **options))], name="x")
     (step,) = run.tests[0].steps
@@ -83,8 +87,8 @@ def test_units_of_both_generations(old: bool) -> None:
 
 
 def test_files_are_rounds_and_are_judged() -> None:
-    """Files with the same load are rounds, and tkperf judges whether they are steady. Five files with a steady rate are
-    steady, and five files with a jump are not.
+    """Files with the same load are rounds of one series, and tkperf judges whether they are steady. Five files with a
+    steady rate are steady, and five files with a jump are not.
     """
     steady = [(f"r{number}.json", result(1000 + number)) for number in range(5)]
     run = parse_fio_json(steady, name="x")
@@ -129,7 +133,9 @@ def test_json_as_a_shell_of_windows_redirects_it(tmp_path: Path) -> None:
 
 
 def with_sides(document: str, **sides: Any) -> str:
-    """Return the document with other directions in its only job. Each direction is made from what the job wrote."""
+    """Return the document with other directions in its only job. The values of each direction are derived from the
+    writes of the job.
+    """
     changed = json.loads(document)
     (job,) = changed["jobs"]
     wrote = job.pop("write")
@@ -228,7 +234,7 @@ def of_groups(*jobs: tuple[str, int | None, dict[str, str]]) -> str:
 
 
 def test_jobs_at_once_are_a_notice() -> None:
-    """Jobs that ran at the same time lead to a notice, because their shares of the drive are not known."""
+    """Jobs that ran at the same time lead to a notice. Their shares of the drive are not known."""
     document = of_groups(("a", 0, {}), ("b", 0, {"bs": "4096"}), ("c", 1, {}))
     (notice,) = parse_fio_json([("x.json", result(5)), ("y.json", document)], name="x").notices
     assert notice.startswith("SHARED LOAD: jobs of one fio ran at the same time (a, b; first in y.json)")
@@ -244,8 +250,8 @@ def test_jobs_at_once_are_a_notice() -> None:
     ],
 )
 def test_jobs_that_wait_share_nothing(document: str) -> None:
-    """Jobs that wait for each other lead to no notice of a shared load. Such jobs are in separate groups, use wait_for,
-    or are clones of one job.
+    """Jobs that wait for each other do not lead to a notice about a shared load. Such jobs are in separate groups, use
+    wait_for, or are clones of one job.
     """
     assert parse_fio_json([("x.json", document)], name="x").notices == ()
 
@@ -261,8 +267,8 @@ def test_jobs_that_wait_share_nothing(document: str) -> None:
     ],
 )
 def test_the_day_is_that_of_the_first_result(tmp_path: Path, stamps: list[dict[str, Any]], day: str | None) -> None:
-    """An import knows only the day of its first result, because fio records when it wrote a result, but not when the
-    run began.
+    """An import knows only the day of its first result, because fio records when it wrote a result, and does not record
+    when the run began.
     """
     files = []
     for number, stamp in enumerate(stamps):
@@ -295,8 +301,8 @@ def test_clones_of_a_job_count_together() -> None:
 
 
 def test_jobs_one_after_the_other_are_rounds() -> None:
-    """Two jobs with the same name are rounds if the second job waits behind a stonewall, because each job had the drive
-    to itself.
+    """Two jobs with the same name are rounds if the second job waits behind a stonewall, because each job used the
+    drive alone.
     """
     run = parse_fio_json([("a", of_groups(("a", 0, {}), ("a", 1, {})))], name="x")
     assert [step.measurement.iops for step in run.tests[0].steps] == [10, 10]
@@ -350,7 +356,7 @@ def status(at_s: float, *jobs: tuple[str, int, int], options: bool = True) -> st
 
 
 def rounds_of(*documents: str) -> list[tuple[str, int, int]]:
-    """Return the section, number and I/Os of every step. All documents are in one file."""
+    """Return the section, the number and the I/Os of every step. One file contains all documents."""
     run = parse_fio_json([("x.json", "\n".join(documents))], name="x")
     return [(step.section[:7], step.number, step.measurement.ios) for step in run.tests[0].steps]
 
@@ -371,8 +377,8 @@ def test_jobs_that_wait_for_each_other_count_once(timed: bool) -> None:
 
 
 def test_a_report_after_a_long_time_is_of_the_same_fio() -> None:
-    """If a report arrives after a long time, it still belongs to the same fio. A job that began and ended between two
-    reports does not make a second round of the first job.
+    """A report that arrives after a long time still belongs to the same fio. A job that began and ended between two
+    reports does not become a second round of the first job.
     """
     reports = [
         status(20, ("rnd", 10_000, 1000), ("seq", 9900, 150), ("rnd2", 0, 0)),
@@ -398,8 +404,8 @@ def test_short_runs_are_rounds() -> None:
 
 
 def test_a_cell_measured_less_often_is_shown(tmp_path: Path) -> None:
-    """A cell that was measured less often than the others has its own results. With ten rounds of writes and one round
-    of reads, the reads are shown as well.
+    """A cell that was measured less often than the other cells has its own results. For example, with ten rounds of
+    writes and one round of reads, the reads are also shown.
     """
     for number in range(10):
         (tmp_path / f"w{number}.json").write_text(result(1000 + number))
@@ -423,8 +429,8 @@ def test_a_cell_measured_less_often_is_shown(tmp_path: Path) -> None:
 
 
 def test_the_cell_that_fills_the_window_is_tracked() -> None:
-    """The cell that fills the window is tracked. A single write among six reads is shown, but is not used for the
-    verdict on steady state.
+    """The cell with enough rounds for the window is tracked. A single write among six reads is shown, but is not used
+    for the verdict on steady state.
     """
     reads = []
     for number in range(6):
@@ -442,8 +448,8 @@ def test_the_cell_that_fills_the_window_is_tracked() -> None:
 
 
 def test_charts_are_called_by_their_workload(tmp_path: Path) -> None:
-    """The title of a chart names the workload of the chart, so that a chart of sequential reads is not titled random
-    writes. Each mix has a convergence chart.
+    """The title of a chart names the workload of the chart, so a chart of sequential reads is not titled random writes.
+    Each mix has a convergence chart.
     """
     files = []
     for number in range(2):
@@ -489,7 +495,9 @@ def test_only_what_is_known_is_told(tmp_path: Path) -> None:
 
 
 def test_demand_that_differs_is_told_by_the_sections() -> None:
-    """If demands differ, the run has no common thread count and queue depth. The section names contain them."""
+    """If the demands differ, the run has no common thread count and queue depth. The names of the sections contain
+    them.
+    """
     files = [("a", result(100)), ("b", result(100, iodepth="4"))]
     assert "demand" not in parse_fio_json(files, name="x").profile
 
@@ -521,7 +529,7 @@ def test_demand_that_differs_is_told_by_the_sections() -> None:
     ],
 )
 def test_numbers_that_nothing_can_be(tmp_path: Path, old: str, new: str, says: str) -> None:
-    """Infinite, huge or odd numbers lead to an error with file, job and key, and leave no run file."""
+    """Infinite, extremely large or invalid numbers lead to an error with file, job and key. No run file remains."""
     file, text = tmp_path / "a.json", result(100)
     assert old in text
     file.write_text(
@@ -542,8 +550,8 @@ def test_numbers_that_nothing_can_be(tmp_path: Path, old: str, new: str, says: s
 
 @pytest.mark.parametrize("one", [r"\qq", r"\ud800", r"\na"])
 def test_text_that_has_to_be_mended_takes_little_memory(one: str) -> None:
-    """If a backslash makes the JSON of a file invalid, tkperf searches the file for documents. The search needs at most
-    13 times the size of the file in memory, whatever the file contains.
+    """If a backslash makes the JSON of a file invalid, tkperf searches the file for documents. The search never needs
+    more memory than 13 times the size of the file.
     """
     text = f'{{"x":"{one * 100_000}{chr(92)}q{one}"}}'
     tracemalloc.start()
@@ -606,7 +614,9 @@ odd_values: st.SearchStrategy[Any] = st.sampled_from(
     )
 )
 def test_whatever_is_taken_is_a_run_file_that_reports(odd: dict[str, Any]) -> None:
-    """A file with odd values is refused, or it becomes a run file whose results can be exported and drawn."""
+    """A file with unusual values is either refused or becomes a run file. The results of such a run file can be
+    exported and drawn.
+    """
     document = json.loads(result(100))
     job = document["jobs"][0]
     job["write"]["lat_ns"]["bins"] = {"50000": 1000}
@@ -688,7 +698,7 @@ json_values = st.recursive(
 
 @given(st.lists(json_values, max_size=3))
 def test_any_json_is_a_run_or_our_error(jobs: list[object]) -> None:
-    """Any JSON document leads to a run with steps or to a UsageError."""
+    """Any JSON document leads either to a run with steps or to a UsageError."""
     try:
         run = parse_fio_json([("x", json.dumps({"jobs": jobs}))], name="x")
     except UsageError:

@@ -1,4 +1,6 @@
-"""Numbers of fio's results: sizes in fio's notation, bytes and I/Os of every version, and results of a real fio."""
+"""Numbers in fio's results. The tests cover sizes in fio's notation, bytes and I/Os of every version, and results of a
+real fio.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ def step_of(text: str) -> StepRecord:
 
 # fio's notation
 
-# (text, bytes with kb_base=1024, bytes with kb_base=1000): the values that fio 3.33 used in an experiment.
+# Each entry contains a text, its bytes with kb_base=1024, and its bytes with kb_base=1000. fio 3.33 used these values
+# in an experiment.
 SIZES = [
     ("4096", 4096, 4096),
     ("4k", 4096, 4000),
@@ -59,8 +62,8 @@ SIZES = [
 
 @pytest.mark.parametrize(("text", "binary", "decimal"), SIZES)
 def test_sizes_as_fio_reads_them(text: str, binary: int, decimal: int) -> None:
-    """Sizes have the value that fio gives them. With kb_base=1024, a kB is 1,024 bytes and a KiB is 1,000 bytes. With
-    kb_base=1000, it is the other way round (fio HOWTO, and an experiment).
+    """Sizes have the same value as in fio. With kb_base=1024, a kB is 1,024 bytes and a KiB is 1,000 bytes. With
+    kb_base=1000, a kB is 1,000 bytes and a KiB is 1,024 bytes (fio HOWTO, and an experiment).
     """
     assert (parse_number(text, 1024), parse_number(text, 1000)) == (binary, decimal)
 
@@ -118,8 +121,8 @@ def test_times_as_fio_reads_them(text: str, seconds: float | None) -> None:
     ],
 )
 def test_one_size_however_it_is_given(options: dict[str, str], block_bytes: int) -> None:
-    """The block size is found in every form of the option. Without an option, the block size is fio's default of 4 KiB.
-    For writes, the size for writes counts.
+    """The block size is found in every form of the option. If the option is missing, the block size is fio's default of
+    4 KiB. For writes, tkperf uses the size for writes.
     """
     known = {"rw": "randwrite"} | options
     text = json.dumps(document(job(writes=1000, block_bytes=block_bytes, options=known)))
@@ -163,8 +166,8 @@ def test_sizes_that_are_no_cell(options: dict[str, str], block_bytes: int, says:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("block_bytes", [512, 4096, 131_072])
 def test_every_version_gives_the_same_numbers(version: str, block_bytes: int) -> None:
-    """The results of every version of fio give the same numbers for 5,280 I/Os in 10 s, whether they contain KiB or
-    bytes, us or ns, and an I/O count or none.
+    """The results of every version of fio lead to the same numbers for 5,280 I/Os in 10 s. They may contain KiB or
+    bytes, us or ns, and an I/O count or no I/O count.
     """
     known = {"rw": "randwrite", "bs": str(block_bytes), "iodepth": "8"}
     text = json.dumps(
@@ -178,8 +181,8 @@ def test_every_version_gives_the_same_numbers(version: str, block_bytes: int) ->
 
 
 def test_a_rate_cut_off_to_whole_ios_is_not_the_count() -> None:
-    """The I/O count of a fio 2.1 result is computed from its bytes. The rate is unsuitable, because this version cuts
-    the rate off to whole I/Os, such as 5 for 5.9.
+    """The I/O count of a fio 2.1 result is computed from its bytes. The rate is unsuitable, because this version
+    truncates it to whole I/Os per second, such as 5 for 5.9.
     """
     text = json.dumps(document(job(version="2.1.11", writes=59), version="2.1.11"))
     assert step_of(text).measurement.ios == 59
@@ -206,8 +209,8 @@ def test_bytes_that_nothing_explains_are_left_out() -> None:
 
 @pytest.mark.parametrize("reads", [9487, 9512, 9460])
 def test_a_mix_that_came_out_is_the_usual_one_near_it(reads: int) -> None:
-    """Without options, a measured mix near a usual mix counts as the usual mix. Otherwise, chance would split 95/5 into
-    several cells.
+    """Without options, a measured mix near a usual mix counts as the usual mix. Otherwise, random variation would
+    divide 95/5 into several cells.
     """
     text = json.dumps(document(job(version="2.2.10", reads=reads, writes=10_000 - reads), version="2.2.10"))
     assert step_of(text).workload.read_percent == 95
@@ -282,7 +285,7 @@ def row(host: str, ios: int, name: str = "a", **more: Any) -> dict[str, Any]:
 
 
 def test_client_results_are_each_hosts_and_all_of_them() -> None:
-    """In a client result, the rows of a host are added up, in any order, and fio's row "All clients" is a separate
+    """In a result of fio's client, the rows of a host are added, in any order. fio's row "All clients" is a separate
     section.
     """
     text = of_clients(row("one", 100), row("two", 300), row("one", 200), row("two", 400), row("x", 1000, "All clients"))
@@ -311,7 +314,7 @@ SERVERS = [("one", {"bs": "4k", "rw": "randwrite"}), ("two", {"bs": "8k", "rw": 
 
 
 def of_servers(entries: list[Any], *rows: dict[str, Any]) -> str:
-    """Return the output of fio's client with several servers, in the form since fio 3.39."""
+    """Return the output of fio's client with several servers, in the form that fio uses since version 3.39."""
     return json.dumps(
         {
             "fio version": "fio-3.42",
@@ -334,8 +337,8 @@ def own_row(host: str, block_bytes: int, **more: Any) -> dict[str, Any]:
 
 
 def test_each_server_has_its_own_global_options() -> None:
-    """If the global options are a list with an entry for each server, as since fio 3.39, each job uses the entry of its
-    server.
+    """Since fio 3.39, the global options can be a list with an entry for each server. Each job then uses the entry of
+    its server.
 
     The host and port in an entry are not options.
     """
@@ -371,8 +374,8 @@ def test_a_sum_over_servers_with_different_limits_is_left_out() -> None:
 def test_options_that_no_server_is_known_for_are_no_workload(
     entries: list[Any], hosts: list[str | None], why: str
 ) -> None:
-    """If the options of a job's server are not known, the job is refused. Without the options, a sequential load would
-    look like random I/O at queue depth 1.
+    """If the options of a job's server are not known, the job is refused. Without these options, a sequential load
+    would be interpreted as random I/O at queue depth 1.
     """
     rows = [own_row(host or "", 4096) for host in hosts]
     for each, host in zip(rows, hosts, strict=True):
@@ -383,8 +386,8 @@ def test_options_that_no_server_is_known_for_are_no_workload(
 
 
 def test_a_job_without_rw_reads_sequentially_or_is_left_out() -> None:
-    """A job without the option rw that only read is sequential, because ``rw=read`` is fio's default. If a job without
-    rw wrote, it is refused, because its options are incomplete.
+    """A job that lacks the option rw and only read is sequential, because ``rw=read`` is fio's default. If a job
+    without rw wrote data, it is refused, because its options are incomplete.
     """
     options = {"name": "job", "bs": "4k", "iodepth": "4"}
     run = run_of(json.dumps(document(job(reads=100, options=options))))
@@ -405,8 +408,8 @@ def test_a_job_without_rw_reads_sequentially_or_is_left_out() -> None:
     ],
 )
 def test_a_depth_that_fio_rounded_up_is_told(version: str, ioengine: str, iodepth: str, rounded: bool) -> None:
-    """If fio rounded the queue depth up, a warning reports this. With io_uring, fio before 3.39 kept 32 I/Os
-    outstanding for a depth of 20.
+    """If fio rounded the queue depth up, a warning reports this. For example, fio before 3.39 with io_uring kept 32
+    I/Os outstanding for a depth of 20.
     """
     text = written(100, version=version, options={"ioengine": ioengine, "iodepth": iodepth})
     found = {warning.code for warning in run_of(text).warnings}
@@ -426,7 +429,7 @@ def fio(folder: Path, *words: str, name: str = "job") -> dict[str, Any]:
         check=True,
         capture_output=True,
         timeout=60,
-        cwd=folder,  # fio leaves files in the folder in which it is started
+        cwd=folder,  # fio creates files in the folder in which it is started
     )
     document: dict[str, Any] = json.loads(path.read_text())
     return document
@@ -465,7 +468,9 @@ def test_real_results_are_what_fio_says(tmp_path: Path, words: list[str]) -> Non
 
 @pytest.mark.fio
 def test_what_real_fio_verifies_or_reports_as_one_is_no_result(tmp_path: Path) -> None:
-    """A job that verifies what it reads is refused. Two jobs that group_reporting shows as one are also refused."""
+    """A job that verifies the data that it reads is refused. If group_reporting shows two jobs as one, they are also
+    refused.
+    """
     verified = fio(tmp_path, "--size=1m", "--rw=write", "--bs=4k", "--verify=crc32c")
     with pytest.raises(UsageError, match="it verifies what it reads"):
         run_of(json.dumps(verified))

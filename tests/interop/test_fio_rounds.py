@@ -39,7 +39,7 @@ def run_of(*files: tuple[str, str]) -> ImportedRun:
 
 
 def rounds_of(run: ImportedRun) -> dict[str, list[float]]:
-    """Return the IOPS of each section's rounds in the order of the rounds."""
+    """Return the IOPS of the rounds of each section, in the order of the rounds."""
     found: dict[str, list[float]] = {}
     for step in run.tests[0].steps:
         found.setdefault(step.section, []).append(round(step.measurement.iops, 3))
@@ -64,8 +64,8 @@ def import_files(tmp_path: Path, *files: Path) -> Result:
 
 
 def test_rounds_are_in_the_order_of_their_times() -> None:
-    """Rounds are in the order of their times, and not in the shell's order of file names (r1, r10, r11, r2). No warning
-    is needed.
+    """Rounds are in the order of their times. The shell's order of file names (r1, r10, r11, r2) does not matter. No
+    warning is printed.
     """
     in_shells_order = sorted(numbered(12))
     assert in_shells_order[1][0] == "r10.json"
@@ -89,8 +89,8 @@ def test_names_that_contradict_the_times_are_told() -> None:
 
 @pytest.mark.parametrize("stamps", ["timestamp_ms", "timestamp", "time"])
 def test_any_time_that_fio_wrote_orders(stamps: str) -> None:
-    """Rounds are ordered by their times in ms. If these are missing, times in seconds decide, and otherwise times in
-    words.
+    """Rounds are ordered by their times in ms. If such times are missing, times in seconds determine the order, and if
+    these are also missing, times in words.
 
     The process ids in the file names do not matter.
     """
@@ -105,8 +105,8 @@ def test_any_time_that_fio_wrote_orders(stamps: str) -> None:
 
 
 def test_without_times_names_order_and_numbers_count() -> None:
-    """Results without times, as of fio 2.1, are ordered by the numbers in their file names (r2 before r10). A warning
-    reports this order.
+    """If results contain no times, as with fio 2.1, they are ordered by the numbers in their file names (r2 before
+    r10). A warning reports this order.
     """
     files = [(f"r{each}.json", written(100 + each, version="2.1.11")) for each in range(1, 12)]
     run = run_of(*sorted(files))
@@ -114,7 +114,7 @@ def test_without_times_names_order_and_numbers_count() -> None:
     assert "rounds are in the order of the files' names" in said(run)["no-time-stamps"]
 
 
-# What is a round of what
+# ---- Which results are rounds of one series
 
 
 def section_names(run: ImportedRun) -> list[str]:
@@ -136,8 +136,8 @@ def section_names(run: ImportedRun) -> list[str]:
     ],
 )
 def test_what_differs_is_no_round(other: dict[str, Any], options: dict[str, str], tells: str) -> None:
-    """A result with another job, runtime, device, purpose or load is not a round of the others. It has a separate
-    section with a name that contains the difference.
+    """If a result differs in job, runtime, device, purpose or load, it is not a round of the other results. It has a
+    separate section with a name that contains the difference.
     """
     odd = ("zz.json", written(7, 1e6, options=options, **other))
     run = run_of(*numbered(5), odd)
@@ -148,7 +148,7 @@ def test_what_differs_is_no_round(other: dict[str, Any], options: dict[str, str]
 
 
 def test_a_file_named_by_its_purpose_is_no_round() -> None:
-    """A file named precondition is no round, although its job has the same name as the other jobs. A file named
+    """A file named precondition is not a round, although its job has the same name as the other jobs. A file named
     preconditioned is a round.
     """
     run = run_of(("precondition_1.json", written(5, 1)), ("preconditioned_1.json", written(6, 2)))
@@ -173,18 +173,18 @@ def test_files_of_several_folders_are_several_series() -> None:
 
 
 def test_jobs_of_different_names_are_no_rounds() -> None:
-    """Jobs whose names differ in a number are not rounds of one series, because such a number may count rounds, drives
-    or anything else.
+    """Jobs whose names differ in a number are not rounds of one series. Such a number may count rounds, drives or other
+    objects.
     """
     files = [(f"r{each}.json", written(each, 60 * each, name=f"x{each}-4k")) for each in (1, 2)]
     assert rounds_of(run_of(*files)) == {"fio RND TC1/QD1, job x1-4k": [1], "fio RND TC1/QD1, job x2-4k": [2]}
 
 
 def test_rounds_that_ran_at_the_same_time_are_told() -> None:
-    """Results of two fio processes that ran at the same time are not rounds. The files do not show whether the
+    """Results of two fio processes that ran at the same time are not rounds, because the files do not show whether the
     processes used one drive or two drives.
 
-    Results that followed each other remain rounds of one series.
+    Results of consecutive processes remain rounds of one series.
     """
     run = run_of(("r1.json", written(10, 60)), ("r2.json", written(11, 61)))
     assert "measured at the same time" in said(run)["rounds-overlap"]
@@ -199,8 +199,8 @@ def test_rounds_that_ran_at_the_same_time_are_told() -> None:
 
 
 def test_five_drives_at_once_are_never_five_rounds() -> None:
-    """Results of five equal drives that ran at the same time are not five rounds of one steady drive. Only the results
-    before them are rounds.
+    """If five equal drives ran at the same time, their results are not five rounds of one steady drive. Only the
+    results before that time are rounds.
     """
     before = [(f"r{each}.json", written(100, 60 * each)) for each in range(1, 6)]
     at_once = [(f"r{each}.json", written(100 + each, 1000)) for each in range(6, 11)]
@@ -211,8 +211,8 @@ def test_five_drives_at_once_are_never_five_rounds() -> None:
 
 @pytest.mark.parametrize("how", ["same path", "hard link", "copy", "other line ends"])
 def test_a_file_given_twice_counts_once(tmp_path: Path, how: str) -> None:
-    """A copy of a file counts once, whatever its name is, because tkperf compares the content. A warning names the file
-    that counts.
+    """A copy of a file counts once, even under another name, because tkperf compares the content. A warning names the
+    file that counts.
     """
     for each in (1, 2):
         (tmp_path / f"r{each}.json").write_text(written(each, 60 * each))
@@ -237,7 +237,7 @@ def test_a_file_given_twice_counts_once(tmp_path: Path, how: str) -> None:
 
 
 def test_each_cell_is_judged_by_its_own_rounds() -> None:
-    """Each cell is judged by its own rounds. Steady writes do not make reads steady."""
+    """Each cell is judged by its own rounds. If writes are steady, reads do not count as steady for this reason."""
     reads = [("read", each, 400 if each % 2 else 900) for each in range(1, 6)]
     files = [
         (
@@ -256,7 +256,7 @@ def test_each_cell_is_judged_by_its_own_rounds() -> None:
 
 
 def test_noise_is_that_of_the_cell(tmp_path: Path) -> None:
-    """If a cell was not steady, a comparison does not call a difference in this cell noise."""
+    """If a cell was not steady, a comparison does not describe a difference in this cell as noise."""
     for each in range(1, 6):
         (tmp_path / f"w{each}.json").write_text(written(1000 + each, 60 * each))
         rate = 400 if each % 2 else 900
@@ -276,8 +276,8 @@ def test_noise_is_that_of_the_cell(tmp_path: Path) -> None:
 
 
 def test_clones_of_different_times_are_told() -> None:
-    """Clones with different runtimes lead to one result, whose I/Os are divided by the longest runtime, as fio does for
-    a group. A warning contains the runtimes.
+    """Clones with different runtimes lead to one result. Its I/Os are divided by the longest runtime, as fio does for a
+    group. A warning contains the runtimes.
     """
     known = {"rw": "randwrite", "bs": "4k", "numjobs": "2"}
     clones = [
@@ -309,7 +309,7 @@ def test_threads_of_a_group_are_counted_where_fio_does_not_tell_them() -> None:
     assert "(16)" in said(run)["threads-counted"]
 
 
-# Stopped, failed, cut off
+# ---- Results that were stopped, failed or truncated
 
 
 def test_a_job_that_ended_early_stands_apart() -> None:
@@ -340,8 +340,8 @@ CUT_SHORT: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("how", CUT_SHORT)
 def test_an_amount_ends_no_job_that_is_time_based(how: str) -> None:
-    """A job with time_based that ran for 5 s of 60 s ended early, whatever amount it moved. fio lists time_based only
-    if the option has a value.
+    """A job with time_based that ran for 5 s of 60 s ended early. The amount of data does not matter. fio lists
+    time_based only if the option has a value.
     """
     text = written(1000, runtime_ms=5_000, options={"runtime": "60"} | CUT_SHORT[how])
     assert section_names(run_of(("a.json", text))) == ["fio RND TC1/QD1, ended early"]
@@ -356,7 +356,7 @@ def test_an_amount_that_was_done_ends_a_job(amount: dict[str, str]) -> None:
 @pytest.mark.parametrize("name", ["n" * 127, "nightly," + "x" * 119, "\u00e9" * 63 + "n"])
 def test_a_name_that_fio_cut_is_that_of_its_job(name: str) -> None:
     """If a jobname of 127 bytes is the beginning of the name in the options, both names belong to the same job. fio
-    cuts jobname to 127 bytes, but lists the option completely (FIO_JOBNAME_SIZE in stat.h).
+    truncates jobname to 127 bytes, but lists the option completely (FIO_JOBNAME_SIZE in stat.h).
     """
     known = {"rw": "randwrite", "bs": "4k", "name": name + "more", "group_reporting": ""}
     cut = job(name=name, writes=50_000, options=known)
@@ -396,7 +396,7 @@ def test_a_cut_off_file_is_called_so(cut: float) -> None:
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("odd", ["no jobs", "jobs of numbers", "clients without results", "cut off"])
 def test_an_odd_document_costs_itself_only(place: int, odd: str) -> None:
-    """Only the odd document of a file is lost, whether it is the first, a middle or the last document."""
+    """Only the invalid document of a file is lost, regardless of its position in the file."""
     texts = [written(5, 60), written(6, 120)]
     texts.insert(
         place,
@@ -415,8 +415,8 @@ def test_an_odd_document_costs_itself_only(place: int, odd: str) -> None:
 @pytest.mark.parametrize("name", ["a.json", "a.xml", "a.txt"])
 @pytest.mark.parametrize("before", ["<vm> Starting 1 process\n", "<a.home> error: {x}\n\n", "\n<1>\n"])
 def test_text_before_json_may_begin_with_a_bracket(tmp_path: Path, name: str, before: str) -> None:
-    """JSON may follow a line that begins with a bracket. fio's client writes the name of the server in angle brackets
-    before each line of the server.
+    """JSON may follow a bracket at the beginning of a line. fio's client writes the name of the server in angle
+    brackets before each line of the server.
     """
     (tmp_path / name).write_text(before + written(5))
     ran = import_files(tmp_path, tmp_path / name)
@@ -432,7 +432,9 @@ def test_text_before_json_may_begin_with_a_bracket(tmp_path: Path, name: str, be
     ],
 )
 def test_other_outputs_of_fio_are_refused_in_one_line(tmp_path: Path, text: str, form: str) -> None:
-    """Other output formats of fio are refused in one line, which names the option for JSON (forms of fio 3.33)."""
+    """Other output formats of fio are refused with a one-line message that names the option for JSON (forms of fio
+    3.33).
+    """
     (tmp_path / "a.json").write_text(text)
     ran = import_files(tmp_path, tmp_path / "a.json")
     assert isinstance(ran.exception, InputFileError)
@@ -443,8 +445,8 @@ def test_other_outputs_of_fio_are_refused_in_one_line(tmp_path: Path, text: str,
 
 @pytest.mark.parametrize("name", ["r1.json.gz", "r1.json"])
 def test_a_compressed_file_is_called_so(tmp_path: Path, name: str) -> None:
-    """A compressed file is refused with the advice to unpack it. Among other files, the compressed file is left out
-    with the same reason.
+    """A compressed file is refused, and the message advises the user to unpack it. If other files are given too, the
+    compressed file is left out for the same reason.
     """
     (tmp_path / name).write_bytes(gzip.compress(written(5).encode()))
     ran = import_files(tmp_path, tmp_path / name)
@@ -473,8 +475,8 @@ def clients(total_ios: int, mean_us: float) -> str:
 
 
 def test_a_sum_over_clients_agrees_with_them_or_is_no_result() -> None:
-    """A sum over clients is imported only if it agrees with its clients. fio 3.33 sometimes adds up only the first
-    second, or only some of the servers.
+    """A sum over clients is imported only if it agrees with the results of its clients. fio 3.33 sometimes adds only
+    the first second, or only some of the servers.
     """
     right = run_of(("a.json", clients(22_000, 845.0)))
     assert rounds_of(right)["fio RND TC2/QD1, all clients"] == [2200]
@@ -511,8 +513,8 @@ ODD: dict[str, str] = {
 
 @pytest.mark.parametrize("odd", ODD)
 def test_one_odd_file_is_left_out_and_ends_nothing(tmp_path: Path, odd: str) -> None:
-    """One odd file is left out, and a warning contains its name and the reason. The numbers of the other files are the
-    same as without the odd file.
+    """If one file is invalid, it is left out, and a warning contains its name and the reason. The numbers of the other
+    files do not change.
     """
     names = [tmp_path / name for name, text in numbered(5) if (tmp_path / name).write_text(text)]
     (tmp_path / "odd.json").write_text(ODD[odd])
@@ -548,7 +550,7 @@ def test_what_is_said_of_a_thousand_files_is_short(tmp_path: Path) -> None:
     assert any(text.startswith("500 files (bad0.json, bad1.json, bad2.json") for text in texts)
     assert any(text.startswith("500 results of job job are left out (first in v0.json)") for text in texts)
     assert sum(map(len, texts)) < 600
-    # The number of warnings stays limited, even if every file is odd in a different way.
+    # The number of warnings is limited, even if every file is invalid for a different reason.
     odd = [(f"o{each}.json", written(5, each, options={"bs": f"{each}q"})) for each in range(1, 400)]
     many = run_of(*odd, ("good.json", written(5, 1e6)))
     assert len(many.warnings) <= 51
@@ -597,8 +599,8 @@ def test_an_odd_file_changes_no_number(files: list[tuple[str, str]], odd: str, a
 
 
 def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
-    """An import keeps the results of a file and not its text, so that 40 files of 0.5 MB need less than 10 MB of
-    memory.
+    """An import keeps the results of a file and not its text, so the import of 40 files of 0.5 MB needs less than 10 MB
+    of memory.
     """
     padding = {"disk_util": [{"name": "x" * 500_000}]}
     for number in range(40):
@@ -606,7 +608,8 @@ def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
         (tmp_path / f"{number}.json").write_text(text)
     files = sorted(tmp_path.glob("*.json"))
     (tmp_path / "first").mkdir()
-    assert import_files(tmp_path / "first", files[0]).exit_code == 0  # load modules that are loaded on first use
+    # load the modules that are otherwise loaded on first use
+    assert import_files(tmp_path / "first", files[0]).exit_code == 0
     tracemalloc.start()
     try:
         assert import_files(tmp_path, *files).exit_code == 0
@@ -622,8 +625,8 @@ def many_demands(count: int) -> str:
 
 
 def test_as_many_sections_as_a_run_file_holds_can_be_read(tmp_path: Path) -> None:
-    """An import with the greatest number of sections that a run file may contain can be read. Each section has a plan
-    and a name.
+    """If an import has the greatest number of sections that a run file may contain, the run file can be read. Each
+    section has a plan and a name.
     """
     (tmp_path / "all.json").write_text(many_demands(1000))
     ran = import_files(tmp_path, tmp_path / "all.json")
@@ -662,9 +665,7 @@ def test_a_run_file_that_could_not_be_read_is_not_left(tmp_path: Path, monkeypat
 
 
 def test_an_import_is_few_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An import needs at most three transactions, however many files it reads, because each transaction syncs
-    the disk.
-    """
+    """An import needs at most three transactions for any number of files, because each transaction syncs the disk."""
     statements: list[str] = []
 
     def open_traced(path: Path, prepare: Any) -> sqlite3.Connection:
@@ -681,8 +682,8 @@ def test_an_import_is_few_transactions(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_what_is_shown_of_the_results_is_data() -> None:
-    """The plan of an import lists its figures: rates and latencies of each section, and a convergence chart for each of
-    the section's mixes.
+    """The plan of an import lists its figures: rates and latencies of each section, and a convergence chart for each
+    mix of a section.
     """
     plan = run_of(*numbered(5)).tests[0].plan
     assert plan is not None
@@ -699,8 +700,8 @@ def test_what_is_shown_of_the_results_is_data() -> None:
 
 
 def test_status_reports_of_hosts_count_once_in_any_order() -> None:
-    """Status reports of several hosts count once, in whatever order the hosts appear. fio's client writes the hosts in
-    the order in which their reports arrive, and this order may change.
+    """Status reports of several hosts count once. fio's client writes the hosts in the order in which their reports
+    arrive, and this order may change from report to report.
     """
 
     def report(hosts: str, seconds: int) -> str:
@@ -734,8 +735,8 @@ def test_bins_that_contradict_the_count_give_no_percentiles() -> None:
 
 
 def test_a_name_with_line_feeds_stays_on_the_line_of_its_warning() -> None:
-    """A line feed in the name of a file or job does not break the line of a warning. Otherwise the second part of the
-    name could look like a message of tkperf.
+    """A line feed in the name of a file or job does not split a warning into two lines. Otherwise the second part of
+    the name could look like a message of tkperf.
     """
     files = [
         (f"{place}\nwarning: all is well.json", written(10 + at, at_s, name="a\nb", error=at % 2))

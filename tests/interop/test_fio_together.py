@@ -1,5 +1,5 @@
-"""Imports of fio loads that ran at the same time: the loads of one drive are a combination, and each result is
-identified together with the other loads.
+"""Imports of fio loads that ran at the same time. The loads of one drive are a combination. The other loads are part of
+the identity of each result.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def together(number: int, *jobs: dict[str, Any], **more: Any) -> tuple[str, str]
     ],
 )
 def test_rounds_beside_different_loads_are_different_series(other: dict[str, str]) -> None:
-    """If a reader ran at the same time as five different writers, the results are five series. tkperf never averages
-    over these conditions.
+    """If a reader ran at the same time as five different writers in turn, the results are five series. tkperf never
+    averages over these conditions.
     """
     files = [
         together(
@@ -69,8 +69,8 @@ def test_rounds_beside_different_loads_are_different_series(other: dict[str, str
 
 
 def test_rounds_beside_the_same_loads_are_one_series() -> None:
-    """Rounds of the same loads are one series, even if one load continues at the address where it ended, or if its name
-    counts rounds.
+    """Rounds of the same loads are one series, even if one load continues at the address where it ended, or if the
+    number in its name counts the rounds.
     """
     files = [
         together(
@@ -94,7 +94,7 @@ def test_a_load_that_is_left_out_ran_beside_others_nevertheless() -> None:
 
 
 def test_drives_at_once_have_a_section_each() -> None:
-    """If the same load runs on two drives at the same time, each drive has a section.
+    """If the same load runs on two drives at the same time, the results have one section for each drive.
 
     The filename distinguishes the sections, and each section names the load of the other drive.
     """
@@ -176,8 +176,8 @@ def test_only_the_job_that_waits_begins_later() -> None:
 
 @pytest.mark.parametrize("depths", [("1", "2", "4"), ("4", "4", "4")])
 def test_loads_of_other_hosts_are_part_of_the_key(depths: tuple[str, ...]) -> None:
-    """A load on another server that ran at the same time is part of the section name, if this load differs from round
-    to round.
+    """If a load on another server runs at the same time and differs from round to round, the name of the section
+    contains this load.
     """
     files = []
     for each, depth in enumerate(depths, start=1):
@@ -288,7 +288,7 @@ def test_loads_on_one_drive_are_a_combination() -> None:
 
 def test_a_run_file_keeps_the_streams(tmp_path: Path) -> None:
     """A run file contains each stream and the total of an imported combination. The label of each stream names the
-    loads that ran with it.
+    other loads that ran at the same time.
     """
     run = imported(tmp_path, together(1, load("randread", 1000), load("write", 200)))
     (section,) = run.tests[0].sections
@@ -300,8 +300,8 @@ def test_a_run_file_keeps_the_streams(tmp_path: Path) -> None:
 
 
 def test_streams_have_different_names() -> None:
-    """Jobs with the same name and different options are different streams. No stream has the name of the total,
-    "all".
+    """Jobs with the same name and different options are different streams. No stream has the name "all", which is the
+    name of the total.
     """
     jobs = [load("randread", 100 * each, name="a", options={"iodepth": str(each)}) for each in (1, 2)]
     (step,) = run_of(together(1, *jobs, load("write", 300, name="all"))).tests[0].steps
@@ -387,8 +387,8 @@ def test_a_total_has_percentiles_only_if_all_streams_have_them() -> None:
 
 
 def test_options_of_a_stream_have_its_name() -> None:
-    """The section name assigns the rate limit of a stream to this stream. Options that all streams have in common
-    appear without the name of a stream.
+    """The section name states to which stream a rate limit belongs. Options that all streams share appear without the
+    name of a stream.
     """
     shared = {"filename": "/dev/sda", "direct": "0"}
     jobs = load("randread", options=shared), load("write", options=shared | {"rate_iops": "100"})
@@ -396,8 +396,9 @@ def test_options_of_a_stream_have_its_name() -> None:
 
 
 def test_fio_itself_writes_combinations() -> None:
-    """A real result of fio 3.33 is read as three combinations: two jobs on one file, followed by two jobs on each of
-    two files. Each total has the I/Os and bytes of its two jobs, and each stream has the numbers of its job.
+    """A real result of fio 3.33 contains two jobs on one file, followed by two jobs on each of two files. It is read as
+    three combinations. Each total contains the I/Os and bytes of its two jobs, and each stream contains the numbers of
+    its job.
     """
     text = lzma.decompress((GOLDEN / "fio-3.33-together.json.xz").read_bytes()).decode()
     jobs = {each["jobname"]: each for each in json.loads(text)["jobs"]}

@@ -13,7 +13,7 @@ from tkperf.interop import fio_documents
 from tkperf.interop.fio_documents import Documents, fits_msgspec, fits_python
 from tkperf.interop.imported import Unusable
 
-# This size is enough for thousands of values, so the constant memory of a decoder does not matter.
+# This size is enough for thousands of values, so the fixed memory of a decoder does not matter.
 SIZE = 120_000
 
 
@@ -54,7 +54,7 @@ SHAPES = {
 
 
 def trace_bytes(decode: Callable[[], object]) -> int:
-    """Return the peak memory while a text is decoded and its values exist."""
+    """Return the peak memory during decoding, while the decoded values exist."""
     tracemalloc.start()
     try:
         _values = decode()
@@ -66,7 +66,7 @@ def trace_bytes(decode: Callable[[], object]) -> int:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_count_is_an_upper_bound(name: str) -> None:
-    """No decoder needs more memory than the estimate, whatever the text contains."""
+    """For any text, the estimate is an upper limit of the memory that each decoder needs."""
     text = SHAPES[name]
     need = fio_documents._find_need(text)
     assert trace_bytes(lambda: msgspec.json.decode(text.encode())) <= (
@@ -78,8 +78,8 @@ def test_the_count_is_an_upper_bound(name: str) -> None:
 
 @pytest.mark.parametrize("cut", [1000, 4099, 70_001])
 def test_the_count_does_not_depend_on_where_a_text_is_divided(monkeypatch: pytest.MonkeyPatch, cut: int) -> None:
-    """The estimate hardly depends on where the text is divided into pieces. A piece may end inside a string, a number
-    or an escape, which changes the estimate by at most one value.
+    """The estimate hardly depends on how the text is divided into pieces. A piece may end inside a string, a number or
+    an escape. Each such end changes the estimate by at most one value.
     """
     text = "".join(SHAPES[name] for name in ("one object", "escapes", "strings", "long numbers"))
     text += jobs_of(r'"\\\"{[\\\\"')
@@ -103,8 +103,8 @@ def of_fio(bins: int, indent: int | None) -> str:
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("bins", [700, 1400, 1856])
 def test_documents_of_fio_are_decoded(bins: int, indent: int | None) -> None:
-    """Documents of fio with full histograms need less memory than ten times their size and are decoded. Without white
-    space, they need decoding with shared keys.
+    """fio documents with full histograms need less memory than ten times their size, so they are decoded. If they
+    contain no white space, they must be decoded with shared keys.
     """
     text = of_fio(bins, indent)
     assert fits_python(text, len(text))
@@ -112,7 +112,7 @@ def test_documents_of_fio_are_decoded(bins: int, indent: int | None) -> None:
 
 
 def test_without_room_for_msgspec_the_keys_are_shared() -> None:
-    """If msgspec would need too much memory, the document is decoded with shared keys, and the result is the same."""
+    """If msgspec would need too much memory, the document is decoded with shared keys. The result is the same."""
     text = of_fio(1400, None)
     assert not fits_msgspec(text, len(text))
     (document,) = Documents(text)
@@ -120,7 +120,9 @@ def test_without_room_for_msgspec_the_keys_are_shared() -> None:
 
 
 def test_a_quote_in_other_text_hides_no_values() -> None:
-    """A single quote in the text before a document does not hide the values of the document from the memory limit."""
+    """A single quote in the text before a document does not exclude the values of the document from the memory
+    estimate.
+    """
     text = 'fio: "' + '{"jobs":[' + "{}," * 4_000_000 + "{}]}"
     with pytest.raises(Unusable, match="more than 10 times its size"):
         list(Documents(text))

@@ -1,5 +1,5 @@
-"""Cautions of imported loads: if a figure does not show what the drive alone can do, the figure is marked in JSON, on
-the page and in the headline.
+"""Cautions about imported loads. If a figure does not show the capability of the drive alone, the figure is marked in
+JSON, on the page and in the headline.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def checked_against(run: RunResult, at_least: float, folder: Path) -> Checked:
 
 @pytest.mark.parametrize("how", MARKED)
 def test_a_claim_on_a_load_with_a_caution_is_not_judged(tmp_path: Path, how: str) -> None:
-    """A claim about a load with a caution is not judged, because the value tells little about the device. Only a
-    limited rate that reaches the promise meets the claim, because without the limit the device would not be slower. The
-    note names the caution.
+    """A claim about a load with a caution is not judged, because the value contains little information about the
+    device. The only exception is a limited rate that reaches the claim, because without the limit the device would not
+    be slower. The note names the caution.
     """
     options, code, _ = MARKED[how]
     run = imported(tmp_path, ("a.json", written(500, options=options)))
@@ -119,7 +119,7 @@ def test_a_claim_on_a_load_without_cautions_is_judged(tmp_path: Path) -> None:
     ],
 )
 def test_a_plain_load_has_no_caution(tmp_path: Path, options: dict[str, str]) -> None:
-    """Direct I/O, engines that bypass the page cache, and a limit of 0 (no limit) lead to no caution."""
+    """Direct I/O, I/O engines that bypass the page cache, and a limit of 0 (no limit) lead to no caution."""
     run = imported(tmp_path, ("a.json", written(500, options=options)))
     (section,) = run.tests[0].sections
     assert section.plan.cautions == ()
@@ -151,8 +151,8 @@ HIGHEST: dict[str, list[tuple[str, int, dict[str, str]]]] = {
 @pytest.mark.parametrize("how", HIGHEST)
 @pytest.mark.parametrize("turned", [False, True])
 def test_the_highest_is_the_highest(tmp_path: Path, how: str, turned: bool) -> None:
-    """The headline is the highest figure of all sections with the load, whatever distinguishes the sections and in
-    whatever order the loads ran.
+    """The headline is the highest figure of all sections with the load. The differences between the sections and the
+    order of the loads do not matter.
     """
     loads = HIGHEST[how][::-1] if turned else HIGHEST[how]
     told = headlines(imported(tmp_path, *several(*loads)))
@@ -161,7 +161,7 @@ def test_the_highest_is_the_highest(tmp_path: Path, how: str, turned: bool) -> N
 
 
 def test_a_buffered_load_does_not_compete(tmp_path: Path) -> None:
-    """A figure with buffered I/O does not compete for the highest figure, because memory is faster than any drive.
+    """A figure with buffered I/O is not compared with figures for direct I/O, because memory is faster than any drive.
 
     Both figures are headlines, and the figure with direct I/O is first.
     """

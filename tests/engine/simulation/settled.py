@@ -11,7 +11,7 @@ def settled_amplification(spare_share: float) -> float:
     With T bytes of flash for U bytes of addresses, a superblock is collected after the host has written T(1-p) bytes.
     Here p is the share of the superblock that is still valid at this time: p = exp(-(1-p) T/U). Xiang and Kurkoski, "An
     Improved Analytical Expression for Write Amplification in NAND Flash", 2011 (arXiv:1110.4245), solve this equation
-    with Lambert's W. With 30 % of spare flash, they find 2.36, and 2.35 in their simulation.
+    with Lambert's W. With 30 % of spare flash, their equation yields 2.36, and their simulation yields 2.35.
     """
     valid = 0.0
     for _ in range(10_000):

@@ -78,8 +78,8 @@ def test_fresh_out_of_the_box_is_faster_than_steady(preset: str) -> None:
 
 
 def test_a_steady_drive_has_the_analytic_amplification() -> None:
-    """The engine has the same write amplification as the translation layer alone. The rate is the rate that the dies
-    achieve with this write amplification.
+    """The simulated engine has the same write amplification as the translation layer alone. Its rate is the rate that
+    the dies achieve with this write amplification.
     """
     engine = steady_sata()
     assert isinstance(engine.drive, FlashDrive)
@@ -114,7 +114,7 @@ def test_it_recovers_while_idle_and_only_for_a_while() -> None:
 
 
 def test_a_longer_rest_recovers_more() -> None:
-    """A longer rest recovers more write speed until the reserve is free."""
+    """A longer rest recovers more write speed, until all of the reserve is free."""
     written = []
     for rest_s in (0.05, 10.0, 60.0, 120.0):
         engine = steady_sata()
@@ -125,7 +125,7 @@ def test_a_longer_rest_recovers_more() -> None:
 
 
 def test_a_cache_of_one_bit_cells_is_full_some_time_and_folded_while_idle() -> None:
-    """Sequential writes are fast until the cache of one-bit cells is full, and then as slow as the main cells. After a
+    """Sequential writes are fast until the SLC cache is full, and then as slow as the flash behind the cache. After a
     rest, they are fast again.
     """
     qlc = PRESET_MODELS["client-qlc"]
@@ -136,14 +136,14 @@ def test_a_cache_of_one_bit_cells_is_full_some_time_and_folded_while_idle() -> N
     engine.idle(1800.0, then=None)
     again = measure(engine, SEQUENTIAL_WRITES, 10).bytes
     assert again > 0.8 * sum(rates[:10])
-    # The cache contains no data from before the rest.
+    # The cache does not contain data from before the rest.
     assert isinstance(engine.drive, FlashDrive)
     assert 0.5 * again < engine.drive.cached_bytes <= again
 
 
 def test_a_small_map_costs_random_reads_of_a_wide_range_only() -> None:
-    """A small map slows down random reads of a wide range, because many of them miss the map's memory. Sequential
-    reads, and random reads of a range that the map's memory covers, are not slower.
+    """If the memory for the map is small, random reads of a wide range are slower, because many of them miss this
+    memory. Sequential reads, and random reads of a range that the memory covers, are not slower.
     """
     wide = measure(make(TLC), replace(READS, jobs=1, io_depth=1)).latency_mean_us or 0
     narrow_region = ActiveRange(offset_bytes=0, length_bytes=32 * 10**9)
@@ -168,7 +168,7 @@ def test_a_deeper_queue_brings_more_until_the_drive_is_busy() -> None:
 
 
 def test_writes_beside_them_slow_reads_down() -> None:
-    """Writes slow down reads at the same time, because a read from a die that is being programmed has to wait."""
+    """Writes slow down simultaneous reads, because a read from a die that is being programmed has to wait."""
     engine = steady_sata()
     alone = measure(engine, replace(READS, jobs=1, io_depth=4)).read
     beside = measure(engine, replace(MIXED, jobs=1, io_depth=4)).read
@@ -180,7 +180,7 @@ def test_writes_beside_them_slow_reads_down() -> None:
 
 @pytest.mark.parametrize("arrival", Arrival)
 def test_an_offered_rate_is_kept_up_with_or_not(arrival: Arrival) -> None:
-    """The drive keeps up with an offered rate up to its own rate. Beyond its own rate, the latency grows up to the
+    """The drive sustains an offered rate up to its own rate. At higher offered rates, the latency increases up to the
     latency of a full queue.
     """
     engine = steady_sata()
@@ -220,8 +220,8 @@ def test_a_mix_of_blocks_moves_each_size_as_often_as_asked() -> None:
 
 
 def test_a_hot_drive_is_throttled_and_cools_down() -> None:
-    """A drive without cooling is throttled during long sequential reads: its rate falls at once to the share that its
-    model gives. After a rest, the drive has its full rate again.
+    """A drive without cooling is throttled during long sequential reads. Its rate falls immediately to the share that
+    its model specifies. After a rest, the drive has its full rate again.
     """
     engine = make(TLC)
     work = replace(SEQUENTIAL_WRITES, read_percent=100)
@@ -234,7 +234,7 @@ def test_a_hot_drive_is_throttled_and_cools_down() -> None:
 
 
 def test_housekeeping_comes_at_its_times() -> None:
-    """Writes that the flash limits are slower during housekeeping, in single seconds that are 60 s apart."""
+    """If the flash limits the writes, housekeeping slows them down in single seconds that are 60 s apart."""
     engine = make(TLC)
     settle(engine, 2 * 3600)
     assert isinstance(TLC, FlashModel)
@@ -245,7 +245,9 @@ def test_housekeeping_comes_at_its_times() -> None:
 
 
 def test_a_disk_is_faster_outside() -> None:
-    """Sequential reads of the first and the last hundredth of a disk have the ratio of the two rates of its model."""
+    """The rates of sequential reads of the first and the last hundredth of a disk have the same ratio as the two rates
+    in its model.
+    """
     assert isinstance(DISK, DiskModel)
     hundredth = DISK.capacity_bytes // 100
 
@@ -258,8 +260,8 @@ def test_a_disk_is_faster_outside() -> None:
 
 
 def test_a_disk_reads_at_random_as_its_mechanics_allow() -> None:
-    """A random read of a whole disk takes a mean seek and half a turn. The mean seek is at 8/15 between the shortest
-    and the longest seek.
+    """A random read of a whole disk takes a mean seek and half a revolution. The mean seek time is the shortest seek
+    time plus 8/15 of the difference between the longest and the shortest.
     """
     assert isinstance(DISK, DiskModel)
     shortest, longest = DISK.shortest_seek_ms, DISK.longest_seek_ms
@@ -274,8 +276,8 @@ def test_a_disk_reads_at_random_as_its_mechanics_allow() -> None:
 
 
 def test_the_same_seed_is_the_same_drive() -> None:
-    """Two simulated drives with the same seed give the same measurements. With another seed, the measurements differ
-    within the noise.
+    """Two simulated drives with the same seed yield the same measurements. With different seeds, the measurements
+    differ within the noise.
     """
     first, second = (measure(SimulatedEngine(SATA, 1 << 30, seed=7), MIXED) for _ in range(2))
     other = measure(SimulatedEngine(SATA, 1 << 30, seed=8), MIXED)
@@ -285,7 +287,9 @@ def test_the_same_seed_is_the_same_drive() -> None:
 
 
 def test_a_fill_writes_its_amount_in_seconds() -> None:
-    """A fill writes exactly its amount in its seconds, even if the amount is no multiple of the block size."""
+    """A fill writes exactly its planned amount in the planned seconds, even if the amount is not a multiple of the
+    block size.
+    """
     length = (1 << 30) + 4096
     fill = Fill(section="S", workload=SEQUENTIAL_WRITES, passes=2)
     engine = SimulatedEngine(SATA, length)

@@ -17,7 +17,7 @@ WINDOW = 5
 
 
 def is_steady(values: list[float]) -> bool:
-    """Return whether any five consecutive values are steady."""
+    """Return whether the series contains five consecutive values that are steady."""
     return any(
         judge(range(WINDOW), values[begin : begin + WINDOW], tracking="IOPS", unit="").reached
         for begin in range(len(values) - WINDOW + 1)
@@ -25,7 +25,7 @@ def is_steady(values: list[float]) -> bool:
 
 
 def rounds(preset: str, step_s: float, others: tuple[Workload, ...]) -> list[float]:
-    """Return the IOPS of random writes in 25 rounds, with other steps in between."""
+    """Return the IOPS of random writes in 25 rounds, with other steps between the writes."""
     engine = make(PRESET_MODELS[preset])
     found = []
     for _ in range(25):
@@ -38,14 +38,14 @@ def rounds(preset: str, step_s: float, others: tuple[Workload, ...]) -> list[flo
 @pytest.mark.parametrize("step_s", [1.0, 5.0, 60.0])
 @pytest.mark.parametrize("others", [(), (READS,), (READS, MIXED)], ids=len)
 def test_unsteady_is_in_no_window_steady(step_s: float, others: tuple[Workload, ...]) -> None:
-    """The unsteady preset is not steady in any window, whatever other steps its rounds contain."""
+    """The unsteady preset is not steady in any window. The other steps in its rounds do not matter."""
     assert not is_steady(rounds("unsteady", step_s, others))
 
 
 @pytest.mark.parametrize("every_min", [1, 2, 30, 31])
 def test_unsteady_is_not_steady_in_a_stream_either(every_min: int) -> None:
-    """The unsteady preset is not steady in a stream either, whether every minute, every second minute or one minute in
-    half an hour is judged.
+    """The unsteady preset is not steady in a stream either. This applies if every minute, every second minute, or one
+    minute in half an hour is judged.
     """
     engine = make(PRESET_MODELS["unsteady"])
     rates = [engine.drive.serve(RANDOM_WRITES, 1.0).rate for _ in range(12 * 3600)]
@@ -55,14 +55,16 @@ def test_unsteady_is_not_steady_in_a_stream_either(every_min: int) -> None:
 
 @pytest.mark.parametrize("preset", ["sata-ssd", "nvme-4kn"])
 def test_the_well_behaved_become_steady(preset: str) -> None:
-    """A well-behaved preset becomes steady, because only its noise is left after all flash has been written."""
+    """A well-behaved preset becomes steady, because only noise remains after all flash has been written."""
     engine = make(PRESET_MODELS[preset])
     measure(engine, RANDOM_WRITES, 2 * 3600)
     assert is_steady([measure(engine, RANDOM_WRITES, 60).iops for _ in range(WINDOW)])
 
 
 def test_cliffs_are_sudden_and_pass() -> None:
-    """Reads of the cliffs preset fall to a third for six minutes in every 45 minutes, from one second to the next."""
+    """The reads of the cliffs preset fall to a third of their rate for six minutes in every 45 minutes. The rate
+    changes from one second to the next.
+    """
     rates = np.array([each.iops for each in measure(make(PRESET_MODELS["cliffs"]), READS, 5400).samples])
     low = rates < 0.5 * np.median(rates)
     assert np.flatnonzero(np.diff(low.astype(int))).tolist() == [2339, 2699, 5039]
@@ -81,8 +83,8 @@ def test_spikes_come_every_13_minutes() -> None:
 
 
 def test_dying_gets_slower_with_every_fill_and_then_fails() -> None:
-    """Each fill reduces the rate of the dying preset by 30 %. After six fills, every I/O is an error, and the error
-    states that the drive failed.
+    """Each fill reduces the rate of the dying preset by 30 %. After six fills, every I/O fails, and the error states
+    that the drive failed.
     """
     model = replace(PRESET_MODELS["dying"], capacity_bytes=10**10)
     engine = make(model)
@@ -103,8 +105,8 @@ def test_an_unknown_preset_is_one_clear_error() -> None:
 
 
 def test_every_flash_preset_has_room_to_collect_in() -> None:
-    """Every preset with flash has at least 5 % of spare flash, because greedy collection cannot work with less for
-    long.
+    """Every preset with flash has at least 5 % of spare flash, because greedy garbage collection does not work for long
+    with less.
     """
     for model in PRESET_MODELS.values():
         assert not isinstance(model, FlashModel) or model.spare_percent >= 5

@@ -1,4 +1,4 @@
-"""docs/explanation/simulated-drive.md lists all presets, and the constants of ADR 49 equal the constants in the
+"""docs/explanation/simulated-drive.md lists all presets, and the constants in ADR 49 equal the constants in the
 code.
 """
 
@@ -14,7 +14,7 @@ from tkperf.engine.simulation.models import PRESET_MODELS
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "explanation/simulated-drive.md").read_text(encoding="utf-8")
-# The text is joined, because a line may break at any place.
+# The lines of the text are joined, because a line may break anywhere.
 EQUATIONS = " ".join((DOCS / "adr/0049-simulated-drives-are-mean-field-models.md").read_text("utf-8").split())
 
 

@@ -1,4 +1,4 @@
-"""Streams on simulated drives: the results of every preset are plausible, and the streams share the drive."""
+"""Streams on simulated drives. The results of every preset are plausible, and the streams share the drive."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def run(engine: SimulatedEngine, *streams: Stream, duration_s: float = 10) -> Ex
 
 @pytest.mark.parametrize("preset", PRESET_MODELS)
 def test_every_drive_runs_streams_plausibly(preset: str) -> None:
-    """For every preset, the counts, bytes, latencies and flushes of each stream agree with each other, and the rated
-    stream has its offered rate.
+    """For every preset, the counts, bytes, latencies and flushes of each stream are consistent, and the stream with an
+    offered rate reaches this rate.
     """
     streams = (
         Stream(name="rated", workload=RATED),
@@ -83,7 +83,7 @@ def test_every_drive_runs_streams_plausibly(preset: str) -> None:
 
 
 def test_streams_slow_each_other_down() -> None:
-    """Reads at the same time as an unlimited writer take longer than alone, and the writer is slower than alone."""
+    """Reads take longer while an unlimited writer runs than alone, and the writer is slower than alone."""
     engine = filled("nvme-4kn")
     both = run(engine, Stream(name="reader", workload=READER), Stream(name="writer", workload=WRITER)).measurement
     alone = engine.measure(Step(workload=READER, duration_s=10), then=None, on_sample=lambda *_: None).measurement
@@ -94,7 +94,7 @@ def test_streams_slow_each_other_down() -> None:
 
 
 def test_streams_that_need_little_do_not_disturb_each_other() -> None:
-    """At low rates, two streams reach their offered rates, and their latency is that of a single I/O."""
+    """At low rates, two streams reach their offered rates, and each of them has the latency of a single I/O."""
     engine = filled("nvme-4kn")
     other = replace(RATED, read_percent=0, offered_iops=100)
     both = run(engine, Stream(name="reader", workload=RATED), Stream(name="writer", workload=other)).measurement
@@ -105,7 +105,7 @@ def test_streams_that_need_little_do_not_disturb_each_other() -> None:
 @pytest.mark.parametrize("preset", ["nvme-4kn", "client-tlc", "hdd"])
 @pytest.mark.parametrize("share", [0.3, 0.7])
 def test_a_neighbour_that_does_nothing_changes_nothing(preset: str, share: float) -> None:
-    """Reads at an offered rate take as long next to a stream of two trims a second as they take alone."""
+    """While a stream of two trims a second runs, reads at an offered rate take as long as they take alone."""
     rested = replace(READER, io_depth=1) if preset == "hdd" else READER
     full_iops = (
         filled(preset).measure(Step(workload=rested, duration_s=5), then=None, on_sample=ignore).measurement.iops
@@ -120,7 +120,7 @@ def test_a_neighbour_that_does_nothing_changes_nothing(preset: str, share: float
 
 
 def test_reads_wait_longer_the_busier_the_drive_is() -> None:
-    """Reads at an offered rate take longer as this rate grows, also next to another stream."""
+    """Reads at an offered rate take longer as this rate increases, even while another stream runs."""
     engine = filled("nvme-4kn")
     writer = Stream(name="w", workload=replace(WRITER, offered_iops=5000, arrival=Arrival.POISSON))
     means_us = []
@@ -134,8 +134,8 @@ def test_reads_wait_longer_the_busier_the_drive_is() -> None:
 
 
 def test_trims_free_space() -> None:
-    """After trims of its whole range, a drive with garbage collection has less mapped data, so it copies less when it
-    writes.
+    """After its whole range was trimmed, a drive with garbage collection has less mapped data, so it copies less when
+    it writes.
     """
     engine = filled("sata-ssd")
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Laws of the flash translation layer about valid, copied and free data."""
+"""Rules that the flash translation layer follows for valid, copied and free data."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_the_analytic_amplification_is_the_published_one() -> None:
 
 @pytest.mark.parametrize("spare", [0.07, 0.15, 0.28, 0.5])
 def test_random_writes_settle_at_the_analytic_amplification(spare: float) -> None:
-    """Greedy collection of uniform random writes settles within 2 % of the analytic amplification."""
+    """With uniform random writes, greedy garbage collection settles within 2 % of the analytic write amplification."""
     translation = FlashTranslation(USER_BYTES, spare, USER_BYTES)
     write_random(translation, 6)
     assert write_random(translation, 2) == pytest.approx(settled_amplification(spare), rel=0.02)
 
 
 def test_nothing_is_copied_before_all_flash_was_written() -> None:
-    """A drive copies nothing before all flash was written once. After that, its write amplification only grows."""
+    """A drive copies no data before all flash was written once. After that, its write amplification never decreases."""
     translation = FlashTranslation(USER_BYTES, 0.28, USER_BYTES)
     assert write_random(translation, 1.25) == 1.0
     steps = [write_random(translation, 0.25) for _ in range(4)]
@@ -66,8 +66,8 @@ def test_what_is_mapped_is_what_was_written_once() -> None:
 
 @pytest.mark.parametrize("spare", [0.07, 0.28])
 def test_sequential_writes_copy_nothing_once_they_went_over_all_of_it(spare: float) -> None:
-    """The second sequential pass over the drive copies nothing, because the first pass emptied whole superblocks. The
-    first pass after random writes does copy.
+    """The second sequential pass over the drive copies no data, because the first pass emptied whole superblocks. The
+    first pass after random writes does copy data.
     """
     translation = FlashTranslation(USER_BYTES, spare, USER_BYTES)
     write_random(translation, 4)
@@ -78,8 +78,8 @@ def test_sequential_writes_copy_nothing_once_they_went_over_all_of_it(spare: flo
 
 
 def test_collection_while_idle_makes_room_for_a_burst() -> None:
-    """Collection during idle time frees the requested space and loses no data. A burst of this size is then written
-    without copying.
+    """Garbage collection during idle time frees the requested space and loses no data. A burst of this size is then
+    written without copying.
     """
     translation = FlashTranslation(USER_BYTES, 0.28, USER_BYTES)
     write_random(translation, 4)
@@ -92,8 +92,8 @@ def test_collection_while_idle_makes_room_for_a_burst() -> None:
 
 
 def test_skewed_writes_copy_less_than_even_ones() -> None:
-    """Skewed writes, as in the zones of the composite workload, copy less than even writes, because frequently written
-    superblocks are soon empty.
+    """Skewed writes, as in the zones of the composite workload, cause less copying than uniform writes, because
+    superblocks with frequently written data soon contain no valid data.
     """
     zones = (Zone(50, 5), Zone(30, 15), Zone(20, 80))
     skewed = build_spread(zones, WHOLE, WHOLE)

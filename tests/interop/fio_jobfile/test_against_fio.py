@@ -1,5 +1,5 @@
-"""Comparison of two series of I/Os: those that fio makes from a job file, and those that fio makes from the jobs into
-which tkperf converts this file.
+"""Comparison of two series of I/Os. fio issues the first series from a job file. It issues the second series from the
+jobs into which tkperf converts this file.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Load:
         return (min(at for _, at, _ in self.ios) / SIZE, max(at + size for _, at, size in self.ios) / SIZE)
 
     def in_zones(self) -> list[float]:
-        """Return the shares of the I/Os in the first 5 %, the next 15 % and the last 80 % of the file."""
+        """Return the shares of the I/Os in three parts of the file: the first 5 %, the next 15 % and the last 80 %."""
         edges = (0.05, 0.2, 1.0)
         zone = Counter(sum(at / SIZE >= edge for edge in edges) for _, at, _ in self.ios)
         return [zone[number] / len(self.ios) for number in range(3)]
@@ -110,8 +110,8 @@ def read_log(path: Path) -> Load:
 
 
 def observe(text: str, number: int, folder: Path, scratch: Path) -> Load:
-    """Return the I/Os that the first thread of one job makes. The rate of the job is removed, because it would slow the
-    job down.
+    """Return the I/Os that the first thread of one job issues. The rate of the job is removed, because it would slow
+    the job down.
     """
     log = folder / "ios.log"
     log.unlink(missing_ok=True)
@@ -143,7 +143,7 @@ def jobs_of(name: str, scratch: Path) -> list[tuple[str, Workload]]:
 
 
 def resemble(one: Load, other: Load) -> Sequence[str]:
-    """Return the differences between two loads that are not due to chance."""
+    """Return the differences between two loads that chance cannot explain."""
     differing = []
     if abs(one.reads() - other.reads()) > 0.06 or (one.reads() in (0, 1)) is not (other.reads() in (0, 1)):
         differing.append("mix")
@@ -173,7 +173,7 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tkperf_does_what_fio_does_with_the_file(name: str, tmp_path: Path, big: Path) -> None:
-    """A converted load has the mix, block sizes, order, alignment, range and zones that fio's job has."""
+    """A converted load has the same mix, block sizes, order, alignment, range and zones as fio's job."""
     text = (JOBS / f"{name}.fio").read_text()
     jobs = jobs_of(name, big)
     assert len(jobs) == len(PHASES[name])
@@ -182,7 +182,7 @@ def test_tkperf_does_what_fio_does_with_the_file(name: str, tmp_path: Path, big:
         assert resemble(theirs, ours) == []
 
 
-# For each file, the numbers of the jobs in the file that become phases.
+# The numbers of the jobs that become phases, for each job file.
 PHASES = {name: [0] for name in NAMES} | {
     "four-corners": [0, 1, 2, 3],
     "cloud-latency": [0, 1],
@@ -210,13 +210,13 @@ def test_as_many_threads_as_fio_starts(name: str, tmp_path: Path, big: Path) -> 
     for (_, workload), alone in zip(ours, waiting.values(), strict=True):
         assert alone == (workload.io_depth == 1) or (alone and workload.offered_iops is not None)
     for job, workload in ours:
-        if "io_size=" not in job:  # a fill has one more thread for the rest of the range
+        if "io_size=" not in job:  # a fill has an additional thread for the rest of the range
             assert count_threads(job) == workload.jobs
 
 
 def test_an_offered_rate_is_that_of_fio(tmp_path: Path, big: Path) -> None:
-    """The converted rate is the rate that fio offers. This holds for several threads, for reads and writes with
-    separate rates, and for even or random arrival times.
+    """The converted rate is the rate that fio offers. This rule applies to several threads, to separate rates for reads
+    and writes, and to even or random arrival times.
     """
     added = (f"filename={big}", "runtime=2", "group_reporting=1", "thread=1")
 
@@ -228,8 +228,8 @@ def test_an_offered_rate_is_that_of_fio(tmp_path: Path, big: Path) -> None:
         text = (JOBS / f"{name}.fio").read_text()
         ((job, workload),) = jobs_of(name, big)
         assert (workload.jobs, workload.offered_iops) == (threads, 400)
-        # A busy host sometimes delays either fio, so only one of five attempts has to agree. A wrong rate would never
-        # agree.
+        # A busy host sometimes delays fio, so only one of five attempts has to agree. With a wrong rate, no attempt
+        # would agree.
         assert any(rates(job) == pytest.approx(rates(text), rel=0.15, abs=1) for _ in range(5))
 
 
@@ -271,8 +271,8 @@ def test_jobs_at_the_same_time_do_what_fio_does(tmp_path: Path, big: Path) -> No
         jobs = run_fio(sections_of(text), tmp_path, f"filename={big}", "runtime=1", "thread=1")
         return {job["jobname"]: [job["read"]["iops"], job["write"]["iops"]] for job in jobs}
 
-    # A busy host sometimes delays either fio, so each job has to agree in one of ten attempts only. A wrong rate would
-    # never agree.
+    # A busy host sometimes delays fio, so each job has to agree in only one of ten attempts. With a wrong rate, no
+    # attempt would agree.
     open_jobs = {"reader", "writer", "log"}
     for _ in range(10):
         wanted, done = done_by(TOGETHER), done_by(ours)
@@ -288,7 +288,7 @@ def test_jobs_at_the_same_time_do_what_fio_does(tmp_path: Path, big: Path) -> No
 @pytest.mark.parametrize("split", ["4k/33:8k/33:16k/33", "4k/60:8k/60", "4k/0:8k/30:16k/30", "4k:8k/50:16k"])
 def test_shares_that_do_not_add_up_are_those_that_fio_draws(split: str, tmp_path: Path) -> None:
     """If the percentages of bssplit do not add up to 100, the converted shares are the shares of the I/Os that fio
-    makes. fio accepts percentages with any sum.
+    issues. fio accepts percentages with any sum.
     """
     options = f"rw=randread\nnorandommap\nbssplit={split}\n"
     load = parse_workload_file(convert(f"[a]\ndirect=1\nruntime=9\n{options}")[0], file="a.fio").loads["a"]

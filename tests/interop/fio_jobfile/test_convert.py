@@ -1,4 +1,4 @@
-"""Each option of fio is carried over, has no effect, is left out, or is refused."""
+"""Each option of fio is converted, has no effect, is left out, or is refused."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def refusals_of(text: str) -> list[str]:
     ],
 )
 def test_what_is_kept(options: str, key: str, value: object) -> None:
-    """Each option that is carried over is stored under its key, with the meaning that it has in fio."""
+    """Each option that is converted is stored under its key, with the same meaning as in fio."""
     assert load_of(options)[key] == value
 
 
@@ -167,7 +167,9 @@ def test_what_is_refused(option: str, reason: str) -> None:
     ],
 )
 def test_a_default_of_fios_is_refused_like_an_option(text: str, given: str, reason: str) -> None:
-    """If fio's default of a missing option cannot be converted, the default is refused in the same way as an option."""
+    """If a job omits an option and fio's default for it cannot be converted, the default is refused in the same manner
+    as an option.
+    """
     assert refusals_of(text) == [f"a.fio, line 1, [a], {given}: {reason}"]
 
 
@@ -179,8 +181,8 @@ GLOBAL = f"[global]\n{TIMED}filename=/dev/x\nrw=randread\n"
 
 
 def test_jobs_at_the_same_time_are_loads_that_run_together() -> None:
-    """Jobs between two stonewalls are one phase. Each job is a load with the name of the job, also if all options of
-    two jobs are equal.
+    """Jobs between two stonewalls form one phase. Each job becomes a load with the name of the job, even if two jobs
+    have the same options.
     """
     document = document_of(f"{GLOBAL}[a]\n[b]\n[c]\nstonewall\n[d]\nstonewall\n[d]\nbs=8k\n")
     assert [(phase.get("together"), phase.get("load")) for phase in document["phases"]] == [
@@ -193,7 +195,9 @@ def test_jobs_at_the_same_time_are_loads_that_run_together() -> None:
 
 
 def test_a_load_never_has_the_name_of_another_row_of_results() -> None:
-    """The total of loads that run together is ``all`` in results, and the flushes of a load are ``NAME, flushes``."""
+    """In the results, the total of loads that run together is named ``all``, and the flushes of a load are named
+    ``NAME, flushes``.
+    """
     document = document_of(f"{GLOBAL}[all]\n[a, flushes]\n[all]\nstonewall\n")
     assert [(phase.get("together"), phase.get("load")) for phase in document["phases"]] == [
         (["all (2)", "a, flushes (2)"], None),
@@ -202,8 +206,8 @@ def test_a_load_never_has_the_name_of_another_row_of_results() -> None:
 
 
 def test_jobs_that_wait_for_the_one_before_them_follow_it() -> None:
-    """If no other job runs, wait_for is converted as a stonewall. Otherwise wait_for is refused, because the other jobs
-    would continue to run.
+    """If no other job is running, wait_for is converted as a stonewall. Otherwise wait_for is refused, because the
+    other jobs would continue to run.
     """
     chain = document_of(f"{GLOBAL}[a]\n[b]\nwait_for=a\n[c]\nwait_for=b\n")
     assert [phase["load"] for phase in chain["phases"]] == ["a", "b", "c"]
@@ -212,8 +216,8 @@ def test_jobs_that_wait_for_the_one_before_them_follow_it() -> None:
 
 
 def test_loads_that_run_together_have_one_runtime() -> None:
-    """All loads that run together must have the same runtime. A job with a different runtime is refused, because one
-    job would run alone for a time.
+    """All loads that run together must have the same runtime. A job with a different runtime is refused, because the
+    longer job would run alone for a time.
     """
     (refusal,) = refusals_of(f"{GLOBAL}[a]\n[b]\nruntime=30\n")
     assert "runtime=30: 30 s, and [a] has 60 s: loads that run at the same time have one runtime" in refusal
@@ -232,7 +236,9 @@ def test_more_than_16_equal_loads_become_threads_of_one() -> None:
 
 
 def test_more_than_can_run_together_is_refused() -> None:
-    """At most 16 different loads and 256 threads can run at the same time. A job file with more is refused."""
+    """At most 16 different loads and 256 threads can run at the same time. A job file with more loads or threads is
+    refused.
+    """
     jobs = "".join(f"[job{number}]\nbs={number + 1}k\n" for number in range(17))
     assert "17 different loads run at the same time, and tkperf runs 16 at most" in refusals_of(GLOBAL + jobs)[0]
     (refusal,) = refusals_of(f"{GLOBAL}[a]\nnumjobs=200\n[b]\nnumjobs=100\n")
@@ -269,8 +275,8 @@ def test_jobs_with_files_of_their_own_have_parts_of_the_range() -> None:
 
 
 def test_a_file_of_one_job_beside_the_device_of_another_is_refused() -> None:
-    """fio gives a job without a filename a file of its own, which tkperf could only place on the range of the other
-    job.
+    """A job without a filename is refused if another job names a device. fio would give this job a separate file, but
+    tkperf could place it only on the range of the other job.
     """
     (refusal,) = refusals_of(f"[global]\n{TIMED}rw=randread\nsize=64m\n[a]\nfilename=/dev/x\n[b]\n")
     assert "[b], no filename: another job uses /dev/x" in refusal
@@ -297,15 +303,15 @@ def test_a_load_that_begins_late_has_slices_of_twice_its_delay() -> None:
     ],
 )
 def test_late_starts_that_tkperf_cannot_make_are_refused(jobs: str, reason: str) -> None:
-    """A late start is refused if the delay exceeds 60 s or half the runtime, or if the delay counts from a different
-    start.
+    """A late start is refused if the delay exceeds 60 s or half the runtime, or if the delays of two jobs count from
+    different start times.
     """
     assert reason in refusals_of(GLOBAL + jobs)[0]
 
 
 def test_a_delay_of_all_or_before_a_stonewall_delays_nothing() -> None:
-    """A delay is left out if no other load begins before it, or if it ends before its group starts. A line of the
-    output contains the reason.
+    """A delay is left out if no other load begins before the delayed load, or if the delay ends before its group
+    starts. A line of the output contains the reason.
     """
     _, alone = convert(f"{GLOBAL}[a]\nstartdelay=5\n")
     assert "not carried over: startdelay=5: no other load begins before it ([a])" in alone
@@ -314,8 +320,8 @@ def test_a_delay_of_all_or_before_a_stonewall_delays_nothing() -> None:
 
 
 def test_flushes_from_a_queue_are_carried_over_with_what_they_need() -> None:
-    """Flushes at a queue depth above 1 are carried over with a note about the needed version of fio. Only newer
-    versions flush as requested from a deeper queue, and the file does not tell which version will run.
+    """Flushes at a queue depth above 1 are converted with a note about the required version of fio. Only newer versions
+    flush as requested at such a depth, and the file does not show which version will run.
     """
     written, report = convert(f"[a]\n{TIMED}rw=write\niodepth=4\nfsync=8\n")
     load = tomllib.loads(written)["loads"]["a"]
@@ -324,7 +330,7 @@ def test_flushes_from_a_queue_are_carried_over_with_what_they_need() -> None:
 
 
 def test_flushes_between_reads_are_carried_over_with_what_they_need() -> None:
-    """A job that reads, writes and flushes is carried over with a note about the needed version of fio. Older versions
+    """A job that reads, writes and flushes is converted with a note about the required version of fio. Older versions
     flush again after each read.
     """
     _, report = convert(f"[a]\n{TIMED}rw=randrw\nfsync=8\n")
@@ -346,7 +352,9 @@ def test_flushes_between_reads_are_carried_over_with_what_they_need() -> None:
     ],
 )
 def test_combinations_that_no_load_has_are_refused(options: str, reason: str) -> None:
-    """Options that a load of tkperf cannot combine are refused, and the message states what the user can do."""
+    """If a load of tkperf cannot combine some options, they are refused, and the message states what the user
+    can do.
+    """
     assert reason in refusals_of(f"[a]\n{TIMED}{options}\n")[0]
 
 
@@ -368,14 +376,15 @@ def test_combinations_that_no_load_has_are_refused(options: str, reason: str) ->
     ],
 )
 def test_what_is_left_out_has_a_reason(options: str, line: str) -> None:
-    """An option without a use in its job is left out, and the output contains the reason."""
+    """An option that has no use in its job is left out, and the output contains the reason."""
     _, options_of_it = convert(f"[a]\n{TIMED}{options}\n")
     assert any(each.startswith(f"not carried over: {line}") for each in options_of_it)
 
 
 def test_addresses_that_fio_would_not_repeat_are_said() -> None:
-    """Without norandommap, fio uses each block once before it uses a block again. tkperf draws every address anew, and
-    a line of the output reports this difference. The line is missing if the job has norandommap or zones.
+    """Without norandommap, fio uses each block once before it uses a block again. tkperf draws every address
+    independently, and a line of the output reports this difference. The line is missing if the job has norandommap or
+    zones.
     """
     said = "assumed: norandommap: every address is drawn anew, where fio takes each block once before any again ([a])"
     zones = "random_distribution=zoned:50/5:50/95"
@@ -385,8 +394,8 @@ def test_addresses_that_fio_would_not_repeat_are_said() -> None:
 
 
 def test_what_the_user_asks_for_beyond_the_file_is_said() -> None:
-    """The output names what --direct, --align-4k and --runtime changed. They change a job only if the file contains a
-    different value or none.
+    """The output lists the changes that --direct, --align-4k and --runtime made. They change a job only if the file
+    contains a different value or no value.
     """
     text = "[a]\nioengine=libaio\nbuffered=1\nrw=write\n[b]\nstonewall\ndirect=1\nnorandommap\n"
     text += "rw=randread\nbssplit=8k/50:16k/50\n"
@@ -415,7 +424,9 @@ def test_all_refusals_are_found_at_once() -> None:
 
 
 def test_streams_are_cut_into_slices_without_a_rest() -> None:
-    """The warm-up and the stream have whole numbers of slices, whatever their length."""
+    """The warm-up and the stream each last a whole number of slices, even if their original lengths differ from
+    this.
+    """
     for runtime, ramp, slice_s in (
         ("60", "0", 10),
         ("2h", "10m", 60),
@@ -431,14 +442,14 @@ def test_streams_are_cut_into_slices_without_a_rest() -> None:
 
 
 def test_a_fill_precedes_what_is_measured() -> None:
-    """A fill precedes the measured stream. The option loops of the fill becomes its number of passes."""
+    """A fill precedes the measured stream. The fill's option ``loops`` becomes its number of passes."""
     fill, stream = tomllib.loads(convert_file("fill-then-random")[0])["phases"]
     assert fill == {"kind": "fill", "load": "precondition", "passes": 2}
     assert (stream["kind"], stream["longest_s"]) == ("stream", 1800)
 
 
 def test_odd_names_stay_text() -> None:
-    """Odd names in a job file become only comments and strings of the workload file, so that the file remains valid
+    """Unusual names in a job file become only comments and strings of the workload file, so the file remains valid
     TOML.
     """
     name = 'a"\\ \x1b[2J é]\t'
@@ -449,7 +460,7 @@ def test_odd_names_stay_text() -> None:
 
 
 def test_any_other_option_is_named() -> None:
-    """The output names every option that was not carried over, with the reason, even if the option has no effect."""
+    """The output names every option that was not converted, with the reason, even if the option has no effect."""
     text = f"[global]\n{TIMED}rw=randread\nnorandommap\n[a]\nverify=0\nrwmixread=70\n[b]\nstonewall\n"
     written, options = convert(text)
     left = [line for line in options if not line.startswith("carried over: ")]
@@ -468,7 +479,7 @@ def test_any_other_option_is_named() -> None:
 
 
 def test_a_waiting_engine_has_no_queue() -> None:
-    """If the I/O engine waits for each I/O, iodepth is not carried over. The output states why the queue depth is 1."""
+    """If the I/O engine waits for each I/O, iodepth is not converted. The output states why the queue depth is 1."""
     _, options = convert(f"[a]\n{TIMED}iodepth=32\nioengine=sync\n")
     assert "not carried over: iodepth=32: sync waits for each I/O ([a])" in options
     assert "carried over: ioengine=sync -> io_depth, which is 1 because the engine waits for each I/O ([a])" in options
@@ -489,8 +500,8 @@ def test_no_option_has_two_fates() -> None:
     assert sum(map(len, tables)) == len({name for table in tables for name in table})
 
 
-# Options of engines that Debian's fio lacks, options that --enghelp of io_uring and libaio does not list, and options
-# of a profile.
+# These are options of engines that Debian's fio lacks, options that --enghelp of io_uring and libaio does not list, and
+# options of a profile.
 OF_OTHER_ENGINES = {
     "threads",
     "apptag",
@@ -510,8 +521,8 @@ OF_OTHER_ENGINES = {
     "rbdname",
     "uri",
 }
-# Options that exist in fio 3.42 but not in fio 3.33, and options that were renamed between these versions. The old name
-# of a renamed option became an alias.
+# These options exist in fio 3.42 but not in fio 3.33, or were renamed between these versions. The old name of a renamed
+# option became an alias.
 NEWER = {
     "comm",
     "dataplacement",
@@ -572,7 +583,7 @@ def test_the_tables_have_the_names_of_fio(tmp_path: Path) -> None:
     assert version > (3, 42) or known <= tables | ALIASES.keys()
     assert tables - known <= {"bs_is_seq_rand"} | (NEWER if version < (3, 42) else set())
     names = sorted(tables & known)
-    with ThreadPoolExecutor(8) as pool:  # each call waits far longer than it computes
+    with ThreadPoolExecutor(8) as pool:  # each call mostly waits and needs little CPU time
         helps = pool.map(lambda name: ask(f"--cmdhelp={name}"), names)
         found = {name: re.findall(r"^ +alias: (\w+)$", text, re.M) for name, text in zip(names, helps, strict=True)}
     aliases = {alias: name for name, of_name in found.items() for alias in of_name}

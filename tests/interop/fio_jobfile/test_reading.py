@@ -15,7 +15,7 @@ def values(text: str) -> list[tuple[str, dict[str, str | None]]]:
 
 
 def test_a_global_section_holds_for_the_jobs_below_it() -> None:
-    """A global section applies to the jobs below it, and the options of several global sections add up. A job's own
+    """A global section applies to the jobs below it, and the options of several global sections accumulate. A job's own
     options override them. Every section whose name begins with "global" is a global section.
     """
     text = "[global]\nbs=4k\n[a]\nrw=read\n[global2]\nbs=8k\niodepth=2\n[b]\niodepth=4\n[b]\n"
@@ -27,7 +27,7 @@ def test_a_global_section_holds_for_the_jobs_below_it() -> None:
 
 
 def test_comments_indents_and_blanks() -> None:
-    """A ; or # begins a comment anywhere in a line. White space around names and values is ignored."""
+    """A semicolon or # begins a comment anywhere in a line. White space around names and values is ignored."""
     text = "# x\n ; y\r\n[a]; z\n  bs = 4k # four\n\tdirect=1;on\n\nthread\n"
     assert values(text) == [("a", {"bs": "4k", "direct": "1", "thread": None})]
 
@@ -85,7 +85,9 @@ def test_global_sections_alone_are_one_job() -> None:
     ],
 )
 def test_what_is_no_job_file_is_one_clear_line(text: str, reason: str) -> None:
-    """If a text is no job file, the error is one line with the file, the line number and the expected form."""
+    """If a text is not a job file, the error is a single line. It contains the file, the line number and the expected
+    form.
+    """
     with pytest.raises(UsageError) as raised:
         values(text)
     assert str(raised.value) == reason
