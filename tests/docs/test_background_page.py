@@ -67,4 +67,4 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
 def test_the_number_of_runs_that_status_judges_is_right() -> None:
     """The page names the number of runs above which ``tkperf status`` judges only runs that the user names."""
     text = (DOCS / "how-to/background.md").read_text()
-    assert re.findall(r"If there are more than (\d+) runs", text) == [str(MOST_JUDGED)]
+    assert re.findall(r"If more than (\d+) runs exist", text) == [str(MOST_JUDGED)]

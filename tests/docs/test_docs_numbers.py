@@ -193,33 +193,37 @@ NUMBERS = [
     # Sentences about the host.
     (
         "docs/how-to/host.md",
-        r"It watches other drives on the same link for ([\d.]+) s. If a tool hangs, tkperf abandons the tool after "
-        r"(\d+) s",
+        r"watches the I/O of other drives on the same link for ([\d.]+) s. If a tool does not answer within (\d+) s",
         (WATCH_S, audited_host.ADVICE_LIMIT_S),
     ),
-    ("docs/how-to/host.md", r"\*advice\* if the wake-up time is (\d+) us", (cpus.DEEP_IDLE_US,)),
+    ("docs/how-to/host.md", r"\*advice\* if a CPU needs (\d+) us or longer", (cpus.DEEP_IDLE_US,)),
     ("docs/how-to/host.md", r"below (\d+) KiB", (drives.LARGEST_IO_KIB,)),
-    ("docs/how-to/host.md", r"\*would disturb\* from (\d+) IOPS or (\d+) MB/s", (drives.BUSY_IOPS, drives.BUSY_MB_S)),
+    (
+        "docs/how-to/host.md",
+        r"\*would disturb\* if they do at least (\d+) IOPS or (\d+) MB/s",
+        (drives.BUSY_IOPS, drives.BUSY_MB_S),
+    ),
     (
         "docs/how-to/host.md",
         r"little memory \((\d+) GB\) or few tasks \((\d+)\)",
         (system.NEEDED_MEMORY_BYTES / 1e9, system.NEEDED_PIDS),
     ),
-    ("docs/how-to/host.md", r"below (\d+) open files", (system.NEEDED_FILES,)),
+    ("docs/how-to/host.md", r"may open fewer than (\d+) files", (system.NEEDED_FILES,)),
     *(
         (
             "docs/how-to/host.md",
-            rf"\| {words} pressure \|[^|]*\| \*would disturb\* from (\d+) %, \*advice\* from ([\d.]+) %",
+            rf"\| {words} pressure \|[^|]*\| \*would disturb\* if the pressure is at least (\d+) %, "
+            r"\*advice\* if it is at least ([\d.]+) %",
             activity._PRESSURES[name][:0:-1],
         )
         for name, words in (("cpu", "CPU"), ("memory", "memory"), ("io", "I/O"))
     ),
     ("docs/how-to/host.md", r"less than (\d+) % of memory is available", (100 * activity._LITTLE_MEMORY,)),
-    ("docs/how-to/host.md", r"if ([\d.]+) % or more of the time was stolen since boot", (system.STOLEN_PCT,)),
+    ("docs/how-to/host.md", r"if at least ([\d.]+) % of the time since boot was stolen", (system.STOLEN_PCT,)),
     # Sentences about batches, reports, mail and tests.
     ("docs/how-to/batches.md", r"`drives` \| (\d+) to (\d+)", (1, batch_drives.MOST_DRIVES)),
     ("docs/how-to/batches.md", r"start at least ([\d.]+) s apart", (conductor.APART_S,)),
-    ("docs/how-to/background.md", r"run file are attached if they fit into (\d+) MB", (MOST_ATTACHED_BYTES / 1e6,)),
+    ("docs/how-to/background.md", r"if both together need at most (\d+) MB", (MOST_ATTACHED_BYTES / 1e6,)),
     ("docs/reference/reports.md", r"at most (\d+) MiB. You can delete both", (result_cache.MOST_BYTES / MIB,)),
     ("docs/reference/reports.md", r"Note \(at most ([\d,]+) characters each\)", (LONGEST_FACT,)),
     (
@@ -343,10 +347,10 @@ NUMBERS = [
     ),
     (
         "docs/how-to/batches.md",
-        r"A drive is \*slowed\* if it loses more than (\d+) % of its rate",
+        r"A drive is \*slowed\* if the drive loses more than (\d+) % of its read rate",
         (100 * TOLERATED_LOSS,),
     ),
-    ("docs/how-to/batches.md", r"`--no-probe` assumes (\d+) MB/s", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
+    ("docs/how-to/batches.md", r"With `--no-probe`, tkperf assumes (\d+) MB/s", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
 ]
 
 
@@ -378,7 +382,7 @@ PLANS = [
     ),
     (
         "docs/how-to/endurance.md",
-        r"fills a drive (\d+) to (\d+) times \(calculated for 240 GB and 500 MB/s\)",
+        r"fills a drive (\d+) to (\d+) times \(calculated for a drive of 240 GB with a write rate of 500 MB/s\)",
         ["sim:sata-ssd", "--rate", "500MB/s"],
         ("least_written_bytes", "most_written_bytes"),
         240e9,
@@ -605,7 +609,7 @@ def test_other_words_of_numbers() -> None:
     assert "in at most twelve lines" in read("docs/how-to/batches.md")
     assert (batch_watch.EACH_EVERY_S, batch_watch.LOOKS_A_SECOND) == (2, 4)
     assert (
-        "every two seconds, but at most four run files a second. With 24 drives under way, the figures of a drive are "
+        "every two seconds, but at most four run files a second. If 24 drives are measured, the figures of a drive are "
         "therefore up to six seconds old" in read("docs/how-to/batches.md")
     )
     assert fio_arrangement._LARGEST_COUNTER == fio_documents.MOST_PER_BYTE == 10

@@ -107,7 +107,7 @@ def test_the_finding_on_write_saturation_is_that_of_the_program(rehearsal: RunRe
     (quoted,) = re.findall(r"`(Random 4 KiB writes run at [^`]*)`", read("docs/reference/reports.md"))
     assert quoted.rstrip(".") == said
     (begun,) = re.findall(
-        r"finding on write saturation: (.*?) The rate falls because", read("docs/tutorial/first-report.md")
+        r"finding about write saturation: (.*?) The rate falls when", read("docs/tutorial/first-report.md")
     )
     assert said.startswith(begun)
 
